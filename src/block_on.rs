@@ -1,0 +1,257 @@
+//! `block_on`: the four-verb loop, in which every thread that runs async code is.
+//!
+//! ```text
+//! loop {
+//!     poll my root future if it was woken      PROCESSING: a worker's root future runs the executor's tasks
+//!     become the leader, or wait               FOLLOWER
+//!     wait for an event                        LEADER
+//!     promote                                  leadership is vacant before any user code runs (LF2)
+//!     fire the event                           PROCESSING: the wakers fill the direct slot
+//! }
+//! ```
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use crate::executor::hosting::Attendance;
+use crate::leadership::{Follower, Leader, Rank, Turn};
+use crate::pool::{Pool, Presence, Station};
+use crate::reactor::{Event, Watch};
+
+/// Runs a future on the current thread until it is done.
+///
+/// While the future waits, the thread takes its turn at the reactor: alone, it waits for its own events, and no
+/// other thread is needed. Calls may be nested.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Timer, block_on};
+///
+/// block_on(async {
+///     Timer::after(Duration::from_millis(1)).await;
+/// });
+/// ```
+///
+/// # Panics
+///
+/// If the future panics. Leadership is passed on first.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    block_on_in(None, future)
+}
+
+/// [`block_on`] in a pool, or in the pool whose thread this is.
+pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
+    match drive(pool, Arc::new(Station::new()), future, None) {
+        Some(output) => output,
+        None => unreachable!("only a thread with a linger limit is unneeded"),
+    }
+}
+
+/// Drives `future` to its end; or to `None`, when nobody needed this thread for as long as `linger`.
+pub(crate) fn drive<F: Future>(
+    pool: Option<&Arc<Pool>>,
+    station: Arc<Station>,
+    future: F,
+    linger: Option<Duration>,
+) -> Option<F::Output> {
+    let presence = Presence::new(&station);
+    let attendance = Attendance::new(None);
+    let waker = Waker::from(station.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    // A future that need not wait needs no pool.
+    if pool.is_none() {
+        station.take_woken();
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return Some(output);
+        }
+    }
+    let pool = match pool.cloned().map_or_else(Pool::current, Ok) {
+        Ok(pool) => pool,
+        Err(_) => return Some(without_reactor(&station, &attendance, future.as_mut(), &mut cx)),
+    };
+    let _member = pool.enter(&station, &presence, &attendance);
+    let mut follower = pool.leadership.join(station.seat.clone());
+    follower.set_rank(rank(&pool, &station, &attendance));
+    loop {
+        if station.take_woken() {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+                return Some(output);
+            }
+            if attendance.is_host() != (follower.rank() == Rank::Host) {
+                follower.set_rank(rank(&pool, &station, &attendance));
+            }
+        }
+        let here = Here { pool: &pool, station: &station, attendance: &attendance };
+        let mut leader = match here.become_leader_or_wait(follower, linger) {
+            Turn::Lead(leader) => leader,
+            Turn::Root(woken) => {
+                follower = woken;
+                continue;
+            }
+            Turn::Unneeded => return None,
+        };
+        let event = here.wait_for_event(&mut leader);
+        follower = here.promote_new_leader(leader, &event);
+        if let Some(event) = event {
+            pool.reactor.fire(event);
+        }
+    }
+}
+
+fn rank(pool: &Pool, station: &Station, attendance: &Attendance) -> Rank {
+    pool.hosts(station, attendance);
+    if attendance.is_host() { Rank::Host } else { Rank::Guest }
+}
+
+/// Where this thread is.
+struct Here<'a> {
+    pool: &'a Arc<Pool>,
+    station: &'a Station,
+    attendance: &'a Attendance,
+}
+
+impl Here<'_> {
+    /// Leads if it can. If the root future has work to do, it does not wait.
+    #[inline]
+    fn become_leader_or_wait<'l>(
+        &self,
+        follower: Follower<'l, Watch>,
+        linger: Option<Duration>,
+    ) -> Turn<'l, Watch> {
+        if self.station.is_woken() && !self.pool.reactor.is_needed() {
+            return Turn::Root(follower);
+        }
+        let follower = match follower.try_lead() {
+            Ok(leader) => return Turn::Lead(leader),
+            Err(follower) => follower,
+        };
+        if self.station.is_woken() || !self.attendance.rest() {
+            return Turn::Root(follower);
+        }
+        let turn = follower.follow(linger, || self.pool.reactor.interrupt());
+        self.awake();
+        turn
+    }
+
+    /// The next event of the batch, or of the poller. Returns without one when the root future was woken, or when
+    /// somebody with a better claim wants to lead.
+    #[inline]
+    fn wait_for_event(&self, leader: &mut Leader<'_, Watch>) -> Option<Event> {
+        let reactor = &self.pool.reactor;
+        let next = leader.with(|watch| watch.next(reactor));
+        if next.is_some() {
+            return next;
+        }
+        leader.settle_in();
+        let result = self.wait_for_batch(leader);
+        leader.look_up();
+        match result {
+            Ok(()) => leader.with(|watch| watch.next(reactor)),
+            Err(error) => panic!("the poller failed: {error}"),
+        }
+    }
+
+    fn wait_for_batch(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
+        let reactor = &self.pool.reactor;
+        if self.station.is_woken() {
+            leader.with(|watch| watch.look(reactor))?;
+            return Ok(());
+        }
+        if leader.with(|watch| watch.look_if_cheap(reactor))? {
+            return Ok(());
+        }
+        if !self.attendance.rest() {
+            return Ok(());
+        }
+        let result = self.idle(leader);
+        self.attendance.rise();
+        result
+    }
+
+    /// A moment without work: stays awake for a little, if that pays, then sleeps.
+    fn idle(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
+        let reactor = &self.pool.reactor;
+        let displaced = leader.displaced();
+        while leader.with(|watch| watch.stays_awake()) {
+            thread::yield_now();
+            if self.station.is_woken() || displaced() {
+                leader.with(|watch| watch.interrupted(reactor));
+                return Ok(());
+            }
+            if leader.with(|watch| watch.look(reactor))? {
+                return Ok(());
+            }
+        }
+        if !self.station.seat.start_watching() {
+            leader.with(|watch| watch.interrupted(reactor));
+            return Ok(());
+        }
+        let result = leader.with(|watch| watch.sleep(reactor, displaced));
+        self.station.seat.stop_watching();
+        self.pool.deputy.rouse_if_asleep();
+        result
+    }
+
+    /// Gives leadership up before any user code runs (LF2), and wakes a follower to take it if that pays.
+    #[inline]
+    fn promote_new_leader<'l>(
+        &self,
+        mut leader: Leader<'l, Watch>,
+        event: &Option<Event>,
+    ) -> Follower<'l, Watch> {
+        let (left, pays) = leader.with(|watch| (watch.left(), self.pool.promotion_pays(watch)));
+        self.attendance.events_wait(left > 0);
+        if pays && event.is_some() && leader.has_follower() { leader.promote() } else { leader.vacate() }
+    }
+
+    /// The thread was asleep, perhaps.
+    fn awake(&self) {
+        self.attendance.rise();
+        self.pool.deputy.rouse_if_asleep();
+    }
+}
+
+/// Takes the events that nobody else takes, without waiting: the deputy's last resort.
+pub(crate) fn take_turn(pool: &Arc<Pool>) {
+    let station = Arc::new(Station::new());
+    let follower = pool.leadership.join(station.seat.clone());
+    let Ok(mut leader) = follower.insist() else { return };
+    let mut events = Vec::new();
+    leader.with(|watch| {
+        // An error here is one that the next regular leader meets as well.
+        let _ = watch.look(&pool.reactor);
+        events.extend(std::iter::from_fn(|| watch.next(&pool.reactor)));
+    });
+    let follower = leader.vacate();
+    events.into_iter().for_each(|event| pool.reactor.fire(event));
+    drop(follower);
+}
+
+/// Drives a future on a thread that gets no reactor, because the process has no descriptor left. It is woken by
+/// others, or tries again when it is polled.
+fn without_reactor<F: Future>(
+    station: &Station,
+    attendance: &Attendance,
+    mut future: std::pin::Pin<&mut F>,
+    cx: &mut Context<'_>,
+) -> F::Output {
+    loop {
+        if station.take_woken()
+            && let Poll::Ready(output) = future.as_mut().poll(cx)
+        {
+            return output;
+        }
+        if !station.is_woken() && attendance.rest() {
+            let _ = station.seat.park(None);
+            attendance.rise();
+        }
+    }
+}

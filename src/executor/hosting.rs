@@ -1,0 +1,233 @@
+//! What the current thread hosts: the runners that tasks woken here go to.
+//!
+//! A `block_on` is one *frame* on the thread's stack. A runner that is polled inside it is *hosted* by it until it
+//! is dropped: between two polls too, because that is when the thread leads and fires wakers. A nested `block_on`
+//! is a frame of its own, in which the runners below are suspended; tasks woken there are surplus (D5).
+//! A runner that somebody else's executor polls is hosted only while it is polled.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::runner::Runner;
+use super::state::State;
+
+/// What the executor asks of the thread's surroundings.
+pub(crate) trait Cover: Send + Sync {
+    /// The thread is about to run a task that is known to block: somebody else should lead meanwhile.
+    fn cover(&self);
+}
+
+struct Hosted {
+    runner: Arc<Runner>,
+    waker: Waker,
+}
+
+struct Frame {
+    hosted: Vec<Hosted>,
+    cover: Option<Arc<dyn Cover>>,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    /// The runner whose `poll` is on top of this thread's stack.
+    static RUNNING: Cell<*const Runner> = const { Cell::new(ptr::null()) };
+    /// How many tasks a runner may poll before this thread looks at the reactor.
+    static BUDGET: Cell<u32> = const { Cell::new(BUDGET_ALONE) };
+}
+
+/// Tasks polled in one go where no event waits.
+const BUDGET_ALONE: u32 = 128;
+/// Tasks polled in one go where fetched events wait for this thread's next look.
+const BUDGET_BETWEEN_EVENTS: u32 = 8;
+
+/// Opens a frame; dropping the value closes it.
+#[derive(Debug)]
+pub(crate) struct Attendance(());
+
+impl Attendance {
+    pub(crate) fn new(cover: Option<Arc<dyn Cover>>) -> Self {
+        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), cover }));
+        Self(())
+    }
+
+    /// Sets who covers for this frame's slow tasks.
+    pub(crate) fn covered_by(&self, cover: Arc<dyn Cover>) {
+        FRAMES.with_borrow_mut(|frames| frames.last_mut().expect("this frame").cover = Some(cover));
+    }
+
+    /// Whether this frame hosts a runner.
+    #[inline]
+    pub(crate) fn is_host(&self) -> bool {
+        FRAMES.with_borrow(|frames| frames.last().is_some_and(|frame| !frame.hosted.is_empty()))
+    }
+
+    /// The runners of this frame.
+    pub(crate) fn runners(&self) -> Vec<Arc<Runner>> {
+        FRAMES.with_borrow(|frames| {
+            let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
+            hosted.iter().map(|hosted| hosted.runner.clone()).collect()
+        })
+    }
+
+    /// Says whether fetched events wait for this thread's next look.
+    #[inline]
+    pub(crate) fn events_wait(&self, waiting: bool) {
+        BUDGET.set(if waiting { BUDGET_BETWEEN_EVENTS } else { BUDGET_ALONE });
+    }
+
+    /// The thread is about to sleep: its runners say so to their executors. False if one of them has tasks, after
+    /// all; then none of them rests.
+    pub(crate) fn rest(&self) -> bool {
+        FRAMES.with_borrow(|frames| {
+            let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
+            for (at, here) in hosted.iter().enumerate() {
+                if here.runner.rest() {
+                    continue;
+                }
+                hosted[..at].iter().for_each(|rested| rested.runner.rise());
+                here.waker.wake_by_ref();
+                return false;
+            }
+            true
+        })
+    }
+
+    /// The thread is awake.
+    pub(crate) fn rise(&self) {
+        FRAMES.with_borrow(|frames| {
+            let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
+            hosted.iter().for_each(|here| here.runner.rise());
+        });
+    }
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        // The runners of the frame are gone with its root future, except one that was moved elsewhere: it must not
+        // be fed from here any more.
+        let frame = FRAMES.with_borrow_mut(Vec::pop);
+        let hosted = frame.map_or(Vec::new(), |frame| frame.hosted);
+        hosted.into_iter().for_each(|hosted| hosted.runner.close());
+    }
+}
+
+/// A runner's `poll` is on the stack.
+pub(super) struct Running {
+    before: *const Runner,
+}
+
+impl Running {
+    /// Enters `runner`'s poll. `waker` wakes the future that polls it.
+    #[inline]
+    pub(super) fn enter(runner: &Arc<Runner>) -> Self {
+        Self { before: RUNNING.replace(Arc::as_ptr(runner)) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.set(self.before);
+    }
+}
+
+/// Where a runner is hosted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// In this thread's frame.
+    Here,
+    /// In none: somebody else's executor polls it.
+    Nowhere,
+}
+
+/// Hosts `runner` in the current frame, if there is one. Cheap if it is there with the same waker already.
+#[inline]
+pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
+    let change = FRAMES.with_borrow(|frames| {
+        let frame = frames.last()?;
+        let here = frame.hosted.iter().find(|here| Arc::ptr_eq(&here.runner, runner));
+        Some(!here.is_some_and(|here| here.waker.will_wake(waker)))
+    });
+    match change {
+        None => Home::Nowhere,
+        Some(false) => Home::Here,
+        Some(true) => {
+            let fresh = Hosted { runner: runner.clone(), waker: waker.clone() };
+            let old = FRAMES.with_borrow_mut(|frames| {
+                let hosted = &mut frames.last_mut().expect("found above").hosted;
+                match hosted.iter_mut().find(|here| Arc::ptr_eq(&here.runner, runner)) {
+                    Some(here) => Some(std::mem::replace(here, fresh)),
+                    None => {
+                        hosted.push(fresh);
+                        None
+                    }
+                }
+            });
+            drop(old);
+            Home::Here
+        }
+    }
+}
+
+/// Forgets `runner`, which is being dropped, in all frames of this thread.
+pub(super) fn forget(runner: &Arc<Runner>) {
+    let mut gone = Vec::new();
+    let _ = FRAMES.try_with(|frames| {
+        for frame in frames.borrow_mut().iter_mut() {
+            let found = frame.hosted.iter().position(|here| Arc::ptr_eq(&here.runner, runner));
+            gone.extend(found.map(|at| frame.hosted.remove(at)));
+        }
+    });
+    drop(gone);
+}
+
+/// Finds the runner of `executor` to which a task woken on this thread goes: `f` gets it, and the waker to call if
+/// it is not being polled right now.
+#[inline]
+pub(super) fn with_runner_of<R>(
+    executor: *const State,
+    f: impl FnOnce(Option<(&Runner, Option<&Waker>)>) -> R,
+) -> R {
+    let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: a runner is in `RUNNING` only while its `poll`, which keeps it alive, is on this thread's stack.
+    if let Some(runner) = unsafe { running.as_ref() }
+        && runner.is_of(executor)
+    {
+        return f(Some((runner, None)));
+    }
+    let mut f = Some(f);
+    let found = FRAMES.try_with(|frames| {
+        // Busy only while this thread changes its own frames, where no waker is called.
+        let frames = frames.try_borrow().ok()?;
+        let here = frames.last()?.hosted.iter().find(|here| here.runner.is_of(executor))?;
+        f.take().map(|f| f(Some((&here.runner, Some(&here.waker)))))
+    });
+    match found {
+        Ok(Some(result)) => result,
+        _ => f.take().expect("not called yet")(None),
+    }
+}
+
+/// The runner whose poll is on top of this thread's stack.
+#[inline]
+pub(super) fn with_running<R>(f: impl FnOnce(Option<&Runner>) -> R) -> R {
+    let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
+    // SAFETY: as in `with_runner_of`.
+    f(unsafe { running.as_ref() })
+}
+
+/// How many tasks a runner may poll in one go here.
+#[inline]
+pub(super) fn budget() -> u32 {
+    BUDGET.get()
+}
+
+/// Asks the surroundings to have somebody lead while a slow task runs.
+#[cold]
+pub(super) fn cover() {
+    let cover = FRAMES.with_borrow(|frames| frames.last().and_then(|frame| frame.cover.clone()));
+    if let Some(cover) = cover {
+        cover.cover();
+    }
+}

@@ -1,0 +1,149 @@
+//! [`LocalExecutor`]: an executor whose tasks stay on one thread.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::rc::Rc;
+
+use super::{Executor, StaticLocalExecutor, Task};
+
+/// An executor for futures that are not `Send`. It stays on the thread where it was made.
+///
+/// Its tasks may be woken from anywhere; they are polled by its own thread only.
+///
+/// # Examples
+///
+/// ```
+/// use std::rc::Rc;
+/// use paceline::{LocalExecutor, block_on};
+///
+/// let executor = LocalExecutor::new();
+/// let shared = Rc::new(5);
+/// let task = executor.spawn({
+///     let shared = shared.clone();
+///     async move { *shared + 1 }
+/// });
+/// assert_eq!(block_on(executor.run(task)), 6);
+/// ```
+pub struct LocalExecutor<'a> {
+    inner: Executor<'a>,
+    stays: PhantomData<Rc<()>>,
+}
+
+impl UnwindSafe for LocalExecutor<'_> {}
+impl RefUnwindSafe for LocalExecutor<'_> {}
+
+impl<'a> LocalExecutor<'a> {
+    /// An executor without tasks.
+    ///
+    /// ```
+    /// use paceline::LocalExecutor;
+    ///
+    /// thread_local! {
+    ///     static LOCAL: LocalExecutor<'static> = const { LocalExecutor::new() };
+    /// }
+    /// LOCAL.with(|executor| assert!(executor.is_empty()));
+    /// ```
+    pub const fn new() -> Self {
+        Self { inner: Executor::new(), stays: PhantomData }
+    }
+
+    /// Whether all its tasks are finished.
+    ///
+    /// ```
+    /// assert!(paceline::LocalExecutor::new().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// Spawns a future. Dropping the [`Task`] cancels it.
+    ///
+    /// ```
+    /// let executor = paceline::LocalExecutor::new();
+    /// executor.spawn(async { println!("hello") }).detach();
+    /// assert!(executor.try_tick());
+    /// ```
+    #[track_caller]
+    pub fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> Task<T> {
+        // SAFETY: this executor is neither `Send` nor `Sync`: it spawns, polls and drops on its own thread.
+        unsafe { self.inner.spawn_at(future, Location::caller()) }
+    }
+
+    /// Spawns many futures and collects their tasks.
+    ///
+    /// ```
+    /// let executor = paceline::LocalExecutor::new();
+    /// let mut tasks = Vec::new();
+    /// executor.spawn_many([async { 1 }, async { 1 }], &mut tasks);
+    /// assert_eq!(tasks.len(), 2);
+    /// ```
+    #[track_caller]
+    pub fn spawn_many<T: 'a, F: Future<Output = T> + 'a>(
+        &self,
+        futures: impl IntoIterator<Item = F>,
+        handles: &mut impl Extend<Task<F::Output>>,
+    ) {
+        let place = Location::caller();
+        // SAFETY: as in `spawn`.
+        handles.extend(futures.into_iter().map(|future| unsafe { self.inner.spawn_at(future, place) }));
+    }
+
+    /// Runs one task, if one is scheduled.
+    ///
+    /// ```
+    /// assert!(!paceline::LocalExecutor::new().try_tick());
+    /// ```
+    pub fn try_tick(&self) -> bool {
+        self.inner.try_tick()
+    }
+
+    /// Runs one task, waiting for one to be scheduled.
+    ///
+    /// ```
+    /// let executor = paceline::LocalExecutor::new();
+    /// let task = executor.spawn(async { 1 });
+    /// paceline::block_on(executor.tick());
+    /// assert!(task.is_finished());
+    /// ```
+    pub async fn tick(&self) {
+        self.inner.tick().await;
+    }
+
+    /// Runs tasks until `future` is done.
+    ///
+    /// ```
+    /// let executor = paceline::LocalExecutor::new();
+    /// let task = executor.spawn(async { 2 });
+    /// assert_eq!(paceline::block_on(executor.run(task)), 2);
+    /// ```
+    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        self.inner.run(future).await
+    }
+}
+
+impl LocalExecutor<'static> {
+    /// Makes the executor live for ever, which makes spawning cheaper.
+    ///
+    /// ```
+    /// let executor = paceline::LocalExecutor::new().leak();
+    /// let task = executor.spawn(async { 3 });
+    /// assert_eq!(paceline::block_on(executor.run(task)), 3);
+    /// ```
+    pub fn leak(self) -> &'static StaticLocalExecutor {
+        StaticLocalExecutor::leak(self.inner)
+    }
+}
+
+impl Default for LocalExecutor<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for LocalExecutor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        super::debug(f, "LocalExecutor", &self.inner.state)
+    }
+}

@@ -1,0 +1,233 @@
+//! Executors: tasks, and who polls them. They know wakers, never the poller.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`Executor`], [`LocalExecutor`], [`StaticExecutor`], [`StaticLocalExecutor`] | the public types |
+//! | [`state`] | what one executor's tasks and runners share: the injector and the lists |
+//! | [`run`] | the futures behind `run` and `tick` |
+//! | [`runner`] | one `run` in progress: slot, ring, and what the deputy may know |
+//! | [`slot`] | the direct slot |
+//! | [`sleepers`] | who sleeps, and waking one |
+//! | [`hosting`] | which runners the current thread hosts |
+//! | [`task`], [`tasks`] | what is kept of a task |
+
+pub(crate) mod hosting;
+mod lazy;
+mod local;
+mod run;
+mod runner;
+mod sleepers;
+mod slot;
+mod state;
+mod statics;
+mod task;
+mod tasks;
+
+pub use async_task::{FallibleTask, Task};
+pub use local::LocalExecutor;
+pub use statics::{StaticExecutor, StaticLocalExecutor};
+
+pub(crate) use run::Run;
+pub(crate) use runner::{Beat, Runner};
+pub(crate) use state::{State, StateRef};
+pub(crate) use task::spawn_at;
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+
+use lazy::LazyState;
+
+/// An executor: spawn futures onto it, and [`run`](Executor::run) it on as many threads as you like.
+///
+/// It is made of nothing until it is used, so it can be a constant. Dropping it cancels its tasks.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Executor, block_on};
+///
+/// let executor = Executor::new();
+/// let task = executor.spawn(async { 6 * 7 });
+/// assert_eq!(block_on(executor.run(task)), 42);
+/// ```
+pub struct Executor<'a> {
+    state: LazyState,
+    /// Invariant in `'a`: a task may borrow for exactly that long.
+    borrows: PhantomData<UnsafeCell<&'a ()>>,
+}
+
+// SAFETY: everything in the state is synchronized, and tasks are `Send`.
+unsafe impl Send for Executor<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Executor<'_> {}
+impl UnwindSafe for Executor<'_> {}
+impl RefUnwindSafe for Executor<'_> {}
+
+impl<'a> Executor<'a> {
+    /// An executor without tasks.
+    ///
+    /// ```
+    /// static EXECUTOR: paceline::Executor<'static> = paceline::Executor::new();
+    /// assert!(EXECUTOR.is_empty());
+    /// ```
+    pub const fn new() -> Self {
+        Self { state: LazyState::new(true), borrows: PhantomData }
+    }
+
+    /// Whether all its tasks are finished.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// let task = executor.spawn(async {});
+    /// assert!(!executor.is_empty());
+    /// assert!(executor.try_tick());
+    /// assert!(executor.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.state.peek().is_none_or(|state| state.unfinished() == Some(0))
+    }
+
+    /// Spawns a future. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// let task = executor.spawn(async { "done" });
+    /// assert_eq!(paceline::block_on(executor.run(task)), "done");
+    /// ```
+    #[track_caller]
+    pub fn spawn<T: Send + 'a>(&self, future: impl Future<Output = T> + Send + 'a) -> Task<T> {
+        // SAFETY: the future and its output are `Send`; dropping the executor drops the future.
+        unsafe { self.spawn_at(future, Location::caller()) }
+    }
+
+    /// Spawns many futures and collects their tasks.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// let mut tasks = Vec::new();
+    /// executor.spawn_many((0..3).map(|n| async move { n * n }), &mut tasks);
+    /// let sum = async {
+    ///     let mut sum = 0;
+    ///     for task in tasks {
+    ///         sum += task.await;
+    ///     }
+    ///     sum
+    /// };
+    /// assert_eq!(paceline::block_on(executor.run(sum)), 5);
+    /// ```
+    #[track_caller]
+    pub fn spawn_many<T: Send + 'a, F: Future<Output = T> + Send + 'a>(
+        &self,
+        futures: impl IntoIterator<Item = F>,
+        handles: &mut impl Extend<Task<F::Output>>,
+    ) {
+        let place = Location::caller();
+        // SAFETY: as in `spawn`.
+        handles.extend(futures.into_iter().map(|future| unsafe { self.spawn_at(future, place) }));
+    }
+
+    /// # Safety
+    ///
+    /// If the future or its output is not `Send`, the executor is used on one thread only.
+    unsafe fn spawn_at<T: 'a>(
+        &self,
+        future: impl Future<Output = T> + 'a,
+        place: &'static Location<'static>,
+    ) -> Task<T> {
+        // SAFETY: as the caller promises; `Drop` cancels all tasks before `'a` ends.
+        unsafe { task::spawn(self.state.shared(), future, place) }
+    }
+
+    /// Runs one task, if one is scheduled. It may sit in the queue of any [`run`](Self::run) in progress.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// assert!(!executor.try_tick());
+    /// executor.spawn(async {}).detach();
+    /// assert!(executor.try_tick());
+    /// ```
+    pub fn try_tick(&self) -> bool {
+        let task = self.state.peek().and_then(State::any_task);
+        task.map(|task| task.run()).is_some()
+    }
+
+    /// Runs one task, waiting for one to be scheduled.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// let task = executor.spawn(async { 1 });
+    /// paceline::block_on(executor.tick());
+    /// assert!(task.is_finished());
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// A task is taken only when it is run.
+    pub async fn tick(&self) {
+        run::tick(self.state.get()).await;
+    }
+
+    /// Runs tasks until `future` is done. Any thread may poll this, any number at once.
+    ///
+    /// Inside paceline's own [`block_on`](crate::block_on), a task that an event wakes is polled by the thread
+    /// that saw the event.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new();
+    /// let task = executor.spawn(async { 1 });
+    /// assert_eq!(paceline::block_on(executor.run(async { task.await + 1 })), 2);
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it gives the tasks it was going to poll back to the executor.
+    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
+        Run::new(StateRef::Shared(self.state.shared()), future).await
+    }
+}
+
+impl Executor<'static> {
+    /// Makes the executor live for ever, which makes spawning cheaper.
+    ///
+    /// ```
+    /// let executor = paceline::Executor::new().leak();
+    /// let task = executor.spawn(async { 3 });
+    /// assert_eq!(paceline::block_on(executor.run(task)), 3);
+    /// ```
+    pub fn leak(self) -> &'static StaticExecutor {
+        StaticExecutor::leak(self)
+    }
+}
+
+impl Drop for Executor<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.peek() {
+            state.cancel_all();
+        }
+    }
+}
+
+impl Default for Executor<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Executor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        debug(f, "Executor", &self.state)
+    }
+}
+
+/// Describes an executor without taking a lock that could be held (P7).
+fn debug(f: &mut fmt::Formatter<'_>, name: &str, state: &LazyState) -> fmt::Result {
+    let mut fields = f.debug_struct(name);
+    match state.peek() {
+        None => fields.field("state", &"unused"),
+        Some(state) => fields.field("injector", &state.injected()),
+    };
+    fields.finish_non_exhaustive()
+}

@@ -1,0 +1,210 @@
+//! [`Runner`]: one `run` in progress. A direct slot, a ring for the surplus of its thread, and what others may
+//! know about it.
+
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool as StdBool, AtomicPtr as StdPtr, AtomicU32 as StdU32, Ordering::Relaxed};
+use std::task::Wake;
+
+use async_task::Runnable;
+use concurrent_queue::ConcurrentQueue;
+
+use super::hosting;
+use super::sleepers::Sleeper;
+use super::slot::Slot;
+use super::state::{State, StateRef};
+use crate::sync::{self, Counter};
+
+/// Tasks that fit into the ring; more go to the injector.
+const RING: usize = 256;
+
+/// How tasks came to be polled.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// From the slot: the thread that woke the task polled it next.
+    pub(crate) direct: Counter,
+    /// From the ring or the injector.
+    pub(crate) surplus: Counter,
+    /// From another runner.
+    pub(crate) stolen: Counter,
+}
+
+impl Counters {
+    /// Adds what a runner counted that is gone.
+    pub(super) fn absorb(&self, other: &Counters) {
+        self.direct.add_shared(other.direct.get());
+        self.surplus.add_shared(other.surplus.get());
+        self.stolen.add_shared(other.stolen.get());
+    }
+}
+
+/// One `run` in progress.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    state: StateRef,
+    pub(super) slot: Slot,
+    pub(super) ring: ConcurrentQueue<Runnable>,
+    pub(super) sleeper: sync::Arc<Sleeper>,
+    /// The future that `run` drives was woken.
+    pub(super) root_woken: StdBool,
+    /// It was woken to look for tasks, wherever they are.
+    searches: StdBool,
+    pub(crate) counters: Counters,
+    /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
+    pulse: StdU32,
+    /// Where the task was spawned that is polled, or was last.
+    place: StdPtr<Location<'static>>,
+    /// The deputy found the runner stuck in one task: others may take what is in the slot.
+    stuck: StdBool,
+    /// The same, for the task to learn that it is slow.
+    caught: StdBool,
+}
+
+/// How far a runner has got; equal beats mean no progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beat(u32);
+
+impl Beat {
+    /// Whether a task was being polled.
+    pub(crate) fn is_in_task(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+impl Runner {
+    pub(super) fn new(state: StateRef) -> Self {
+        Self {
+            state,
+            slot: Slot::new(),
+            ring: ConcurrentQueue::bounded(RING),
+            sleeper: sync::Arc::new(Sleeper::new()),
+            root_woken: StdBool::new(true),
+            searches: StdBool::new(true),
+            counters: Counters::default(),
+            pulse: StdU32::new(0),
+            place: StdPtr::new(ptr::null_mut()),
+            stuck: StdBool::new(false),
+            caught: StdBool::new(false),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_of(&self, state: *const State) -> bool {
+        ptr::eq(&*self.state, state)
+    }
+
+    /// Polls one task.
+    #[inline]
+    pub(super) fn run(&self, task: Runnable) {
+        let pulse = self.pulse.load(Relaxed);
+        self.pulse.store(pulse.wrapping_add(1), Relaxed);
+        task.run();
+        self.pulse.store(pulse.wrapping_add(2), Relaxed);
+        if self.stuck.load(Relaxed) {
+            self.stuck.store(false, Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(super) fn task_begins(&self, place: &'static Location<'static>) {
+        self.place.store(ptr::from_ref(place).cast_mut(), Relaxed);
+    }
+
+    /// Whether the deputy caught the task that was just polled.
+    #[inline]
+    pub(super) fn take_caught(&self) -> bool {
+        self.caught.load(Relaxed) && self.caught.swap(false, Relaxed)
+    }
+
+    /// What the deputy compares from tick to tick.
+    pub(crate) fn beat(&self) -> Beat {
+        Beat(self.pulse.load(Relaxed))
+    }
+
+    /// Where the task was spawned that is being polled.
+    pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: null, or a `&'static` that `task_begins` stored.
+        unsafe { self.place.load(Relaxed).as_ref() }
+    }
+
+    /// The deputy found no progress since `beat`: what waits here is for others to take. True if something does.
+    pub(crate) fn release_tasks(&self, beat: Beat) -> bool {
+        self.stuck.store(true, Relaxed);
+        self.caught.store(true, Relaxed);
+        if self.beat() != beat {
+            // It came back meanwhile and may have looked at the marks too early.
+            self.stuck.store(false, Relaxed);
+            self.caught.store(false, Relaxed);
+            return false;
+        }
+        let waits = !self.slot.is_empty() || !self.ring.is_empty();
+        if waits {
+            self.state.sleepers.notify();
+        }
+        waits
+    }
+
+    #[inline]
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.load(Relaxed)
+    }
+
+    /// The thread is about to sleep. False if there are tasks to poll, after all.
+    pub(super) fn rest(&self) -> bool {
+        self.state.sleepers.rest(&self.sleeper);
+        if self.state.has_tasks_for(self) || self.root_woken.load(Relaxed) {
+            self.rise();
+            self.searches.store(true, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// The thread is awake. Whoever was notified looks for tasks next.
+    #[inline]
+    pub(super) fn rise(&self) {
+        if self.state.sleepers.rise(&self.sleeper) {
+            self.searches.store(true, Relaxed);
+        }
+    }
+
+    /// Whether the runner should look into other runners; it will not again until it is told to.
+    #[inline]
+    pub(super) fn stops_searching(&self) -> bool {
+        self.searches.load(Relaxed) && self.searches.swap(false, Relaxed)
+    }
+
+    /// A task that does not fit here goes to the injector.
+    pub(super) fn give_back(&self, task: Runnable) {
+        self.state.inject(task);
+    }
+
+    /// From now on no task gets in, and what is here goes to the injector.
+    pub(super) fn close(&self) {
+        let direct = self.slot.close();
+        self.ring.close();
+        direct.into_iter().for_each(|task| self.state.inject(task));
+        while let Ok(task) = self.ring.pop() {
+            self.state.inject(task);
+        }
+    }
+}
+
+/// As a waker, a runner wakes the future that `run` drives: only that, so that a task woken on this thread does not
+/// make the future be polled in vain.
+impl Wake for Runner {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.root_woken.store(true, std::sync::atomic::Ordering::Release);
+        // On this thread and being polled: `run` looks at the flag between two tasks.
+        let polled_here =
+            hosting::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
+        if !polled_here {
+            self.sleeper.wake();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What the tasks, runners and handles of one executor share.
+//!
+//! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_task::{Runnable, ScheduleInfo};
+use concurrent_queue::ConcurrentQueue;
+
+use super::hosting;
+use super::runner::{Counters, Runner};
+use super::sleepers::Sleepers;
+use super::tasks::Tasks;
+
+/// The shared part of an executor.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Tasks that nobody could poll directly: woken on a thread that hosts no runner of this executor.
+    injector: ConcurrentQueue<Runnable>,
+    runners: RwLock<Vec<Arc<Runner>>>,
+    pub(super) sleepers: Sleepers,
+    pub(super) tasks: Tasks,
+    tracks_tasks: AtomicBool,
+    /// What runners counted that are gone.
+    past: Counters,
+}
+
+/// A reference to an executor's state.
+#[derive(Clone, Debug)]
+pub(crate) enum StateRef {
+    /// Of an executor that can be dropped.
+    Shared(Arc<State>),
+    /// Of one that cannot.
+    Static(&'static State),
+}
+
+impl StateRef {
+    /// The state of an executor that is dropped some day.
+    pub(crate) fn shared() -> Self {
+        StateRef::Shared(Arc::new(State::new(true)))
+    }
+
+    /// The state of one that never is.
+    pub(crate) fn forever() -> Self {
+        StateRef::Static(Box::leak(Box::new(State::new(false))))
+    }
+}
+
+impl Deref for StateRef {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        match self {
+            StateRef::Shared(state) => state,
+            StateRef::Static(state) => state,
+        }
+    }
+}
+
+impl State {
+    /// `tracks_tasks` says whether the executor can be dropped: then its tasks are cancelled.
+    pub(crate) fn new(tracks_tasks: bool) -> Self {
+        Self {
+            injector: ConcurrentQueue::unbounded(),
+            runners: RwLock::new(Vec::new()),
+            sleepers: Sleepers::new(),
+            tasks: Tasks::new(),
+            tracks_tasks: AtomicBool::new(tracks_tasks),
+            past: Counters::default(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn tracks_tasks(&self) -> bool {
+        self.tracks_tasks.load(Relaxed)
+    }
+
+    pub(super) fn stop_tracking(&self) {
+        self.tracks_tasks.store(false, Relaxed);
+    }
+
+    /// Tasks in the injector.
+    pub(super) fn injected(&self) -> usize {
+        self.injector.len()
+    }
+
+    /// Unfinished tasks, of an executor that tracks them.
+    pub(crate) fn unfinished(&self) -> Option<usize> {
+        self.tracks_tasks().then(|| self.tasks.count())
+    }
+
+    /// A task was woken: it goes where it will be polled soonest without waking anybody.
+    ///
+    /// On a thread that hosts a runner of this executor, that is the runner's slot. A task that woke itself goes
+    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus.
+    #[inline]
+    pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
+        hosting::with_runner_of(self, |host| {
+            let Some((runner, waker)) = host else {
+                self.inject(task);
+                return self.sleepers.notify();
+            };
+            if info.woken_while_running {
+                // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there
+                // is more in it.
+                let alone = runner.ring.is_empty();
+                self.push_to(runner, task);
+                if !alone {
+                    self.sleepers.notify();
+                }
+            } else if let Err(second) = runner.slot.put(task) {
+                self.push_to(runner, second);
+                self.sleepers.notify();
+            }
+            if let Some(waker) = waker {
+                waker.wake_by_ref();
+            }
+        });
+    }
+
+    fn push_to(&self, runner: &Runner, task: Runnable) {
+        if let Err(full) = runner.ring.push(task) {
+            self.inject(full.into_inner());
+        }
+    }
+
+    /// Puts a task where any runner finds it.
+    pub(super) fn inject(&self, task: Runnable) {
+        let pushed = self.injector.push(task);
+        debug_assert!(pushed.is_ok(), "the injector is unbounded and never closed");
+    }
+
+    pub(super) fn join(&self, runner: &Arc<Runner>) {
+        self.sleepers.join(runner.sleeper.clone());
+        self.runners.write().unwrap_or_else(PoisonError::into_inner).push(runner.clone());
+    }
+
+    pub(super) fn leave(&self, runner: &Arc<Runner>) {
+        runner.close();
+        self.runners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|other| !Arc::ptr_eq(other, runner));
+        self.past.absorb(&runner.counters);
+        self.sleepers.leave(&runner.sleeper);
+        self.sleepers.notify();
+    }
+
+    /// Calls `f` for each runner until it returns something.
+    fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
+        self.runners.read().unwrap_or_else(PoisonError::into_inner).iter().find_map(f)
+    }
+
+    /// The sum of what all runners counted: polled directly, from surplus, stolen.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let mut counts = [0; 3];
+        let mut add = |counters: &Counters| {
+            counts[0] += counters.direct.get();
+            counts[1] += counters.surplus.get();
+            counts[2] += counters.stolen.get();
+        };
+        add(&self.past);
+        self.find_in_runners::<()>(|runner| {
+            add(&runner.counters);
+            None
+        });
+        counts
+    }
+
+    /// Whether tasks wait that any runner could take.
+    pub(crate) fn has_surplus(&self) -> bool {
+        !self.injector.is_empty()
+    }
+
+    /// Whether there is anything that this runner would find if it looked.
+    pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
+        let stealable = |other: &Arc<Runner>| {
+            (!other.ring.is_empty() || other.is_stuck() && !other.slot.is_empty()).then_some(())
+        };
+        !runner.slot.is_empty() || !self.injector.is_empty() || self.find_in_runners(stealable).is_some()
+    }
+
+    /// A task from the injector, and some more for the runner's ring.
+    pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
+        let task = self.injector.pop().ok()?;
+        // As async-executor found: half of what is there, so that several runners share it.
+        let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
+        move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
+        Some(task)
+    }
+
+    /// A task of another runner: from its ring, or from its slot if it is stuck.
+    pub(super) fn steal_for(&self, runner: &Runner) -> Option<Runnable> {
+        self.find_in_runners(|other| {
+            if std::ptr::eq(&**other, runner) {
+                return None;
+            }
+            let stolen = other.ring.pop().ok();
+            if stolen.is_some() {
+                move_some(&other.ring, runner, other.ring.len() / 2);
+                return stolen;
+            }
+            if other.is_stuck() { other.slot.take() } else { None }
+        })
+    }
+
+    /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
+    pub(super) fn any_task(&self) -> Option<Runnable> {
+        let queued = self.injector.pop().ok();
+        queued
+            .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
+            .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
+    }
+
+    /// Cancels all tasks: the executor is being dropped, so nobody runs any.
+    pub(crate) fn cancel_all(&self) {
+        self.tasks.wake_all();
+        while let Some(task) = self.any_task() {
+            drop(task);
+        }
+    }
+}
+
+fn move_some(from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
+    for _ in 0..count {
+        let Ok(task) = from.pop() else { break };
+        if let Err(refused) = to.ring.push(task) {
+            // Full after all: any runner will do.
+            to.give_back(refused.into_inner());
+            break;
+        }
+    }
+}

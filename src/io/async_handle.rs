@@ -1,0 +1,164 @@
+//! [`Async`]: a handle in non-blocking mode and its registration with a reactor.
+
+use crate::reactor::Source;
+use std::io;
+
+/// Async I/O for a handle that the operating system can poll for readiness.
+///
+/// Wraps a socket, a pipe, a terminal, a timerfd or whatever else epoll, kqueue or the like can watch: anything that
+/// implements `AsFd` (on Windows `AsSocket`). Regular files cannot be watched.
+///
+/// * Sockets of the standard library have their operations as methods, such as [`Async::<TcpStream>::connect`].
+/// * Where `T` reads and writes, so does `Async<T>`, and in most cases `&Async<T>`, through the traits `AsyncRead`
+///   and `AsyncWrite` of `futures`.
+/// * Everything else is done with [`read_with`](Async::read_with) and [`write_with`](Async::write_with), or with
+///   [`readable`](Async::readable) and [`writable`](Async::writable) where the I/O happens elsewhere.
+///
+/// # Sharing
+///
+/// Methods take `&self`, so any number of tasks may use one handle at once: put it in an
+/// [`Arc`](std::sync::Arc). Only the `poll_*` methods, and `AsyncRead` and `AsyncWrite` with them, remember one task a
+/// direction: where two tasks read through them at once, each wakes the other to ask again, and both make slow
+/// progress.
+///
+/// # Closing
+///
+/// Dropping the handle ends the registration and then drops the inner `T`, which closes it. The close of a socket
+/// does not wait until what was written has reached the peer.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+/// use paceline::Async;
+/// use std::net::{TcpListener, TcpStream};
+///
+/// # fn main() -> std::io::Result<()> {
+/// paceline::block_on(async {
+///     let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
+///     let addr = listener.get_ref().local_addr()?;
+///     let (mut client, (mut server, _)) =
+///         future::try_zip(Async::<TcpStream>::connect(addr), listener.accept()).await?;
+///
+///     client.write_all(b"hello").await?;
+///     let mut buf = [0; 5];
+///     server.read_exact(&mut buf).await?;
+///     assert_eq!(&buf, b"hello");
+///     Ok(())
+/// })
+/// # }
+/// ```
+///
+/// [`Async::<TcpStream>::connect`]: Async#method.connect
+#[derive(Debug)]
+pub struct Async<T> {
+    // Fields are dropped in this order: the registration ends before the descriptor can be closed.
+    source: Source,
+    io: T,
+}
+
+// Nothing in here is pinned, and a `T` that must not move would have to be pinned by its owner.
+impl<T> Unpin for Async<T> {}
+
+impl<T> Async<T> {
+    /// Joins a handle to its registration.
+    ///
+    /// # Safety
+    ///
+    /// `source` watches the descriptor of `io`, and `io` keeps that descriptor open until it is dropped.
+    pub(super) unsafe fn from_parts(source: Source, io: T) -> Self {
+        Self { source, io }
+    }
+
+    /// The registration, for the operations of this layer.
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The registration, and the handle for operations that need it mutable.
+    ///
+    /// # Safety
+    ///
+    /// As for [`get_mut`](Async::get_mut).
+    pub(super) unsafe fn parts_mut(&mut self) -> (&Source, &mut T) {
+        (&self.source, &mut self.io)
+    }
+
+    /// The inner handle, for its options and addresses.
+    ///
+    /// The handle is in non-blocking mode: reading from it directly may give `WouldBlock`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::TcpListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
+    /// assert_ne!(listener.get_ref().local_addr()?.port(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_ref(&self) -> &T {
+        &self.io
+    }
+
+    /// The inner handle, mutable.
+    ///
+    /// # Safety
+    ///
+    /// The caller must not drop, close or replace the descriptor of the handle, for example with
+    /// [`std::mem::replace`]: the reactor watches it by its number.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::TcpListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let mut listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
+    /// // SAFETY: the listener stays where it is.
+    /// let inner = unsafe { listener.get_mut() };
+    /// inner.set_ttl(64)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub unsafe fn get_mut(&mut self) -> &mut T {
+        &mut self.io
+    }
+
+    /// Ends the registration and gives the inner handle back.
+    ///
+    /// The handle stays in non-blocking mode.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::TcpListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
+    /// let inner: TcpListener = listener.into_inner()?;
+    /// inner.set_nonblocking(false)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the poller's deregistration. The handle is dropped then.
+    pub fn into_inner(self) -> io::Result<T> {
+        let Self { source, io } = self;
+        source.deregister()?;
+        Ok(io)
+    }
+}
+
+impl<T> AsRef<T> for Async<T> {
+    fn as_ref(&self) -> &T {
+        self.get_ref()
+    }
+}

@@ -1,0 +1,83 @@
+//! What an error of this layer says, where the operating system's own words would not help.
+
+use super::sys;
+use std::error::Error;
+use std::{fmt, io};
+
+/// An error of the operating system together with what it means here.
+#[derive(Debug)]
+struct Explained {
+    meaning: &'static str,
+    cause: io::Error,
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.meaning, self.cause)
+    }
+}
+
+impl Error for Explained {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Explains why a handle could not be put in non-blocking mode or registered.
+///
+/// The kind stays. The raw code moves one step back, to the error's `source`: an [`io::Error`] has either a code or a
+/// text, and of a registration that fails the text is worth more, because nobody can mend it while the program runs.
+/// Errors with another meaning pass unchanged.
+pub(super) fn not_registered(err: io::Error) -> io::Error {
+    let meaning = if sys::is_bad_handle(&err) {
+        "the descriptor is closed, or was never open: keep its owner alive until it is registered"
+    } else {
+        match err.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "a regular file or a directory cannot be polled for readiness: read it on a thread that may block"
+            }
+            io::ErrorKind::AlreadyExists => {
+                "the descriptor is registered already: share its one `Async` (in an `Arc`), or clone the descriptor"
+            }
+            _ => return err,
+        }
+    };
+    io::Error::new(err.kind(), Explained { meaning, cause: err })
+}
+
+/// Explains a connection attempt that the peer's queue had no room for.
+///
+/// Its kind is not `WouldBlock`, which a caller would take for "wait until the socket is writable": no event tells
+/// that the queue has room again.
+#[cfg(unix)]
+pub(super) fn queue_full(err: io::Error) -> io::Error {
+    let meaning = "the listener's queue of waiting connections is full: try again later";
+    io::Error::new(io::ErrorKind::NotConnected, Explained { meaning, cause: err })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::not_registered;
+    use rustix::io::Errno;
+    use std::error::Error;
+    use std::io;
+
+    #[test]
+    fn kind_and_cause_survive_and_the_text_says_what_to_do() {
+        for (errno, words) in
+            [(Errno::PERM, "thread that may block"), (Errno::BADF, "closed"), (Errno::EXIST, "Arc")]
+        {
+            let kind = io::Error::from(errno).kind();
+            let err = not_registered(errno.into());
+            assert_eq!(err.kind(), kind);
+            assert!(err.to_string().contains(words), "{err}");
+            let cause = err.get_ref().and_then(Error::source).and_then(|e| e.downcast_ref::<io::Error>());
+            assert_eq!(cause.and_then(io::Error::raw_os_error), Some(errno.raw_os_error()));
+        }
+    }
+
+    #[test]
+    fn other_errors_pass_unchanged() {
+        assert_eq!(not_registered(Errno::MFILE.into()).raw_os_error(), Some(Errno::MFILE.raw_os_error()));
+    }
+}

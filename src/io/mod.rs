@@ -1,0 +1,46 @@
+//! Sockets, pipes and other descriptors as async I/O.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `async_handle` | [`Async`]: a handle and its registration with a reactor |
+//! | `unix`, `windows` | how an [`Async`] is made from a descriptor or a socket, and turned back |
+//! | `waiting` | waiting for readiness, or for an operation of the caller's to get through |
+//! | `ready` | the futures of [`Async::readable`] and its siblings |
+//! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
+//! | `transfer` | `AsyncRead` and `AsyncWrite` |
+//! | `proof` | what a `WouldBlock` or a short transfer proves, by type of handle |
+//! | `same_type` | whether two types are one, lifetimes aside |
+//! | `retry` | waiting for an operation whose `WouldBlock` proves nothing |
+//! | `sockets/` | TCP, UDP and Unix sockets: bind, connect, accept, send, receive |
+//! | `sys/` | the system calls that differ by platform |
+//! | `errors` | what an error says when a descriptor cannot be registered |
+//!
+//! Two kinds of waiting meet here. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
+//! that the descriptor is drained, and [`Source`](crate::reactor::Source) waits for the next edge without touching
+//! the poller. Where somebody else's code says `WouldBlock` (a closure given to [`Async::read_with`], the `Read` of a
+//! type that we do not know), bytes may still be queued that no edge will announce, so interest is armed again for
+//! each wait.
+//!
+//! Nothing in this layer owns a thread, a timer or an atomic.
+
+mod async_handle;
+mod errors;
+mod io_safe;
+mod proof;
+mod ready;
+mod retry;
+mod same_type;
+mod sockets;
+mod sys;
+mod timer;
+mod transfer;
+#[cfg(unix)]
+mod unix;
+mod waiting;
+#[cfg(windows)]
+mod windows;
+
+pub use async_handle::Async;
+pub use io_safe::IoSafe;
+pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
+pub use timer::Timer;

@@ -1,0 +1,119 @@
+//! What the outcome of a `read` or a `write` proves about the descriptor behind it.
+//!
+//! A wait for the next edge is only right if the descriptor is known to be drained (or full): an edge announces what
+//! comes, never what is there. Only types whose `Read` and `Write` are known to be one system call, or a buffer in
+//! front of one, are trusted. A type that somebody else wrote may say `WouldBlock` on its own account, such as a
+//! device that drops a packet which its filter rejects, while the next packet waits in the kernel.
+
+use super::same_type::same_type;
+use std::fs::File;
+#[cfg(not(paceline_no_pipe))]
+use std::io::{PipeReader, PipeWriter};
+use std::io::{Stderr, Stdin, Stdout};
+use std::net::TcpStream;
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+use std::process::{ChildStderr, ChildStdin, ChildStdout};
+
+/// What an operation's outcome tells of the descriptor, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Proof {
+    /// Nothing: each wait arms interest again.
+    Nothing,
+    /// `WouldBlock` comes from the kernel: the descriptor is drained, or full.
+    WouldBlock,
+    /// A transfer of less than was asked for says so too.
+    ShortTransfer,
+}
+
+/// What the outcome of `T`'s `read` proves.
+///
+/// A short read of a Unix stream does *not* prove that it is drained: the kernel ends a read behind a message that
+/// carries descriptors, and between messages of different senders, with more queued. A short read of a TCP stream
+/// does, unless the peer sends urgent data, whose mark ends a read as well; then the rest is seen with the next
+/// segment, and only that peer's own connection waits for it.
+pub(super) fn of_read<T: ?Sized>() -> Proof {
+    if same_type::<T, TcpStream>() {
+        Proof::ShortTransfer
+    } else if same_type::<T, UnixStream>() || is_plain_handle::<T>() {
+        Proof::WouldBlock
+    } else {
+        Proof::Nothing
+    }
+}
+
+/// What the outcome of `T`'s `write` proves.
+///
+/// A stream socket takes less than it is given only when its send buffer is full. A pipe does not promise that: it
+/// takes small writes whole or not at all.
+pub(super) fn of_write<T: ?Sized>() -> Proof {
+    if same_type::<T, TcpStream>() || same_type::<T, UnixStream>() {
+        Proof::ShortTransfer
+    } else if is_plain_handle::<T>() {
+        Proof::WouldBlock
+    } else {
+        Proof::Nothing
+    }
+}
+
+/// Whether `T` is a handle of the standard library that gets a `WouldBlock` from nowhere but the kernel.
+#[allow(clippy::incompatible_msrv, reason = "replaced where the standard library lacks it")]
+fn is_plain_handle<T: ?Sized>() -> bool {
+    same_type::<T, File>()
+        || same_type::<T, ChildStdin>()
+        || same_type::<T, ChildStdout>()
+        || same_type::<T, ChildStderr>()
+        || same_type::<T, Stdin>()
+        || same_type::<T, Stdout>()
+        || same_type::<T, Stderr>()
+        || same_type::<T, PipeReader>()
+        || same_type::<T, PipeWriter>()
+}
+
+/// Stands in for a type that the platform lacks: nothing is the same type as this.
+#[cfg(not(unix))]
+enum UnixStream {}
+
+#[cfg(paceline_no_pipe)]
+enum PipeReader {}
+
+#[cfg(paceline_no_pipe)]
+enum PipeWriter {}
+
+#[cfg(test)]
+mod tests {
+    use super::{Proof, of_read, of_write};
+    use std::fs::File;
+    use std::io::{BufReader, BufWriter};
+    use std::net::TcpStream;
+
+    #[test]
+    fn a_tcp_stream_is_trusted_with_short_transfers() {
+        assert_eq!(of_read::<TcpStream>(), Proof::ShortTransfer);
+        assert_eq!(of_write::<TcpStream>(), Proof::ShortTransfer);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_short_read_of_a_unix_stream_proves_nothing() {
+        use std::os::unix::net::UnixStream;
+        assert_eq!(of_read::<UnixStream>(), Proof::WouldBlock);
+        assert_eq!(of_write::<UnixStream>(), Proof::ShortTransfer);
+    }
+
+    #[test]
+    fn a_file_is_trusted_with_would_block_only() {
+        assert_eq!(of_read::<File>(), Proof::WouldBlock);
+        assert_eq!(of_write::<File>(), Proof::WouldBlock);
+    }
+
+    #[test]
+    fn wrappers_and_strangers_are_not_trusted() {
+        struct Stranger;
+        assert_eq!(of_read::<BufReader<TcpStream>>(), Proof::Nothing);
+        assert_eq!(of_write::<BufWriter<TcpStream>>(), Proof::Nothing);
+        assert_eq!(of_read::<&TcpStream>(), Proof::Nothing);
+        assert_eq!(of_read::<Stranger>(), Proof::Nothing);
+        assert_eq!(of_write::<Stranger>(), Proof::Nothing);
+    }
+}

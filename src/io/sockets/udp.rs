@@ -1,0 +1,225 @@
+//! UDP: [`UdpSocket`].
+
+use crate::io::Async;
+use crate::reactor::Direction;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+impl Async<UdpSocket> {
+    /// Opens a socket on a local address; port 0 lets the operating system choose one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    /// println!("bound to {}", socket.get_ref().local_addr()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `bind`, such as `AddrInUse`, and those of [`Async::new`].
+    pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<UdpSocket>> {
+        Async::new(UdpSocket::bind(addr.into())?)
+    }
+
+    /// Waits for a datagram and gives its length and its sender.
+    ///
+    /// What does not fit the buffer is lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     let addr = socket.get_ref().local_addr()?;
+    ///     socket.send_to(b"to myself", addr).await?;
+    ///     let mut buf = [0; 16];
+    ///     assert_eq!(socket.recv_from(&mut buf).await?, (9, addr));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    ///
+    /// A datagram is taken in the very poll that returns it: dropping the future loses none.
+    pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.source().perform(Direction::Read, || self.get_ref().recv_from(buf)).await
+    }
+
+    /// Like [`recv_from`](Async::<UdpSocket>::recv_from), and leaves the datagram in the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     let addr = socket.get_ref().local_addr()?;
+    ///     socket.send_to(b"to myself", addr).await?;
+    ///     let mut buf = [0; 16];
+    ///     assert_eq!(socket.peek_from(&mut buf).await?, (9, addr));
+    ///     assert_eq!(socket.recv_from(&mut buf).await?, (9, addr));
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is taken, so nothing is lost.
+    pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.source().perform(Direction::Read, || self.get_ref().peek_from(buf)).await
+    }
+
+    /// Sends a datagram to an address and gives the number of bytes sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     let addr = socket.get_ref().local_addr()?;
+    ///     assert_eq!(socket.send_to(b"ping", addr).await?, 4);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `sendto`.
+    ///
+    /// # Cancel safety
+    ///
+    /// A datagram is sent in the very poll that says so: dropping the future before sends nothing.
+    pub async fn send_to<A: Into<SocketAddr>>(&self, buf: &[u8], addr: A) -> io::Result<usize> {
+        let addr = addr.into();
+        self.source().perform(Direction::Write, || self.get_ref().send_to(buf, addr)).await
+    }
+
+    /// Waits for a datagram from the peer that the socket is connected to, and gives its length.
+    ///
+    /// What does not fit the buffer is lost. The socket is connected with [`UdpSocket::connect`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     socket.get_ref().connect(socket.get_ref().local_addr()?)?;
+    ///     socket.send(b"to myself").await?;
+    ///     assert_eq!(socket.recv(&mut [0; 16]).await?, 9);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `recv`. Where the peer's host says that nobody listens there, `ConnectionRefused`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`recv_from`](Async::<UdpSocket>::recv_from).
+    pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.source().perform(Direction::Read, || self.get_ref().recv(buf)).await
+    }
+
+    /// Like [`recv`](Async::<UdpSocket>::recv), and leaves the datagram in the queue.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     socket.get_ref().connect(socket.get_ref().local_addr()?)?;
+    ///     socket.send(b"to myself").await?;
+    ///     assert_eq!(socket.peek(&mut [0; 16]).await?, 9);
+    ///     assert_eq!(socket.recv(&mut [0; 16]).await?, 9);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`recv`](Async::<UdpSocket>::recv).
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is taken, so nothing is lost.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.source().perform(Direction::Read, || self.get_ref().peek(buf)).await
+    }
+
+    /// Sends a datagram to the peer that the socket is connected to, and gives the number of bytes sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::UdpSocket;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::block_on(async {
+    ///     let socket = Async::<UdpSocket>::bind(([127, 0, 0, 1], 0))?;
+    ///     socket.get_ref().connect(socket.get_ref().local_addr()?)?;
+    ///     assert_eq!(socket.send(b"ping").await?, 4);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `send`. Where an earlier datagram found nobody listening, `ConnectionRefused`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`send_to`](Async::<UdpSocket>::send_to).
+    pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
+    }
+}
+
+impl TryFrom<UdpSocket> for Async<UdpSocket> {
+    type Error = io::Error;
+
+    fn try_from(socket: UdpSocket) -> io::Result<Self> {
+        Async::new(socket)
+    }
+}

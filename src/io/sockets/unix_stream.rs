@@ -1,0 +1,180 @@
+//! Unix stream sockets: [`UnixListener`] and [`UnixStream`].
+//!
+//! Wherever a path names a socket, a leading zero byte on Linux and Android means the abstract namespace.
+
+use crate::io::Async;
+use crate::io::sys;
+use crate::reactor::Direction;
+use futures::stream::{self, Stream};
+use std::io;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+
+impl Async<UnixListener> {
+    /// Opens a listener on a path, which must not exist yet, or on Linux on an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::os::unix::net::UnixListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("paceline-bind-{}", std::process::id()));
+    /// let listener = Async::<UnixListener>::bind(&path)?;
+    /// assert_eq!(listener.get_ref().local_addr()?.as_pathname(), Some(path.as_path()));
+    /// std::fs::remove_file(path)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `bind` and `listen`, such as `AddrInUse` for a path that exists, `InvalidInput` for one that is too
+    /// long, and those of [`Async::new`].
+    pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixListener>> {
+        Async::new(UnixListener::bind_addr(&sys::unix_address(path.as_ref())?)?)
+    }
+
+    /// Waits for the next connection and gives its stream and its peer's address, which is rarely a name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::future;
+    /// use paceline::Async;
+    /// use std::os::unix::net::{UnixListener, UnixStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("paceline-accept-{}", std::process::id()));
+    /// let listener = Async::<UnixListener>::bind(&path)?;
+    /// let ((_server, peer), _client) = paceline::block_on(future::try_zip(
+    ///     listener.accept(),
+    ///     Async::<UnixStream>::connect(&path),
+    /// ))?;
+    /// assert!(peer.is_unnamed());
+    /// std::fs::remove_file(path)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `accept`. The listener works on afterwards.
+    ///
+    /// # Cancel safety
+    ///
+    /// A connection is taken in the very poll that returns it: dropping the future loses none.
+    pub async fn accept(&self) -> io::Result<(Async<UnixStream>, SocketAddr)> {
+        let stream = self.next_stream().await?;
+        let peer = stream.get_ref().peer_addr()?;
+        Ok((stream, peer))
+    }
+
+    /// The next connection, whoever its peer is.
+    async fn next_stream(&self) -> io::Result<Async<UnixStream>> {
+        let stream = self.source().perform(Direction::Read, || sys::accept_unix(self.get_ref())).await?;
+        Async::new_nonblocking(stream)
+    }
+
+    /// The connections as an endless stream.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{StreamExt, future, pin};
+    /// use paceline::Async;
+    /// use std::os::unix::net::{UnixListener, UnixStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("paceline-incoming-{}", std::process::id()));
+    /// let listener = Async::<UnixListener>::bind(&path)?;
+    /// paceline::block_on(async {
+    ///     let incoming = listener.incoming();
+    ///     pin!(incoming);
+    ///     let (next, _client) = future::zip(incoming.next(), Async::<UnixStream>::connect(&path)).await;
+    ///     next.expect("the stream is endless")
+    /// })?;
+    /// std::fs::remove_file(path)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Its items are those of [`accept`](Async::<UnixListener>::accept). An error does not end the stream.
+    pub fn incoming(&self) -> impl Stream<Item = io::Result<Async<UnixStream>>> + Send + '_ {
+        stream::unfold(self, |listener| async move { Some((listener.next_stream().await, listener)) })
+    }
+}
+
+impl Async<UnixStream> {
+    /// Connects to the listener at a path, or on Linux at an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::os::unix::net::{UnixListener, UnixStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("paceline-connect-{}", std::process::id()));
+    /// let _listener = UnixListener::bind(&path)?;
+    /// let stream = paceline::block_on(Async::<UnixStream>::connect(&path))?;
+    /// assert_eq!(stream.get_ref().peer_addr()?.as_pathname(), Some(path.as_path()));
+    /// std::fs::remove_file(path)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The operating system's own, kind and code, such as `NotFound` or `ConnectionRefused`, and those of
+    /// [`Async::new`]. A listener whose queue is full gives `NotConnected`: no event would tell when it has room, so
+    /// the caller decides when to try again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the attempt up and closes the socket.
+    pub async fn connect<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixStream>> {
+        sys::connect_unix(path.as_ref()).await
+    }
+
+    /// Two streams that are connected to each other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    /// use paceline::Async;
+    /// use std::os::unix::net::UnixStream;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (mut one, mut other) = Async::<UnixStream>::pair()?;
+    /// paceline::block_on(async {
+    ///     one.write_all(b"hi").await?;
+    ///     other.read_exact(&mut [0; 2]).await
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `socketpair` and of [`Async::new`].
+    pub fn pair() -> io::Result<(Async<UnixStream>, Async<UnixStream>)> {
+        let (one, other) = UnixStream::pair()?;
+        Ok((Async::new(one)?, Async::new(other)?))
+    }
+}
+
+impl TryFrom<UnixListener> for Async<UnixListener> {
+    type Error = io::Error;
+
+    fn try_from(listener: UnixListener) -> io::Result<Self> {
+        Async::new(listener)
+    }
+}
+
+impl TryFrom<UnixStream> for Async<UnixStream> {
+    type Error = io::Error;
+
+    fn try_from(stream: UnixStream) -> io::Result<Self> {
+        Async::new(stream)
+    }
+}

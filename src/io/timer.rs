@@ -1,0 +1,264 @@
+//! [`Timer`]: a future that is done at a point in time, and a stream of such points.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr;
+use std::task::{Context, Poll, RawWakerVTable, Waker};
+use std::time::{Duration, Instant};
+
+use futures::Stream;
+
+use crate::pool;
+use crate::reactor::Alarm;
+
+/// Fires at a point in time: once as a future, again and again as a stream.
+///
+/// A timer is never early. Making, arming and cancelling one is cheap, so use them freely as timeouts.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use paceline::{Timer, block_on};
+///
+/// let start = Instant::now();
+/// block_on(Timer::after(Duration::from_millis(5)));
+/// assert!(start.elapsed() >= Duration::from_millis(5));
+/// ```
+///
+/// # Panics
+///
+/// Polling a timer panics if it is the first thing ever that needs the default instance and the process has no
+/// descriptor left to make one: a timer has no way to return an error. [`Builder::build`](crate::Builder::build)
+/// and [`Async::new`](crate::Async::new) have.
+#[derive(Debug)]
+#[must_use = "a timer does nothing unless it is polled"]
+pub struct Timer {
+    armed: Option<Armed>,
+    when: Option<Instant>,
+    period: Duration,
+    /// The deadline was in the future when it was set: the first poll need not read the clock.
+    ahead: bool,
+}
+
+#[derive(Debug)]
+struct Armed {
+    alarm: Alarm,
+    waker: WakerIdentity,
+}
+
+/// Which waker the alarm has. The alarm's own copy keeps what this points to alive, so equal means the same.
+#[derive(Clone, Copy, Debug)]
+struct WakerIdentity(*const (), &'static RawWakerVTable);
+
+// SAFETY: the pointer is only compared.
+unsafe impl Send for WakerIdentity {}
+// SAFETY: as above.
+unsafe impl Sync for WakerIdentity {}
+
+impl WakerIdentity {
+    fn of(waker: &Waker) -> Self {
+        Self(waker.data(), waker.vtable())
+    }
+
+    fn is(self, waker: &Waker) -> bool {
+        ptr::eq(self.0, waker.data()) && ptr::eq(self.1, waker.vtable())
+    }
+}
+
+impl Timer {
+    /// A timer that never fires.
+    ///
+    /// ```
+    /// assert!(!paceline::Timer::never().will_fire());
+    /// ```
+    pub fn never() -> Timer {
+        Timer { armed: None, when: None, period: Duration::MAX, ahead: false }
+    }
+
+    /// Fires once, after `duration`. One that is too long for the clock never fires.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// paceline::block_on(paceline::Timer::after(Duration::from_micros(100)));
+    /// assert!(!paceline::Timer::after(Duration::MAX).will_fire());
+    /// ```
+    pub fn after(duration: Duration) -> Timer {
+        let mut timer = Timer::never();
+        timer.set_after(duration);
+        timer
+    }
+
+    /// Fires once, at `instant`.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// let now = Instant::now();
+    /// assert_eq!(paceline::block_on(paceline::Timer::at(now)), now);
+    /// ```
+    pub fn at(instant: Instant) -> Timer {
+        Timer::interval_at(instant, Duration::MAX)
+    }
+
+    /// Fires again and again, for the first time after one `period`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use futures_lite::StreamExt;
+    /// let mut ticks = paceline::Timer::interval(Duration::from_millis(1));
+    /// paceline::block_on(async {
+    ///     let first = ticks.next().await.unwrap();
+    ///     assert_eq!(ticks.next().await, Some(first + Duration::from_millis(1)));
+    /// });
+    /// ```
+    pub fn interval(period: Duration) -> Timer {
+        let mut timer = Timer::never();
+        timer.set_interval(period);
+        timer
+    }
+
+    /// Fires again and again, for the first time at `start`.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use futures_lite::StreamExt;
+    /// let start = Instant::now();
+    /// let mut ticks = paceline::Timer::interval_at(start, Duration::from_secs(1));
+    /// assert_eq!(paceline::block_on(ticks.next()), Some(start));
+    /// ```
+    pub fn interval_at(start: Instant, period: Duration) -> Timer {
+        Timer { armed: None, when: Some(start), period, ahead: false }
+    }
+
+    /// Whether it will fire at some time.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// assert!(paceline::Timer::at(Instant::now()).will_fire());
+    /// ```
+    #[inline]
+    pub fn will_fire(&self) -> bool {
+        self.when.is_some()
+    }
+
+    /// From now on fires once, after `duration`; for a stream, the period stays.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut timer = paceline::Timer::after(Duration::from_secs(3600));
+    /// timer.set_after(Duration::from_micros(10));
+    /// paceline::block_on(timer);
+    /// ```
+    pub fn set_after(&mut self, duration: Duration) {
+        self.set(Instant::now().checked_add(duration), !duration.is_zero());
+    }
+
+    /// From now on fires at `instant`.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// let mut timer = paceline::Timer::never();
+    /// timer.set_at(Instant::now());
+    /// paceline::block_on(timer);
+    /// ```
+    pub fn set_at(&mut self, instant: Instant) {
+        self.set(Some(instant), false);
+    }
+
+    /// From now on fires again and again, for the first time after one `period`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut timer = paceline::Timer::never();
+    /// timer.set_interval(Duration::from_millis(1));
+    /// paceline::block_on(timer);
+    /// ```
+    pub fn set_interval(&mut self, period: Duration) {
+        self.period = period;
+        self.set(Instant::now().checked_add(period), !period.is_zero());
+    }
+
+    /// From now on fires again and again, for the first time at `start`.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// let mut timer = paceline::Timer::never();
+    /// timer.set_interval_at(Instant::now(), Duration::from_secs(1));
+    /// paceline::block_on(timer);
+    /// ```
+    pub fn set_interval_at(&mut self, start: Instant, period: Duration) {
+        self.period = period;
+        self.set(Some(start), false);
+    }
+
+    /// Never fires, from now on.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut timer = paceline::Timer::after(Duration::from_secs(1));
+    /// timer.clear();
+    /// assert!(!timer.will_fire());
+    /// ```
+    pub fn clear(&mut self) {
+        self.set(None, false);
+    }
+
+    fn set(&mut self, when: Option<Instant>, ahead: bool) {
+        self.when = when;
+        self.ahead = ahead;
+        match (when, &mut self.armed) {
+            (Some(when), Some(armed)) => armed.alarm.rearm(when, None),
+            (None, armed) => *armed = None,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Waits for the deadline with this task.
+    fn arm(&mut self, when: Instant, waker: &Waker) {
+        match &mut self.armed {
+            Some(armed) => {
+                let same = armed.waker.is(waker);
+                armed.alarm.rearm(when, (!same).then_some(waker));
+                armed.waker = WakerIdentity::of(waker);
+            }
+            None => {
+                let reactor = pool::current_reactor()
+                    .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
+                self.armed =
+                    Some(Armed { alarm: Alarm::arm(reactor, when, waker), waker: WakerIdentity::of(waker) });
+            }
+        }
+    }
+}
+
+impl Future for Timer {
+    type Output = Instant;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
+        match self.poll_next(cx) {
+            Poll::Ready(Some(when)) => Poll::Ready(when),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Stream for Timer {
+    type Item = Instant;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        let this = self.get_mut();
+        let Some(when) = this.when else { return Poll::Pending };
+        if !std::mem::take(&mut this.ahead) && Instant::now() >= when {
+            this.when = when.checked_add(this.period);
+            match this.when {
+                Some(next) => this.arm(next, cx.waker()),
+                None => this.armed = None,
+            }
+            return Poll::Ready(Some(when));
+        }
+        if !this.armed.as_ref().is_some_and(|armed| armed.waker.is(cx.waker())) {
+            this.arm(when, cx.waker());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,187 @@
+//! `AsyncRead` and `AsyncWrite` for handles that read and write.
+//!
+//! By value they need [`IoSafe`], because the inner handle is lent out mutably. By reference they need nothing:
+//! whoever has a `&T` cannot move its descriptor away.
+//!
+//! Closing only flushes. A stream that should be shut down in one direction is told so through its own method, such
+//! as [`TcpStream::shutdown`](std::net::TcpStream::shutdown).
+
+use super::async_handle::Async;
+use super::io_safe::IoSafe;
+use super::proof::{self, Proof};
+use super::retry::poll_retry;
+use crate::reactor::{Direction, Source};
+use futures::io::{AsyncRead, AsyncWrite};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+impl<T: IoSafe + Read> AsyncRead for Async<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        // SAFETY: `IoSafe` promises that reading does not replace the descriptor.
+        let (source, io) = unsafe { self.parts_mut() };
+        poll_read_of::<T>(source, cx, buf.len(), || io.read(buf))
+    }
+
+    fn poll_read_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // SAFETY: `IoSafe` promises that reading does not replace the descriptor.
+        let (source, io) = unsafe { self.parts_mut() };
+        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        poll_read_of::<T>(source, cx, len, || io.read_vectored(bufs))
+    }
+}
+
+impl<T> AsyncRead for &Async<T>
+where
+    for<'a> &'a T: Read,
+{
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut io = self.get_ref();
+        poll_read_of::<T>(self.source(), cx, buf.len(), || io.read(buf))
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut io = self.get_ref();
+        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        poll_read_of::<T>(self.source(), cx, len, || io.read_vectored(bufs))
+    }
+}
+
+impl<T: IoSafe + Write> AsyncWrite for Async<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        // SAFETY: `IoSafe` promises that writing does not replace the descriptor.
+        let (source, io) = unsafe { self.parts_mut() };
+        poll_write_of::<T>(source, cx, buf.len(), || io.write(buf))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // SAFETY: `IoSafe` promises that writing does not replace the descriptor.
+        let (source, io) = unsafe { self.parts_mut() };
+        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        poll_write_of::<T>(source, cx, len, || io.write_vectored(bufs))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // SAFETY: `IoSafe` promises that writing does not replace the descriptor.
+        let (source, io) = unsafe { self.parts_mut() };
+        poll_flush_of::<T>(source, cx, || io.flush())
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+impl<T> AsyncWrite for &Async<T>
+where
+    for<'a> &'a T: Write,
+{
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let mut io = self.get_ref();
+        poll_write_of::<T>(self.source(), cx, buf.len(), || io.write(buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut io = self.get_ref();
+        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        poll_write_of::<T>(self.source(), cx, len, || io.write_vectored(bufs))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut io = self.get_ref();
+        poll_flush_of::<T>(self.source(), cx, || io.flush())
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+/// The length of a vectored transfer. Slices may name the same bytes twice, so the sum may not fit.
+fn total_len(lens: impl Iterator<Item = usize>) -> usize {
+    lens.fold(0, usize::saturating_add)
+}
+
+/// Runs a read of `T` into a buffer of `len` bytes.
+fn poll_read_of<T>(
+    source: &Source,
+    cx: &mut Context<'_>,
+    len: usize,
+    op: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    poll_transfer(source, Direction::Read, proof::of_read::<T>(), cx, len, op)
+}
+
+/// Runs a write of `T` from a buffer of `len` bytes.
+fn poll_write_of<T>(
+    source: &Source,
+    cx: &mut Context<'_>,
+    len: usize,
+    op: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    poll_transfer(source, Direction::Write, proof::of_write::<T>(), cx, len, op)
+}
+
+/// Waits as the proof allows.
+fn poll_transfer(
+    source: &Source,
+    dir: Direction,
+    proof: Proof,
+    cx: &mut Context<'_>,
+    len: usize,
+    mut op: impl FnMut() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    if len == 0 {
+        // A transfer of nothing proves nothing, and only the handle itself knows whether it has to wait.
+        return poll_at_once(source, dir, proof, cx, op);
+    }
+    match proof {
+        Proof::Nothing => poll_retry(source, dir, cx, op),
+        Proof::WouldBlock => source.poll_transfer(dir, cx, 0, &mut op),
+        Proof::ShortTransfer => source.poll_transfer(dir, cx, len, &mut op),
+    }
+}
+
+/// Flushes what `T` buffers.
+fn poll_flush_of<T>(
+    source: &Source,
+    cx: &mut Context<'_>,
+    op: impl FnMut() -> io::Result<()>,
+) -> Poll<io::Result<()>> {
+    poll_at_once(source, Direction::Write, proof::of_write::<T>(), cx, op)
+}
+
+/// Runs an operation that may well have nothing to do, even if the descriptor is known not to be ready, and waits
+/// only if it says `WouldBlock`.
+fn poll_at_once<R>(
+    source: &Source,
+    dir: Direction,
+    proof: Proof,
+    cx: &mut Context<'_>,
+    mut op: impl FnMut() -> io::Result<R>,
+) -> Poll<io::Result<R>> {
+    match op() {
+        Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
+        result => return Poll::Ready(result),
+    }
+    match proof {
+        Proof::Nothing => poll_retry(source, dir, cx, op),
+        Proof::WouldBlock | Proof::ShortTransfer => source.poll_io(dir, cx, op),
+    }
+}

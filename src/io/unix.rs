@@ -1,0 +1,101 @@
+//! How an [`Async`] is made from a Unix descriptor, and turned back.
+
+use super::async_handle::Async;
+use super::errors;
+use super::sys;
+use crate::pool::current_reactor;
+use crate::reactor::Source;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+impl<T: AsFd> Async<T> {
+    /// Puts a handle in non-blocking mode and registers it with the reactor of the current runtime.
+    ///
+    /// On a thread that belongs to no runtime that is the reactor of the default one. Non-blocking mode belongs to
+    /// the open file, not to the descriptor: clones of the handle, in this process or another, get it too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::TcpListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// let listener = Async::new(listener)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The handle is dropped, and the error's kind is
+    ///
+    /// * `PermissionDenied` if readiness makes no sense for the handle, as for a regular file or a directory;
+    /// * `AlreadyExists` if the descriptor is registered already;
+    /// * that of the operating system otherwise, for a descriptor that is not open or a poller that is out of memory.
+    pub fn new(io: T) -> io::Result<Async<T>> {
+        sys::set_nonblocking(io.as_fd()).map_err(errors::not_registered)?;
+        Self::new_nonblocking(io)
+    }
+
+    /// Registers a handle that is in non-blocking mode already, which saves a system call.
+    ///
+    /// A handle that is in blocking mode after all will block the thread in its first operation that cannot proceed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::Async;
+    /// use std::net::TcpListener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = TcpListener::bind("127.0.0.1:0")?;
+    /// listener.set_nonblocking(true)?;
+    /// let listener = Async::new_nonblocking(listener)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Async::new).
+    pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
+        let reactor = current_reactor()?;
+        let raw = io.as_fd().as_raw_fd();
+        // SAFETY: `io` owns the descriptor and moves into the `Async` right after its `Source`, which is dropped or
+        // deregistered first. In between `io` is only lent out as `&T`, which keeps the descriptor open, or as
+        // `&mut T` under the promise of `IoSafe` or of an unsafe method.
+        let source = unsafe { Source::new(reactor, raw) }.map_err(errors::not_registered)?;
+        // SAFETY: `source` was made from the descriptor of `io`, for which the same holds.
+        Ok(unsafe { Async::from_parts(source, io) })
+    }
+}
+
+impl<T: AsRawFd> AsRawFd for Async<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.get_ref().as_raw_fd()
+    }
+}
+
+impl<T: AsFd> AsFd for Async<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.get_ref().as_fd()
+    }
+}
+
+impl<T: AsFd + From<OwnedFd>> TryFrom<OwnedFd> for Async<T> {
+    type Error = io::Error;
+
+    fn try_from(fd: OwnedFd) -> Result<Self, Self::Error> {
+        Async::new(fd.into())
+    }
+}
+
+impl<T: Into<OwnedFd>> TryFrom<Async<T>> for OwnedFd {
+    type Error = io::Error;
+
+    fn try_from(handle: Async<T>) -> Result<Self, Self::Error> {
+        handle.into_inner().map(Into::into)
+    }
+}

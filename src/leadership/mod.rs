@@ -1,0 +1,379 @@
+//! The promotion protocol: which thread leads, who waits, who is woken. It knows no I/O and no tasks.
+//!
+//! [`Leadership`] guards a value of which only the leader may have the use (here: the reactor's event batch).
+//! Roles are values. A thread that joins is a [`Follower`]; [`Follower::follow`] turns it into a [`Leader`] or
+//! tells it that its own future was woken; [`Leader::vacate`] and [`Leader::promote`] turn it back. Dropping
+//! either role, by a panic too, passes leadership on.
+//!
+//! The states, the transitions and the argument that no wake is lost are in the README beside this file.
+
+mod parked;
+mod seat;
+
+pub use parked::Order;
+pub(crate) use seat::{Rouse, Seat};
+
+use std::time::Duration;
+
+use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
+use parked::{Parked, Reach};
+
+/// Nobody leads.
+const VACANT: u8 = 0;
+/// Somebody leads and will be done within a few instructions.
+const LED: u8 = 1;
+/// Somebody leads and may stay for long: it asks the poller.
+const WATCHED: u8 = 2;
+/// Beside `LED` or `WATCHED`: the leader is a guest, and a host may ask for its place.
+const BY_GUEST: u8 = 4;
+
+/// How often a thread looks again before it takes a short leadership for a long one.
+const PATIENCE: u32 = if cfg!(paceline_loom) { 1 } else { 64 };
+
+/// What a thread brings along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// It hosts a runner: tasks that its events wake are polled by it directly. It leads whenever it can.
+    Host,
+    /// It only awaits a future. It leads only where no host can.
+    Guest,
+}
+
+/// A lock on `T` whose holder is the leader of a set of threads.
+#[derive(Debug)]
+pub(crate) struct Leadership<T> {
+    state: AtomicU8,
+    /// Threads in the set that are hosts, whatever they do right now.
+    hosts: AtomicUsize,
+    /// Followers on the list; a hint that saves the lock.
+    listed: AtomicUsize,
+    /// A follower was woken to lead and has not noticed yet (LF4).
+    on_the_way: AtomicBool,
+    parked: Mutex<Parked>,
+    guarded: ProtocolCell<T>,
+    /// Leaderships taken so far: the deputy's proof that somebody looks.
+    pub(crate) taken: Counter,
+    /// Promotions that woke nobody / that woke a follower.
+    pub(crate) free: Counter,
+    pub(crate) paid: Counter,
+    /// Followers woken to lead, for any reason.
+    pub(crate) woken: Counter,
+}
+
+// SAFETY: `T` is reached only through the one `Leader`, as through a mutex.
+unsafe impl<T: Send> Send for Leadership<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Leadership<T> {}
+
+impl<T> Leadership<T> {
+    pub(crate) fn new(guarded: T, order: Order) -> Self {
+        Self {
+            state: AtomicU8::new(VACANT),
+            hosts: AtomicUsize::new(0),
+            listed: AtomicUsize::new(0),
+            on_the_way: AtomicBool::new(false),
+            parked: Mutex::new(Parked::new(order)),
+            guarded: ProtocolCell::new(guarded),
+            taken: Counter::default(),
+            free: Counter::default(),
+            paid: Counter::default(),
+            woken: Counter::default(),
+        }
+    }
+
+    /// The current thread joins the set, in the place `seat`.
+    pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
+        Follower { leadership: self, seat, rank: Rank::Guest, granted: false }
+    }
+
+    /// Whether nobody leads right now.
+    pub(crate) fn is_vacant(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == VACANT
+    }
+
+    /// Wakes one parked follower to lead, if leadership is vacant: a host, or a guest where there is no host.
+    pub(crate) fn pass_on(&self) -> bool {
+        // ORDER: pairs with the fence in `Follower::announce`. Either the follower sees the vacancy, or we
+        // see the follower.
+        sync::full_fence();
+        let reach = if self.hosts.load(Ordering::Relaxed) == 0 { Reach::Anyone } else { Reach::HostsOnly };
+        self.is_vacant() && self.wake_one(reach)
+    }
+
+    /// Wakes any parked follower to lead: the deputy's last resort, when no host takes its turn.
+    pub(crate) fn rescue(&self) -> bool {
+        sync::full_fence();
+        self.is_vacant() && self.wake_one(Reach::Anyone)
+    }
+
+    /// A host waits that could take a guest's place.
+    pub(crate) fn host_waits(&self) -> bool {
+        self.listed.load(Ordering::Relaxed) > 0 && sync::lock(&self.parked).has_host()
+    }
+
+    fn wake_one(&self, reach: Reach) -> bool {
+        if self.listed.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        if self.on_the_way.swap(true, Ordering::AcqRel) {
+            return true; // One is enough: it wakes the next if work is left.
+        }
+        let seat = {
+            let mut parked = sync::lock(&self.parked);
+            let Some(seat) = parked.pop(reach) else {
+                // Under the lock: who parks after our look cannot be passed over because of our flag (L8).
+                self.on_the_way.store(false, Ordering::Release);
+                return false;
+            };
+            seat
+        };
+        self.listed.fetch_sub(1, Ordering::Relaxed);
+        self.woken.add_shared(1);
+        seat.grant_lead();
+        true
+    }
+
+    fn try_take(&self, as_state: u8) -> bool {
+        for _ in 0..PATIENCE {
+            // ORDER: Acquire pairs with the Release of `Leader::step_down`: the guarded value as the last
+            // leader left it.
+            match self.state.compare_exchange(VACANT, as_state, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.taken.add(1);
+                    return true;
+                }
+                Err(state) if state & LED != 0 => sync::spin_hint(),
+                Err(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// A thread of the set that does not lead: it processes, or waits for its turn.
+#[derive(Debug)]
+pub(crate) struct Follower<'a, T> {
+    leadership: &'a Leadership<T>,
+    seat: Arc<Seat>,
+    rank: Rank,
+    /// It was chosen to lead, whatever its rank.
+    granted: bool,
+}
+
+/// What became of a follower that waited.
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Turn<'a, T> {
+    /// It leads.
+    Lead(Leader<'a, T>),
+    /// Its root future was woken.
+    Root(Follower<'a, T>),
+    /// Nobody needed it for as long as it was willing to wait.
+    Unneeded,
+}
+
+impl<'a, T> Follower<'a, T> {
+    /// Says what this thread brings along; cheap when it did not change.
+    #[inline]
+    pub(crate) fn set_rank(&mut self, rank: Rank) {
+        if self.rank != rank {
+            self.change_rank(rank);
+        }
+    }
+
+    #[cold]
+    fn change_rank(&mut self, rank: Rank) {
+        self.rank = rank;
+        match rank {
+            Rank::Host => self.leadership.hosts.fetch_add(1, Ordering::Relaxed),
+            Rank::Guest => self.leadership.hosts.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Leads even as a guest among hosts, if leadership is vacant.
+    pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
+        self.granted = true;
+        self.try_lead()
+    }
+
+    fn may_lead(&self) -> bool {
+        self.granted || self.rank == Rank::Host || self.leadership.hosts.load(Ordering::Relaxed) == 0
+    }
+
+    /// Leads, if leadership is vacant and this thread may have it; never waits.
+    #[inline]
+    pub(crate) fn try_lead(mut self) -> Result<Leader<'a, T>, Self> {
+        let state = if self.rank == Rank::Host { LED } else { LED | BY_GUEST };
+        if self.may_lead() && self.leadership.try_take(state) {
+            self.granted = false;
+            return Ok(Leader { follower: self });
+        }
+        Err(self)
+    }
+
+    /// Leads if it can, else sleeps until it is chosen, its root future is woken, or `limit` has passed.
+    /// `displace` is called when a guest leads while this thread, a host, has to wait: it should make the
+    /// guest look up.
+    pub(crate) fn follow(mut self, limit: Option<Duration>, displace: impl Fn()) -> Turn<'a, T> {
+        loop {
+            match self.try_lead() {
+                Ok(leader) => return Turn::Lead(leader),
+                Err(follower) => self = follower,
+            }
+            if self.granted || !self.may_lead() {
+                // Somebody else took the place we were woken for, or it is not ours to take.
+                self.granted = false;
+                self.leadership.pass_on();
+            }
+            if self.seat.root_woken() {
+                return Turn::Root(self);
+            }
+            if !self.announce() {
+                continue;
+            }
+            let state = self.leadership.state.load(Ordering::Relaxed);
+            if state & BY_GUEST != 0 && self.rank == Rank::Host {
+                displace();
+            }
+            let woken = self.seat.park(limit);
+            self.granted = self.withdraw(woken.lead);
+            if woken.root {
+                if std::mem::take(&mut self.granted) {
+                    self.leadership.pass_on();
+                }
+                return Turn::Root(self);
+            }
+            if !self.granted && limit.is_some() {
+                return Turn::Unneeded;
+            }
+        }
+    }
+
+    /// Goes on the list of the parked; false if leadership fell vacant meanwhile and this thread may have it.
+    fn announce(&mut self) -> bool {
+        sync::lock(&self.leadership.parked).push(self.seat.clone(), self.rank);
+        // ORDER: Release pairs with the Acquire in `wake_one`: who counts us sees every flag that was cleared
+        // before we went on the list.
+        self.leadership.listed.fetch_add(1, Ordering::Release);
+        // ORDER: pairs with the fence in `Leadership::pass_on`.
+        sync::full_fence();
+        if self.leadership.is_vacant() && self.may_lead() {
+            self.granted = self.withdraw(false);
+            return false;
+        }
+        true
+    }
+
+    /// Comes off the list. True if it was chosen to lead: then the token is consumed, wherever it was.
+    fn withdraw(&self, chosen: bool) -> bool {
+        let listed = !chosen && sync::lock(&self.leadership.parked).remove(&self.seat);
+        if listed {
+            self.leadership.listed.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        if !chosen {
+            // Somebody took us off the list and is about to leave the token (L1).
+            while !self.seat.take_lead() {
+                sync::spin_hint();
+            }
+        }
+        self.leadership.on_the_way.store(false, Ordering::Release);
+        true
+    }
+}
+
+impl<T> Drop for Follower<'_, T> {
+    /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it.
+    fn drop(&mut self) {
+        self.set_rank(Rank::Guest);
+        self.leadership.pass_on();
+    }
+}
+
+/// The one thread that may use the guarded value (LF1).
+#[derive(Debug)]
+pub(crate) struct Leader<'a, T> {
+    follower: Follower<'a, T>,
+}
+
+impl<'a, T> Leader<'a, T> {
+    /// Uses the guarded value.
+    #[inline]
+    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: the state word is LED or WATCHED by this thread, and only this role can end that.
+        unsafe { self.follower.leadership.guarded.with_mut(f) }
+    }
+
+    /// Says that what follows may take long: other threads park at once instead of looking again.
+    #[inline]
+    pub(crate) fn settle_in(&mut self) {
+        self.rewrite(LED, WATCHED);
+    }
+
+    /// Says that the long part is over.
+    #[inline]
+    pub(crate) fn look_up(&mut self) {
+        self.rewrite(WATCHED, LED);
+    }
+
+    fn rewrite(&mut self, from: u8, to: u8) {
+        // A plain store: nobody else writes the state while somebody leads.
+        let state = self.follower.leadership.state.load(Ordering::Relaxed);
+        self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);
+    }
+
+    /// Asks whether this leader is a guest in whose place a host waits.
+    pub(crate) fn displaced(&self) -> impl Fn() -> bool + use<'a, T> {
+        let Follower { leadership, rank, .. } = self.follower;
+        move || rank == Rank::Guest && leadership.host_waits()
+    }
+
+    /// Whether a follower is parked that a promotion could wake.
+    #[inline]
+    pub(crate) fn has_follower(&self) -> bool {
+        self.follower.leadership.listed.load(Ordering::Relaxed) > 0
+    }
+
+    /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).
+    #[inline]
+    pub(crate) fn vacate(self) -> Follower<'a, T> {
+        self.follower.leadership.free.add(1);
+        self.step_down()
+    }
+
+    /// The paid promotion: one parked follower is woken to take it.
+    pub(crate) fn promote(self) -> Follower<'a, T> {
+        self.follower.leadership.paid.add(1);
+        let follower = self.step_down();
+        follower.leadership.pass_on();
+        follower
+    }
+
+    #[inline]
+    fn step_down(self) -> Follower<'a, T> {
+        let this = std::mem::ManuallyDrop::new(self);
+        this.release();
+        // SAFETY: `this` is never used again, so the follower is moved out once.
+        unsafe { std::ptr::read(&this.follower) }
+    }
+
+    #[inline]
+    fn release(&self) {
+        // ORDER: Release pairs with the Acquire of `Leadership::try_take`.
+        self.follower.leadership.state.store(VACANT, Ordering::Release);
+    }
+}
+
+impl<T> Drop for Leader<'_, T> {
+    /// The follower inside is dropped next and passes leadership on.
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(all(test, paceline_loom))]
+mod models;

@@ -1,0 +1,147 @@
+//! A [`Seat`]: where one thread waits, and the tokens that wake it.
+//!
+//! The word holds two tokens and two places to sleep. The tokens are sticky: one that arrives before the
+//! thread sleeps keeps it from sleeping. They never merge (LF8): "your future was woken" and "you lead" are
+//! bits of their own, and consuming one leaves the other.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | `0` | awake, nothing to tell it |
+//! | `ROOT` | its root future was woken |
+//! | `LEAD` | it was chosen to lead and has not noticed yet |
+//! | `PARKED` | asleep on its parker; a token's setter unparks it |
+//! | `WATCHING` | asleep in the poller; a token's setter interrupts the poller |
+//!
+//! `PARKED` and `WATCHING` are set only while no token is, in one compare-and-swap, so there is no moment
+//! between "nothing to do" and "asleep" in which a token could be missed (L3, L5). All changes are
+//! read-modify-writes of this one word, hence no fences.
+
+use crate::sync::{self, AtomicU32, Ordering, Thread};
+
+const ROOT: u32 = 1;
+const LEAD: u32 = 2;
+const PARKED: u32 = 4;
+const WATCHING: u32 = 8;
+const TOKENS: u32 = ROOT | LEAD;
+const ASLEEP: u32 = PARKED | WATCHING;
+
+/// One thread's place to wait in one `block_on`.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    word: AtomicU32,
+    thread: Thread,
+}
+
+/// What the setter of the root token still has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Rouse {
+    /// The thread is awake, or somebody else rouses it already.
+    Nothing,
+    /// It sleeps in the poller: interrupt the poller.
+    Interrupt,
+}
+
+/// Why [`Seat::park`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Woken {
+    /// The thread was chosen to lead; the token is consumed and the choice must be honoured or passed on.
+    pub(crate) lead: bool,
+    /// The root future was woken; the token stays until [`Seat::take_root`].
+    pub(crate) root: bool,
+}
+
+impl Seat {
+    /// A seat for the current thread.
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU32::new(0), thread: sync::thread::current() }
+    }
+
+    /// Leaves the root token. Unparks the thread itself; a thread that sleeps in the poller is the caller's
+    /// to interrupt.
+    pub(crate) fn wake_root(&self) -> Rouse {
+        // ORDER: Release pairs with the Acquire of `take_root`: what the waker's caller did before is seen
+        // by the poll that follows.
+        let before = self.word.fetch_or(ROOT, Ordering::AcqRel);
+        if before & PARKED != 0 && before & TOKENS == 0 {
+            self.thread.unpark();
+        } else if before & WATCHING != 0 && before & TOKENS == 0 {
+            return Rouse::Interrupt;
+        }
+        Rouse::Nothing
+    }
+
+    /// Leaves the leadership token. Only for a seat that was taken off the list of the parked.
+    pub(crate) fn grant_lead(&self) {
+        let before = self.word.fetch_or(LEAD, Ordering::AcqRel);
+        debug_assert_eq!(before & WATCHING, 0, "a leader cannot be chosen to lead");
+        if before & PARKED != 0 && before & TOKENS == 0 {
+            self.thread.unpark();
+        }
+    }
+
+    /// Consumes the root token.
+    #[inline]
+    pub(crate) fn take_root(&self) -> bool {
+        self.root_woken() && self.word.fetch_and(!ROOT, Ordering::AcqRel) & ROOT != 0
+    }
+
+    /// Consumes the leadership token, outside of [`Seat::park`].
+    pub(crate) fn take_lead(&self) -> bool {
+        self.word.fetch_and(!LEAD, Ordering::AcqRel) & LEAD != 0
+    }
+
+    /// Whether the root token is there.
+    #[inline]
+    pub(crate) fn root_woken(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & ROOT != 0
+    }
+
+    /// Whether the thread sleeps, on its parker or in the poller.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.word.load(Ordering::Acquire) & ASLEEP != 0
+    }
+
+    /// Sleeps until a token is there, or until `limit` has passed; returns at once if one is there already.
+    pub(crate) fn park(&self, limit: Option<std::time::Duration>) -> Woken {
+        if self.word.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let deadline = limit.map(|limit| std::time::Instant::now() + limit);
+            while self.word.load(Ordering::Acquire) & TOKENS == 0 {
+                match deadline {
+                    None => sync::thread::park(),
+                    Some(deadline) => {
+                        let left = deadline.saturating_duration_since(std::time::Instant::now());
+                        if left.is_zero() {
+                            break;
+                        }
+                        park_timeout(left);
+                    }
+                }
+            }
+        }
+        let before = self.word.fetch_and(!(PARKED | LEAD), Ordering::AcqRel);
+        Woken { lead: before & LEAD != 0, root: before & ROOT != 0 }
+    }
+
+    /// Announces that the thread is about to sleep in the poller; false if a token says not to.
+    pub(crate) fn start_watching(&self) -> bool {
+        self.word.compare_exchange(0, WATCHING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The thread is back from the poller.
+    pub(crate) fn stop_watching(&self) {
+        self.word.fetch_and(!WATCHING, Ordering::AcqRel);
+    }
+}
+
+fn park_timeout(limit: std::time::Duration) {
+    #[cfg(not(paceline_loom))]
+    std::thread::park_timeout(limit);
+    // In a model time does not pass: a timeout is a wake-up for no reason.
+    #[cfg(paceline_loom)]
+    {
+        let _ = limit;
+        loom::thread::yield_now();
+    }
+}

@@ -1,0 +1,239 @@
+//! The crew: a runtime's own threads. A worker is nothing but a `block_on` of the executor's `run`.
+
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Pool, StallHook, Station};
+use crate::block_on;
+use crate::executor::{Run, StateRef};
+use crate::sync::Counter;
+
+/// How long a thread beyond the usual number stays when nobody needs it.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What a crew is made of.
+pub(crate) struct CrewConfig {
+    pub(crate) state: StateRef,
+    pub(crate) threads: usize,
+    pub(crate) max_threads: usize,
+    pub(crate) name: String,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) on_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    pub(crate) on_stall: Option<StallHook>,
+}
+
+impl fmt::Debug for CrewConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrewConfig")
+            .field("threads", &self.threads)
+            .field("max_threads", &self.max_threads)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A runtime's threads.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    config: CrewConfig,
+    stopped: AtomicBool,
+    roll: std::sync::Mutex<Roll>,
+    changed: Condvar,
+    /// Threads added because all others were stuck.
+    pub(crate) replacements: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Roll {
+    live: usize,
+    ever: usize,
+    threads: Vec<thread::ThreadId>,
+}
+
+/// A worker that did not stop in time.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaving {
+    /// Where the task was spawned that keeps it.
+    pub(crate) spawned_at: Option<&'static Location<'static>>,
+    pub(crate) thread: Option<String>,
+}
+
+impl Crew {
+    pub(super) fn new(config: CrewConfig) -> Self {
+        Self {
+            config,
+            stopped: AtomicBool::new(false),
+            roll: std::sync::Mutex::default(),
+            changed: Condvar::new(),
+            replacements: Counter::default(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> &StateRef {
+        &self.config.state
+    }
+
+    pub(crate) fn has_surplus(&self) -> bool {
+        self.config.state.has_surplus()
+    }
+
+    pub(super) fn stall_hook(&self) -> Option<StallHook> {
+        self.config.on_stall.clone()
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// Threads alive right now.
+    pub(crate) fn live(&self) -> usize {
+        self.roll().live
+    }
+
+    fn roll(&self) -> MutexGuard<'_, Roll> {
+        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the usual number of workers; if that fails, those that started end with the pool.
+    pub(super) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+        pool.deputy.ensure(pool);
+        for _ in 0..self.config.threads {
+            self.hire(pool, self.config.threads)?;
+        }
+        Ok(())
+    }
+
+    /// One more thread, because all others are stuck. False if there are as many as there may be.
+    pub(super) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
+        let hired = self.hire(pool, self.config.max_threads);
+        let added = matches!(hired, Ok(true));
+        if added {
+            self.replacements.add_shared(1);
+        }
+        added
+    }
+
+    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize) -> io::Result<bool> {
+        let number = {
+            let mut roll = self.roll();
+            if roll.live >= limit || self.is_stopped() {
+                return Ok(false);
+            }
+            roll.live += 1;
+            roll.ever += 1;
+            roll.ever
+        };
+        let mut builder = thread::Builder::new().name(format!("{}-{number}", self.config.name));
+        if let Some(size) = self.config.stack_size {
+            builder = builder.stack_size(size);
+        }
+        let (crew, pool) = (self.clone(), pool.clone());
+        let started = builder.spawn(move || crew.work(&pool));
+        started.map(|_| true).inspect_err(|_| self.roll().live -= 1)
+    }
+
+    /// A worker's life.
+    fn work(&self, pool: &Arc<Pool>) {
+        self.roll().threads.push(thread::current().id());
+        if let Some(hook) = &self.config.on_start {
+            // A hook that panics has said so by its panic message; the thread works all the same.
+            let _ = catch_unwind(AssertUnwindSafe(|| hook()));
+        }
+        loop {
+            let stop =
+                std::future::poll_fn(|_| if self.is_stopped() { Poll::Ready(()) } else { Poll::Pending });
+            let run = Run::new(self.config.state.clone(), stop);
+            let linger = self.is_overstaffed().then_some(LINGER);
+            let worked = catch_unwind(AssertUnwindSafe(|| {
+                block_on::drive(Some(pool), Arc::new(Station::new()), run, linger)
+            }));
+            // A panic out of a waker must not cost a thread (P2).
+            let unneeded = matches!(worked, Ok(None));
+            if self.is_stopped() || unneeded && self.retires() {
+                break;
+            }
+        }
+        self.leave();
+    }
+
+    fn is_overstaffed(&self) -> bool {
+        self.roll().live > self.config.threads
+    }
+
+    /// Whether this thread is one too many; then it counts as gone already (L11).
+    fn retires(&self) -> bool {
+        let mut roll = self.roll();
+        let retires = roll.live > self.config.threads;
+        if retires {
+            roll.live -= 1;
+        }
+        retires
+    }
+
+    fn leave(&self) {
+        let mut roll = self.roll();
+        if self.is_stopped() {
+            roll.live = roll.live.saturating_sub(1);
+        }
+        let me = thread::current().id();
+        roll.threads.retain(|thread| *thread != me);
+        let last = roll.threads.is_empty();
+        drop(roll);
+        self.changed.notify_all();
+        if last && self.is_stopped() {
+            self.config.state.cancel_all();
+        }
+    }
+
+    /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
+    /// the workers that are still busy. Called by a worker, it does not wait for that one.
+    pub(crate) fn stop(&self, pool: &Pool, deadline: Option<Instant>) -> Vec<Leaving> {
+        self.stopped.store(true, Relaxed);
+        pool.wake_all_roots();
+        let me = thread::current().id();
+        let mut roll = self.roll();
+        loop {
+            let others = roll.threads.iter().any(|thread| *thread != me);
+            if !others {
+                let alone = roll.threads.is_empty();
+                drop(roll);
+                if alone {
+                    self.config.state.cancel_all();
+                }
+                return Vec::new();
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            // Threads that started while we told the others to stop see the flag by themselves.
+            let limit = left.unwrap_or(Duration::from_secs(1));
+            roll = self.changed.wait_timeout(roll, limit).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let late = roll.threads.clone();
+        drop(roll);
+        busy(pool, &late, me)
+    }
+}
+
+/// What keeps the threads `late`.
+fn busy(pool: &Pool, late: &[thread::ThreadId], me: thread::ThreadId) -> Vec<Leaving> {
+    let stations = pool.stations();
+    let busy = stations.iter().filter(|station| {
+        let id = station.thread.id();
+        id != me && late.contains(&id)
+    });
+    busy.map(|station| {
+        let runners = crate::sync::lock(&station.runners).clone();
+        let spawned_at =
+            runners.iter().filter(|runner| runner.beat().is_in_task()).find_map(|runner| runner.place());
+        Leaving { spawned_at, thread: station.thread.name().map(Into::into) }
+    })
+    .collect()
+}

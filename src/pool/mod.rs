@@ -1,0 +1,231 @@
+//! A pool: one reactor, the threads that take turns leading it, and the deputy that watches over them.
+//!
+//! Here the layers below meet: [`Leadership`] guards the reactor's [`Watch`], and each [`Station`] is one thread in
+//! `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers); without one it lives off the threads
+//! that come by.
+
+mod crew;
+mod deputy;
+mod station;
+
+pub(crate) use crew::{Crew, CrewConfig, Leaving};
+pub use deputy::Stall;
+pub(crate) use deputy::StallHook;
+pub(crate) use station::{Presence, Station};
+
+use std::io;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use crate::executor::hosting::Attendance;
+use crate::leadership::{Leadership, Order};
+use crate::reactor::{Reactor, Watch};
+use crate::sync::{self, Mutex};
+use deputy::Deputy;
+
+/// When a leader that found an event wakes a follower to lead in its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Promotion {
+    /// When it pays: the rest of the batch costs more than a wake, or the task that comes next is known to block.
+    /// Otherwise leadership is left vacant, and whoever is awake takes it.
+    #[default]
+    Adaptive,
+    /// Before each event, as the pattern's authors have it.
+    Eager,
+}
+
+/// How a pool behaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Policy {
+    pub(crate) promotion: Promotion,
+    pub(crate) order: Order,
+    pub(crate) spin: Duration,
+    pub(crate) max_blind: Duration,
+    pub(crate) portable: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            promotion: Promotion::default(),
+            order: Order::default(),
+            spin: Duration::from_micros(50),
+            max_blind: Duration::from_millis(1),
+            portable: false,
+        }
+    }
+}
+
+/// What the rest of a batch must cost before a follower is woken to share it. A wake costs two threads some
+/// microseconds each; below this, one thread is done with the batch before two would have shared it to any gain.
+const WAKE_PAYS: Duration = Duration::from_micros(500);
+
+/// One reactor and its threads.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) leadership: Leadership<Watch>,
+    pub(crate) reactor: Arc<Reactor>,
+    pub(crate) policy: Policy,
+    pub(crate) deputy: Deputy,
+    stations: Mutex<Vec<Arc<Station>>>,
+    crew: OnceLock<Arc<Crew>>,
+    itself: Weak<Pool>,
+}
+
+/// The instance behind the free functions.
+static DEFAULT: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
+
+impl Pool {
+    pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
+        let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
+        let pool = Arc::new_cyclic(|itself| Self {
+            leadership: Leadership::new(watch, policy.order),
+            reactor: Arc::new(reactor),
+            deputy: Deputy::new(),
+            stations: Mutex::new(Vec::new()),
+            crew: OnceLock::new(),
+            itself: itself.clone(),
+            policy,
+        });
+        let itself = pool.itself.clone();
+        pool.reactor.set_hooks(crate::reactor::Hooks {
+            foreign_wait: Box::new({
+                let itself = itself.clone();
+                move || itself.upgrade().into_iter().for_each(|pool| pool.someone_waits_here())
+            }),
+            empty: Box::new(move || itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse())),
+        });
+        Ok(pool)
+    }
+
+    /// The default instance, made now if there is none yet.
+    pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
+        let mut default = sync::lock(&DEFAULT);
+        if let Some(pool) = &*default {
+            return Ok(pool.clone());
+        }
+        let pool = Self::new(Policy::default())?;
+        *default = Some(pool.clone());
+        Ok(pool)
+    }
+
+    /// Makes `pool` the default instance. False if there is one already.
+    pub(crate) fn install(pool: &Arc<Self>) -> bool {
+        let mut default = sync::lock(&DEFAULT);
+        let free = default.is_none();
+        if free {
+            *default = Some(pool.clone());
+        }
+        free
+    }
+
+    /// The pool whose thread this is, else the default instance.
+    pub(crate) fn current() -> io::Result<Arc<Self>> {
+        station::current_pool().map_or_else(Self::default_instance, Ok)
+    }
+
+    fn is_default(&self) -> bool {
+        sync::lock(&DEFAULT).as_ref().is_some_and(|default| std::ptr::eq(&**default, self))
+    }
+
+    /// The workers, if the pool has any.
+    pub(crate) fn crew(&self) -> Option<&Arc<Crew>> {
+        self.crew.get()
+    }
+
+    /// The workers, hired now if the pool has none.
+    pub(crate) fn crew_or_hire(&self, config: impl FnOnce() -> CrewConfig) -> io::Result<&Arc<Crew>> {
+        if let Some(crew) = self.crew.get() {
+            return Ok(crew);
+        }
+        let crew = self.crew.get_or_init(|| Arc::new(Crew::new(config())));
+        crew.start(&self.upgrade())?;
+        Ok(crew)
+    }
+
+    fn upgrade(&self) -> Arc<Self> {
+        self.itself.upgrade().expect("a pool that is used is alive")
+    }
+
+    /// A thread enters; it leaves when the value is dropped.
+    pub(crate) fn enter<'a>(
+        self: &'a Arc<Self>,
+        station: &'a Arc<Station>,
+        presence: &Presence,
+        attendance: &Attendance,
+    ) -> Membership<'a> {
+        station.attach(self);
+        presence.in_pool(self);
+        attendance.covered_by(self.clone());
+        let company = {
+            let mut stations = sync::lock(&self.stations);
+            stations.push(station.clone());
+            stations.len() > 1
+        };
+        if company {
+            // Now there is somebody to rescue, and somebody to do it.
+            self.deputy.ensure(self);
+        }
+        self.deputy.rouse_if_asleep();
+        Membership { pool: self, station }
+    }
+
+    fn stations(&self) -> Vec<Arc<Station>> {
+        sync::lock(&self.stations).clone()
+    }
+
+    /// The thread has other runners now; the deputy should know.
+    pub(crate) fn hosts(&self, station: &Station, attendance: &Attendance) {
+        let runners = attendance.runners();
+        let old = std::mem::replace(&mut *sync::lock(&station.runners), runners);
+        drop(old);
+    }
+
+    /// Wakes the root futures of all threads: to have the workers see that they should stop.
+    pub(crate) fn wake_all_roots(&self) {
+        self.stations().into_iter().for_each(std::task::Wake::wake);
+    }
+
+    /// Whether the leader should pay for a wake before it turns to the event it took.
+    #[inline]
+    pub(crate) fn promotion_pays(&self, watch: &Watch) -> bool {
+        match self.policy.promotion {
+            Promotion::Adaptive => watch.backlog() > WAKE_PAYS,
+            Promotion::Eager => true,
+        }
+    }
+
+    /// The calling thread is about to run a task that is known to block.
+    fn cover_for_slow_task(&self) {
+        if self.leadership.is_vacant() && !self.leadership.pass_on() {
+            self.deputy.help_wanted();
+        }
+    }
+
+    /// Somebody waits for a source or timer on a thread that will not lead here.
+    fn someone_waits_here(&self) {
+        if !station::leads_in(self) {
+            self.deputy.ensure(&self.upgrade());
+        }
+    }
+}
+
+/// A thread in a pool.
+#[derive(Debug)]
+pub(crate) struct Membership<'a> {
+    pool: &'a Arc<Pool>,
+    station: &'a Arc<Station>,
+}
+
+impl Drop for Membership<'_> {
+    fn drop(&mut self) {
+        sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
+        sync::lock(&self.station.runners).clear();
+        self.pool.deputy.rouse_if_asleep();
+    }
+}
+
+/// The reactor of the runtime whose thread this is, else the default instance's.
+pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
+    Pool::current().map(|pool| pool.reactor.clone())
+}

@@ -1,0 +1,294 @@
+//! The reactor: the handle set. It knows descriptors, deadlines and wakers, never tasks or roles.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`Reactor`] | what any thread may use: registration, timers, interrupting the leader |
+//! | [`Watch`] | what only the leader may use: the batch of events, and waiting for the next |
+//! | [`Source`] | a registered descriptor and the ways to wait for it |
+//! | [`readiness`] | the one atomic word of a source |
+//! | [`slots`] | where sources live, so that a key leads to one without a lock |
+//! | [`timers`], [`wheel`] | deadlines |
+//! | [`spin`] | whether to stay awake for a moment before sleeping |
+//! | [`sys`] | epoll, or `polling`'s portable interface |
+
+mod readiness;
+mod slots;
+mod source;
+mod spin;
+mod sys;
+mod timers;
+mod waiters;
+mod watch;
+mod wheel;
+
+pub(crate) use source::{BlindWait, Source};
+pub(crate) use timers::Alarm;
+pub(crate) use watch::{Event, Watch};
+
+use std::cell::Cell;
+use std::io;
+use std::ptr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
+use readiness::{GENERATION_BITS, Until};
+use slots::{Slot, Slots};
+use timers::Timers;
+
+/// The operating system's name for a source.
+#[cfg(unix)]
+pub(crate) type RawSource = std::os::fd::RawFd;
+/// The operating system's name for a source.
+#[cfg(windows)]
+pub(crate) type RawSource = std::os::windows::io::RawSocket;
+
+/// The two directions in which a source can be ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read = 0,
+    Write = 1,
+}
+
+impl Direction {
+    const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
+}
+
+/// What an event carries: a slot and the generation of the source in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    index: u32,
+    generation: u32,
+}
+
+/// Bits of a key that name the slot: all that a `usize` leaves beside the generation.
+const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 22 };
+const _: () = assert!(INDEX_BITS + GENERATION_BITS <= usize::BITS);
+
+impl Key {
+    fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+
+    fn to_u64(self) -> u64 {
+        u64::from(self.generation) << INDEX_BITS | u64::from(self.index)
+    }
+
+    fn from_u64(key: u64) -> Self {
+        let index = key & ((1 << INDEX_BITS) - 1);
+        Self { index: index as u32, generation: (key >> INDEX_BITS) as u32 }
+    }
+
+    fn to_usize(self) -> usize {
+        self.to_u64() as usize
+    }
+}
+
+/// What the leader counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Waits that returned events.
+    pub(crate) waits: Counter,
+    /// Waits that returned none.
+    pub(crate) empty_waits: Counter,
+    /// Waits that were allowed to sleep.
+    pub(crate) sleeps: Counter,
+    pub(crate) events: Counter,
+    pub(crate) spun_nanos: Counter,
+    /// Times that somebody interrupted a sleeping leader.
+    pub(crate) interrupts: Counter,
+}
+
+/// Whom the reactor tells what it cannot handle itself.
+pub(crate) struct Hooks {
+    /// Somebody waits on a thread that does not lead here.
+    pub(crate) foreign_wait: Box<dyn Fn() + Send + Sync>,
+    /// The last source or timer is gone.
+    pub(crate) empty: Box<dyn Fn() + Send + Sync>,
+}
+
+thread_local! {
+    /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
+    static LED_HERE: Cell<*const Reactor> = const { Cell::new(ptr::null()) };
+}
+
+/// Says which reactor this thread leads from now on; returns which one it led.
+pub(crate) fn lead_here(reactor: *const Reactor) -> *const Reactor {
+    LED_HERE.replace(reactor)
+}
+
+/// The shared half of the handle set.
+pub(crate) struct Reactor {
+    sys: sys::Sys,
+    slots: Slots,
+    timers: Timers,
+    /// The leader sleeps in the poller, or is about to.
+    asleep: AtomicBool,
+    hooks: OnceLock<Hooks>,
+    pub(crate) counters: Counters,
+}
+
+impl Reactor {
+    /// A reactor, and the leader's half of it. `spin` is how long a leader may stay awake without work.
+    pub(crate) fn new(portable: bool, spin: Duration) -> io::Result<(Self, Watch)> {
+        let sys = sys::Sys::new(portable)?;
+        // Where a look costs as much as a sleep, there is nothing to gain from spinning.
+        let spin = if sys.looks_are_cheap() { spin } else { Duration::ZERO };
+        let watch = Watch::new(sys.events(), spin);
+        let reactor = Self {
+            sys,
+            slots: Slots::new(),
+            timers: Timers::new(),
+            asleep: AtomicBool::new(false),
+            hooks: OnceLock::new(),
+            counters: Counters::default(),
+        };
+        Ok((reactor, watch))
+    }
+
+    pub(crate) fn set_hooks(&self, hooks: Hooks) {
+        assert!(self.hooks.set(hooks).is_ok(), "a reactor has one owner");
+    }
+
+    /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5).
+    #[inline]
+    fn note_wait(&self) {
+        if LED_HERE.try_with(|led| !ptr::eq(led.get(), self)).unwrap_or(true) {
+            self.note_foreign_wait();
+        }
+    }
+
+    #[cold]
+    fn note_foreign_wait(&self) {
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.foreign_wait)();
+        }
+    }
+
+    /// A source or timer is gone; if it was the last one, the owner has to know.
+    fn note_gone(&self) {
+        if !self.is_needed()
+            && let Some(hooks) = self.hooks.get()
+        {
+            (hooks.empty)();
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `raw` stays open until it is deregistered.
+    unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
+        let (index, generation) = self.slots.acquire();
+        let key = Key::new(index, generation);
+        // SAFETY: as the caller promises.
+        let added = unsafe { self.sys.add(raw, key) };
+        added.inspect_err(|_| self.slots.retire(index))?;
+        Ok(key)
+    }
+
+    fn deregister(&self, key: Key, raw: RawSource) -> io::Result<()> {
+        let result = self.sys.delete(raw, key);
+        self.slots.retire(key.index);
+        self.note_gone();
+        result
+    }
+
+    #[inline]
+    fn slot(&self, key: Key) -> &Slot {
+        self.slots.get(key.index)
+    }
+
+    #[inline]
+    fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<()> {
+        self.note_wait();
+        self.sys.rearm(raw, key, until, || self.wants(key))
+    }
+
+    fn wants(&self, key: Key) -> [bool; 2] {
+        let now = self.slot(key).readiness.snapshot();
+        Direction::BOTH.map(|direction| now.is_armed(direction))
+    }
+
+    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3).
+    #[inline]
+    pub(crate) fn fire(&self, event: Event) {
+        match event {
+            Event::Timer(waker) => waker.wake(),
+            Event::Source(key, happened) => {
+                let slot = self.slot(key);
+                let delivery = slot.readiness.event(key.generation, happened);
+                self.sys.rearm_rest(key, || self.wants(key));
+                for direction in Direction::BOTH {
+                    if delivery.cells[direction as usize] {
+                        self.fire_cell(key, direction);
+                    }
+                    if delivery.lists[direction as usize] {
+                        slot.lists[direction as usize].wake_all();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wakes the waker in a cell that this thread has, and gives the cell back, whatever the waker does.
+    #[inline]
+    fn fire_cell(&self, key: Key, direction: Direction) {
+        struct GiveBack<'a>(&'a Reactor, Key, Direction);
+        impl Drop for GiveBack<'_> {
+            fn drop(&mut self) {
+                let Self(reactor, key, direction) = *self;
+                reactor.slots.free_if(key.index, reactor.slot(key).readiness.release(direction));
+            }
+        }
+        let _give_back = GiveBack(self, key, direction);
+        // SAFETY: this thread has the cell until `_give_back` is dropped.
+        unsafe {
+            self.slot(key).waker(direction, |cell| {
+                if let Some(waker) = cell {
+                    waker.wake_by_ref();
+                }
+            });
+        }
+    }
+
+    /// Makes a leader that sleeps in the poller look up. The reason must be visible already: a token in a seat,
+    /// an earlier deadline, a host on the list.
+    pub(crate) fn interrupt(&self) {
+        // ORDER: pairs with the fence in `Watch::sleep`.
+        full_fence();
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.counters.interrupts.add_shared(1);
+            // It fails only if the descriptor is gone, and then nobody can be asleep on it.
+            let _ = self.sys.interrupt();
+        }
+    }
+
+    #[inline]
+    fn deadline_changed(&self, earlier: bool) {
+        self.note_wait();
+        if earlier {
+            self.interrupt();
+        }
+    }
+
+    /// Sources registered right now.
+    pub(crate) fn sources(&self) -> usize {
+        self.slots.in_use()
+    }
+
+    /// Timers armed right now.
+    pub(crate) fn timers(&self) -> usize {
+        self.timers.armed()
+    }
+
+    /// Whether anything could happen here.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.sources() > 0 || self.timers.earliest() != u64::MAX
+    }
+}
+
+impl std::fmt::Debug for Reactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reactor").field("sys", &self.sys).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,365 @@
+//! The readiness word: all that is known about one source, in one atomic.
+//!
+//! ```text
+//!  63        44 43        28 27        12 11  10 9    5 4    0
+//! | generation | write tick | read tick  | - |G | write | read |
+//! ```
+//!
+//! Each direction has five flags:
+//!
+//! | flag | meaning | set by | cleared by |
+//! |---|---|---|---|
+//! | `READY` | an operation is worth a try | [`event`](Readiness::event) | [`clear`](Readiness::clear) |
+//! | `CLOSED` | no further edge will come: a short transfer proves nothing | `event` | `clear` after a `WouldBlock` |
+//! | `ARMED` | the cell holds the waker of somebody who waits | [`settle`](Readiness::settle) | `event`, [`claim`](Readiness::claim) |
+//! | `BUSY` | one thread has the cell to itself | `claim`, `event` | `settle`, [`release`](Readiness::release) |
+//! | `LISTED` | somebody may wait on the list beside the cell | [`list`](Readiness::list) | `event` |
+//!
+//! The tick of a direction counts its events. It is what makes clearing safe (S7): a thread that saw
+//! `WouldBlock` clears readiness only if no event came since it read the word. It wraps after 65 536 events of one
+//! direction between two adjacent steps of one thread.
+//!
+//! The generation is part of each key; an event whose key has another one is of a source that is gone (S2, S3).
+//! `G` (gone) says that the source was retired while a thread had a cell; that thread frees the slot.
+//!
+//! Why no event is lost (LF6): an event either finds `ARMED` and wakes the waker, or it finds `BUSY` and advances
+//! the tick, which the owner of the cell compares in `settle` (then it is [`Settled::Overtaken`]), or it finds
+//! neither and leaves `READY` and the tick behind, which `claim` looks at before it takes the cell. All three are
+//! compare-and-swaps on one word, so there is no fourth case.
+
+use crate::sync::{AtomicU64, Ordering};
+
+use super::Direction;
+
+const READY: u64 = 1;
+const CLOSED: u64 = 2;
+const ARMED: u64 = 4;
+const BUSY: u64 = 8;
+const LISTED: u64 = 16;
+const DIRECTION_BITS: u32 = 5;
+const GONE: u64 = 1 << 10;
+const FLAGS: u64 = (1 << 12) - 1;
+const TICK_SHIFT: [u32; 2] = [12, 28];
+const GENERATION_SHIFT: u32 = 44;
+
+/// How many bits of a generation a key carries. A key must fit into a `usize` beside the slot's index.
+pub(crate) const GENERATION_BITS: u32 = if usize::BITS == 64 { 64 - GENERATION_SHIFT } else { 10 };
+const GENERATIONS: u64 = 1 << GENERATION_BITS;
+
+const fn flag(direction: Direction, flag: u64) -> u64 {
+    flag << (direction as u32 * DIRECTION_BITS)
+}
+
+/// What the operating system said about a source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Happened {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+    pub(crate) read_closed: bool,
+    pub(crate) write_closed: bool,
+}
+
+impl Happened {
+    fn in_direction(self, direction: Direction) -> (bool, bool) {
+        match direction {
+            Direction::Read => (self.read, self.read_closed),
+            Direction::Write => (self.write, self.write_closed),
+        }
+    }
+}
+
+/// When a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// As soon as an operation is worth a try.
+    Ready,
+    /// When an event has come since this tick.
+    After(u16),
+}
+
+/// A copy of the word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot(u64);
+
+impl Snapshot {
+    pub(crate) fn has(self, direction: Direction, until: Until) -> bool {
+        match until {
+            Until::Ready => self.0 & flag(direction, READY) != 0,
+            Until::After(tick) => self.tick(direction) != tick,
+        }
+    }
+
+    pub(crate) fn tick(self, direction: Direction) -> u16 {
+        (self.0 >> TICK_SHIFT[direction as usize]) as u16
+    }
+
+    pub(crate) fn is_armed(self, direction: Direction) -> bool {
+        self.0 & flag(direction, ARMED | LISTED) != 0
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> GENERATION_SHIFT) as u32
+    }
+
+    fn with_next_tick(self, direction: Direction) -> Self {
+        let shift = TICK_SHIFT[direction as usize];
+        let tick = u64::from(self.tick(direction).wrapping_add(1));
+        Self(self.0 & !(0xffff << shift) | tick << shift)
+    }
+}
+
+/// Whom an event concerns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Delivery {
+    /// The directions whose cell this thread now has, with a waker in it: wake it, then [`Readiness::release`].
+    pub(crate) cells: [bool; 2],
+    /// The directions whose list is to be notified.
+    pub(crate) lists: [bool; 2],
+}
+
+/// What came of an attempt to take the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Claim {
+    /// No need to wait.
+    Over,
+    /// Another thread has the cell for a moment: try again later.
+    Contended,
+    /// The cell is this thread's until it settles; `occupied` if somebody else's waker may be waiting in it.
+    Taken { tick: u16, occupied: bool },
+}
+
+/// What came of a cell's new content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Settled {
+    /// The waker in the cell will be woken by the next event.
+    Armed,
+    /// An event came meanwhile. The cell is still this thread's: wake who should know, then release it.
+    Overtaken,
+}
+
+/// Who frees the slot of a source that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Release {
+    /// Nobody yet.
+    Nothing,
+    /// This thread.
+    Free,
+}
+
+/// Whether readiness may be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The operation said `WouldBlock`.
+    WouldBlock,
+    /// The operation moved less than it was asked to.
+    ShortTransfer,
+}
+
+/// The word.
+#[derive(Debug)]
+pub(crate) struct Readiness(AtomicU64);
+
+impl Readiness {
+    /// The word of a slot that no source uses yet.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(GONE))
+    }
+
+    // ORDER: `Acquire` on each successful change pairs with the `Release` of the change before it, so that
+    // the owner of a cell sees what its previous owner wrote there.
+    #[inline]
+    fn change<R>(&self, mut f: impl FnMut(Snapshot) -> (Option<u64>, R)) -> R {
+        let mut now = self.0.load(Ordering::Acquire);
+        loop {
+            let (new, verdict) = f(Snapshot(now));
+            let Some(new) = new else { return verdict };
+            match self.0.compare_exchange_weak(now, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return verdict,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot(self.0.load(Ordering::Acquire))
+    }
+
+    /// The slot gets a source. Both directions count as ready until an operation says otherwise.
+    pub(crate) fn open(&self) -> u32 {
+        let generation = self.snapshot().generation();
+        let flags = flag(Direction::Read, READY) | flag(Direction::Write, READY);
+        self.0.store(u64::from(generation) << GENERATION_SHIFT | flags, Ordering::Release);
+        generation
+    }
+
+    /// An event of the source with this generation.
+    #[inline]
+    pub(crate) fn event(&self, generation: u32, happened: Happened) -> Delivery {
+        self.change(|now| {
+            let mut delivery = Delivery::default();
+            if now.generation() != generation || now.0 & GONE != 0 {
+                return (None, delivery);
+            }
+            let mut next = now;
+            for direction in Direction::BOTH {
+                let (ready, closed) = happened.in_direction(direction);
+                if !ready {
+                    continue;
+                }
+                next = next.with_next_tick(direction);
+                next.0 |= flag(direction, READY | if closed { CLOSED } else { 0 });
+                if next.0 & flag(direction, ARMED | BUSY) == flag(direction, ARMED) {
+                    next.0 = next.0 & !flag(direction, ARMED) | flag(direction, BUSY);
+                    delivery.cells[direction as usize] = true;
+                }
+                delivery.lists[direction as usize] = next.0 & flag(direction, LISTED) != 0;
+                next.0 &= !flag(direction, LISTED);
+            }
+            (Some(next.0), delivery)
+        })
+    }
+
+    /// Somebody wants to wait: takes the cell, unless there is nothing to wait for.
+    #[inline]
+    pub(crate) fn claim(&self, direction: Direction, until: Until) -> Claim {
+        self.change(|now| {
+            if now.has(direction, until) {
+                return (None, Claim::Over);
+            }
+            if now.0 & flag(direction, BUSY) != 0 {
+                return (None, Claim::Contended);
+            }
+            let occupied = now.0 & flag(direction, ARMED) != 0;
+            let next = now.0 & !flag(direction, ARMED) | flag(direction, BUSY);
+            (Some(next), Claim::Taken { tick: now.tick(direction), occupied })
+        })
+    }
+
+    /// The cell holds the waker that the next event is to wake; `tick` is from the claim.
+    #[inline]
+    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> Settled {
+        self.change(|now| {
+            if now.tick(direction) != tick {
+                return (None, Settled::Overtaken);
+            }
+            (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), Settled::Armed)
+        })
+    }
+
+    /// This thread is done with the cell.
+    #[inline]
+    pub(crate) fn release(&self, direction: Direction) -> Release {
+        self.change(|now| {
+            let next = now.0 & !flag(direction, BUSY);
+            let last = next & GONE != 0 && !Self::any_busy(next);
+            (Some(next), if last { Release::Free } else { Release::Nothing })
+        })
+    }
+
+    /// Somebody waits on the list; false if there is nothing to wait for.
+    pub(crate) fn list(&self, direction: Direction, until: Until) -> bool {
+        self.change(|now| {
+            if now.has(direction, until) {
+                return (None, false);
+            }
+            (Some(now.0 | flag(direction, LISTED)), true)
+        })
+    }
+
+    /// An operation proved that the source is not ready, unless an event came since `tick`.
+    #[inline]
+    pub(crate) fn clear(&self, direction: Direction, tick: u16, proof: Proof) {
+        self.change(|now| {
+            let keeps = now.tick(direction) != tick
+                || proof == Proof::ShortTransfer && now.0 & flag(direction, CLOSED) != 0;
+            (if keeps { None } else { Some(now.0 & !flag(direction, READY | CLOSED)) }, ())
+        });
+    }
+
+    /// The source is gone: its generation ends, and with it every event on its way.
+    pub(crate) fn retire(&self) -> Release {
+        self.change(|now| {
+            let generation = ((u64::from(now.generation()) + 1) % GENERATIONS) << GENERATION_SHIFT;
+            let busy = now.0 & (flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY));
+            let next = generation | now.0 & !FLAGS & !(u64::MAX << GENERATION_SHIFT) | busy | GONE;
+            (Some(next), if busy == 0 { Release::Free } else { Release::Nothing })
+        })
+    }
+
+    fn any_busy(word: u64) -> bool {
+        word & (flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY)) != 0
+    }
+}
+
+#[cfg(all(test, not(paceline_loom)))]
+mod tests {
+    use super::*;
+
+    const IN: Happened = Happened { read: true, write: false, read_closed: false, write_closed: false };
+
+    fn open() -> (Readiness, u32) {
+        let word = Readiness::new();
+        let generation = word.open();
+        word.clear(Direction::Read, 0, Proof::WouldBlock);
+        (word, generation)
+    }
+
+    #[test]
+    fn s3_event_of_an_older_generation_does_nothing() {
+        let (word, generation) = open();
+        assert_eq!(word.retire(), Release::Free);
+        assert_ne!(word.open(), generation);
+        let before = word.snapshot();
+        assert_eq!(word.event(generation, IN), Delivery::default());
+        assert_eq!(word.snapshot(), before);
+    }
+
+    #[test]
+    fn s7_clearing_loses_no_event_that_came_meanwhile() {
+        let (word, generation) = open();
+        let tick = word.snapshot().tick(Direction::Read);
+        let _ = word.event(generation, IN);
+        word.clear(Direction::Read, tick, Proof::WouldBlock);
+        assert!(word.snapshot().has(Direction::Read, Until::Ready));
+    }
+
+    #[test]
+    fn an_event_while_the_cell_is_taken_overtakes() {
+        let (word, generation) = open();
+        let Claim::Taken { tick, occupied } = word.claim(Direction::Read, Until::Ready) else { panic!() };
+        assert!(!occupied);
+        assert_eq!(word.event(generation, IN).cells, [false, false]);
+        assert_eq!(word.settle(Direction::Read, tick), Settled::Overtaken);
+        assert_eq!(word.release(Direction::Read), Release::Nothing);
+        assert_eq!(word.claim(Direction::Read, Until::Ready), Claim::Over);
+    }
+
+    #[test]
+    fn the_thread_that_fires_frees_the_slot_of_a_source_that_went_away() {
+        let (word, generation) = open();
+        let Claim::Taken { tick, .. } = word.claim(Direction::Read, Until::Ready) else { panic!() };
+        assert_eq!(word.settle(Direction::Read, tick), Settled::Armed);
+        assert_eq!(word.event(generation, IN).cells, [true, false]);
+        assert_eq!(word.retire(), Release::Nothing);
+        assert_eq!(word.release(Direction::Read), Release::Free);
+    }
+
+    #[test]
+    fn a_short_transfer_forgets_nothing_after_the_other_side_closed() {
+        let (word, generation) = open();
+        let _ = word.event(generation, Happened { read_closed: true, ..IN });
+        let tick = word.snapshot().tick(Direction::Read);
+        word.clear(Direction::Read, tick, Proof::ShortTransfer);
+        assert!(word.snapshot().has(Direction::Read, Until::Ready));
+        word.clear(Direction::Read, tick, Proof::WouldBlock);
+        assert!(!word.snapshot().has(Direction::Read, Until::Ready));
+    }
+}
+
+#[cfg(all(test, paceline_loom))]
+mod models;

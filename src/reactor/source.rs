@@ -1,0 +1,285 @@
+//! [`Source`]: a descriptor in the reactor's hands, and the ways to wait for it.
+//!
+//! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
+//! operation while the word says that it is worth a try, and clears readiness when the operation proves
+//! otherwise. A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next, so it asks for
+//! an event that comes after it began, and re-arms the source so that one comes if the source *is* ready.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use super::readiness::{Claim, Proof, Settled, Until};
+use super::slots::Slot;
+use super::waiters::Listed;
+use super::{Direction, Key, RawSource, Reactor};
+use crate::sync::Ordering;
+
+/// A descriptor registered with a reactor; dropping it deregisters.
+#[derive(Debug)]
+pub(crate) struct Source {
+    reactor: Arc<Reactor>,
+    key: Key,
+    raw: RawSource,
+}
+
+/// Whether a waiter may take the cell from another one, which is then woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Displace {
+    Yes,
+    No,
+}
+
+/// What came of waiting in the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InCell {
+    /// There is nothing to wait for, after all.
+    Over,
+    /// The waker will be called.
+    Waiting,
+    /// Another task waits there.
+    Occupied,
+}
+
+/// What a direction's `blind` word says while a `poll_readable` or `poll_writable` waits; the low half is the tick.
+const BLIND: u32 = 1 << 16;
+
+impl Source {
+    /// Registers `raw`.
+    ///
+    /// # Safety
+    ///
+    /// `raw` stays open until this `Source` is dropped or deregistered.
+    pub(crate) unsafe fn new(reactor: Arc<Reactor>, raw: RawSource) -> io::Result<Source> {
+        // SAFETY: as the caller promises.
+        let key = unsafe { reactor.register(raw)? };
+        Ok(Source { reactor, key, raw })
+    }
+
+    /// Takes the descriptor out of the reactor.
+    pub(crate) fn deregister(self) -> io::Result<()> {
+        let this = std::mem::ManuallyDrop::new(self);
+        let result = this.reactor.deregister(this.key, this.raw);
+        // SAFETY: `this` is not used again, so the reference is moved out once.
+        drop(unsafe { std::ptr::read(&this.reactor) });
+        result
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot {
+        self.reactor.slot(self.key)
+    }
+
+    /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
+    /// direction: the task of the last caller is woken, and one that it displaces is woken at once.
+    #[inline]
+    pub(crate) fn poll_io<R>(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            if let Some(result) = self.try_io(direction, &mut op) {
+                return Poll::Ready(result);
+            }
+            if self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)? == InCell::Waiting {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
+    /// the socket is drained (or full): readiness is cleared without asking again. Where it proves nothing, `full`
+    /// is 0.
+    #[inline]
+    pub(crate) fn poll_transfer(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+        full: usize,
+        mut op: impl FnMut() -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let mut tick = 0;
+        let moved = ready!(self.poll_io(direction, cx, || {
+            tick = self.slot().readiness.snapshot().tick(direction);
+            op()
+        }))?;
+        // Nothing moved is the end of the stream: it stays ready.
+        if 0 < moved && moved < full {
+            self.slot().readiness.clear(direction, tick, Proof::ShortTransfer);
+        }
+        Poll::Ready(Ok(moved))
+    }
+
+    /// The async form of [`poll_io`](Self::poll_io): any number of these may wait at once.
+    pub(crate) async fn perform<R>(
+        &self,
+        direction: Direction,
+        mut op: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let mut place = Place::default();
+        poll_fn(|cx| {
+            loop {
+                if let Some(result) = self.try_io(direction, &mut op) {
+                    return Poll::Ready(result);
+                }
+                ready!(place.poll(self, direction, Until::Ready, cx))?;
+            }
+        })
+        .await
+    }
+
+    /// A blind wait, one waiter a direction.
+    pub(crate) fn poll_blind(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let blind = &self.slot().blind[direction as usize];
+        // Relaxed: the contract is one waiter a direction; what is awaited lives in the readiness word.
+        let tick = match blind.load(Ordering::Relaxed) {
+            0 => {
+                let tick = self.slot().readiness.snapshot().tick(direction);
+                blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
+                tick
+            }
+            waiting => waiting as u16,
+        };
+        let result = self.wait_in_cell(direction, Until::After(tick), cx.waker(), Displace::Yes);
+        if let Ok(InCell::Waiting) = result {
+            return Poll::Pending;
+        }
+        blind.store(0, Ordering::Relaxed);
+        Poll::Ready(result.map(|_| ()))
+    }
+
+    /// Tries `op` as long as the word says that it is worth a try; `None` when there is something to wait for.
+    #[inline]
+    fn try_io<R>(
+        &self,
+        direction: Direction,
+        op: &mut impl FnMut() -> io::Result<R>,
+    ) -> Option<io::Result<R>> {
+        let readiness = &self.slot().readiness;
+        loop {
+            let before = readiness.snapshot();
+            if !before.has(direction, Until::Ready) {
+                return None;
+            }
+            match op() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Some(result),
+            }
+        }
+    }
+
+    /// Leaves `waker` in the direction's cell.
+    #[inline]
+    fn wait_in_cell(
+        &self,
+        direction: Direction,
+        until: Until,
+        waker: &Waker,
+        displace: Displace,
+    ) -> io::Result<InCell> {
+        let slot = self.slot();
+        let (tick, occupied) = match slot.readiness.claim(direction, until) {
+            Claim::Over => return Ok(InCell::Over),
+            Claim::Contended => {
+                waker.wake_by_ref();
+                return Ok(InCell::Waiting);
+            }
+            Claim::Taken { tick, occupied } => (tick, occupied),
+        };
+        // SAFETY: the claim gave us the cell.
+        let (ours, displaced) = unsafe {
+            slot.waker(direction, |cell| match cell {
+                Some(present) if present.will_wake(waker) => (true, None),
+                Some(_) if occupied && displace == Displace::No => (false, None),
+                _ => (true, cell.replace(waker.clone())),
+            })
+        };
+        let settled = slot.readiness.settle(direction, tick);
+        if settled == Settled::Overtaken {
+            self.reactor.fire_cell(self.key, direction);
+        }
+        if occupied && let Some(displaced) = displaced {
+            displaced.wake();
+        }
+        if settled == Settled::Overtaken {
+            return Ok(InCell::Over);
+        }
+        if !ours {
+            return Ok(InCell::Occupied);
+        }
+        self.reactor.rearm(self.key, self.raw, until)?;
+        Ok(InCell::Waiting)
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the descriptor may be closed already by a caller that broke its promise.
+        let _ = self.reactor.deregister(self.key, self.raw);
+    }
+}
+
+/// One future's place among those that wait for a source: in the cell if that is free, else on the list.
+#[derive(Debug, Default)]
+struct Place {
+    listed: Option<Listed>,
+}
+
+impl Place {
+    fn poll(
+        &mut self,
+        source: &Source,
+        direction: Direction,
+        until: Until,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let slot = source.slot();
+        if self.listed.is_none() {
+            match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
+                InCell::Over => return Poll::Ready(Ok(())),
+                InCell::Waiting => return Poll::Pending,
+                InCell::Occupied => self.listed = Some(slot.lists[direction as usize].add(cx.waker())),
+            }
+        }
+        let waits = self.listed.as_ref().is_some_and(|listed| listed.still_waits(cx.waker()));
+        // On the list first, then the flag: an event between the two finds the flag missing but advances the
+        // tick, which `list` looks at.
+        if waits && slot.readiness.list(direction, until) {
+            source.reactor.rearm(source.key, source.raw, until)?;
+            return Poll::Pending;
+        }
+        self.listed = None;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A blind wait as the state of a future; any number may wait at once. Dropping it ends the wait.
+#[derive(Debug)]
+pub(crate) struct BlindWait {
+    direction: Direction,
+    after: Option<u16>,
+    place: Place,
+}
+
+impl BlindWait {
+    pub(crate) fn new(direction: Direction) -> Self {
+        Self { direction, after: None, place: Place::default() }
+    }
+
+    pub(crate) fn poll(&mut self, source: &Source, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let readiness = &source.slot().readiness;
+        let tick = *self.after.get_or_insert_with(|| readiness.snapshot().tick(self.direction));
+        loop {
+            ready!(self.place.poll(source, self.direction, Until::After(tick), cx))?;
+            if readiness.snapshot().has(self.direction, Until::After(tick)) {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}

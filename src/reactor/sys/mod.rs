@@ -1,0 +1,183 @@
+//! The seam to the operating system: one of two ways to wait.
+//!
+//! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes through
+//! `polling`'s own interface, one-shot, and works wherever `polling` does. Which one is used is decided when a
+//! reactor is made: epoll where the platform has it and its self-check passes, unless the caller asks otherwise.
+
+use std::io;
+use std::time::Instant;
+
+use super::readiness::{Happened, Until};
+use super::{Key, RawSource};
+
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)))]
+mod epoll;
+mod portable;
+
+#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend))))]
+mod epoll {
+    //! This platform has no epoll.
+    pub(super) use super::portable::{Events, Portable as Epoll};
+}
+
+/// Events one wait can return. Enough to spread the cost of the call over many, few enough to look again soon.
+pub(super) const BATCH: usize = 128;
+
+/// The key of an event that says only "look again".
+pub(super) const INTERRUPT: u64 = u64::MAX - 1;
+
+/// The key of an event that says "the announced deadline has passed".
+pub(super) const CLOCK: u64 = u64::MAX - 2;
+
+/// Keys from here on are not of sources; the last one is `polling`'s own.
+pub(super) const RESERVED: u64 = CLOCK;
+
+/// How long a wait may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Not at all.
+    None,
+    /// Until an event, an interrupt, or the deadline announced by [`Sys::announce`].
+    Forever,
+}
+
+/// A way to wait.
+#[derive(Debug)]
+pub(super) enum Sys {
+    Epoll(epoll::Epoll),
+    Portable(portable::Portable),
+}
+
+/// The events of one wait.
+#[derive(Debug)]
+pub(super) enum Events {
+    Epoll(epoll::Events),
+    Portable(portable::Events),
+}
+
+impl Sys {
+    /// The best way there is, or the portable one.
+    pub(super) fn new(portable: bool) -> io::Result<Self> {
+        let epoll = if portable { None } else { epoll::Epoll::new_checked()? };
+        match epoll {
+            Some(epoll) => Ok(Sys::Epoll(epoll)),
+            None => Ok(Sys::Portable(portable::Portable::new()?)),
+        }
+    }
+
+    pub(super) fn events(&self) -> Events {
+        match self {
+            Sys::Epoll(_) => Events::Epoll(epoll::Events::new()),
+            Sys::Portable(_) => Events::Portable(portable::Events::new()),
+        }
+    }
+
+    /// Whether a look that finds nothing is cheap enough to be made before each sleep.
+    pub(super) fn looks_are_cheap(&self) -> bool {
+        matches!(self, Sys::Epoll(_))
+    }
+
+    /// # Safety
+    ///
+    /// `raw` stays open until it is deleted.
+    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        match self {
+            // SAFETY: as the caller promises.
+            Sys::Epoll(epoll) => unsafe { epoll.add(raw, key) },
+            // SAFETY: as the caller promises.
+            Sys::Portable(portable) => unsafe { portable.add(raw, key) },
+        }
+    }
+
+    pub(super) fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        match self {
+            Sys::Epoll(epoll) => epoll.delete(raw),
+            Sys::Portable(portable) => portable.delete(raw, key),
+        }
+    }
+
+    /// Makes sure that the next event is reported to somebody who waits `until`. `wants` reads what is awaited in
+    /// each direction.
+    #[inline]
+    pub(super) fn rearm(
+        &self,
+        raw: RawSource,
+        key: Key,
+        until: Until,
+        wants: impl Fn() -> [bool; 2],
+    ) -> io::Result<()> {
+        match self {
+            // An edge reports itself; only who does not trust the cached readiness needs another look.
+            Sys::Epoll(_) if until == Until::Ready => Ok(()),
+            Sys::Epoll(epoll) => epoll.rearm(raw, key),
+            Sys::Portable(portable) => portable.rearm(key, wants),
+        }
+    }
+
+    /// After an event was delivered: what else is awaited must be armed again, where events disarm.
+    #[inline]
+    pub(super) fn rearm_rest(&self, key: Key, wants: impl Fn() -> [bool; 2]) {
+        if let Sys::Portable(portable) = self
+            && wants().contains(&true)
+        {
+            // A source that went away meanwhile is no news to anybody.
+            let _ = portable.rearm(key, wants);
+        }
+    }
+
+    /// The announced deadline has passed, or may have: the next announcement counts, whatever it is.
+    pub(super) fn forget_deadline(&self, events: &mut Events) {
+        match events {
+            Events::Epoll(events) => events.deadline = None,
+            Events::Portable(events) => events.deadline = None,
+        }
+    }
+
+    /// Sets the deadline of the waits that follow. Cheap when it did not change.
+    #[inline]
+    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<()> {
+        match (self, events) {
+            (Sys::Epoll(epoll), Events::Epoll(events)) => epoll.announce(deadline, events),
+            (Sys::Portable(_), Events::Portable(events)) => {
+                events.deadline = deadline;
+                Ok(())
+            }
+            _ => unreachable!("events are made by the `Sys` they are used with"),
+        }
+    }
+
+    #[inline]
+    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+        match (self, events) {
+            (Sys::Epoll(epoll), Events::Epoll(events)) => epoll.wait(events, patience),
+            (Sys::Portable(portable), Events::Portable(events)) => portable.wait(events, patience),
+            _ => unreachable!("events are made by the `Sys` they are used with"),
+        }
+    }
+
+    /// Ends the wait in progress, or the next one.
+    pub(super) fn interrupt(&self) -> io::Result<()> {
+        match self {
+            Sys::Epoll(epoll) => epoll.interrupt(),
+            Sys::Portable(portable) => portable.interrupt(),
+        }
+    }
+}
+
+impl Events {
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Events::Epoll(events) => events.len(),
+            Events::Portable(events) => events.len(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
+        match self {
+            Events::Epoll(events) => events.get(at),
+            Events::Portable(events) => events.get(at),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Waiting through `polling`'s own interface: one-shot interest, armed anew by whoever waits.
+//!
+//! Works on every platform that `polling` supports. It costs a system call per wait for readiness and several
+//! per wait for events, where [`super::epoll`] needs none and one.
+
+use std::collections::HashMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use polling::{Event, Poller};
+
+use super::{BATCH, CLOCK, Patience};
+use crate::reactor::readiness::Happened;
+use crate::reactor::{Key, RawSource};
+use crate::sync::{self, Mutex};
+
+#[derive(Debug)]
+pub(in crate::reactor) struct Portable {
+    poller: Poller,
+    /// Who is registered. The lock orders re-arming against deletion and against itself: interest is read under
+    /// it, so the last one to arm arms for everybody.
+    sources: Mutex<HashMap<Key, RawSource>>,
+}
+
+pub(in crate::reactor) struct Events {
+    raw: polling::Events,
+    list: Vec<(u64, Happened)>,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Portable {
+    /// Where this type stands in for epoll, there is no epoll to check.
+    #[allow(dead_code, reason = "called where the platform has no epoll")]
+    pub(super) fn new_checked() -> io::Result<Option<Self>> {
+        Ok(None)
+    }
+
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) })
+    }
+
+    /// # Safety
+    ///
+    /// `raw` stays open until it is deleted.
+    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        let mut sources = sync::lock(&self.sources);
+        // SAFETY: as the caller promises.
+        unsafe { self.poller.add(raw, Event::none(key.to_usize()))? };
+        sources.insert(key, raw);
+        Ok(())
+    }
+
+    pub(super) fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        let mut sources = sync::lock(&self.sources);
+        sources.remove(&key);
+        self.poller.delete(borrow(raw))
+    }
+
+    pub(super) fn rearm(&self, key: Key, wants: impl Fn() -> [bool; 2]) -> io::Result<()> {
+        let sources = sync::lock(&self.sources);
+        let Some(&raw) = sources.get(&key) else { return Ok(()) };
+        let [read, write] = wants();
+        self.poller.modify(borrow(raw), Event::new(key.to_usize(), read, write))
+    }
+
+    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+        let timeout = match (patience, events.deadline) {
+            (Patience::None, _) => Some(std::time::Duration::ZERO),
+            (Patience::Forever, None) => None,
+            (Patience::Forever, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
+        };
+        events.raw.clear();
+        events.list.clear();
+        match self.poller.wait(&mut events.raw, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => {
+                result?;
+            }
+        }
+        events.list.extend(events.raw.iter().map(|event| {
+            let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
+            (event.key as u64, happened)
+        }));
+        if patience == Patience::Forever && events.deadline.is_some() && events.list.is_empty() {
+            events.list.push((CLOCK, Happened::default()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn interrupt(&self) -> io::Result<()> {
+        self.poller.notify()
+    }
+}
+
+#[cfg(unix)]
+fn borrow<'a>(raw: RawSource) -> std::os::fd::BorrowedFd<'a> {
+    // SAFETY: a registered descriptor stays open until it is deleted, as the caller of `add` promised.
+    unsafe { std::os::fd::BorrowedFd::borrow_raw(raw) }
+}
+
+#[cfg(windows)]
+fn borrow<'a>(raw: RawSource) -> std::os::windows::io::BorrowedSocket<'a> {
+    // SAFETY: a registered socket stays open until it is deleted, as the caller of `add` promised.
+    unsafe { std::os::windows::io::BorrowedSocket::borrow_raw(raw) }
+}
+
+impl Events {
+    pub(super) fn new() -> Self {
+        let capacity = NonZeroUsize::new(BATCH).expect("a batch holds events");
+        Self {
+            raw: polling::Events::with_capacity(capacity),
+            list: Vec::with_capacity(BATCH),
+            deadline: None,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
+        self.list[at]
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("list", &self.list).field("deadline", &self.deadline).finish()
+    }
+}

@@ -1,0 +1,112 @@
+//! Timers: a [`Wheel`] under a lock, and the earliest deadline beside it for those who only want to know that.
+//!
+//! The earliest deadline that others see is never late, but may be early: cancelling the earliest timer leaves it
+//! alone, and the leader finds out when it looks. That costs one look where the alternative costs a search in each
+//! cancellation (N5: only an earlier deadline interrupts the leader).
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::Reactor;
+use super::wheel::Wheel;
+use crate::sync::{self, AtomicU64, Mutex, Ordering};
+
+/// No timer is armed.
+const NEVER: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub(super) struct Timers {
+    origin: Instant,
+    earliest: AtomicU64,
+    wheel: Mutex<Wheel<Waker>>,
+}
+
+impl Timers {
+    pub(super) fn new() -> Self {
+        Self { origin: Instant::now(), earliest: AtomicU64::new(NEVER), wheel: Mutex::new(Wheel::new()) }
+    }
+
+    pub(super) fn armed(&self) -> usize {
+        sync::lock(&self.wheel).armed()
+    }
+
+    /// When the leader should look next, as a number that only serves for comparison and [`Timers::instant`].
+    #[inline]
+    pub(super) fn earliest(&self) -> u64 {
+        self.earliest.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn instant(&self, at: u64) -> Option<Instant> {
+        if at == NEVER { None } else { self.origin.checked_add(Duration::from_nanos(at)) }
+    }
+
+    fn nanos(&self, at: Instant) -> u64 {
+        // 584 years from now is as good as the end of time.
+        at.saturating_duration_since(self.origin).as_nanos().try_into().unwrap_or(NEVER - 1)
+    }
+
+    /// Runs `change` on the wheel with `at`; true if that deadline is the earliest now.
+    fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> (R, bool) {
+        let at = self.nanos(at);
+        let mut wheel = sync::lock(&self.wheel);
+        let result = change(&mut wheel, at);
+        let earlier = at < self.earliest.load(Ordering::Relaxed);
+        if earlier {
+            self.earliest.store(at, Ordering::Relaxed);
+        }
+        (result, earlier)
+    }
+
+    /// Collects the wakers of all timers that are due.
+    pub(super) fn expire(&self, due: &mut Vec<Waker>) {
+        if self.earliest() == NEVER {
+            return;
+        }
+        let now = self.nanos(Instant::now());
+        let mut wheel = sync::lock(&self.wheel);
+        wheel.advance(now, |waker| due.push(waker.clone()));
+        self.earliest.store(wheel.next_look().unwrap_or(NEVER), Ordering::Relaxed);
+    }
+}
+
+/// One timer that is armed, or has fired; dropping it cancels.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    reactor: Arc<Reactor>,
+    id: u32,
+}
+
+impl Alarm {
+    pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Self {
+        let waker = waker.clone();
+        let (id, earlier) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker));
+        reactor.deadline_changed(earlier);
+        Self { reactor, id }
+    }
+
+    /// Sets another deadline, whether the timer has fired or not; and another waker, if there is one.
+    pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) {
+        let waker = waker.cloned();
+        let (old, earlier) = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
+        drop(old);
+        self.reactor.deadline_changed(earlier);
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let timers = &self.reactor.timers;
+        let mut wheel = sync::lock(&timers.wheel);
+        let waker = wheel.remove(self.id);
+        let last = wheel.armed() == 0;
+        if last {
+            timers.earliest.store(NEVER, Ordering::Relaxed);
+        }
+        drop(wheel);
+        drop(waker);
+        if last {
+            self.reactor.note_gone();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! [`Watch`]: the half of the reactor that only the leader may use. The batch of events, what is due, and the
+//! memory of how events come.
+//!
+//! The batch belongs to the handle set, not to the thread that fetched it: whoever leads takes the next event of
+//! it, so nothing waits behind a slow handler (R7).
+
+use std::io;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::readiness::Happened;
+use super::spin::{Idle, Spin};
+use super::sys::{self, Patience};
+use super::{Key, Reactor};
+use crate::sync::{Ordering, full_fence};
+
+/// Batches of fewer events than this are not timed: the two clock readings would show.
+const TIMED: usize = 8;
+
+/// Something that happened, to be fired by the thread that took it.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A source reported.
+    Source(Key, Happened),
+    /// A timer is due.
+    Timer(Waker),
+}
+
+/// The leader's half of the reactor.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    events: sys::Events,
+    next: usize,
+    due: Vec<Waker>,
+    deadline: u64,
+    spin: Spin,
+    idle: Option<Idle>,
+    /// Size and start of the batch, if it is large enough to be timed.
+    timed: Option<(usize, Instant)>,
+    /// Recent cost of an event, in nanoseconds.
+    cost: u64,
+}
+
+impl Watch {
+    pub(super) fn new(events: sys::Events, spin: Duration) -> Self {
+        Self {
+            events,
+            next: 0,
+            due: Vec::new(),
+            deadline: u64::MAX,
+            spin: Spin::new(spin),
+            idle: None,
+            timed: None,
+            cost: 0,
+        }
+    }
+
+    /// Events that were fetched and not taken yet.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        self.events.len() - self.next + self.due.len()
+    }
+
+    /// What the rest of the batch will cost, as far as one can tell.
+    #[inline]
+    pub(crate) fn backlog(&self) -> Duration {
+        Duration::from_nanos(self.cost * self.left() as u64)
+    }
+
+    /// The next event of the batch.
+    #[inline]
+    pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
+        loop {
+            if let Some(waker) = self.due.pop() {
+                return Some(Event::Timer(waker));
+            }
+            if self.next == self.events.len() {
+                return None;
+            }
+            let (key, happened) = self.events.get(self.next);
+            self.next += 1;
+            if key < sys::RESERVED {
+                return Some(Event::Source(Key::from_u64(key), happened));
+            }
+            if key == sys::CLOCK {
+                reactor.sys.forget_deadline(&mut self.events);
+                self.deadline = u64::MAX;
+                self.expire(reactor);
+            }
+        }
+    }
+
+    /// Asks the poller, without waiting. True if it had something.
+    pub(crate) fn look(&mut self, reactor: &Reactor) -> io::Result<bool> {
+        self.fetch(reactor, Patience::None)
+    }
+
+    /// The same before a sleep, where a look costs less than it can save.
+    #[inline]
+    pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> io::Result<bool> {
+        if reactor.sys.looks_are_cheap() { self.look(reactor) } else { Ok(false) }
+    }
+
+    /// Whether to stay awake for now, although there is nothing to do: call [`look`](Self::look) again.
+    pub(crate) fn stays_awake(&mut self) -> bool {
+        if self.spin.is_off() {
+            return false;
+        }
+        let spin = &mut self.spin;
+        let idle = self.idle.get_or_insert_with(|| spin.idle());
+        idle.spins && Instant::now() < idle.spin_until
+    }
+
+    /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
+    /// `cancelled` is asked once the others know that they have to interrupt.
+    pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
+        reactor.asleep.store(true, Ordering::Relaxed);
+        // ORDER: pairs with the fence in `Reactor::interrupt`: either this thread sees the reason, or the other
+        // one sees that it sleeps.
+        full_fence();
+        let stale = reactor.timers.earliest() < self.deadline;
+        let result = if cancelled() {
+            self.idle_over(reactor, false);
+            Ok(false)
+        } else if stale {
+            // An earlier deadline came between the last look and the announcement.
+            self.fetch(reactor, Patience::None)
+        } else {
+            reactor.counters.sleeps.add(1);
+            self.fetch(reactor, Patience::Forever)
+        };
+        reactor.asleep.store(false, Ordering::Relaxed);
+        result.map(|_| ())
+    }
+
+    /// The leader turns to something else than events.
+    pub(crate) fn interrupted(&mut self, reactor: &Reactor) {
+        self.idle_over(reactor, false);
+    }
+
+    fn fetch(&mut self, reactor: &Reactor, patience: Patience) -> io::Result<bool> {
+        self.batch_done();
+        let earliest = reactor.timers.earliest();
+        if earliest != self.deadline {
+            self.deadline = earliest;
+            reactor.sys.announce(reactor.timers.instant(earliest), &mut self.events)?;
+        }
+        self.next = 0;
+        reactor.sys.wait(&mut self.events, patience)?;
+        let found = self.events.len();
+        if found > 0 || patience == Patience::Forever {
+            self.idle_over(reactor, patience == Patience::Forever);
+        }
+        if found == 0 {
+            reactor.counters.empty_waits.add(1);
+            return Ok(false);
+        }
+        reactor.counters.waits.add(1);
+        reactor.counters.events.add(found as u64);
+        self.spin.saw(found);
+        if found >= TIMED {
+            self.timed = Some((found, Instant::now()));
+        }
+        Ok(true)
+    }
+
+    fn idle_over(&mut self, reactor: &Reactor, slept: bool) {
+        if let Some(idle) = self.idle.take() {
+            let gap = self.spin.over(&idle, slept);
+            if idle.spins && !slept {
+                reactor.counters.spun_nanos.add(gap.as_nanos() as u64);
+            }
+        }
+    }
+
+    #[inline]
+    fn batch_done(&mut self) {
+        if let Some((events, since)) = self.timed.take() {
+            let cost = since.elapsed().as_nanos() as u64 / events as u64;
+            self.cost = self.cost - self.cost / 4 + cost / 4;
+        }
+    }
+
+    #[cold]
+    fn expire(&mut self, reactor: &Reactor) {
+        reactor.timers.expire(&mut self.due);
+        // The last one is taken first.
+        self.due.reverse();
+    }
+}

@@ -1,0 +1,269 @@
+//! A hierarchical timing wheel with exact deadlines.
+//!
+//! Timers are mostly timeouts: armed, then cancelled. So arming and cancelling are a few instructions on
+//! doubly-linked lists in one vector, whatever the number of timers, and order is made only as time passes.
+//!
+//! Time is in nanoseconds. A slot of the lowest level spans 2^16 of them (65 us), one of each further level 64
+//! times as many; eight levels cover all of `u64`. An entry lives on the level of the highest group of six bits in
+//! which its deadline differs from the wheel's time, in the slot which that group of its deadline names. So on
+//! every level the occupied slots lie ahead of the wheel's time, and the lowest occupied level holds the earliest
+//! entry. When time reaches a slot, its entries are due or move to lower levels, each at most once a level.
+
+const GRAIN: u32 = 16;
+const GROUP: u32 = 6;
+const LEVELS: usize = 8;
+const SLOTS: usize = 1 << GROUP;
+
+const NIL: u32 = u32::MAX;
+/// `place` of an entry that is on no list.
+const FIRED: u16 = u16::MAX;
+
+/// Entries looked at for the earliest deadline of a slot before its start is taken for it.
+const SCAN: usize = 64;
+
+#[derive(Debug)]
+struct Entry<T> {
+    deadline: u64,
+    next: u32,
+    previous: u32,
+    place: u16,
+    /// There until the entry is removed; it stays when the entry fires, which may be armed anew.
+    value: Option<T>,
+}
+
+/// The wheel.
+#[derive(Debug)]
+pub(super) struct Wheel<T> {
+    now: u64,
+    entries: Vec<Entry<T>>,
+    free: u32,
+    armed: usize,
+    occupied: [u64; LEVELS],
+    heads: Box<[[u32; SLOTS]; LEVELS]>,
+}
+
+impl<T> Wheel<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            now: 0,
+            entries: Vec::new(),
+            free: NIL,
+            armed: 0,
+            occupied: [0; LEVELS],
+            heads: Box::new([[NIL; SLOTS]; LEVELS]),
+        }
+    }
+
+    /// Entries that are not due yet.
+    pub(super) fn armed(&self) -> usize {
+        self.armed
+    }
+
+    /// Arms a new entry.
+    #[inline]
+    pub(super) fn insert(&mut self, deadline: u64, value: T) -> u32 {
+        let entry = Entry { deadline, next: NIL, previous: NIL, place: FIRED, value: Some(value) };
+        let id = self.free;
+        let id = if id == NIL {
+            self.entries.push(entry);
+            u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 timers")
+        } else {
+            self.free = self.entries[id as usize].next;
+            self.entries[id as usize] = entry;
+            id
+        };
+        self.link(id);
+        id
+    }
+
+    /// Forgets an entry, armed or fired.
+    #[inline]
+    pub(super) fn remove(&mut self, id: u32) -> T {
+        self.unlink(id);
+        let entry = &mut self.entries[id as usize];
+        entry.next = self.free;
+        self.free = id;
+        entry.value.take().expect("an entry is removed once")
+    }
+
+    /// Arms an entry anew, fired or not; with another value, if there is one. Returns the value it replaces.
+    pub(super) fn rearm(&mut self, id: u32, deadline: u64, value: Option<T>) -> Option<T> {
+        self.unlink(id);
+        let entry = &mut self.entries[id as usize];
+        entry.deadline = deadline;
+        let old = value.and_then(|value| entry.value.replace(value));
+        self.link(id);
+        old
+    }
+
+    /// Moves time on and shows the values of all entries that are due.
+    pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(&T)) {
+        let now = now.max(self.now);
+        let mut later = NIL;
+        while let Some((level, slot)) = self.first_occupied() {
+            if self.start_of(level, slot) > now {
+                break;
+            }
+            self.occupied[level] &= !(1 << slot);
+            let mut at = std::mem::replace(&mut self.heads[level][slot], NIL);
+            while at != NIL {
+                let entry = &mut self.entries[at as usize];
+                let next = entry.next;
+                entry.place = FIRED;
+                self.armed -= 1;
+                if entry.deadline <= now {
+                    due(entry.value.as_ref().expect("an armed entry has a value"));
+                } else {
+                    entry.next = later;
+                    later = at;
+                }
+                at = next;
+            }
+        }
+        self.now = now;
+        while later != NIL {
+            let next = self.entries[later as usize].next;
+            self.link(later);
+            later = next;
+        }
+    }
+
+    /// A time at which to look again: never after the earliest deadline, and that itself unless it is too far
+    /// away to be worth a search.
+    pub(super) fn next_look(&self) -> Option<u64> {
+        let (level, slot) = self.first_occupied()?;
+        let mut earliest = u64::MAX;
+        let mut at = self.heads[level][slot];
+        for seen in 0.. {
+            if at == NIL {
+                return Some(earliest);
+            }
+            if level > 0 && seen == SCAN {
+                break;
+            }
+            earliest = earliest.min(self.entries[at as usize].deadline);
+            at = self.entries[at as usize].next;
+        }
+        Some(self.start_of(level, slot))
+    }
+
+    fn first_occupied(&self) -> Option<(usize, usize)> {
+        let level = self.occupied.iter().position(|slots| *slots != 0)?;
+        Some((level, self.occupied[level].trailing_zeros() as usize))
+    }
+
+    fn start_of(&self, level: usize, slot: usize) -> u64 {
+        let shift = GRAIN + GROUP * level as u32;
+        let above = shift + GROUP;
+        let high = if above >= u64::BITS { 0 } else { self.now >> above << above };
+        high | (slot as u64) << shift
+    }
+
+    #[inline]
+    fn link(&mut self, id: u32) {
+        let deadline = self.entries[id as usize].deadline.max(self.now);
+        let differs = (deadline ^ self.now) >> GRAIN;
+        let level = if differs == 0 { 0 } else { (differs.ilog2() / GROUP) as usize };
+        let slot = (deadline >> (GRAIN + GROUP * level as u32)) as usize % SLOTS;
+        let head = std::mem::replace(&mut self.heads[level][slot], id);
+        self.occupied[level] |= 1 << slot;
+        if head != NIL {
+            self.entries[head as usize].previous = id;
+        }
+        let entry = &mut self.entries[id as usize];
+        entry.next = head;
+        entry.previous = NIL;
+        entry.place = (level * SLOTS + slot) as u16;
+        self.armed += 1;
+    }
+
+    #[inline]
+    fn unlink(&mut self, id: u32) {
+        let Entry { next, previous, place, .. } = self.entries[id as usize];
+        if place == FIRED {
+            return;
+        }
+        let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
+        if next != NIL {
+            self.entries[next as usize].previous = previous;
+        }
+        if previous != NIL {
+            self.entries[previous as usize].next = next;
+        } else {
+            self.heads[level][slot] = next;
+            if next == NIL {
+                self.occupied[level] &= !(1 << slot);
+            }
+        }
+        self.entries[id as usize].place = FIRED;
+        self.armed -= 1;
+    }
+}
+
+#[cfg(all(test, not(paceline_loom)))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A small generator, so that a failure can be repeated.
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    #[test]
+    fn agrees_with_a_sorted_set() {
+        for seed in 1..40 {
+            let mut state = seed * 0x9E37_79B9;
+            let mut wheel = Wheel::new();
+            let mut model = BTreeSet::new();
+            let mut ids = Vec::new();
+            let mut now = 0u64;
+            for number in 0..4_000u64 {
+                match random(&mut state) % 4 {
+                    0 | 1 => {
+                        let deadline = now.saturating_add(random(&mut state) >> (random(&mut state) % 64));
+                        let id = wheel.insert(deadline, (deadline, number));
+                        model.insert((deadline, number));
+                        ids.push((id, deadline, number));
+                    }
+                    2 if !ids.is_empty() => {
+                        let at = random(&mut state) as usize % ids.len();
+                        let (id, deadline, number) = ids.swap_remove(at);
+                        assert_eq!(wheel.remove(id), (deadline, number));
+                        model.remove(&(deadline, number));
+                    }
+                    _ => {
+                        if let Some(look) = wheel.next_look() {
+                            let (earliest, _) = *model.first().unwrap();
+                            assert!(look <= earliest);
+                            now = now.max(look);
+                        }
+                        now = now.saturating_add(random(&mut state) >> (24 + random(&mut state) % 40));
+                        let mut due = BTreeSet::new();
+                        wheel.advance(now, |value| assert!(due.insert(*value)));
+                        let later = model.split_off(&(now.saturating_add(1), 0));
+                        assert_eq!(due, model);
+                        model = later;
+                    }
+                }
+                assert_eq!(wheel.armed(), model.len());
+            }
+        }
+    }
+
+    #[test]
+    fn n6_a_deadline_closer_than_a_slot_is_exact() {
+        let mut wheel = Wheel::new();
+        wheel.advance(1 << 40, |_| panic!());
+        wheel.insert((1 << 40) + 10_000, ());
+        assert_eq!(wheel.next_look(), Some((1 << 40) + 10_000));
+        wheel.advance((1 << 40) + 9_999, |_| panic!("early"));
+        let mut fired = 0;
+        wheel.advance((1 << 40) + 10_000, |_| fired += 1);
+        assert_eq!(fired, 1);
+    }
+}

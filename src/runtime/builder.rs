@@ -1,0 +1,228 @@
+//! [`Builder`]: how a runtime is to be.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
+use crate::executor::StateRef;
+use crate::leadership::Order;
+use crate::pool::{CrewConfig, Policy, Pool, Promotion, Stall, StallHook};
+
+/// Builds a [`Runtime`], or the default instance.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Promotion, Runtime};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = Runtime::builder()
+///     .threads(2)
+///     .promotion(Promotion::Adaptive)
+///     .max_blind(Duration::from_millis(1))
+///     .on_stall(|stall| eprintln!("{stall}"))
+///     .build()?;
+/// runtime.block_on(async {});
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing until `build` or `install`"]
+pub struct Builder {
+    threads: Option<usize>,
+    max_threads: Option<usize>,
+    policy: Policy,
+    thread_name: String,
+    stack_size: Option<usize>,
+    on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    on_stall: Option<StallHook>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            threads: None,
+            max_threads: None,
+            policy: Policy::default(),
+            thread_name: "paceline".into(),
+            stack_size: None,
+            on_thread_start: None,
+            on_stall: None,
+        }
+    }
+
+    /// How many workers there are. Without it: as `PACELINE_THREADS` says, else one for each core.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// How many workers there may be while the usual ones are all stuck in tasks that block. Without it: 512.
+    pub fn max_threads(mut self, max_threads: usize) -> Self {
+        self.max_threads = Some(max_threads);
+        self
+    }
+
+    /// When a leader that found an event wakes another thread to lead in its place.
+    pub fn promotion(mut self, promotion: Promotion) -> Self {
+        self.policy.promotion = promotion;
+        self
+    }
+
+    /// Which of the threads that wait is woken first.
+    pub fn order(mut self, order: Order) -> Self {
+        self.policy.order = order;
+        self
+    }
+
+    /// How long a leader may stay awake without work, where events come one by one. Without it: 50 microseconds;
+    /// zero turns it off.
+    pub fn spin(mut self, spin: Duration) -> Self {
+        self.policy.spin = spin;
+        self
+    }
+
+    /// For how long nobody may be looking for events, at most, when a task blocks the thread that was going to.
+    /// Without it: one millisecond.
+    pub fn max_blind(mut self, max_blind: Duration) -> Self {
+        self.policy.max_blind = max_blind;
+        self
+    }
+
+    /// Waits through `polling`'s portable interface even where there is a faster way: to see what that one is
+    /// worth, or to work around it.
+    pub fn portable(mut self, portable: bool) -> Self {
+        self.policy.portable = portable;
+        self
+    }
+
+    /// What the workers are called, followed by a number. Without it: `paceline`.
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.thread_name = name.into();
+        self
+    }
+
+    /// The stack size of a worker, in bytes. Without it: the standard library's.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// Called by each worker when it starts.
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_thread_start = Some(Arc::new(hook));
+        self
+    }
+
+    /// Called when a task has blocked its thread for ten milliseconds, and again whenever that has become ten times
+    /// as long. The hook runs on a thread that watches over the others: it should be quick.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = mpsc::channel();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(1)
+    ///     .on_stall(move |stall| {
+    ///         let _ = tell.send(stall.spawned_at);
+    ///     })
+    ///     .build()?;
+    /// let line = line!() + 1;
+    /// runtime.spawn(async { thread::sleep(Duration::from_millis(200)) }).detach();
+    /// assert_eq!(told.recv().unwrap().line(), line);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_stall(mut self, hook: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.on_stall = Some(Arc::new(hook));
+        self
+    }
+
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it would have no threads, more than it may have, or a
+    /// `max_blind` of zero; else what the system says when it has no descriptors or threads left.
+    pub fn build(self) -> io::Result<Runtime> {
+        self.start(StateRef::shared(), |_| Ok(()))
+    }
+
+    /// Makes this the default instance, on which the free functions act.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// paceline::Runtime::builder().threads(2).install()?;
+    /// paceline::block_on(paceline::spawn(async {}));
+    /// assert!(paceline::Runtime::builder().install().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already; the others of
+    /// [`build`](Builder::build).
+    pub fn install(self) -> io::Result<()> {
+        let runtime = self.start(StateRef::forever(), |pool| {
+            let already = "the default instance runs already: install before anything else uses it";
+            if Pool::install(pool) {
+                Ok(())
+            } else {
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, already))
+            }
+        })?;
+        // The default instance is never dropped.
+        std::mem::forget(runtime);
+        Ok(())
+    }
+
+    fn start(
+        self,
+        state: StateRef,
+        before_start: impl FnOnce(&Arc<Pool>) -> io::Result<()>,
+    ) -> io::Result<Runtime> {
+        let threads = self.threads.unwrap_or_else(threads_from_environment);
+        let max_threads = self.max_threads.unwrap_or(MAX_THREADS.max(threads));
+        let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        if threads == 0 {
+            return invalid("a runtime needs at least one thread: `threads` is 0".into());
+        }
+        if max_threads < threads {
+            return invalid(format!("`max_threads` is {max_threads}, fewer than the {threads} of `threads`"));
+        }
+        if self.policy.max_blind.is_zero() {
+            return invalid("`max_blind` is zero: nobody can look that often".into());
+        }
+        let pool = Pool::new(self.policy).map_err(|error| io_context("cannot make a reactor", error))?;
+        before_start(&pool)?;
+        let config = CrewConfig {
+            state,
+            threads,
+            max_threads,
+            name: self.thread_name,
+            stack_size: self.stack_size,
+            on_start: self.on_thread_start,
+            on_stall: self.on_stall,
+        };
+        let crew = pool.crew_or_hire(|| config).map_err(|error| io_context("cannot start a thread", error));
+        let crew = crew?.clone();
+        Ok(Runtime { pool, crew })
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("threads", &self.threads)
+            .field("max_threads", &self.max_threads)
+            .field("policy", &self.policy)
+            .field("thread_name", &self.thread_name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! [`Metrics`]: what a pool has done, for people to read.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::pool::Pool;
+
+/// What a runtime has done since it started, and has right now: see [`Runtime::metrics`](crate::Runtime::metrics).
+///
+/// The numbers are read one after the other while the threads go on; they are close, not a snapshot. Its
+/// [`Display`](fmt::Display) is for people.
+///
+/// # Examples
+///
+/// ```
+/// paceline::block_on(paceline::spawn(async {}));
+/// let metrics = paceline::metrics();
+/// println!("{metrics}");
+/// assert!(metrics.workers > 0);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metrics {
+    /// Polls of a task by the thread that had just woken it.
+    pub polls_direct: u64,
+    /// Polls of a task from a queue.
+    pub polls_surplus: u64,
+    /// Polls of a task that another thread had in its queue or slot.
+    pub polls_stolen: u64,
+    /// Promotions that woke nobody: leadership was left for whoever was awake.
+    pub promotions_free: u64,
+    /// Promotions that woke a thread to lead.
+    pub promotions_paid: u64,
+    /// Threads woken to lead, for any reason.
+    pub followers_woken: u64,
+    /// Events that the poller reported.
+    pub events: u64,
+    /// Waits that reported events.
+    pub waits: u64,
+    /// Waits that reported none.
+    pub empty_waits: u64,
+    /// Waits that were allowed to sleep.
+    pub sleeps: u64,
+    /// Times that a leader asleep in the poller was interrupted.
+    pub leader_interrupts: u64,
+    /// Time that leaders stayed awake without work, because sleeping would have cost more.
+    pub spin_time: Duration,
+    /// Times that nobody looked for events for a whole tick, and the deputy stepped in.
+    pub deputy_rescues: u64,
+    /// Threads added because all others were stuck.
+    pub replacements: u64,
+    /// Tasks that blocked their thread for ten milliseconds or more.
+    pub stalls: u64,
+    /// Sources registered right now.
+    pub sources: usize,
+    /// Timers armed right now.
+    pub timers: usize,
+    /// Tasks not finished right now, where they are tracked: not in the default instance.
+    pub tasks: Option<usize>,
+    /// Worker threads right now.
+    pub workers: usize,
+}
+
+impl Metrics {
+    pub(super) fn of(pool: &Pool) -> Self {
+        let reactor = &pool.reactor.counters;
+        let leadership = &pool.leadership;
+        let mut metrics = Metrics {
+            promotions_free: leadership.free.get(),
+            promotions_paid: leadership.paid.get(),
+            followers_woken: leadership.woken.get(),
+            events: reactor.events.get(),
+            waits: reactor.waits.get(),
+            empty_waits: reactor.empty_waits.get(),
+            sleeps: reactor.sleeps.get(),
+            leader_interrupts: reactor.interrupts.get(),
+            spin_time: Duration::from_nanos(reactor.spun_nanos.get()),
+            deputy_rescues: pool.deputy.rescues.get(),
+            stalls: pool.deputy.stalls.get(),
+            sources: pool.reactor.sources(),
+            timers: pool.reactor.timers(),
+            ..Metrics::default()
+        };
+        if let Some(crew) = pool.crew() {
+            [metrics.polls_direct, metrics.polls_surplus, metrics.polls_stolen] = crew.state().counts();
+            metrics.replacements = crew.replacements.get();
+            metrics.tasks = crew.state().unfinished();
+            metrics.workers = crew.live();
+        }
+        metrics
+    }
+
+    /// The share of polls that were direct, from 0 to 1; 1 before the first poll.
+    pub fn direct_share(&self) -> f64 {
+        let all = self.polls_direct + self.polls_surplus + self.polls_stolen;
+        if all == 0 { 1.0 } else { self.polls_direct as f64 / all as f64 }
+    }
+
+    /// Events per wait that reported any.
+    pub fn events_per_wait(&self) -> f64 {
+        if self.waits == 0 { 0.0 } else { self.events as f64 / self.waits as f64 }
+    }
+}
+
+impl fmt::Display for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direct = 100.0 * self.direct_share();
+        writeln!(
+            f,
+            "polls       {} direct ({direct:.1} %), {} from surplus, {} stolen",
+            self.polls_direct, self.polls_surplus, self.polls_stolen
+        )?;
+        writeln!(
+            f,
+            "promotions  {} free, {} paid; {} followers woken",
+            self.promotions_free, self.promotions_paid, self.followers_woken
+        )?;
+        writeln!(
+            f,
+            "events      {} in {} waits ({:.1} each), {} waits empty, {} may have slept, {} interrupted",
+            self.events,
+            self.waits,
+            self.events_per_wait(),
+            self.empty_waits,
+            self.sleeps,
+            self.leader_interrupts
+        )?;
+        writeln!(
+            f,
+            "deputy      {} rescues, {} replacements, {} stalls",
+            self.deputy_rescues, self.replacements, self.stalls
+        )?;
+        write!(f, "now         {} workers, ", self.workers)?;
+        if let Some(tasks) = self.tasks {
+            write!(f, "{tasks} tasks, ")?;
+        }
+        write!(f, "{} sources, {} timers; spun for {:.1?}", self.sources, self.timers, self.spin_time)
+    }
+}

@@ -1,0 +1,251 @@
+//! [`Runtime`]: a pool with workers of its own, and the free functions that act on the default one.
+
+mod builder;
+mod metrics;
+
+pub use builder::Builder;
+pub use metrics::Metrics;
+
+use std::env;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::Location;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::block_on::block_on_in;
+use crate::executor::{StateRef, Task, spawn_at};
+use crate::pool::{Crew, CrewConfig, Leaving, Pool};
+
+/// Threads that a runtime may have when all its usual ones are stuck.
+const MAX_THREADS: usize = 512;
+
+/// How long dropping a [`Runtime`] waits for tasks that block.
+const DROP_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Worker threads, their executor and their reactor.
+///
+/// Most programs need none: [`spawn`] and [`block_on`](crate::block_on) act on a default instance. Build one to
+/// have threads of your own number and kind, or two that do not disturb each other.
+///
+/// Dropping it stops its workers after the polls they are in and cancels its tasks; it waits no longer than a
+/// tenth of a second for tasks that block. [`shutdown`](Runtime::shutdown) waits as long as you say.
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = paceline::Runtime::builder().threads(2).build()?;
+/// let task = runtime.spawn(async { 6 * 7 });
+/// assert_eq!(runtime.block_on(task), 42);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Runtime {
+    pool: Arc<Pool>,
+    crew: Arc<Crew>,
+}
+
+impl Runtime {
+    /// Starts to build a runtime.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).thread_name("mine").build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Runs a future on the current thread until it is done; what it spawns runs on the runtime's workers.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let sum = runtime.block_on(async { paceline::spawn(async { 1 }).await + 1 });
+    /// assert_eq!(sum, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the future panics.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        block_on_in(Some(&self.pool), future)
+    }
+
+    /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
+    ///
+    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// assert_eq!(runtime.block_on(runtime.spawn(async { 1 })), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
+        spawn_on(&self.crew, future, Location::caller())
+    }
+
+    /// What the runtime has done so far, and has right now.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// runtime.block_on(runtime.spawn(async {}));
+    /// println!("{}", runtime.metrics());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        Metrics::of(&self.pool)
+    }
+
+    /// Stops the workers after the polls they are in, waits for them no longer than `patience`, and cancels all
+    /// tasks. May be called again, and from inside a task: then it does not wait for that task's own thread.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// runtime.spawn(std::future::pending::<()>()).detach();
+    /// runtime.shutdown(Duration::from_secs(1)).expect("nothing blocks");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Names the tasks that still block their threads. Those threads end when their tasks let them.
+    pub fn shutdown(&self, patience: Duration) -> Result<(), StuckError> {
+        let stuck = self.crew.stop(&self.pool, Instant::now().checked_add(patience));
+        self.pool.deputy.dismiss();
+        if stuck.is_empty() { Ok(()) } else { Err(StuckError { stuck, patience }) }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // Whoever wants to know what is stuck calls `shutdown`.
+        let _ = self.shutdown(DROP_PATIENCE);
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("crew", &self.crew).finish_non_exhaustive()
+    }
+}
+
+/// Some workers did not stop in time: see [`Runtime::shutdown`].
+#[derive(Clone, Debug)]
+pub struct StuckError {
+    stuck: Vec<Leaving>,
+    patience: Duration,
+}
+
+impl fmt::Display for StuckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {:?} these threads still ran a task:", self.patience)?;
+        for (number, leaving) in self.stuck.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            write!(f, "{comma} {}", leaving.thread.as_deref().unwrap_or("(unnamed)"))?;
+            if let Some(place) = leaving.spawned_at {
+                write!(f, " (spawned at {place})")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for StuckError {}
+
+/// Spawns a future onto the runtime whose thread or task this is, else onto the default instance, whose workers
+/// start with the first call: as many as there are cores, or as `PACELINE_THREADS` says.
+///
+/// ```
+/// let task = paceline::spawn(async { 6 * 7 });
+/// assert_eq!(paceline::block_on(task), 42);
+/// ```
+///
+/// # Panics
+///
+/// If the workers of the default instance cannot be started, or `PACELINE_THREADS` is not a positive number.
+#[track_caller]
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
+    let place = Location::caller();
+    let hired = Pool::current().and_then(|pool| match pool.crew() {
+        Some(crew) => Ok(crew.clone()),
+        // This thread's pool has no workers, so it is the default instance, or was made by a plain `block_on`.
+        None => Pool::default_instance()?.crew_or_hire(default_crew).cloned(),
+    });
+    match hired {
+        Ok(crew) => spawn_on(&crew, future, place),
+        Err(error) => panic!("the default instance cannot be started: {error}"),
+    }
+}
+
+/// What the default instance has done so far, and has right now.
+///
+/// ```
+/// paceline::block_on(paceline::spawn(async {}));
+/// assert!(paceline::metrics().polls_direct + paceline::metrics().polls_surplus > 0);
+/// ```
+///
+/// # Panics
+///
+/// If there is no default instance yet and the process has no descriptor left to make one.
+pub fn metrics() -> Metrics {
+    match Pool::default_instance() {
+        Ok(pool) => Metrics::of(&pool),
+        Err(error) => panic!("the default instance cannot be started: {error}"),
+    }
+}
+
+fn spawn_on<T: Send + 'static>(
+    crew: &Crew,
+    future: impl Future<Output = T> + Send + 'static,
+    place: &'static Location<'static>,
+) -> Task<T> {
+    // SAFETY: the future is `Send` and borrows nothing.
+    let task = unsafe { spawn_at(crew.state(), future, place) };
+    if crew.is_stopped() {
+        crew.state().cancel_all();
+    }
+    task
+}
+
+fn default_crew() -> CrewConfig {
+    CrewConfig {
+        state: StateRef::forever(),
+        threads: threads_from_environment(),
+        max_threads: MAX_THREADS,
+        name: "paceline".into(),
+        stack_size: None,
+        on_start: None,
+        on_stall: None,
+    }
+}
+
+fn threads_from_environment() -> usize {
+    match env::var("PACELINE_THREADS") {
+        Ok(text) => match text.parse() {
+            Ok(threads) if threads > 0 => threads,
+            _ => panic!("PACELINE_THREADS is {text:?}; it should be a positive number of threads"),
+        },
+        Err(_) => thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+pub(crate) fn io_context(context: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{context}: {error}"))
+}
