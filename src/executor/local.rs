@@ -76,7 +76,7 @@ impl<'a> LocalExecutor<'a> {
     /// ```
     /// let executor = paceline::LocalExecutor::new();
     /// let mut tasks = Vec::new();
-    /// executor.spawn_many([async { 1 }, async { 1 }], &mut tasks);
+    /// executor.spawn_many((0..2).map(|n| async move { n }), &mut tasks);
     /// assert_eq!(tasks.len(), 2);
     /// ```
     #[track_caller]

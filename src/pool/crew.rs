@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use event_listener::Event;
 
 use super::{Pool, StallHook, Station};
 use crate::block_on;
@@ -43,6 +44,7 @@ impl fmt::Debug for CrewConfig {
 pub(crate) struct Crew {
     config: CrewConfig,
     stopped: AtomicBool,
+    stop: Event,
     roll: std::sync::Mutex<Roll>,
     changed: Condvar,
     /// Threads added because all others were stuck.
@@ -69,6 +71,7 @@ impl Crew {
         Self {
             config,
             stopped: AtomicBool::new(false),
+            stop: Event::new(),
             roll: std::sync::Mutex::default(),
             changed: Condvar::new(),
             replacements: Counter::default(),
@@ -88,7 +91,7 @@ impl Crew {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(Relaxed)
+        self.stopped.load(SeqCst)
     }
 
     /// Threads alive right now.
@@ -146,9 +149,7 @@ impl Crew {
             let _ = catch_unwind(AssertUnwindSafe(|| hook()));
         }
         loop {
-            let stop =
-                std::future::poll_fn(|_| if self.is_stopped() { Poll::Ready(()) } else { Poll::Pending });
-            let run = Run::new(self.config.state.clone(), stop);
+            let run = Run::new(self.config.state.clone(), self.until_stopped());
             let linger = self.is_overstaffed().then_some(LINGER);
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 block_on::drive(Some(pool), Arc::new(Station::new()), run, linger)
@@ -160,6 +161,14 @@ impl Crew {
             }
         }
         self.leave();
+    }
+
+    async fn until_stopped(&self) {
+        let listener = self.stop.listen();
+        // A stop that came before we listened.
+        if !self.is_stopped() {
+            listener.await;
+        }
     }
 
     fn is_overstaffed(&self) -> bool {
@@ -194,8 +203,8 @@ impl Crew {
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one.
     pub(crate) fn stop(&self, pool: &Pool, deadline: Option<Instant>) -> Vec<Leaving> {
-        self.stopped.store(true, Relaxed);
-        pool.wake_all_roots();
+        self.stopped.store(true, SeqCst);
+        self.stop.notify(usize::MAX);
         let me = thread::current().id();
         let mut roll = self.roll();
         loop {
@@ -212,9 +221,10 @@ impl Crew {
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            // Threads that started while we told the others to stop see the flag by themselves.
-            let limit = left.unwrap_or(Duration::from_secs(1));
-            roll = self.changed.wait_timeout(roll, limit).unwrap_or_else(PoisonError::into_inner).0;
+            roll = match left {
+                Some(left) => self.changed.wait_timeout(roll, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.changed.wait(roll).unwrap_or_else(PoisonError::into_inner),
+            };
         }
         let late = roll.threads.clone();
         drop(roll);

@@ -181,11 +181,6 @@ impl Pool {
         drop(old);
     }
 
-    /// Wakes the root futures of all threads: to have the workers see that they should stop.
-    pub(crate) fn wake_all_roots(&self) {
-        self.stations().into_iter().for_each(std::task::Wake::wake);
-    }
-
     /// Whether the leader should pay for a wake before it turns to the event it took.
     #[inline]
     pub(crate) fn promotion_pays(&self, watch: &Watch) -> bool {

@@ -7,7 +7,7 @@
 //! interrupts are an eventfd, edge-triggered, so that nobody ever reads it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use polling::Poller;
