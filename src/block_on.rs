@@ -62,7 +62,7 @@ pub(crate) fn drive<F: Future>(
     linger: Option<Duration>,
 ) -> Option<F::Output> {
     let presence = Presence::new(&station);
-    let attendance = Attendance::new(None);
+    let attendance = Attendance::new(station.clone());
     let waker = Waker::from(station.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
@@ -77,17 +77,14 @@ pub(crate) fn drive<F: Future>(
         Ok(pool) => pool,
         Err(_) => return Some(without_reactor(&station, &attendance, future.as_mut(), &mut cx)),
     };
-    let _member = pool.enter(&station, &presence, &attendance);
+    let _member = pool.enter(&station, &presence);
     let mut follower = pool.leadership.join(station.seat.clone());
-    follower.set_rank(rank(&pool, &station, &attendance));
     loop {
         if station.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
-            if attendance.is_host() != (follower.rank() == Rank::Host) {
-                follower.set_rank(rank(&pool, &station, &attendance));
-            }
+            follower.set_rank(if attendance.is_host() { Rank::Host } else { Rank::Guest });
         }
         let here = Here { pool: &pool, station: &station, attendance: &attendance };
         let mut leader = match here.become_leader_or_wait(follower, linger) {
@@ -104,11 +101,6 @@ pub(crate) fn drive<F: Future>(
             pool.reactor.fire(event);
         }
     }
-}
-
-fn rank(pool: &Pool, station: &Station, attendance: &Attendance) -> Rank {
-    pool.hosts(station, attendance);
-    if attendance.is_host() { Rank::Host } else { Rank::Guest }
 }
 
 /// Where this thread is.

@@ -13,8 +13,12 @@ use std::task::Waker;
 use super::runner::Runner;
 use super::state::State;
 
-/// What the executor asks of the thread's surroundings.
-pub(crate) trait Cover: Send + Sync {
+/// What the executor tells the thread's surroundings.
+pub(crate) trait Surroundings: Send + Sync {
+    /// The thread hosts this runner from now on.
+    fn hosts(&self, runner: &Arc<Runner>);
+    /// The runner is gone.
+    fn forgets(&self, runner: &Arc<Runner>);
     /// The thread is about to run a task that is known to block: somebody else should lead meanwhile.
     fn cover(&self);
 }
@@ -26,7 +30,7 @@ struct Hosted {
 
 struct Frame {
     hosted: Vec<Hosted>,
-    cover: Option<Arc<dyn Cover>>,
+    surroundings: Arc<dyn Surroundings>,
 }
 
 thread_local! {
@@ -47,28 +51,15 @@ const BUDGET_BETWEEN_EVENTS: u32 = 8;
 pub(crate) struct Attendance(());
 
 impl Attendance {
-    pub(crate) fn new(cover: Option<Arc<dyn Cover>>) -> Self {
-        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), cover }));
+    pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
+        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), surroundings }));
         Self(())
-    }
-
-    /// Sets who covers for this frame's slow tasks.
-    pub(crate) fn covered_by(&self, cover: Arc<dyn Cover>) {
-        FRAMES.with_borrow_mut(|frames| frames.last_mut().expect("this frame").cover = Some(cover));
     }
 
     /// Whether this frame hosts a runner.
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
         FRAMES.with_borrow(|frames| frames.last().is_some_and(|frame| !frame.hosted.is_empty()))
-    }
-
-    /// The runners of this frame.
-    pub(crate) fn runners(&self) -> Vec<Arc<Runner>> {
-        FRAMES.with_borrow(|frames| {
-            let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
-            hosted.iter().map(|hosted| hosted.runner.clone()).collect()
-        })
     }
 
     /// Says whether fetched events wait for this thread's next look.
@@ -108,8 +99,9 @@ impl Drop for Attendance {
         // The runners of the frame are gone with its root future, except one that was moved elsewhere: it must not
         // be fed from here any more.
         let frame = FRAMES.with_borrow_mut(Vec::pop);
-        let hosted = frame.map_or(Vec::new(), |frame| frame.hosted);
-        hosted.into_iter().for_each(|hosted| hosted.runner.close());
+        for here in frame.into_iter().flat_map(|frame| frame.hosted) {
+            here.runner.close();
+        }
     }
 }
 
@@ -153,20 +145,29 @@ pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
         None => Home::Nowhere,
         Some(false) => Home::Here,
         Some(true) => {
-            let fresh = Hosted { runner: runner.clone(), waker: waker.clone() };
-            let old = FRAMES.with_borrow_mut(|frames| {
-                let hosted = &mut frames.last_mut().expect("found above").hosted;
-                match hosted.iter_mut().find(|here| Arc::ptr_eq(&here.runner, runner)) {
-                    Some(here) => Some(std::mem::replace(here, fresh)),
-                    None => {
-                        hosted.push(fresh);
-                        None
-                    }
-                }
-            });
-            drop(old);
+            adopt(runner, waker);
             Home::Here
         }
+    }
+}
+
+#[cold]
+fn adopt(runner: &Arc<Runner>, waker: &Waker) {
+    let fresh = Hosted { runner: runner.clone(), waker: waker.clone() };
+    let (old, surroundings) = FRAMES.with_borrow_mut(|frames| {
+        let frame = frames.last_mut().expect("the caller found it");
+        let known = frame.hosted.iter_mut().find(|here| Arc::ptr_eq(&here.runner, runner));
+        match known {
+            Some(here) => (Some(std::mem::replace(here, fresh)), None),
+            None => {
+                frame.hosted.push(fresh);
+                (None, Some(frame.surroundings.clone()))
+            }
+        }
+    });
+    drop(old);
+    if let Some(surroundings) = surroundings {
+        surroundings.hosts(runner);
     }
 }
 
@@ -175,11 +176,14 @@ pub(super) fn forget(runner: &Arc<Runner>) {
     let mut gone = Vec::new();
     let _ = FRAMES.try_with(|frames| {
         for frame in frames.borrow_mut().iter_mut() {
-            let found = frame.hosted.iter().position(|here| Arc::ptr_eq(&here.runner, runner));
-            gone.extend(found.map(|at| frame.hosted.remove(at)));
+            if let Some(at) = frame.hosted.iter().position(|here| Arc::ptr_eq(&here.runner, runner)) {
+                gone.push((frame.hosted.remove(at), frame.surroundings.clone()));
+            }
         }
     });
-    drop(gone);
+    for (_, surroundings) in gone {
+        surroundings.forgets(runner);
+    }
 }
 
 /// Finds the runner of `executor` to which a task woken on this thread goes: `f` gets it, and the waker to call if
@@ -226,8 +230,8 @@ pub(super) fn budget() -> u32 {
 /// Asks the surroundings to have somebody lead while a slow task runs.
 #[cold]
 pub(super) fn cover() {
-    let cover = FRAMES.with_borrow(|frames| frames.last().and_then(|frame| frame.cover.clone()));
-    if let Some(cover) = cover {
-        cover.cover();
+    let surroundings = FRAMES.with_borrow(|frames| Some(frames.last()?.surroundings.clone()));
+    if let Some(surroundings) = surroundings {
+        surroundings.cover();
     }
 }

@@ -190,10 +190,6 @@ impl<'a, T> Follower<'a, T> {
         };
     }
 
-    pub(crate) fn rank(&self) -> Rank {
-        self.rank
-    }
-
     /// Leads even as a guest among hosts, if leadership is vacant.
     pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
         self.granted = true;

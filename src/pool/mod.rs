@@ -17,7 +17,6 @@ use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::executor::hosting::Attendance;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
 use crate::sync::{self, Mutex};
@@ -152,11 +151,9 @@ impl Pool {
         self: &'a Arc<Self>,
         station: &'a Arc<Station>,
         presence: &Presence,
-        attendance: &Attendance,
     ) -> Membership<'a> {
         station.attach(self);
         presence.in_pool(self);
-        attendance.covered_by(self.clone());
         let company = {
             let mut stations = sync::lock(&self.stations);
             stations.push(station.clone());
@@ -172,13 +169,6 @@ impl Pool {
 
     fn stations(&self) -> Vec<Arc<Station>> {
         sync::lock(&self.stations).clone()
-    }
-
-    /// The thread has other runners now; the deputy should know.
-    pub(crate) fn hosts(&self, station: &Station, attendance: &Attendance) {
-        let runners = attendance.runners();
-        let old = std::mem::replace(&mut *sync::lock(&station.runners), runners);
-        drop(old);
     }
 
     /// Whether the leader should pay for a wake before it turns to the event it took.
@@ -215,7 +205,6 @@ pub(crate) struct Membership<'a> {
 impl Drop for Membership<'_> {
     fn drop(&mut self) {
         sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
-        sync::lock(&self.station.runners).clear();
         self.pool.deputy.rouse_if_asleep();
     }
 }

@@ -8,7 +8,7 @@ use std::task::Wake;
 use std::thread;
 
 use super::Pool;
-use crate::executor::{Runner, hosting::Cover};
+use crate::executor::{Runner, hosting::Surroundings};
 use crate::leadership::{Rouse, Seat};
 use crate::reactor::{self, Reactor};
 use crate::sync::{self, Mutex};
@@ -126,8 +126,18 @@ pub(super) fn leads_in(pool: &Pool) -> bool {
     POOLS.try_with(last).unwrap_or(false)
 }
 
-impl Cover for Pool {
+impl Surroundings for Station {
+    fn hosts(&self, runner: &Arc<Runner>) {
+        sync::lock(&self.runners).push(runner.clone());
+    }
+
+    fn forgets(&self, runner: &Arc<Runner>) {
+        sync::lock(&self.runners).retain(|other| !Arc::ptr_eq(other, runner));
+    }
+
     fn cover(&self) {
-        self.cover_for_slow_task();
+        if let Some(pool) = self.pool.get() {
+            pool.cover_for_slow_task();
+        }
     }
 }
