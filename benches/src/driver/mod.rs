@@ -1,0 +1,12 @@
+//! The machinery of the driver: processes, figures, tables, plots.
+
+pub(crate) mod ace;
+pub(crate) mod environment;
+pub(crate) mod plan;
+pub(crate) mod plot;
+pub(crate) mod procfs;
+pub(crate) mod results;
+pub(crate) mod rig;
+pub(crate) mod strace;
+pub(crate) mod sweep;
+pub(crate) mod table;

@@ -1,0 +1,83 @@
+//! How long, how often, with whom: what `--quick` and `--full` differ in.
+
+use std::time::Duration;
+
+use super::environment::cores;
+use super::sweep::Point;
+use crate::load;
+use crate::servers::RIVALS;
+
+/// The settings of a run of the driver.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) quick: bool,
+    pub(crate) rounds: usize,
+    pub(crate) warm: Duration,
+    pub(crate) window: Duration,
+    /// Workers of each server.
+    pub(crate) threads: usize,
+    pub(crate) load_threads: usize,
+}
+
+impl Plan {
+    pub(crate) fn quick() -> Plan {
+        Plan {
+            quick: true,
+            rounds: 3,
+            warm: Duration::from_millis(120),
+            window: Duration::from_millis(200),
+            ..Plan::full()
+        }
+    }
+
+    /// On two cores the load generator has to share them with two workers, as a client on the same machine does.
+    pub(crate) fn full() -> Plan {
+        Plan {
+            quick: false,
+            rounds: 5,
+            warm: Duration::from_millis(150),
+            window: Duration::from_millis(500),
+            threads: 2,
+            load_threads: (cores() / 4).max(1),
+        }
+    }
+
+    /// All rivals in a full run, the main ones in a quick one; always in the same order.
+    pub(crate) fn rivals(&self) -> Vec<&'static str> {
+        if self.quick {
+            return Self::main_rivals();
+        }
+        RIVALS.iter().copied().chain(Some(super::ace::NAME)).collect()
+    }
+
+    /// One of each kind, in their default settings.
+    pub(crate) fn main_rivals() -> Vec<&'static str> {
+        const MAIN: [&str; 5] = ["floor", "tokio", "smol", "hsha", "paceline"];
+        let listed = RIVALS.iter().copied().filter(|rival| MAIN.contains(rival));
+        listed.chain(Some(super::ace::NAME)).collect()
+    }
+
+    /// Those that have more than one thread: a single one has nothing to show beside a handler that blocks it.
+    pub(crate) fn threaded_rivals(&self) -> Vec<&'static str> {
+        self.rivals().into_iter().filter(|rival| !matches!(*rival, "floor" | "tokio-ct")).collect()
+    }
+
+    pub(crate) fn load(&self, path: &str, connections: usize) -> load::Plan {
+        load::Plan {
+            port: 0,
+            path: path.to_owned(),
+            connections,
+            warm: self.warm,
+            window: self.window,
+            threads: self.load_threads,
+            churn: None,
+        }
+    }
+
+    /// The quick points are among the full ones.
+    pub(crate) fn pick(&self, full: &[usize], quick: &[usize], what: &str) -> Vec<Point> {
+        let values = if self.quick { quick } else { full };
+        let point = |value: &usize| Point { x: *value as f64, label: format!("{value} {what}") };
+        values.iter().map(point).collect()
+    }
+}

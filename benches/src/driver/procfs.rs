@@ -1,0 +1,103 @@
+//! What the kernel says about a process: CPU time, context switches, peak memory.
+
+use std::fs;
+use std::process;
+use std::time::Duration;
+
+/// A reading of one process. Differences of two readings are what is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// From schedstat of the threads that live: exact, but blind to threads that ended.
+    threads_cpu: Duration,
+    /// From stat: all threads that ever lived, in clock ticks.
+    process_cpu: Duration,
+    pub(crate) voluntary: u64,
+    pub(crate) involuntary: u64,
+    pub(crate) peak_kib: u64,
+}
+
+/// What [`Usage::process_cpu`] is rounded to on every Linux that matters here (`USER_HZ` is 100).
+const TICK: Duration = Duration::from_millis(10);
+
+impl Usage {
+    /// All zero for a process that is gone.
+    pub(crate) fn of(process: u32) -> Usage {
+        let mut usage = Usage { process_cpu: process_cpu(process).unwrap_or_default(), ..Usage::default() };
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        usage.peak_kib = field(&status, "VmHWM:");
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        for thread in threads.map(|entry| entry.path()) {
+            let schedstat = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+            usage.threads_cpu += Duration::from_nanos(first_number(&schedstat));
+            let status = fs::read_to_string(thread.join("status")).unwrap_or_default();
+            usage.voluntary += field(&status, "voluntary_ctxt_switches:");
+            usage.involuntary += field(&status, "nonvoluntary_ctxt_switches:");
+        }
+        usage
+    }
+
+    /// CPU time since an earlier reading; the coarse clock only where threads took their time with them.
+    pub(crate) fn cpu_since(&self, earlier: &Usage) -> Duration {
+        let exact = self.threads_cpu.saturating_sub(earlier.threads_cpu);
+        let coarse = self.process_cpu.saturating_sub(earlier.process_cpu);
+        if coarse > exact + 2 * TICK { coarse } else { exact }
+    }
+}
+
+fn process_cpu(process: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold spaces; user and system time are the 12th and 13th field after it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(first_number).sum::<u64>();
+    Some(TICK * u32::try_from(ticks).ok()?)
+}
+
+fn field(status: &str, name: &str) -> u64 {
+    status.lines().find_map(|line| line.strip_prefix(name)).map_or(0, first_number)
+}
+
+fn first_number(text: &str) -> u64 {
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// Wait a moment for a condition, looking every few milliseconds.
+pub(crate) fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = std::time::Instant::now() + limit;
+    while std::time::Instant::now() < deadline {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    false
+}
+
+/// A child that is killed, and waited for, when it goes out of scope.
+#[derive(Debug)]
+pub(crate) struct Child(pub(crate) process::Child);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Both fail only if the child is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_process_uses_cpu_and_an_ended_thread_is_not_forgotten() {
+        let me = process::id();
+        let before = Usage::of(me);
+        let burn = || {
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_millis(200) {}
+        };
+        std::thread::spawn(burn).join().unwrap();
+        let used = Usage::of(me).cpu_since(&before);
+        assert!(used > Duration::from_millis(50), "{used:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! One server process, one or two load processes, one figure.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::procfs::{Child, Usage, eventually};
+use crate::load;
+
+/// A running rival.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// Starts it and waits until it accepts.
+    pub(crate) fn start(rival: &str, threads: usize) -> io::Result<Server> {
+        let port = next_port();
+        let mut command = command_for(rival, port, threads)?;
+        let child = Child(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
+        let accepts = eventually(Duration::from_secs(5), || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        if accepts {
+            Ok(Server { child, port })
+        } else {
+            Err(io::Error::other(format!("{rival} does not accept")))
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.0.id()
+    }
+}
+
+fn command_for(rival: &str, port: u16, threads: usize) -> io::Result<Command> {
+    let mut command = if rival == super::ace::NAME {
+        Command::new(super::ace::program().map_err(io::Error::other)?)
+    } else {
+        let mut command = Command::new(own_program()?);
+        command.args(["serve", rival]);
+        command
+    };
+    command.arg(port.to_string()).arg("--threads").arg(threads.to_string());
+    Ok(command)
+}
+
+fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+/// A fresh port for every server, so that no connection of the last one is in the way; below the range that
+/// the kernel hands out to clients.
+fn next_port() -> u16 {
+    const FIRST: u16 = 12_000;
+    const COUNT: u16 = 18_000;
+    static STARTED: AtomicU16 = AtomicU16::new(0);
+    let origin = (std::process::id() % u32::from(COUNT)) as u16;
+    FIRST + (origin + STARTED.fetch_add(1, Ordering::Relaxed)) % COUNT
+}
+
+/// A load process that has connected and waits for [`Load::go`].
+#[derive(Debug)]
+pub(crate) struct Load {
+    _child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Load {
+    pub(crate) fn connect(plan: &load::Plan) -> io::Result<Load> {
+        let mut command = Command::new(own_program()?);
+        command.arg("load").args(plan.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("both streams were asked for"));
+        };
+        let mut load = Load { _child: Child(child), input, output: BufReader::new(output) };
+        load.line()?;
+        Ok(load)
+    }
+
+    pub(crate) fn go(&mut self) -> io::Result<()> {
+        self.input.write_all(b"go\n")
+    }
+
+    /// Returns when the warm-up is over.
+    pub(crate) fn begun(&mut self) -> io::Result<()> {
+        self.line().map(drop)
+    }
+
+    /// Returns when the window is over.
+    pub(crate) fn result(&mut self) -> io::Result<Value> {
+        serde_json::from_str(&self.line()?).map_err(io::Error::other)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line)? {
+            0 => Err(io::Error::other("the load process ended early")),
+            _ => Ok(line),
+        }
+    }
+}
+
+/// The figures of one window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    pub(crate) cpu_micros: f64,
+    pub(crate) voluntary: f64,
+    pub(crate) involuntary: f64,
+    pub(crate) peak_mib: f64,
+    /// The other load's requests per second, where there is one.
+    pub(crate) slow_per_second: f64,
+    /// Connections that got no answer at all within the window.
+    pub(crate) starved: f64,
+    pub(crate) errors: u64,
+}
+
+/// Another load on the same server, for the whole time.
+#[derive(Clone, Debug)]
+pub(crate) struct Beside {
+    pub(crate) path: String,
+    pub(crate) connections: usize,
+}
+
+/// Starts the rival, loads it, reads what it used in the window. The plan's port is filled in here.
+pub(crate) fn measure(
+    rival: &str,
+    threads: usize,
+    plan: &load::Plan,
+    beside: Option<&Beside>,
+) -> io::Result<Run> {
+    let server = Server::start(rival, threads)?;
+    let plan = load::Plan { port: server.port, ..plan.clone() };
+    let mut load = Load::connect(&plan)?;
+    let mut slow = None;
+    if let Some(beside) = beside.filter(|beside| beside.connections > 0) {
+        let (path, connections) = (beside.path.clone(), beside.connections);
+        let mut other = Load::connect(&load::Plan { path, connections, threads: 1, ..plan.clone() })?;
+        other.go()?;
+        slow = Some(other);
+    }
+    load.go()?;
+    load.begun()?;
+    let before = Usage::of(server.id());
+    let result = load.result()?;
+    let after = Usage::of(server.id());
+    let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
+    Ok(run(&result, slow.as_ref(), &before, &after))
+}
+
+fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage) -> Run {
+    let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
+    let rate = |value: &Value| number(value, "requests") / number(value, "seconds").max(1e-9);
+    let requests = number(result, "requests").max(1.0);
+    Run {
+        requests_per_second: rate(result),
+        p50: number(result, "p50"),
+        p99: number(result, "p99"),
+        p999: number(result, "p999"),
+        cpu_micros: after.cpu_since(before).as_secs_f64() * 1e6 / requests,
+        voluntary: after.voluntary.saturating_sub(before.voluntary) as f64 / requests,
+        involuntary: after.involuntary.saturating_sub(before.involuntary) as f64 / requests,
+        peak_mib: after.peak_kib as f64 / 1024.0,
+        slow_per_second: slow.map_or(0.0, rate),
+        starved: number(result, "starved"),
+        errors: result["errors"].as_u64().unwrap_or(0),
+    }
+}

@@ -1,0 +1,119 @@
+//! A workload as a grid: points down, rivals across, several rounds in each cell.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use super::rig::Run;
+use crate::stats::{Spread, spread};
+
+/// Where on the x axis, and what it is called in the tables.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) label: String,
+}
+
+/// What a rival did at one point.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) rival: String,
+    pub(crate) runs: Vec<Run>,
+    /// Why there are fewer runs than rounds, or none.
+    pub(crate) absent: Option<String>,
+}
+
+/// A figure of a run: how tables, plots and the raw figures name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) decimals: usize,
+    pub(crate) of: fn(&Run) -> f64,
+}
+
+pub(crate) const RATE: Metric =
+    Metric { name: "rate", unit: "req/s", decimals: 0, of: |run| run.requests_per_second };
+pub(crate) const CPU: Metric = Metric { name: "cpu", unit: "us/req", decimals: 2, of: |run| run.cpu_micros };
+pub(crate) const P50: Metric = Metric { name: "p50", unit: "us", decimals: 0, of: |run| run.p50 };
+pub(crate) const P99: Metric = Metric { name: "p99", unit: "us", decimals: 0, of: |run| run.p99 };
+pub(crate) const P999: Metric = Metric { name: "p99.9", unit: "us", decimals: 0, of: |run| run.p999 };
+pub(crate) const VOLUNTARY: Metric =
+    Metric { name: "vol.sw", unit: "/req", decimals: 3, of: |run| run.voluntary };
+pub(crate) const INVOLUNTARY: Metric =
+    Metric { name: "invol", unit: "/req", decimals: 3, of: |run| run.involuntary };
+pub(crate) const PEAK: Metric = Metric { name: "peak", unit: "MiB", decimals: 1, of: |run| run.peak_mib };
+pub(crate) const SLOW: Metric =
+    Metric { name: "slow", unit: "req/s", decimals: 0, of: |run| run.slow_per_second };
+
+/// Connections without an answer in the window: a p99 looks good where the others wait forever.
+pub(crate) const STARVED: Metric =
+    Metric { name: "starved", unit: "conns", decimals: 0, of: |run| run.starved };
+
+pub(crate) const ALL: [Metric; 10] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED];
+
+impl Cell {
+    pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
+        spread(&self.runs.iter().map(metric.of).collect::<Vec<_>>())
+    }
+
+    pub(crate) fn errors(&self) -> u64 {
+        self.runs.iter().map(|run| run.errors).sum()
+    }
+}
+
+/// All figures of one workload.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    /// One row of cells per point, in the rivals' order.
+    pub(crate) rows: Vec<(Point, Vec<Cell>)>,
+}
+
+impl Sweep {
+    /// Rival after rival within a round: whatever else the machine does hits all alike.
+    /// `run` answers `Err` with the reason where a rival cannot take part at a point.
+    pub(crate) fn measure(
+        name: &'static str,
+        title: impl Into<String>,
+        points: Vec<Point>,
+        rivals: &[&str],
+        rounds: usize,
+        run: impl Fn(&str, &Point) -> io::Result<Run>,
+    ) -> Sweep {
+        let mut rows = Vec::new();
+        for point in points {
+            let cell = |rival: &&str| Cell { rival: (*rival).to_owned(), runs: vec![], absent: None };
+            let mut cells: Vec<Cell> = rivals.iter().map(cell).collect();
+            for _ in 0..rounds {
+                for cell in cells.iter_mut().filter(|cell| cell.absent.is_none()) {
+                    match run(&cell.rival, &point) {
+                        Ok(run) => cell.runs.push(run),
+                        Err(reason) => cell.absent = Some(reason.to_string()),
+                    }
+                }
+            }
+            eprint!(".");
+            rows.push((point, cells));
+        }
+        eprintln!();
+        Sweep { name, title: title.into(), rows }
+    }
+
+    /// The raw figures: every run of every cell.
+    pub(crate) fn to_json(&self) -> Value {
+        let cell = |cell: &Cell| {
+            let metric = |metric: &Metric| {
+                let figures: Vec<f64> = cell.runs.iter().map(metric.of).collect();
+                (format!("{} ({})", metric.name, metric.unit), json!(figures))
+            };
+            let figures: serde_json::Map<String, Value> = ALL.iter().map(metric).collect();
+            json!({ "rival": cell.rival, "runs": figures, "errors": cell.errors(), "absent": cell.absent })
+        };
+        let rows = self.rows.iter().map(|(point, cells)| {
+            json!({ "x": point.x, "point": point.label, "cells": cells.iter().map(cell).collect::<Vec<_>>() })
+        });
+        json!({ "name": self.name, "title": self.title, "points": rows.collect::<Vec<_>>() })
+    }
+}

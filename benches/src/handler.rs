@@ -1,0 +1,186 @@
+//! The responder that all servers share: bytes in, work done, bytes out. It does no I/O.
+//!
+//! A server reads once into [`Exchange::space`], tells [`Exchange::received`] how much came, and writes what
+//! that returns. Every answer is the same, so the answer to a pipelined batch is a slice of one static array.
+//!
+//! | path | work |
+//! |---|---|
+//! | `/` (and any other) | none |
+//! | `/b` | the thread sleeps 20 ms |
+//! | `/c` | 5 ms of CPU |
+//! | `/wN` | N microseconds of CPU, N up to 9 999 |
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Bytes of request head a connection can hold. A longer head closes the connection.
+pub const BUFFER: usize = 2048;
+
+/// The one answer.
+pub const RESPONSE: &[u8; 78] =
+    b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
+
+const HEAD_END: &[u8; 4] = b"\r\n\r\n";
+const MOST_REQUESTS: usize = BUFFER / HEAD_END.len();
+
+static RESPONSES: [[u8; RESPONSE.len()]; MOST_REQUESTS] = [*RESPONSE; MOST_REQUESTS];
+
+/// The head did not fit, or the client said nothing more: close the connection.
+#[derive(Debug)]
+pub struct Close;
+
+/// The state of one connection: what has been read and not yet answered.
+#[derive(Debug)]
+pub struct Exchange {
+    buffer: [u8; BUFFER],
+    filled: usize,
+}
+
+impl Default for Exchange {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Exchange {
+    /// An empty connection.
+    pub fn new() -> Self {
+        Exchange { buffer: [0; BUFFER], filled: 0 }
+    }
+
+    /// Where the next read goes. Never empty.
+    pub fn space(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.filled..]
+    }
+
+    /// Handles all complete requests, `read` bytes after the last call, and returns what to write.
+    /// The answer is empty while a request is incomplete.
+    pub fn received(&mut self, read: usize) -> Result<&'static [u8], Close> {
+        if read == 0 {
+            return Err(Close);
+        }
+        self.filled += read;
+        let mut start = 0;
+        let mut requests = 0;
+        while let Some(length) = head_length(&self.buffer[start..self.filled]) {
+            work(path(&self.buffer[start..start + length]));
+            start += length;
+            requests += 1;
+        }
+        self.buffer.copy_within(start..self.filled, 0);
+        self.filled -= start;
+        if self.filled == BUFFER {
+            return Err(Close);
+        }
+        Ok(RESPONSES[..requests].as_flattened())
+    }
+}
+
+/// The length of the first complete request head in `bytes`. Requests have no bodies here.
+fn head_length(bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|&byte| byte == b'\r') {
+        let end = from + at;
+        if bytes[end..].starts_with(HEAD_END) {
+            return Some(end + HEAD_END.len());
+        }
+        from = end + 1;
+    }
+    None
+}
+
+/// The request target of `GET /path HTTP/1.1`, or `/` where there is none.
+fn path(head: &[u8]) -> &[u8] {
+    head.split(|&byte| byte == b' ' || byte == b'\r').nth(1).unwrap_or(b"/")
+}
+
+fn work(path: &[u8]) {
+    match path {
+        b"/" => {}
+        b"/b" => std::thread::sleep(Duration::from_millis(20)),
+        b"/c" => burn(5_000),
+        [b'/', b'w', digits @ ..] if (1..=4).contains(&digits.len()) => {
+            burn(std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(0));
+        }
+        _ => {}
+    }
+}
+
+/// Burns about `micros` of CPU: a fixed number of steps, not a wait for the clock, so that a handler that was
+/// descheduled still does all of its work.
+fn burn(micros: u64) {
+    steps(micros * steps_per_micro());
+}
+
+fn steps(count: u64) {
+    let mut state = 1_u64;
+    for _ in 0..count {
+        state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    }
+}
+
+/// How many steps take a microsecond here. The fastest of many tries: interruptions only make a try slower.
+/// Call it before the first request, which would otherwise pay for it (about 20 ms).
+pub fn steps_per_micro() -> u64 {
+    static STEPS: OnceLock<u64> = OnceLock::new();
+    *STEPS.get_or_init(|| {
+        const TRY: u64 = 50_000;
+        let fastest = (0..200).map(|_| {
+            let start = Instant::now();
+            steps(TRY);
+            start.elapsed()
+        });
+        let nanos = fastest.min().map_or(1, |time| time.as_nanos().max(1) as u64);
+        (TRY * 1_000 / nanos).max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(exchange: &mut Exchange, bytes: &[u8]) -> usize {
+        exchange.space()[..bytes.len()].copy_from_slice(bytes);
+        exchange.received(bytes.len()).unwrap().len()
+    }
+
+    #[test]
+    fn a_request_split_over_reads_is_answered_once() {
+        let mut exchange = Exchange::new();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        for byte in &request[..request.len() - 1] {
+            assert_eq!(feed(&mut exchange, std::slice::from_ref(byte)), 0);
+        }
+        assert_eq!(feed(&mut exchange, b"\n"), RESPONSE.len());
+    }
+
+    #[test]
+    fn pipelined_requests_are_all_answered_and_the_rest_is_kept() {
+        let mut exchange = Exchange::new();
+        let one = b"GET /w1 HTTP/1.1\r\n\r\n";
+        let mut bytes = one.repeat(3);
+        bytes.extend_from_slice(&one[..7]);
+        assert_eq!(feed(&mut exchange, &bytes), 3 * RESPONSE.len());
+        assert_eq!(feed(&mut exchange, &one[7..]), RESPONSE.len());
+    }
+
+    #[test]
+    fn a_head_that_does_not_fit_closes() {
+        let mut exchange = Exchange::new();
+        exchange.space().fill(b'a');
+        assert!(exchange.received(BUFFER).is_err());
+    }
+
+    #[test]
+    fn the_declared_length_is_the_body_s() {
+        let text = std::str::from_utf8(RESPONSE).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}", body.len())));
+    }
+
+    #[test]
+    fn the_path_is_the_second_word() {
+        assert_eq!(path(b"GET /w20 HTTP/1.1\r\n\r\n"), b"/w20");
+    }
+}

@@ -1,0 +1,23 @@
+//! What the three programs of this package share.
+//!
+//! | program | question |
+//! |---|---|
+//! | `paceline-bench` | how does paceline compare with its rivals? Tables, plots, raw figures |
+//! | `serve` | one rival's HTTP responder, to be driven by wrk or anything else |
+//! | `tasks` | what do a spawn, a wake, a timer and a task's memory cost? |
+//!
+//! - [`handler`]: the HTTP responder that every server runs; no I/O.
+//! - [`servers`]: one file per rival that drives the handler.
+//! - [`load`]: the load generator.
+//! - [`tasks`]: the task costs.
+//! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians.
+
+pub mod cli;
+mod driver;
+pub mod handler;
+pub mod load;
+pub mod servers;
+pub mod stats;
+pub mod svg;
+pub mod tasks;
+mod workloads;

@@ -1,0 +1,297 @@
+//! The load generator: bare epoll, closed loop per connection, a process of its own.
+//!
+//! Each connection sends a GET, waits for the whole answer, compares it byte by byte, sends the next. Latency is
+//! from before the write to after the read that completes the answer; one clock reading serves as both the end
+//! of a request and the start of the next.
+//!
+//! It talks to the driver over its standard streams: it prints `connected`, waits for a line, prints `begin`
+//! after the warm-up, and one JSON object after the window.
+
+use std::error::Error;
+use std::io::{BufRead, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use serde_json::json;
+
+use crate::handler::RESPONSE;
+
+const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--churn MOST]";
+
+/// What one load process does.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where the server listens, on 127.0.0.1.
+    pub port: u16,
+    /// The path of every request.
+    pub path: String,
+    /// Connections held open, or with churn attempted at the same time.
+    pub connections: usize,
+    /// Load before anything is recorded.
+    pub warm: Duration,
+    /// How long is recorded.
+    pub window: Duration,
+    /// Threads of the generator.
+    pub threads: usize,
+    /// A connection per request; at most so many, since each holds a local port for a minute.
+    pub churn: Option<usize>,
+}
+
+impl Plan {
+    /// The words that [`main`] understands.
+    pub fn to_arguments(&self) -> Vec<String> {
+        let mut words = vec![self.port.to_string(), self.path.clone(), self.connections.to_string()];
+        let mut option = |name: &str, value: usize| words.extend([name.to_owned(), value.to_string()]);
+        option("--warm", self.warm.as_millis() as usize);
+        option("--window", self.window.as_millis() as usize);
+        option("--threads", self.threads);
+        self.churn.into_iter().for_each(|most| option("--churn", most));
+        words
+    }
+
+    fn from_arguments(words: &[String]) -> Result<Plan, Box<dyn Error>> {
+        let [port, path, connections, options @ ..] = words else { return Err(USAGE.into()) };
+        let mut plan = Plan {
+            port: port.parse()?,
+            path: path.clone(),
+            connections: connections.parse()?,
+            warm: Duration::from_millis(100),
+            window: Duration::from_secs(1),
+            threads: 1,
+            churn: None,
+        };
+        for pair in options.chunks(2) {
+            let [name, value] = pair else { return Err(USAGE.into()) };
+            let value: usize = value.parse()?;
+            match name.as_str() {
+                "--warm" => plan.warm = Duration::from_millis(value as u64),
+                "--window" => plan.window = Duration::from_millis(value as u64),
+                "--threads" => plan.threads = value.max(1),
+                "--churn" => plan.churn = Some(value),
+                _ => return Err(USAGE.into()),
+            }
+        }
+        plan.threads = plan.threads.min(plan.connections.max(1));
+        Ok(plan)
+    }
+}
+
+/// The hidden subcommand.
+pub fn main(words: &[String]) -> Result<(), Box<dyn Error>> {
+    let plan = Plan::from_arguments(words)?;
+    let request = format!("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", plan.path).into_bytes();
+    let lanes = (0..plan.threads).map(|index| Lane::open(&plan, index, &request));
+    let lanes = lanes.collect::<std::io::Result<Vec<_>>>()?;
+    say("connected")?;
+    let mut go = String::new();
+    std::io::stdin().lock().read_line(&mut go)?;
+    let begin = Instant::now() + plan.warm;
+    let end = begin + plan.window;
+    let lanes = std::thread::scope(|scope| {
+        let lanes: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(move || lane.run(begin, end))).collect();
+        std::thread::sleep(begin.saturating_duration_since(Instant::now()));
+        say("begin")?;
+        let lanes = lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic"));
+        lanes.collect::<std::io::Result<Vec<_>>>()
+    })?;
+    report(&lanes, begin, end)?;
+    Ok(())
+}
+
+fn say(line: &str) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
+}
+
+/// The lanes still hold their connections here, so the server sees no close before the driver has measured.
+fn report(lanes: &[Lane], begin: Instant, end: Instant) -> Result<(), Box<dyn Error>> {
+    let mut latency = histogram();
+    for lane in lanes {
+        latency.add(&lane.latency)?;
+    }
+    let finished = lanes.iter().filter_map(|lane| lane.finished).max().unwrap_or(end).min(end);
+    let seconds = finished.saturating_duration_since(begin).as_secs_f64();
+    let micros = |quantile: f64| latency.value_at_quantile(quantile) as f64 / 1e3;
+    let sum = |of: fn(&Lane) -> u64| lanes.iter().map(of).sum::<u64>();
+    say(&json!({
+        "requests": latency.len(),
+        "seconds": seconds,
+        "total": sum(|lane| lane.total),
+        "errors": sum(|lane| lane.errors),
+        "starved": sum(Lane::starved),
+        "p50": micros(0.5), "p99": micros(0.99), "p999": micros(0.999), "max": latency.max() as f64 / 1e3,
+    })
+    .to_string())?;
+    Ok(())
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
+}
+
+struct Client {
+    stream: TcpStream,
+    sent: Instant,
+    received: usize,
+    /// Answers within the window.
+    answers: u64,
+}
+
+/// One thread's share of the connections.
+struct Lane {
+    port: u16,
+    request: Vec<u8>,
+    epoll: OwnedFd,
+    /// By descriptor.
+    clients: Vec<Option<Client>>,
+    /// Connections that churn may still open; `None` keeps connections.
+    churn_left: Option<usize>,
+    open: usize,
+    latency: Histogram<u64>,
+    total: u64,
+    errors: u64,
+    /// When churn used up its connections, if before the end.
+    finished: Option<Instant>,
+}
+
+impl Lane {
+    fn open(plan: &Plan, index: usize, request: &[u8]) -> std::io::Result<Lane> {
+        let share = |count: usize| count / plan.threads + usize::from(index < count % plan.threads);
+        let mut lane = Lane {
+            port: plan.port,
+            request: request.to_vec(),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            clients: Vec::new(),
+            churn_left: plan.churn.map(share),
+            open: share(plan.connections),
+            latency: histogram(),
+            total: 0,
+            errors: 0,
+            finished: None,
+        };
+        if lane.churn_left.is_none() {
+            for _ in 0..lane.open {
+                lane.connect()?;
+            }
+        }
+        Ok(lane)
+    }
+
+    /// The kernel completes the handshake over loopback by itself, so connecting does not wait for the server.
+    fn connect(&mut self) -> std::io::Result<usize> {
+        let sent = Instant::now();
+        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.set_nonblocking(true)?;
+        let key = stream.as_raw_fd() as usize;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(key as u64), flags)?;
+        if self.clients.len() <= key {
+            self.clients.resize_with(key + 1, || None);
+        }
+        self.clients[key] = Some(Client { stream, sent, received: 0, answers: 0 });
+        Ok(key)
+    }
+
+    /// Connections without one answer in the window. Their waits are in no quantile, so they are told apart.
+    fn starved(&self) -> u64 {
+        if self.churn_left.is_some() {
+            return 0;
+        }
+        self.clients.iter().flatten().filter(|client| client.answers == 0).count() as u64
+    }
+
+    fn run(mut self, begin: Instant, end: Instant) -> std::io::Result<Lane> {
+        if self.churn_left.is_some() {
+            for _ in 0..self.open {
+                self.replace()?;
+            }
+        } else {
+            for key in 0..self.clients.len() {
+                self.send(key, Instant::now());
+            }
+        }
+        let mut events = Vec::with_capacity(256);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.finished.is_some() {
+                return Ok(self);
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.as_nanos().clamp(1_000_000, 100_000_000) as _ };
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
+                Err(Errno::INTR) => continue,
+                other => other?,
+            };
+            for event in &events {
+                self.receive(event.data.u64() as usize, begin, end)?;
+            }
+        }
+    }
+
+    /// Churn: the next connection, or the end of them.
+    fn replace(&mut self) -> std::io::Result<()> {
+        match &mut self.churn_left {
+            Some(0) => {
+                self.open -= 1;
+                if self.open == 0 {
+                    self.finished = Some(Instant::now());
+                }
+            }
+            Some(left) => {
+                *left -= 1;
+                let key = self.connect()?;
+                let sent = self.clients[key].as_ref().map_or_else(Instant::now, |client| client.sent);
+                self.send(key, sent);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, key: usize, now: Instant) {
+        let Some(client) = &mut self.clients[key] else { return };
+        (client.sent, client.received) = (now, 0);
+        if !matches!(rustix::io::write(&client.stream, &self.request), Ok(sent) if sent == self.request.len())
+        {
+            self.errors += 1;
+            self.clients[key] = None;
+        }
+    }
+
+    fn receive(&mut self, key: usize, begin: Instant, end: Instant) -> std::io::Result<()> {
+        let Some(client) = &mut self.clients[key] else { return Ok(()) };
+        let mut bytes = [0; 512];
+        let read = match rustix::io::read(&client.stream, &mut bytes) {
+            Err(Errno::AGAIN) => return Ok(()),
+            other => other.unwrap_or(0),
+        };
+        let expected = &RESPONSE[client.received..];
+        if read == 0 || !expected.starts_with(&bytes[..read]) {
+            self.errors += 1;
+            self.clients[key] = None;
+            return self.replace();
+        }
+        client.received += read;
+        if client.received < RESPONSE.len() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        self.total += 1;
+        if (begin..=end).contains(&now) {
+            self.latency.saturating_record((now - client.sent).as_nanos() as u64);
+            client.answers += 1;
+        }
+        if self.churn_left.is_some() {
+            self.clients[key] = None;
+            return self.replace();
+        }
+        self.send(key, now);
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! smol: one `async-executor` run by N threads under async-io's `block_on`, as the smol crate does it.
+
+use std::future::pending;
+use std::io;
+use std::net::TcpListener;
+
+use async_executor::Executor;
+use async_io::Async;
+use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{Sharing, accept_failed, listen};
+use crate::handler::Exchange;
+
+static EXECUTOR: Executor<'static> = Executor::new();
+
+pub(super) fn serve(port: u16, threads: usize) -> io::Result<()> {
+    let listener = Async::new(listen(port, Sharing::Alone)?)?;
+    EXECUTOR.spawn(accept(listener)).detach();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| async_io::block_on(EXECUTOR.run(pending::<()>())));
+        }
+    });
+    Ok(())
+}
+
+async fn accept(listener: Async<TcpListener>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => EXECUTOR.spawn(converse(stream)).detach(),
+            Err(error) => accept_failed(&error),
+        }
+    }
+}
+
+/// Shared with paceline, whose streams speak the same traits.
+pub(super) async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let mut exchange = Exchange::new();
+    while let Ok(read) = stream.read(exchange.space()).await {
+        let Ok(answer) = exchange.received(read) else { return };
+        if stream.write_all(answer).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The list of timed cases and what one run of a case is.
+
+use std::time::Duration;
+
+use super::rivals::Rival;
+use super::{accuracy, channels, spawns, timers, yields};
+
+/// A measured run: how long, for how many operations.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub(super) elapsed: Duration,
+    pub(super) operations: usize,
+}
+
+impl Sample {
+    pub(super) fn nanos_per_operation(self) -> f64 {
+        self.elapsed.as_nanos() as f64 / self.operations as f64
+    }
+}
+
+/// How much of its full size a case runs at: 1 in a full run, more in a quick one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) divisor: usize,
+}
+
+impl Scale {
+    pub(super) fn of(self, full: usize) -> usize {
+        (full / self.divisor).max(1)
+    }
+}
+
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) operation: &'static str,
+    pub(super) run: fn(Scale) -> Sample,
+}
+
+/// The same cases for every rival, in the order of the table.
+pub(super) fn cases<R: Rival>() -> Vec<Case> {
+    let case = |name, operation, run| Case { name, operation, run };
+    vec![
+        case("spawn-await", "spawn and await, inside a task", spawns::one_by_one_in_task::<R>),
+        case("spawn-await-main", "the same from main's block_on", spawns::one_by_one_in_main::<R>),
+        case("spawn-many", "spawn 50 000 then await all, inside a task", spawns::many_in_task::<R>),
+        case("spawn-many-main", "the same from main's block_on", spawns::many_in_main::<R>),
+        case("spawn-outside", "spawn from a plain thread, wait for all", spawns::from_outside::<R>),
+        case("chain", "each of 50 000 tasks spawns the next", spawns::chain::<R>),
+        case("yield", "one yield, 200 tasks yielding 1 000 times", yields::many_tasks::<R>),
+        case("ping-pong", "round trip over two channels, inside a task", channels::one_in_task::<R>),
+        case("ping-pong-main", "the same from main's block_on", channels::one_in_main::<R>),
+        case("ping-pong-32", "round trip, 32 pairs at once", channels::thirty_two::<R>),
+        case("ping-pong-two", "round trip between two runtimes of a process", channels::across::<R>),
+        case("timer-cancel", "arm a 10 s timer, poll once, drop", timers::arm_and_cancel::<R>),
+        case("timer-held", "200 000 timers armed at once, then dropped", timers::held::<R>),
+        case("timer-late", "how late a 1.3 ms sleep ends", accuracy::lateness::<R>),
+        case("timer-fire", "CPU per fired timer, each in a task", accuracy::fire::<R>),
+    ]
+}

@@ -1,0 +1,176 @@
+//! What does a task or a connection that only waits hold?
+//!
+//! Hypothesis: a task is one allocation of header, scheduler state and future; a connection adds the source's
+//! entry in the reactor. Each figure comes from a process of its own, so that nothing is warm.
+//!
+//! "live" counts the bytes that the program asked the allocator for and still holds; "rss" is what the process
+//! grew by, which adds the allocator's rounding. The kernel's socket memory is in neither.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::future::pending;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncRead, AsyncReadExt};
+
+use super::rivals::Rival;
+use crate::servers::{Sharing, listen};
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+/// The system allocator with a count of live bytes, switched on only for the memory figures.
+#[derive(Debug)]
+pub struct Counting;
+
+fn count(change: isize) {
+    if COUNTING.load(Ordering::Relaxed) {
+        LIVE.fetch_add(change, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: every call goes to `System` unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promises are `System`'s.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as isize - layout.size() as isize);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// Bytes per task or connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bytes {
+    pub(super) live: f64,
+    pub(super) rss: f64,
+}
+
+struct Mark {
+    live: isize,
+    rss: isize,
+}
+
+fn mark() -> Mark {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
+    let kib: isize = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    Mark { live: LIVE.load(Ordering::Relaxed), rss: kib * 1024 }
+}
+
+fn grown(before: &Mark, count: usize) -> Bytes {
+    let after = mark();
+    let each = |bytes: isize| bytes as f64 / count as f64;
+    Bytes { live: each(after.live - before.live), rss: each(after.rss - before.rss) }
+}
+
+/// The cases; a child process runs one of them for one rival.
+pub(super) const CASES: &[(&str, &str)] = &[
+    ("mem-task", "bytes per spawned empty task that waits forever"),
+    ("mem-connection", "bytes per idle loopback connection with a task reading from it"),
+];
+
+/// The child's half: prints the figures for the parent.
+pub(super) fn child<R: Rival>(case: &str) {
+    // The runtime itself, its threads and lazily made statics are not what is counted.
+    R::block_on_worker(async {
+        for number in 0..1_000 {
+            assert_eq!(R::spawn(async move { number }).await, number);
+        }
+    });
+    COUNTING.store(true, Ordering::Relaxed);
+    let bytes = match case {
+        "mem-task" => tasks::<R>(100_000),
+        _ => connections::<R>(5_000),
+    };
+    println!("{} {}", bytes.live, bytes.rss);
+}
+
+/// The parent's half: one figure from a fresh process.
+pub(super) fn measure(case: &str, rival: &str) -> io::Result<Bytes> {
+    let output = Command::new(std::env::current_exe()?).args(["--child", case, rival]).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut figures = text.split_whitespace().filter_map(|word| word.parse().ok());
+    match (figures.next(), figures.next()) {
+        (Some(live), Some(rss)) => Ok(Bytes { live, rss }),
+        _ => Err(io::Error::other(format!("{case} {rival}: {}", String::from_utf8_lossy(&output.stderr)))),
+    }
+}
+
+/// How many tasks or connections of this (child) process have been polled for the first time.
+static ARRIVED: AtomicUsize = AtomicUsize::new(0);
+
+pub(super) fn arrived() {
+    ARRIVED.fetch_add(1, Ordering::Release);
+}
+
+fn wait_for(count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while ARRIVED.load(Ordering::Acquire) < count {
+        assert!(Instant::now() < deadline, "only {} of {count} arrived", ARRIVED.load(Ordering::Acquire));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Let the workers come to rest.
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+/// An async block with nothing in it but the wait: its future is one byte.
+fn tasks<R: Rival>(count: usize) -> Bytes {
+    let mut joins = Vec::with_capacity(count);
+    let before = mark();
+    for _ in 0..count {
+        joins.push(R::spawn(async {
+            arrived();
+            pending::<()>().await;
+        }));
+    }
+    wait_for(count);
+    let bytes = grown(&before, count);
+    joins.into_iter().for_each(R::cancel);
+    bytes
+}
+
+/// What a server task does with a connection here, for streams that speak futures-io's traits.
+pub(super) async fn hold(mut stream: impl AsyncRead + Unpin) {
+    arrived();
+    let mut byte = [0];
+    while stream.read(&mut byte).await.is_ok_and(|read| read > 0) {}
+}
+
+/// The clients are plain sockets of the same process: they hold no memory outside the kernel.
+fn connections<R: Rival>(count: usize) -> Bytes {
+    const FIRST: usize = 100;
+    let listener = listen(0, Sharing::Alone).expect("a free port");
+    let address = listener.local_addr().expect("a bound listener");
+    R::detach(R::spawn(R::accept_and_hold(listener)));
+    let mut clients = Vec::with_capacity(count + FIRST);
+    connect(&mut clients, address, FIRST);
+    wait_for(FIRST);
+    let before = mark();
+    connect(&mut clients, address, count);
+    wait_for(FIRST + count);
+    grown(&before, count)
+}
+
+fn connect(clients: &mut Vec<TcpStream>, address: SocketAddr, count: usize) {
+    for _ in 0..count {
+        clients.push(TcpStream::connect(address).expect("the server accepts"));
+    }
+}

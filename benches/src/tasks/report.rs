@@ -1,0 +1,245 @@
+//! The `tasks` program: runs the cases, alternating between rivals, and prints the table.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::cases::{Case, Sample, Scale, cases};
+use super::memory;
+use super::rivals::{self, Rival};
+use super::sizes::{SIZES, SizedCase, sized_cases};
+use crate::stats::{Spread, spread};
+
+const USAGE: &str = "usage: tasks [--quick] [--rounds N] [--only NAME]... [--without RIVAL] [--sizes] [--json FILE] \
+    [--list]";
+
+struct Options {
+    rounds: usize,
+    scale: Scale,
+    only: Vec<String>,
+    without: Vec<String>,
+    sizes: bool,
+    json: Option<String>,
+}
+
+impl Options {
+    fn wants(&self, case: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| case == only)
+    }
+}
+
+struct Contestant {
+    name: &'static str,
+    cases: Vec<Case>,
+    sized: Vec<SizedCase>,
+    memory_child: fn(&str),
+}
+
+fn contestant<R: Rival>() -> Contestant {
+    Contestant {
+        name: R::NAME,
+        cases: cases::<R>(),
+        sized: sized_cases::<R>(),
+        memory_child: memory::child::<R>,
+    }
+}
+
+fn contestants() -> Vec<Contestant> {
+    vec![
+        contestant::<rivals::Tokio>(),
+        contestant::<rivals::Smol>(),
+        #[cfg(feature = "paceline")]
+        contestant::<rivals::Paceline>(),
+    ]
+}
+
+/// One line of the table: a spread per rival, in the contestants' order.
+struct Row {
+    name: String,
+    what: &'static str,
+    unit: &'static str,
+    figures: Vec<Option<Spread>>,
+}
+
+/// The program behind `src/bin/tasks.rs`.
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tasks: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let contestants = contestants();
+    if let [child, case, rival] = arguments {
+        if child == "--child" {
+            let contestant = contestants.iter().find(|one| one.name == rival).ok_or("no such rival")?;
+            (contestant.memory_child)(case);
+            return Ok(());
+        }
+    }
+    let Some(options) = parse(arguments, &contestants)? else { return Ok(()) };
+    let contestants: Vec<_> =
+        contestants.into_iter().filter(|one| !options.without.iter().any(|name| name == one.name)).collect();
+    let rows = if options.sizes {
+        sized(&options, &contestants)
+    } else {
+        let mut rows = timed(&options, &contestants);
+        rows.extend(remembered(&options, &contestants));
+        rows
+    };
+    print(&contestants, &rows, &options);
+    if let Some(path) = &options.json {
+        std::fs::write(path, format!("{:#}\n", to_json(&contestants, &rows)))?;
+    }
+    Ok(())
+}
+
+fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Options>, Box<dyn Error>> {
+    let mut options = Options {
+        rounds: 9,
+        scale: Scale { divisor: 1 },
+        only: vec![],
+        without: vec![],
+        sizes: false,
+        json: None,
+    };
+    let known: Vec<&str> = contestants[0].cases.iter().map(|case| case.name).collect();
+    let known: Vec<&str> = known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).collect();
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        let mut value = || rest.next().cloned().ok_or(USAGE);
+        match word.as_str() {
+            "--quick" => (options.rounds, options.scale) = (3, Scale { divisor: 5 }),
+            "--rounds" => options.rounds = value()?.parse::<usize>()?.max(1),
+            "--only" => options.only.push(value()?),
+            "--without" => options.without.push(value()?),
+            "--sizes" => options.sizes = true,
+            "--json" => options.json = Some(value()?),
+            "--list" => {
+                println!("{}", known.join("\n"));
+                return Ok(None);
+            }
+            _ => return Err(USAGE.into()),
+        }
+    }
+    match options.only.iter().find(|only| !known.contains(&only.as_str())) {
+        Some(unknown) => Err(format!("no case is called {unknown:?}; there are {}", known.join(", ")).into()),
+        None => Ok(Some(options)),
+    }
+}
+
+fn timed(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
+    let chosen = contestants[0].cases.iter().enumerate().filter(|(_, case)| options.wants(case.name));
+    let rows = chosen.map(|(index, case)| {
+        let figures =
+            alternate(options.rounds, contestants, |contestant| (contestant.cases[index].run)(options.scale));
+        Row { name: case.name.to_owned(), what: case.operation, unit: "ns", figures }
+    });
+    rows.collect()
+}
+
+/// The second mode: cost per operation against the number of tasks or timers.
+fn sized(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, case) in contestants[0].sized.iter().enumerate() {
+        for size in SIZES {
+            let figures = alternate(options.rounds, contestants, |one| (one.sized[index].run)(size));
+            rows.push(Row {
+                name: format!("{}-{size}", case.name),
+                what: case.operation,
+                unit: "ns",
+                figures,
+            });
+        }
+    }
+    rows
+}
+
+/// Rival after rival within a round, so that a slow minute of the machine hits all alike.
+fn alternate(
+    rounds: usize,
+    contestants: &[Contestant],
+    run: impl Fn(&Contestant) -> Sample,
+) -> Vec<Option<Spread>> {
+    let mut samples = vec![Vec::new(); contestants.len()];
+    for round in 0..=rounds {
+        for (contestant, samples) in contestants.iter().zip(&mut samples) {
+            let sample = run(contestant);
+            // The first round warms up.
+            if round > 0 {
+                samples.push(sample.nanos_per_operation());
+            }
+        }
+    }
+    samples.iter().map(|samples| spread(samples)).collect()
+}
+
+fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &(name, what) in memory::CASES.iter().filter(|(name, _)| options.wants(name)) {
+        let bytes: Vec<_> = contestants.iter().map(|one| memory::measure(name, one.name)).collect();
+        for error in bytes.iter().filter_map(|bytes| bytes.as_ref().err()) {
+            eprintln!("tasks: {error}");
+        }
+        let figure = |of: fn(&memory::Bytes) -> f64| {
+            let figures =
+                bytes.iter().map(|bytes| bytes.as_ref().ok().and_then(|bytes| spread(&[of(bytes)])));
+            figures.collect()
+        };
+        rows.push(Row { name: name.to_owned(), what, unit: "B live", figures: figure(|bytes| bytes.live) });
+        rows.push(Row { name: name.to_owned(), what, unit: "B rss", figures: figure(|bytes| bytes.rss) });
+    }
+    rows
+}
+
+/// The best of the established runtimes: what the ratios are to.
+fn best(contestants: &[Contestant], row: &Row) -> Option<f64> {
+    let figures =
+        contestants.iter().zip(&row.figures).filter(|(one, _)| matches!(one.name, "tokio" | "smol"));
+    figures.filter_map(|(_, figure)| figure.map(|spread| spread.median)).min_by(f64::total_cmp)
+}
+
+fn print(contestants: &[Contestant], rows: &[Row], options: &Options) {
+    println!(
+        "{} workers, {} rounds after a warm-up, size 1/{}; medians, half-range between the quartiles in %, \
+         ratio to the better of tokio and smol",
+        rivals::THREADS,
+        options.rounds,
+        options.scale.divisor
+    );
+    print!("{:19} {:7}", "case", "unit");
+    contestants.iter().for_each(|one| print!(" {:>9} {:>5} {:>6}", one.name, "+-%", "ratio"));
+    println!("  one operation");
+    for row in rows {
+        print!("{:19} {:7}", row.name, row.unit);
+        let best = best(contestants, row);
+        for figure in &row.figures {
+            match (figure, best) {
+                (Some(spread), Some(best)) => {
+                    print!(" {:9.0} {:5.1} {:6.2}", spread.median, spread.percent(), spread.median / best);
+                }
+                (Some(spread), None) => print!(" {:9.0} {:5.1} {:>6}", spread.median, spread.percent(), "-"),
+                (None, _) => print!(" {:>9} {:>5} {:>6}", "failed", "-", "-"),
+            }
+        }
+        println!("  {}", row.what);
+    }
+}
+
+fn to_json(contestants: &[Contestant], rows: &[Row]) -> Value {
+    let rows = rows.iter().map(|row| {
+        let figures: serde_json::Map<String, Value> = contestants
+            .iter()
+            .zip(&row.figures)
+            .map(|(one, figure)| (one.name.to_owned(), figure.map_or(Value::Null, Spread::to_json)))
+            .collect();
+        json!({ "case": row.name, "what": row.what, "unit": row.unit, "rivals": figures })
+    });
+    json!({ "workers": rivals::THREADS, "cases": rows.collect::<Vec<_>>() })
+}

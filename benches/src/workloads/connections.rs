@@ -1,0 +1,52 @@
+//! How do throughput and CPU per request change with the number of connections?
+//!
+//! Hypothesis: with one connection every request pays for a sleep, unless the leader spins; with many, one wait
+//! returns many events and what is left is the price of a runtime over the floor.
+
+use std::io;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::Outcome;
+use crate::driver::plan::Plan;
+use crate::driver::plot::{Caption, plot};
+use crate::driver::results::Results;
+use crate::driver::rig::measure;
+use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, P999, PEAK, RATE, STARVED, Sweep, VOLUNTARY};
+use crate::driver::{ace, table};
+use crate::svg::Scale;
+
+pub(super) const QUESTION: &str = "request/response over 1 to 10 000 connections";
+
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let points = plan.pick(&[1, 4, 16, 64, 256, 1_000, 10_000], &[1, 4, 16, 64, 1_000], "connections");
+    let title = format!("Request/response against connections, {} workers", plan.threads);
+    let sweep = Sweep::measure("connections", title, points, &plan.rivals(), plan.rounds, |rival, point| {
+        let connections = point.x as usize;
+        possible(rival, connections)?;
+        measure(rival, plan.threads, &plan.load("/", connections), None)
+    });
+    table::print(&sweep, &[RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, STARVED]);
+    let caption = |title, y| Caption { title, x: "connections", x_scale: Scale::Log, y, y_scale: Scale::Log };
+    let throughput = caption("Throughput against connections", "requests per second");
+    results.save_plot("connections-throughput", &plot(&sweep, RATE, &throughput))?;
+    let cpu = caption("Server CPU per request against connections", "microseconds of CPU per request");
+    results.save_plot("connections-cpu", &plot(&sweep, CPU, &cpu))?;
+    results.add(sweep.to_json());
+    Ok(())
+}
+
+/// `Err` says why not, in words for the tables.
+fn possible(rival: &str, connections: usize) -> io::Result<()> {
+    const SPARE: u64 = 100;
+    // ACE_TP_Reactor waits with select().
+    const SELECT_LIMIT: usize = 900;
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if connections as u64 + SPARE > allowed {
+        return Err(io::Error::other(format!("only {allowed} descriptors are allowed (ulimit -n)")));
+    }
+    if rival == ace::NAME && connections > SELECT_LIMIT {
+        return Err(io::Error::other("ACE_TP_Reactor uses select(), which ends at 1 024 descriptors"));
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Which system calls does a request cost?
+//!
+//! Hypothesis: a read, a write and a share of one epoll wait; every call beyond these is a runtime's own.
+//! The server runs much slower under strace, so these runs give no times, and batches are smaller than in life.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::driver::plan::Plan;
+use crate::driver::results::Results;
+use crate::driver::rig::{Load, Server};
+use crate::driver::strace::{Detail, Tracer, counts};
+use crate::load;
+
+pub(super) const QUESTION: &str = "system calls per request (strace -c)";
+
+const CONNECTIONS: usize = 64;
+
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    println!("\n## System calls per request, {CONNECTIONS} connections\n");
+    let mut rows = Vec::new();
+    for rival in plan.rivals() {
+        match count(rival, plan) {
+            Ok((requests, calls)) => {
+                let each = |calls: u64| calls as f64 / requests as f64;
+                let sum = each(calls.iter().map(|(_, calls)| calls).sum());
+                let seen = calls.iter().filter(|(_, calls)| each(*calls) >= 0.0005);
+                let seen: Vec<_> = seen.map(|(name, calls)| format!("{name} {:.3}", each(*calls))).collect();
+                println!("  {rival:18} {sum:6.3}   {}", seen.join(", "));
+                let calls: serde_json::Map<String, Value> =
+                    calls.iter().map(|(name, calls)| (name.clone(), json!(each(*calls)))).collect();
+                rows.push(json!({ "rival": rival, "per_request": sum, "calls": calls }));
+            }
+            Err(reason) => {
+                println!("  {rival:18} {:>6}   {reason}", "-");
+                rows.push(json!({ "rival": rival, "absent": reason.to_string() }));
+            }
+        }
+    }
+    results.add(json!({ "name": "syscalls", "rivals": rows }));
+    Ok(())
+}
+
+/// Attached after the connections stand and detached after the last answer, so only requests are counted.
+fn count(rival: &str, plan: &Plan) -> io::Result<(u64, Vec<(String, u64)>)> {
+    let server = Server::start(rival, plan.threads)?;
+    let window = Duration::from_millis(500);
+    let plan = load::Plan { port: server.port, warm: Duration::ZERO, window, ..plan.load("/", CONNECTIONS) };
+    let mut load = Load::connect(&plan)?;
+    let tracer = Tracer::attach(server.id(), Detail::Counts)?;
+    load.go()?;
+    load.begun()?;
+    let result = load.result()?;
+    let requests = result["total"].as_u64().unwrap_or(0).max(1);
+    Ok((requests, counts(&tracer.finish()?)))
+}

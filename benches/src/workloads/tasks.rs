@@ -1,0 +1,100 @@
+//! What do tasks, wakes, timers and their memory cost? The `tasks` program measures it; this runs that.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Outcome;
+use crate::driver::plan::Plan;
+use crate::driver::plot::style;
+use crate::driver::results::Results;
+use crate::svg::{Axis, Mark, Plot, Scale, Series};
+
+pub(super) const QUESTION: &str = "spawn, wake, yield, ping-pong, timers, memory (the `tasks` program)";
+
+/// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it.
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let program = std::env::current_exe()?.with_file_name("tasks");
+    build()?;
+    if !program.exists() {
+        return Err(
+            "there is no `tasks` program beside this one: `cargo build --release -p paceline-bench`".into()
+        );
+    }
+    println!("\n## Task costs\n");
+    let mut figures = ask(&program, plan, &[])?;
+    figures["name"] = "tasks".into();
+    results.add(figures);
+    println!("\n## Task costs against how many there are\n");
+    let mut figures = ask(&program, plan, &["--sizes"])?;
+    let spawns =
+        size_plot(&figures, "spawn-of-", "Spawn and await, per task, against tasks", "tasks spawned at once");
+    results.save_plot("tasks-spawn", &spawns)?;
+    let timers = size_plot(&figures, "timer-beside-", "Arm and cancel a timer beside others", "timers held");
+    results.save_plot("tasks-timer", &timers)?;
+    figures["name"] = "task-sizes".into();
+    results.add(figures);
+    Ok(())
+}
+
+fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std::error::Error>> {
+    let raw = std::env::temp_dir().join(format!("paceline-bench-tasks-{}.json", std::process::id()));
+    let mut command = Command::new(program);
+    command.args(more).arg("--json").arg(&raw);
+    if plan.quick {
+        command.arg("--quick");
+    }
+    if !command.status()?.success() {
+        return Err("the `tasks` program failed".into());
+    }
+    let figures = serde_json::from_str(&std::fs::read_to_string(&raw)?)?;
+    std::fs::remove_file(&raw)?;
+    Ok(figures)
+}
+
+/// The cases are called `PREFIXn`, n being the size.
+fn size_plot(figures: &Value, prefix: &str, title: &str, what: &str) -> String {
+    let mut series: Vec<Series> = Vec::new();
+    for case in figures["cases"].as_array().into_iter().flatten() {
+        let size = case["case"].as_str().and_then(|name| name.strip_prefix(prefix)?.parse::<f64>().ok());
+        let (Some(x), Some(rivals)) = (size, case["rivals"].as_object()) else { continue };
+        for (name, figure) in rivals {
+            let number = |key: &str| figure[key].as_f64();
+            let (Some(y), Some(low), Some(high)) = (number("median"), number("lower"), number("upper"))
+            else {
+                continue;
+            };
+            let mark = Mark { x, y, low, high };
+            match series.iter_mut().find(|series| series.name == *name) {
+                Some(series) => series.points.push(mark),
+                None => series.push(Series {
+                    name: name.clone(),
+                    style: style(name),
+                    bold: name == "paceline",
+                    points: vec![mark],
+                }),
+            }
+        }
+    }
+    Plot {
+        title: title.to_owned(),
+        note: "medians and quartiles of alternating rounds, 2 workers".to_owned(),
+        x: Axis { label: what.to_owned(), scale: Scale::Log },
+        y: Axis { label: "nanoseconds".to_owned(), scale: Scale::Log },
+        series,
+    }
+    .render()
+}
+
+/// Under cargo only: a program that was copied elsewhere brings its neighbour along.
+fn build() -> Outcome {
+    let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--release", "--bin", "tasks", "--manifest-path", manifest]);
+    if cfg!(feature = "paceline") {
+        command.args(["--features", "paceline"]);
+    }
+    if command.status()?.success() { Ok(()) } else { Err("the `tasks` program does not build".into()) }
+}
