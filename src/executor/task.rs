@@ -2,6 +2,7 @@
 //! list of unfinished tasks.
 
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
@@ -9,7 +10,6 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
-use pin_project_lite::pin_project;
 
 use super::hosting;
 use super::state::{State, StateRef};
@@ -20,55 +20,60 @@ const FIRST_MARK: u8 = 2;
 /// The mark of a task that is caught again and again.
 const LAST_MARK: u8 = 64;
 
-pin_project! {
-    /// A spawned future.
-    struct Tracked<F> {
-        #[pin]
-        future: F,
-        place: &'static Location<'static>,
-        slow: u8,
-        // Last: a task counts as unfinished until its future is dropped.
-        entry: Option<Entry>,
-    }
-}
-
-/// An entry on the executor's list; dropping it takes the task off.
-struct Entry {
+/// A spawned future, and what is kept beside it. One flat struct: fields of a struct inside could not use the padding
+/// that a small future leaves, and there may be millions of these.
+struct Tracked<F> {
+    future: ManuallyDrop<F>,
+    place: &'static Location<'static>,
     state: NonNull<State>,
     ticket: Ticket,
+    slow: u8,
 }
 
-// SAFETY: it is no more than a reference to the state, which is `Sync`.
-unsafe impl Send for Entry {}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        // SAFETY: the schedule function of the same task keeps the state alive, and a task drops its future, and
-        // this with it, before its schedule function.
-        unsafe { self.state.as_ref() }.tasks.leave(self.ticket);
-    }
-}
+// SAFETY: the pointer is no more than a reference to the state, which is `Sync`.
+unsafe impl<F: Send> Send for Tracked<F> {}
 
 impl<F: Future> Future for Tracked<F> {
     type Output = F::Output;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
+        // SAFETY: the future is never moved out of `this`; nothing else in it is pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: `this` was pinned, and so is the future inside it.
+        let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         hosting::with_running(|runner| {
-            let Some(runner) = runner else { return this.future.poll(cx) };
+            let Some(runner) = runner else { return future.poll(cx) };
             runner.task_begins(this.place);
-            if *this.slow > 0 {
+            if this.slow > 0 {
                 hosting::cover();
             }
-            let result = this.future.poll(cx);
+            let result = future.poll(cx);
             if runner.take_caught() {
-                *this.slow = this.slow.saturating_mul(2).clamp(FIRST_MARK, LAST_MARK);
-            } else if *this.slow > 0 {
-                *this.slow -= 1;
+                this.slow = this.slow.saturating_mul(2).clamp(FIRST_MARK, LAST_MARK);
+            } else if this.slow > 0 {
+                this.slow -= 1;
             }
             result
         })
+    }
+}
+
+impl<F> Drop for Tracked<F> {
+    fn drop(&mut self) {
+        /// Takes the task off its executor's list, whatever the future's drop does.
+        struct Leave<'a>(&'a State, Ticket);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.tasks.leave(self.1);
+            }
+        }
+        // SAFETY: the schedule function of the same task keeps the state alive, and a task drops its future, and
+        // this with it, before its schedule function.
+        let state = unsafe { self.state.as_ref() };
+        let _leave = (self.ticket != Ticket::NONE).then(|| Leave(state, self.ticket));
+        // SAFETY: the future is not used again. It counts as unfinished until here.
+        unsafe { ManuallyDrop::drop(&mut self.future) };
     }
 }
 
@@ -87,24 +92,40 @@ where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
 {
-    let make = |entry| {
-        let future = Tracked { future, place, slow: 0, entry };
-        let owner = state.clone();
-        let schedule = move |task: Runnable, info: ScheduleInfo| owner.schedule(task, info);
-        // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
-        unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
-    };
     let (runnable, task) = if state.tracks_tasks() {
         let at = NonNull::from(&*state);
-        state.tasks.enter(|ticket| {
-            let (runnable, task) = make(Some(Entry { state: at, ticket }));
+        // SAFETY: the new task, which is not scheduled yet, keeps the state alive.
+        unsafe { at.as_ref() }.tasks.enter(|ticket| {
+            // SAFETY: as the caller promises.
+            let (runnable, task) = unsafe { make(state, future, place, ticket) };
             (runnable.waker(), (runnable, task))
         })
     } else {
-        make(None)
+        // SAFETY: as the caller promises.
+        unsafe { make(state, future, place, Ticket::NONE) }
     };
     runnable.schedule();
     task
+}
+
+/// # Safety
+///
+/// As for [`spawn`].
+unsafe fn make<'a, S, F>(
+    state: S,
+    future: F,
+    place: &'static Location<'static>,
+    ticket: Ticket,
+) -> (Runnable, Task<F::Output>)
+where
+    S: Deref<Target = State> + Send + Sync + 'static,
+    F: Future + 'a,
+{
+    let at = NonNull::from(&*state);
+    let future = Tracked { future: ManuallyDrop::new(future), place, state: at, ticket, slow: 0 };
+    let schedule = move |task: Runnable, info: ScheduleInfo| state.schedule(task, info);
+    // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
+    unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }
 
 /// The same for either kind of reference.

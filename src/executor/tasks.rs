@@ -99,6 +99,9 @@ impl Tasks {
 }
 
 impl Ticket {
+    /// Of a task that is on no list.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
     fn index(self) -> usize {
         self.0 as usize / SHARDS
     }

@@ -200,7 +200,9 @@ fn lead(pool: &Arc<Pool>) {
         let station = station.clone();
         move |_| if done(&station) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     });
+    pool.reactor.watch_for_empty(true);
     block_on::drive(Some(pool), station, root, None);
+    pool.reactor.watch_for_empty(false);
     *sync::lock(&pool.deputy.leading) = None;
 }
 

@@ -120,7 +120,7 @@ impl Pool {
 
     /// The pool whose thread this is, else the default instance.
     pub(crate) fn current() -> io::Result<Arc<Self>> {
-        station::current_pool().map_or_else(Self::default_instance, Ok)
+        station::with_current_pool(Arc::clone).map_or_else(Self::default_instance, Ok)
     }
 
     fn is_default(&self) -> bool {
@@ -210,6 +210,8 @@ impl Drop for Membership<'_> {
 }
 
 /// The reactor of the runtime whose thread this is, else the default instance's.
+#[inline]
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    Pool::current().map(|pool| pool.reactor.clone())
+    let current = station::with_current_pool(|pool| pool.reactor.clone());
+    current.map_or_else(|| Pool::default_instance().map(|pool| pool.reactor.clone()), Ok)
 }

@@ -110,9 +110,10 @@ impl Drop for Presence {
     }
 }
 
-/// The pool of the innermost station of this thread that has one.
-pub(super) fn current_pool() -> Option<Arc<Pool>> {
-    POOLS.try_with(|pools| pools.borrow().iter().rev().flatten().next().cloned()).ok().flatten()
+/// Shows `f` the pool of the innermost station of this thread that has one.
+#[inline]
+pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
+    POOLS.try_with(|pools| pools.borrow().iter().rev().flatten().next().map(f)).ok().flatten()
 }
 
 /// Whether this thread's innermost station belongs to `pool`, so that it will lead there.

@@ -125,6 +125,8 @@ pub(crate) struct Reactor {
     /// The leader sleeps in the poller, or is about to.
     asleep: AtomicBool,
     hooks: OnceLock<Hooks>,
+    /// Somebody wants to know when the last source or timer is gone.
+    watched_for_empty: AtomicBool,
     pub(crate) counters: Counters,
 }
 
@@ -141,6 +143,7 @@ impl Reactor {
             timers: Timers::new(),
             asleep: AtomicBool::new(false),
             hooks: OnceLock::new(),
+            watched_for_empty: AtomicBool::new(false),
             counters: Counters::default(),
         };
         Ok((reactor, watch))
@@ -165,11 +168,22 @@ impl Reactor {
         }
     }
 
-    /// A source or timer is gone; if it was the last one, the owner has to know.
+    /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
+    pub(crate) fn watch_for_empty(&self, watched: bool) {
+        self.watched_for_empty.store(watched, Ordering::SeqCst);
+    }
+
+    /// A source or timer is gone; if it was the last one, whoever wants to know is told.
+    #[inline]
     fn note_gone(&self) {
-        if !self.is_needed()
-            && let Some(hooks) = self.hooks.get()
-        {
+        if self.watched_for_empty.load(Ordering::SeqCst) && !self.is_needed() {
+            self.note_empty();
+        }
+    }
+
+    #[cold]
+    fn note_empty(&self) {
+        if let Some(hooks) = self.hooks.get() {
             (hooks.empty)();
         }
     }
@@ -283,7 +297,7 @@ impl Reactor {
 
     /// Whether anything could happen here.
     pub(crate) fn is_needed(&self) -> bool {
-        self.sources() > 0 || self.timers.earliest() != u64::MAX
+        self.sources() > 0 || self.timers.any_armed()
     }
 }
 

@@ -41,9 +41,18 @@ impl Timers {
         if at == NEVER { None } else { self.origin.checked_add(Duration::from_nanos(at)) }
     }
 
+    /// Whether a timer is armed. Takes the lock only where it is likely.
+    pub(super) fn any_armed(&self) -> bool {
+        self.earliest() != NEVER && self.armed() > 0
+    }
+
+    #[inline]
     fn nanos(&self, at: Instant) -> u64 {
+        let ahead = at.saturating_duration_since(self.origin);
         // 584 years from now is as good as the end of time.
-        at.saturating_duration_since(self.origin).as_nanos().try_into().unwrap_or(NEVER - 1)
+        let seconds = ahead.as_secs().checked_mul(1_000_000_000);
+        let nanos = seconds.and_then(|nanos| nanos.checked_add(u64::from(ahead.subsec_nanos())));
+        nanos.unwrap_or(NEVER - 1).min(NEVER - 1)
     }
 
     /// Runs `change` on the wheel with `at`; true if that deadline is the earliest now.
@@ -97,16 +106,8 @@ impl Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         let timers = &self.reactor.timers;
-        let mut wheel = sync::lock(&timers.wheel);
-        let waker = wheel.remove(self.id);
-        let last = wheel.armed() == 0;
-        if last {
-            timers.earliest.store(NEVER, Ordering::Relaxed);
-        }
-        drop(wheel);
+        let waker = sync::lock(&timers.wheel).remove(self.id);
         drop(waker);
-        if last {
-            self.reactor.note_gone();
-        }
+        self.reactor.note_gone();
     }
 }
