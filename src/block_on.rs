@@ -186,7 +186,7 @@ impl Here<'_> {
             leader.with(|watch| watch.interrupted(reactor));
             return Ok(());
         }
-        let result = leader.with(|watch| watch.sleep(reactor, displaced));
+        let result = leader.with(|watch| watch.sleep(reactor, || self.station.is_woken() || displaced()));
         self.station.seat.stop_watching();
         self.pool.deputy.rouse_if_asleep();
         result

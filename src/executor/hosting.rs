@@ -17,6 +17,8 @@ use super::state::State;
 pub(crate) trait Surroundings: Send + Sync {
     /// The thread hosts this runner from now on.
     fn hosts(&self, runner: &Arc<Runner>);
+    /// Whether this waker wakes the frame's own root future.
+    fn is_root(&self, waker: &Waker) -> bool;
     /// The runner is gone.
     fn forgets(&self, runner: &Arc<Runner>);
     /// The thread is about to run a task that is known to block: somebody else should lead meanwhile.
@@ -26,6 +28,8 @@ pub(crate) trait Surroundings: Send + Sync {
 struct Hosted {
     runner: Arc<Runner>,
     waker: Waker,
+    /// The waker is that of the frame's own root future.
+    is_root: bool,
 }
 
 struct Frame {
@@ -71,18 +75,13 @@ impl Attendance {
     /// The thread is about to sleep: its runners say so to their executors. False if one of them has tasks, after
     /// all; then none of them rests.
     pub(crate) fn rest(&self) -> bool {
-        FRAMES.with_borrow(|frames| {
+        let has_tasks = FRAMES.with_borrow(|frames| {
             let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
-            for (at, here) in hosted.iter().enumerate() {
-                if here.runner.rest() {
-                    continue;
-                }
-                hosted[..at].iter().for_each(|rested| rested.runner.rise());
-                here.waker.wake_by_ref();
-                return false;
-            }
-            true
-        })
+            let at = hosted.iter().position(|here| !here.runner.rest())?;
+            hosted[..at].iter().for_each(|rested| rested.runner.rise());
+            Some(hosted[at].waker.clone())
+        });
+        has_tasks.map(Waker::wake).is_none()
     }
 
     /// The thread is awake.
@@ -153,20 +152,23 @@ pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
 
 #[cold]
 fn adopt(runner: &Arc<Runner>, waker: &Waker) {
-    let fresh = Hosted { runner: runner.clone(), waker: waker.clone() };
-    let (old, surroundings) = FRAMES.with_borrow_mut(|frames| {
+    let surroundings =
+        FRAMES.with_borrow(|frames| frames.last().expect("the caller found it").surroundings.clone());
+    let is_root = surroundings.is_root(waker);
+    let fresh = Hosted { runner: runner.clone(), waker: waker.clone(), is_root };
+    let (old, new) = FRAMES.with_borrow_mut(|frames| {
         let frame = frames.last_mut().expect("the caller found it");
         let known = frame.hosted.iter_mut().find(|here| Arc::ptr_eq(&here.runner, runner));
         match known {
-            Some(here) => (Some(std::mem::replace(here, fresh)), None),
+            Some(here) => (Some(std::mem::replace(here, fresh)), false),
             None => {
                 frame.hosted.push(fresh);
-                (None, Some(frame.surroundings.clone()))
+                (None, true)
             }
         }
     });
     drop(old);
-    if let Some(surroundings) = surroundings {
+    if new {
         surroundings.hosts(runner);
     }
 }
@@ -186,31 +188,33 @@ pub(super) fn forget(runner: &Arc<Runner>) {
     }
 }
 
-/// Finds the runner of `executor` to which a task woken on this thread goes: `f` gets it, and the waker to call if
-/// it is not being polled right now.
+/// Shows `place` the runner of `executor` to which a task woken on this thread goes, and has it polled soon. `place`
+/// calls no waker.
 #[inline]
-pub(super) fn with_runner_of<R>(
-    executor: *const State,
-    f: impl FnOnce(Option<(&Runner, Option<&Waker>)>) -> R,
-) -> R {
+pub(super) fn with_runner_of<R>(executor: *const State, place: impl FnOnce(&Runner) -> R) -> Option<R> {
     let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: a runner is in `RUNNING` only while its `poll`, which keeps it alive, is on this thread's stack.
     if let Some(runner) = unsafe { running.as_ref() }
         && runner.is_of(executor)
     {
-        return f(Some((runner, None)));
+        return Some(place(runner));
     }
-    let mut f = Some(f);
-    let found = FRAMES.try_with(|frames| {
-        // Busy only while this thread changes its own frames, where no waker is called.
-        let frames = frames.try_borrow().ok()?;
-        let here = frames.last()?.hosted.iter().find(|here| here.runner.is_of(executor))?;
-        f.take().map(|f| f(Some((&here.runner, Some(&here.waker)))))
-    });
-    match found {
-        Ok(Some(result)) => result,
-        _ => f.take().expect("not called yet")(None),
-    }
+    let (placed, foreign) = FRAMES
+        .try_with(|frames| {
+            let frames = frames.borrow();
+            let here = frames.last()?.hosted.iter().find(|here| here.runner.is_of(executor))?;
+            let placed = place(&here.runner);
+            if here.is_root {
+                // Our own code, which only sets a flag.
+                here.waker.wake_by_ref();
+                return Some((placed, None));
+            }
+            Some((placed, Some(here.waker.clone())))
+        })
+        .ok()??;
+    // Somebody else's code, which may do anything, so the frames are not borrowed any more (LF3).
+    foreign.into_iter().for_each(Waker::wake);
+    Some(placed)
 }
 
 /// The runner whose poll is on top of this thread's stack.
@@ -219,6 +223,12 @@ pub(super) fn with_running<R>(f: impl FnOnce(Option<&Runner>) -> R) -> R {
     let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: as in `with_runner_of`.
     f(unsafe { running.as_ref() })
+}
+
+/// A number that tells this thread from all others that live.
+#[inline]
+pub(super) fn this_thread() -> usize {
+    RUNNING.with(|here| ptr::from_ref(here).addr())
 }
 
 /// How many tasks a runner may poll in one go here.

@@ -37,16 +37,19 @@ struct RunnerSeat {
     inner: Waker,
     /// The waker that the sleeper has.
     outer: Option<Waker>,
+    /// The thread whose frame hosts the runner.
+    home: Option<usize>,
     turn: u32,
     streak: u32,
 }
 
 impl<F: Future> Run<F> {
     pub(crate) fn new(state: StateRef, future: F) -> Self {
-        let runner = Arc::new(Runner::new(state.clone()));
-        state.join(&runner);
-        let inner = Waker::from(runner.clone());
-        Self { future, seat: RunnerSeat { state, runner, inner, outer: None, turn: 0, streak: 0 } }
+        let (runner, inner) = new_runner(&state);
+        Self {
+            future,
+            seat: RunnerSeat { state, runner, inner, outer: None, home: None, turn: 0, streak: 0 },
+        }
     }
 }
 
@@ -81,16 +84,38 @@ impl<F: Future> Future for Run<F> {
     }
 }
 
+fn new_runner(state: &StateRef) -> (Arc<Runner>, Waker) {
+    let runner = Arc::new(Runner::new(state.clone()));
+    state.join(&runner);
+    (runner.clone(), Waker::from(runner))
+}
+
 impl RunnerSeat {
     #[inline]
     fn enter(&mut self, waker: &Waker) -> Home {
+        let here = hosting::this_thread();
+        if self.home.is_some_and(|home| home != here) {
+            self.move_house();
+        }
         let home = hosting::host(&self.runner, waker);
+        self.home = (home == Home::Here).then_some(here);
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
             self.runner.sleeper.set_waker(waker);
         }
         self.runner.rise();
         home
+    }
+
+    /// The future was moved to another thread. The one it comes from may still feed its runner, but would wake
+    /// nobody to poll it there: so that runner is closed, and there is a new one.
+    #[cold]
+    fn move_house(&mut self) {
+        let (runner, inner) = new_runner(&self.state);
+        let old = std::mem::replace(&mut self.runner, runner);
+        self.inner = inner;
+        self.outer = None;
+        self.state.leave(&old);
     }
 
     /// The task to poll next: directly, as long as there is one and it is not the others' turn; else surplus.

@@ -98,27 +98,32 @@ impl State {
     /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus.
     #[inline]
     pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
-        hosting::with_runner_of(self, |host| {
-            let Some((runner, waker)) = host else {
-                self.inject(task);
-                return self.sleepers.notify();
-            };
-            if info.woken_while_running {
-                // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there
-                // is more in it.
-                let alone = runner.ring.is_empty();
-                self.push_to(runner, task);
-                if !alone {
-                    self.sleepers.notify();
-                }
-            } else if let Err(second) = runner.slot.put(task) {
+        let mut task = Some(task);
+        let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
+        let surplus = hosting::with_runner_of(self, place).unwrap_or(true);
+        task.into_iter().for_each(|task| self.inject(task));
+        if surplus {
+            self.sleepers.notify();
+        }
+    }
+
+    /// True if the task is surplus that another runner may want.
+    #[inline]
+    fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) -> bool {
+        if info.woken_while_running {
+            // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is
+            // more in it.
+            let alone = runner.ring.is_empty();
+            self.push_to(runner, task);
+            return !alone;
+        }
+        match runner.slot.put(task) {
+            Ok(()) => false,
+            Err(second) => {
                 self.push_to(runner, second);
-                self.sleepers.notify();
+                true
             }
-            if let Some(waker) = waker {
-                waker.wake_by_ref();
-            }
-        });
+        }
     }
 
     fn push_to(&self, runner: &Runner, task: Runnable) {

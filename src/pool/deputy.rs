@@ -209,6 +209,7 @@ fn lead(pool: &Arc<Pool>) {
 /// What the deputy remembers from one look to the next.
 #[derive(Debug, Default)]
 struct Log {
+    looks: u64,
     taken: Option<u64>,
     runners: HashMap<*const Runner, Entry>,
 }
@@ -219,6 +220,8 @@ struct Entry {
     since: Instant,
     /// When it is reported next.
     report_at: Duration,
+    /// The number of the last look that found the runner.
+    seen: u64,
 }
 
 impl Log {
@@ -252,27 +255,27 @@ impl Log {
     fn look_at_runners(&mut self, pool: &Arc<Pool>) -> bool {
         let (mut runners, mut stuck, mut waiting) = (0, 0, false);
         let now = Instant::now();
-        let mut seen = HashMap::with_capacity(self.runners.len());
+        self.looks += 1;
         for station in pool.stations() {
             let hosted = sync::lock(&station.runners).clone();
             for runner in hosted {
                 runners += 1;
                 let beat = runner.beat();
                 let key = Arc::as_ptr(&runner);
-                let known = self.runners.remove(&key).filter(|entry| entry.beat == beat);
-                if let Some(mut entry) = known {
-                    if beat.is_in_task() {
-                        stuck += 1;
-                        waiting |= runner.release_tasks(beat);
-                        entry.report(pool, &station, &runner, now);
-                    }
-                    seen.insert(key, entry);
-                } else {
-                    seen.insert(key, Entry { beat, since: now, report_at: STALL });
+                let fresh = || Entry { beat, since: now, report_at: STALL, seen: 0 };
+                let entry = self.runners.entry(key).or_insert_with(fresh);
+                let first = std::mem::replace(&mut entry.seen, self.looks) == 0;
+                if entry.beat != beat {
+                    *entry = Entry { seen: self.looks, ..fresh() };
+                } else if !first && beat.is_in_task() {
+                    stuck += 1;
+                    waiting |= runner.release_tasks(beat);
+                    entry.report(pool, &station, &runner, now);
                 }
             }
         }
-        self.runners = seen;
+        let looks = self.looks;
+        self.runners.retain(|_, entry| entry.seen == looks);
         let waiting = waiting || pool.crew().is_some_and(|crew| crew.has_surplus());
         waiting && runners == stuck
     }

@@ -195,6 +195,12 @@ impl Pool {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.reactor.close();
+    }
+}
+
 /// A thread in a pool.
 #[derive(Debug)]
 pub(crate) struct Membership<'a> {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::task::Wake;
+use std::task::{Wake, Waker};
 use std::thread;
 
 use super::Pool;
@@ -130,6 +130,11 @@ pub(super) fn leads_in(pool: &Pool) -> bool {
 impl Surroundings for Station {
     fn hosts(&self, runner: &Arc<Runner>) {
         sync::lock(&self.runners).push(runner.clone());
+    }
+
+    fn is_root(&self, waker: &Waker) -> bool {
+        // A waker made of an `Arc` carries the address of what is in it.
+        ptr::eq(waker.data(), ptr::from_ref(self).cast())
     }
 
     fn forgets(&self, runner: &Arc<Runner>) {

@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
-use readiness::{GENERATION_BITS, Until};
+use readiness::{GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
 use timers::Timers;
 
@@ -127,6 +127,7 @@ pub(crate) struct Reactor {
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
     watched_for_empty: AtomicBool,
+    closed: AtomicBool,
     pub(crate) counters: Counters,
 }
 
@@ -144,6 +145,7 @@ impl Reactor {
             asleep: AtomicBool::new(false),
             hooks: OnceLock::new(),
             watched_for_empty: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             counters: Counters::default(),
         };
         Ok((reactor, watch))
@@ -151,6 +153,15 @@ impl Reactor {
 
     pub(crate) fn set_hooks(&self, hooks: Hooks) {
         assert!(self.hooks.set(hooks).is_ok(), "a reactor has one owner");
+    }
+
+    /// The owner is gone: nobody will lead here any more. Whoever waits is told, and whoever waits later.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        for key in self.slots.live() {
+            let all = Happened { read: true, write: true, read_closed: false, write_closed: false };
+            self.fire(Event::Source(key, all));
+        }
     }
 
     /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5).
@@ -166,6 +177,13 @@ impl Reactor {
         if let Some(hooks) = self.hooks.get() {
             (hooks.foreign_wait)();
         }
+    }
+
+    fn still_open(&self) -> io::Result<()> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the runtime in which this source was registered is gone"));
+        }
+        Ok(())
     }
 
     /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
@@ -215,6 +233,7 @@ impl Reactor {
     #[inline]
     fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<()> {
         self.note_wait();
+        self.still_open()?;
         self.sys.rearm(raw, key, until, || self.wants(key))
     }
 

@@ -97,6 +97,10 @@ impl Snapshot {
         self.0 & flag(direction, ARMED | LISTED) != 0
     }
 
+    pub(crate) fn is_open(self) -> bool {
+        self.0 & GONE == 0
+    }
+
     pub(crate) fn generation(self) -> u32 {
         (self.0 >> GENERATION_SHIFT) as u32
     }

@@ -4,9 +4,9 @@
 use std::sync::OnceLock;
 use std::task::Waker;
 
-use super::Direction;
 use super::readiness::{Readiness, Release};
 use super::waiters::Waiters;
+use super::{Direction, Key};
 use crate::sync::{self, AtomicU32, AtomicUsize, Mutex, Ordering, ProtocolCell};
 
 /// Slots in the first page; each further page has twice as many.
@@ -118,6 +118,16 @@ impl Slots {
             slot.blind[direction as usize].store(0, Ordering::Relaxed);
         }
         sync::lock(&self.free).used.push(index);
+    }
+
+    /// The keys of all sources that are registered.
+    pub(super) fn live(&self) -> Vec<Key> {
+        let used = sync::lock(&self.free).fresh;
+        let key = |index| {
+            let now = self.get(index).readiness.snapshot();
+            now.is_open().then(|| Key::new(index, now.generation()))
+        };
+        (0..used).filter_map(key).collect()
     }
 
     #[inline]
