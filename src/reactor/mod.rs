@@ -166,22 +166,18 @@ impl Reactor {
 
     /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5).
     #[inline]
-    fn note_wait(&self) {
-        if LED_HERE.try_with(|led| !ptr::eq(led.get(), self)).unwrap_or(true) {
-            self.note_foreign_wait();
-        }
+    fn note_wait(&self) -> io::Result<()> {
+        let foreign = LED_HERE.try_with(|led| !ptr::eq(led.get(), self)).unwrap_or(true);
+        if foreign { self.note_foreign_wait() } else { Ok(()) }
     }
 
     #[cold]
-    fn note_foreign_wait(&self) {
+    fn note_foreign_wait(&self) -> io::Result<()> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the runtime in which this source was registered is gone"));
+        }
         if let Some(hooks) = self.hooks.get() {
             (hooks.foreign_wait)();
-        }
-    }
-
-    fn still_open(&self) -> io::Result<()> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the runtime in which this source was registered is gone"));
         }
         Ok(())
     }
@@ -232,8 +228,7 @@ impl Reactor {
 
     #[inline]
     fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<()> {
-        self.note_wait();
-        self.still_open()?;
+        self.note_wait()?;
         self.sys.rearm(raw, key, until, || self.wants(key))
     }
 
@@ -251,11 +246,14 @@ impl Reactor {
                 let slot = self.slot(key);
                 let delivery = slot.readiness.event(key.generation, happened);
                 self.sys.rearm_rest(key, || self.wants(key));
+                if delivery.is_empty() {
+                    return;
+                }
                 for direction in Direction::BOTH {
-                    if delivery.cells[direction as usize] {
-                        self.fire_cell(key, direction);
+                    if delivery.has_cell(direction) {
+                        self.fire_cell(slot, key, direction);
                     }
-                    if delivery.lists[direction as usize] {
+                    if delivery.has_list(direction) {
                         slot.lists[direction as usize].wake_all();
                     }
                 }
@@ -265,18 +263,19 @@ impl Reactor {
 
     /// Wakes the waker in a cell that this thread has, and gives the cell back, whatever the waker does.
     #[inline]
-    fn fire_cell(&self, key: Key, direction: Direction) {
-        struct GiveBack<'a>(&'a Reactor, Key, Direction);
+    fn fire_cell(&self, slot: &Slot, key: Key, direction: Direction) {
+        struct GiveBack<'a>(&'a Reactor, &'a Slot, Key, Direction);
         impl Drop for GiveBack<'_> {
+            #[inline]
             fn drop(&mut self) {
-                let Self(reactor, key, direction) = *self;
-                reactor.slots.free_if(key.index, reactor.slot(key).readiness.release(direction));
+                let Self(reactor, slot, key, direction) = *self;
+                reactor.slots.free_if(key.index, slot.readiness.release(direction));
             }
         }
-        let _give_back = GiveBack(self, key, direction);
+        let _give_back = GiveBack(self, slot, key, direction);
         // SAFETY: this thread has the cell until `_give_back` is dropped.
         unsafe {
-            self.slot(key).waker(direction, |cell| {
+            slot.waker(direction, |cell| {
                 if let Some(waker) = cell {
                     waker.wake_by_ref();
                 }
@@ -298,7 +297,8 @@ impl Reactor {
 
     #[inline]
     fn deadline_changed(&self, earlier: bool) {
-        self.note_wait();
+        // A timer of a runtime that is gone never fires.
+        let _ = self.note_wait();
         if earlier {
             self.interrupt();
         }

@@ -112,14 +112,27 @@ impl Snapshot {
     }
 }
 
-/// Whom an event concerns.
+/// Whom an event concerns: the `ARMED` bit of a direction whose cell this thread now has, with a waker in it (wake it,
+/// then [`Readiness::release`]), and the `LISTED` bit of one whose list is to be notified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub(crate) struct Delivery {
-    /// The directions whose cell this thread now has, with a waker in it: wake it, then [`Readiness::release`].
-    pub(crate) cells: [bool; 2],
-    /// The directions whose list is to be notified.
-    pub(crate) lists: [bool; 2],
+pub(crate) struct Delivery(u64);
+
+impl Delivery {
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(crate) fn has_cell(self, direction: Direction) -> bool {
+        self.0 & flag(direction, ARMED) != 0
+    }
+
+    #[inline]
+    pub(crate) fn has_list(self, direction: Direction) -> bool {
+        self.0 & flag(direction, LISTED) != 0
+    }
 }
 
 /// What came of an attempt to take the cell.
@@ -205,26 +218,25 @@ impl Readiness {
     #[inline]
     pub(crate) fn event(&self, generation: u32, happened: Happened) -> Delivery {
         self.change(|now| {
-            let mut delivery = Delivery::default();
             if now.generation() != generation || now.0 & GONE != 0 {
-                return (None, delivery);
+                return (None, Delivery::default());
             }
-            let mut next = now;
+            let (mut next, mut delivery) = (now, 0);
             for direction in Direction::BOTH {
                 let (ready, closed) = happened.in_direction(direction);
                 if !ready {
                     continue;
                 }
                 next = next.with_next_tick(direction);
-                next.0 |= flag(direction, READY | if closed { CLOSED } else { 0 });
-                if next.0 & flag(direction, ARMED | BUSY) == flag(direction, ARMED) {
-                    next.0 = next.0 & !flag(direction, ARMED) | flag(direction, BUSY);
-                    delivery.cells[direction as usize] = true;
-                }
-                delivery.lists[direction as usize] = next.0 & flag(direction, LISTED) != 0;
-                next.0 &= !flag(direction, LISTED);
+                let waits = next.0 & flag(direction, ARMED | LISTED);
+                let busy = next.0 & flag(direction, BUSY);
+                // A cell that somebody has stays as it is: its owner will see the tick.
+                let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
+                let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
+                next.0 = next.0 & !fires | takes | flag(direction, READY | if closed { CLOSED } else { 0 });
+                delivery |= fires;
             }
-            (Some(next.0), delivery)
+            (Some(next.0), Delivery(delivery))
         })
     }
 
@@ -337,7 +349,7 @@ mod tests {
         let (word, generation) = open();
         let Claim::Taken { tick, occupied } = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert!(!occupied);
-        assert_eq!(word.event(generation, IN).cells, [false, false]);
+        assert!(word.event(generation, IN).is_empty());
         assert_eq!(word.settle(Direction::Read, tick), Settled::Overtaken);
         assert_eq!(word.release(Direction::Read), Release::Nothing);
         assert_eq!(word.claim(Direction::Read, Until::Ready), Claim::Over);
@@ -348,7 +360,7 @@ mod tests {
         let (word, generation) = open();
         let Claim::Taken { tick, .. } = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert_eq!(word.settle(Direction::Read, tick), Settled::Armed);
-        assert_eq!(word.event(generation, IN).cells, [true, false]);
+        assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert_eq!(word.retire(), Release::Nothing);
         assert_eq!(word.release(Direction::Read), Release::Free);
     }

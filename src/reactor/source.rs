@@ -7,6 +7,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -20,9 +21,16 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub(crate) struct Source {
     reactor: Arc<Reactor>,
+    /// The slot of `key`, found once.
+    slot: NonNull<Slot>,
     key: Key,
     raw: RawSource,
 }
+
+// SAFETY: the slot is `Sync`, and the reactor keeps it alive.
+unsafe impl Send for Source {}
+// SAFETY: as above.
+unsafe impl Sync for Source {}
 
 /// Whether a waiter may take the cell from another one, which is then woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +62,8 @@ impl Source {
     pub(crate) unsafe fn new(reactor: Arc<Reactor>, raw: RawSource) -> io::Result<Source> {
         // SAFETY: as the caller promises.
         let key = unsafe { reactor.register(raw)? };
-        Ok(Source { reactor, key, raw })
+        let slot = NonNull::from(reactor.slot(key));
+        Ok(Source { reactor, slot, key, raw })
     }
 
     /// Takes the descriptor out of the reactor.
@@ -68,7 +77,8 @@ impl Source {
 
     #[inline]
     fn slot(&self) -> &Slot {
-        self.reactor.slot(self.key)
+        // SAFETY: slots never move and live as long as the reactor, which this source keeps alive.
+        unsafe { self.slot.as_ref() }
     }
 
     /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
@@ -202,7 +212,7 @@ impl Source {
         };
         let settled = slot.readiness.settle(direction, tick);
         if settled == Settled::Overtaken {
-            self.reactor.fire_cell(self.key, direction);
+            self.reactor.fire_cell(slot, self.key, direction);
         }
         if occupied && let Some(displaced) = displaced {
             displaced.wake();

@@ -1,15 +1,15 @@
 //! The floor: bare epoll loops with no runtime at all.
 //!
 //! What a request costs here is what the kernel and the handler cost; everything above it is a runtime's price.
-//! Edge-triggered saves the kernel's second look at each event, so that is the floor; level is kept to show it.
+//! Edge-triggered saves the kernel's second look at each event, so that is the floor; level is kept to show it. Reads and
+//! writes are the standard library's, as in every rival.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, epoll, poll};
-use rustix::io::Errno;
 
 use super::{Sharing, listen};
 use crate::handler::Exchange;
@@ -48,7 +48,7 @@ fn run(listener: TcpListener, trigger: Trigger) -> io::Result<()> {
     loop {
         events.clear();
         match epoll::wait(&epoll, spare_capacity(&mut events), None) {
-            Err(Errno::INTR) => continue,
+            Err(rustix::io::Errno::INTR) => continue,
             other => other?,
         };
         for event in &events {
@@ -99,8 +99,8 @@ fn converse(connection: &mut Connection, trigger: Trigger) -> io::Result<()> {
     loop {
         let space = connection.exchange.space();
         let room = space.len();
-        let read = match rustix::io::read(&connection.stream, space) {
-            Err(Errno::AGAIN) => return Ok(()),
+        let read = match (&connection.stream).read(space) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             other => other?,
         };
         let answer =
@@ -115,12 +115,12 @@ fn converse(connection: &mut Connection, trigger: Trigger) -> io::Result<()> {
 /// Blocks the thread while a client does not read: the floor knows only well-behaved clients.
 pub(super) fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        match rustix::io::write(stream, bytes) {
+        match (&mut &*stream).write(bytes) {
             Ok(written) => bytes = &bytes[written..],
-            Err(Errno::AGAIN) => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 poll(&mut [PollFd::new(stream, PollFlags::OUT)], None)?;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -3,19 +3,18 @@
 //! The descriptor is that of a `polling::Poller`, so that whoever asks for the reactor's descriptor gets one that
 //! the crates around `polling` understand. Sources are added to it directly: edge-triggered, for both directions,
 //! with `EPOLLRDHUP`, which `polling` does not ask for and without which a short read could hide the end of a
-//! stream. The deadline is a timerfd, set to an absolute time and touched only when the earliest deadline changes;
+//! stream. The deadline is a timerfd, touched only when the earliest deadline changes;
 //! interrupts are an eventfd, edge-triggered, so that nobody ever reads it.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use polling::Poller;
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime, timerfd_create,
-    timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
 use super::{BATCH, CLOCK, INTERRUPT, Patience};
@@ -27,8 +26,6 @@ pub(in crate::reactor) struct Epoll {
     poller: Poller,
     bell: OwnedFd,
     clock: OwnedFd,
-    /// The same moment on both clocks. The system's reading is the later one, so that no timer rings early.
-    origin: (Instant, Timespec),
 }
 
 pub(in crate::reactor) struct Events {
@@ -63,8 +60,7 @@ impl Epoll {
         let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&poller, &bell, epoll::EventData::new_u64(INTERRUPT), edge)?;
         epoll::add(&poller, &clock, epoll::EventData::new_u64(CLOCK), edge)?;
-        let origin = (Instant::now(), clock_gettime(ClockId::Monotonic));
-        Ok(Self { poller, bell, clock, origin })
+        Ok(Self { poller, bell, clock })
     }
 
     /// # Safety
@@ -106,17 +102,14 @@ impl Epoll {
     #[cold]
     fn set_clock(&self, deadline: Option<Instant>) -> io::Result<()> {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let at = match deadline {
-            None => never,
-            Some(deadline) => {
-                let ahead = deadline.saturating_duration_since(self.origin.0);
-                // A deadline beyond the end of time is none.
-                let ahead = Timespec::try_from(ahead).ok();
-                ahead.and_then(|ahead| self.origin.1.checked_add(ahead)).unwrap_or(never)
-            }
+        // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline that
+        // has passed rings as soon as a timerfd can; one beyond the end of time never does.
+        let ahead = |deadline: Instant| {
+            let ahead = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+            Timespec::try_from(ahead).unwrap_or(never)
         };
-        let timer = Itimerspec { it_interval: never, it_value: at };
-        timerfd_settime(&self.clock, TimerfdTimerFlags::ABSTIME, &timer)?;
+        let timer = Itimerspec { it_interval: never, it_value: deadline.map_or(never, ahead) };
+        timerfd_settime(&self.clock, TimerfdTimerFlags::empty(), &timer)?;
         Ok(())
     }
 
