@@ -16,7 +16,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
 
 use crate::executor::hosting::Attendance;
 use crate::leadership::{Follower, Leader, Rank, Turn};
@@ -48,18 +47,17 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// [`block_on`] in a pool, or in the pool whose thread this is.
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
-    match drive(pool, Arc::new(Station::new()), future, None) {
+    match drive(pool, Arc::new(Station::new()), future) {
         Some(output) => output,
         None => unreachable!("only a thread with a linger limit is unneeded"),
     }
 }
 
-/// Drives `future` to its end; or to `None`, when nobody needed this thread for as long as `linger`.
+/// Drives `future` to its end; or to `None`, when nobody needs this thread and its station says that it may go.
 pub(crate) fn drive<F: Future>(
     pool: Option<&Arc<Pool>>,
     station: Arc<Station>,
     future: F,
-    linger: Option<Duration>,
 ) -> Option<F::Output> {
     let presence = Presence::new(&station);
     let attendance = Attendance::new(station.clone());
@@ -86,8 +84,11 @@ pub(crate) fn drive<F: Future>(
             }
             follower.set_rank(if attendance.is_host() { Rank::Host } else { Rank::Guest });
         }
+        if station.is_released() {
+            return None;
+        }
         let here = Here { pool: &pool, station: &station, attendance: &attendance };
-        let mut leader = match here.become_leader_or_wait(follower, linger) {
+        let mut leader = match here.become_leader_or_wait(follower) {
             Turn::Lead(leader) => leader,
             Turn::Root(woken) => {
                 follower = woken;
@@ -113,11 +114,7 @@ struct Here<'a> {
 impl Here<'_> {
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
-    fn become_leader_or_wait<'l>(
-        &self,
-        follower: Follower<'l, Watch>,
-        linger: Option<Duration>,
-    ) -> Turn<'l, Watch> {
+    fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Watch>) -> Turn<'l, Watch> {
         if self.station.is_woken() && !self.pool.reactor.is_needed() {
             return Turn::Root(follower);
         }
@@ -128,7 +125,7 @@ impl Here<'_> {
         if self.station.is_woken() || !self.attendance.rest() {
             return Turn::Root(follower);
         }
-        let turn = follower.follow(linger, || self.pool.reactor.interrupt());
+        let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
         self.awake();
         turn
     }

@@ -152,7 +152,7 @@ impl Crew {
             let run = Run::new(self.config.state.clone(), self.until_stopped());
             let linger = self.is_overstaffed().then_some(LINGER);
             let worked = catch_unwind(AssertUnwindSafe(|| {
-                block_on::drive(Some(pool), Arc::new(Station::new()), run, linger)
+                block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)
             }));
             // A panic out of a waker must not cost a thread (P2).
             let unneeded = matches!(worked, Ok(None));
@@ -171,7 +171,8 @@ impl Crew {
         }
     }
 
-    fn is_overstaffed(&self) -> bool {
+    /// Whether there are more threads than usual.
+    pub(super) fn is_overstaffed(&self) -> bool {
         self.roll().live > self.config.threads
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | leadership vacant, and not taken once since the last look | wakes a parked follower; else adds a thread; else takes the events itself |
 //! | a runner in the same poll as at the last look | marks the task slow, lets others take what waits behind it; adds a thread if all runners are stuck and tasks wait |
-//! | all threads asleep, several times in a row | sleeps itself, without a timeout (LF9) |
+//! | all threads asleep, several times in a row | lets replacements go, then sleeps itself, without a timeout (LF9) |
 //! | nobody in `block_on`, but sources or timers in use | leads, until somebody comes |
 //! | nothing in use for a second, in a pool without workers | ends; the next one who needs it starts it again |
 //!
@@ -175,6 +175,9 @@ fn serve(pool: &Weak<Pool>) {
         if asleep(&stations) && !deputy.help_wanted.load(Relaxed) {
             quiet_looks += 1;
             if quiet_looks > QUIET_LOOKS {
+                if pool.crew().is_some_and(|crew| crew.is_overstaffed()) {
+                    stations.iter().for_each(Station::release);
+                }
                 let quiet = || asleep(&pool.stations()) && !deputy.dismissed.load(Relaxed);
                 deputy.doze(limit, || quiet() && !(pool.stations().is_empty() && pool.reactor.is_needed()));
                 quiet_looks = 0;
@@ -201,7 +204,7 @@ fn lead(pool: &Arc<Pool>) {
         move |_| if done(&station) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     });
     pool.reactor.watch_for_empty(true);
-    block_on::drive(Some(pool), station, root, None);
+    block_on::drive(Some(pool), station, root);
     pool.reactor.watch_for_empty(false);
     *sync::lock(&pool.deputy.leading) = None;
 }

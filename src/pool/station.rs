@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
 use super::Pool;
 use crate::executor::{Runner, hosting::Surroundings};
@@ -20,6 +21,10 @@ pub(crate) struct Station {
     /// The root future was woken on the station's own thread, which is therefore awake: no locked instruction.
     woken_here: AtomicBool,
     pool: OnceLock<Arc<Pool>>,
+    /// How long the thread waits when nobody needs it; for ever, if it is no replacement.
+    pub(crate) linger: Option<Duration>,
+    /// The thread may go: those that it stood in for are back.
+    released: AtomicBool,
     /// The runners that this thread hosts, for the deputy.
     pub(super) runners: Mutex<Vec<Arc<Runner>>>,
     pub(super) thread: thread::Thread,
@@ -34,10 +39,17 @@ thread_local! {
 
 impl Station {
     pub(crate) fn new() -> Self {
+        Self::lingering(None)
+    }
+
+    /// A station that is left when nobody needs it for as long as `linger`.
+    pub(crate) fn lingering(linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new()),
             woken_here: AtomicBool::new(true),
             pool: OnceLock::new(),
+            linger,
+            released: AtomicBool::new(false),
             runners: Mutex::new(Vec::new()),
             thread: thread::current(),
         }
@@ -57,6 +69,19 @@ impl Station {
             self.woken_here.store(false, Relaxed);
         }
         self.seat.take_root() || here
+    }
+
+    /// Lets a replacement go, even if it leads: somebody else will.
+    pub(super) fn release(self: &Arc<Self>) {
+        if self.linger.is_some() {
+            self.released.store(true, Relaxed);
+            self.wake_by_ref();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.load(Relaxed)
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {
