@@ -222,10 +222,9 @@ impl Timer {
                 armed.waker = WakerIdentity::of(waker);
             }
             None => {
-                let reactor = pool::current_reactor()
+                let alarm = pool::with_current_reactor(|reactor| Alarm::arm(reactor, when, waker))
                     .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
-                self.armed =
-                    Some(Armed { alarm: Alarm::arm(reactor, when, waker), waker: WakerIdentity::of(waker) });
+                self.armed = Some(Armed { alarm, waker: WakerIdentity::of(waker) });
             }
         }
     }

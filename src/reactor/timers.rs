@@ -87,8 +87,8 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Self {
-        let waker = waker.clone();
+    pub(crate) fn arm(reactor: &Arc<Reactor>, at: Instant, waker: &Waker) -> Self {
+        let (reactor, waker) = (reactor.clone(), waker.clone());
         let (id, earlier) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker));
         reactor.deadline_changed(earlier);
         Self { reactor, id }
