@@ -3,6 +3,8 @@
 //! Everything that a loom model drives takes its primitives from here. What never runs in a model (thread
 //! start-up, counters that only metrics read) may use std directly.
 
+use std::time::Instant;
+
 #[cfg(not(paceline_loom))]
 pub(crate) use std::{
     sync::{
@@ -13,12 +15,15 @@ pub(crate) use std::{
 };
 
 #[cfg(paceline_loom)]
-pub(crate) use loom::{
-    sync::{
+pub(crate) mod models;
+
+#[cfg(paceline_loom)]
+pub(crate) use {
+    loom::sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
-    thread::{self, Thread},
+    models::{self as thread, Thread},
 };
 
 /// Locks, whether or not a panic passed through the lock before: what we guard is consistent at every step,
@@ -47,6 +52,30 @@ pub(crate) fn spin_hint() {
     std::hint::spin_loop();
     #[cfg(paceline_loom)]
     loom::thread::yield_now();
+}
+
+/// Parks the current thread until it is unparked (for no reason, perhaps) or until `deadline`; false if that has
+/// passed.
+pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
+    let Some(deadline) = deadline else {
+        thread::park();
+        return true;
+    };
+    #[cfg(not(paceline_loom))]
+    {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            thread::park_timeout(left);
+        }
+        !left.is_zero()
+    }
+    // In a model no time passes, so a deadline may be over at any moment: at the one to which loom has put off this
+    // thread's next step.
+    #[cfg(paceline_loom)]
+    {
+        let _ = deadline;
+        false
+    }
 }
 
 /// A cell whose exclusive access some protocol grants, checked by loom in the models.

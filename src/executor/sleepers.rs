@@ -91,7 +91,10 @@ impl Sleepers {
                 false
             }
             NOTIFIED => {
+                // Under the lock, where the flag is set after the state: else it could be set after this, for ever.
+                let all = sync::lock(&self.all);
                 self.on_the_way.store(false, Ordering::Relaxed);
+                drop(all);
                 // ORDER: pairs with the fence in `notify`.
                 sync::full_fence();
                 true
@@ -112,27 +115,26 @@ impl Sleepers {
 
     #[cold]
     fn notify_one(&self) {
-        while !self.on_the_way.swap(true, Ordering::AcqRel) {
-            let chosen = {
-                let all = sync::lock(&self.all);
-                let idle = |sleeper: &&Arc<Sleeper>| {
-                    let state = &sleeper.state;
-                    state.compare_exchange(IDLE, NOTIFIED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-                };
-                all.iter().rev().find(idle).cloned()
-            };
-            if let Some(sleeper) = chosen {
-                self.idle.fetch_sub(1, Ordering::Relaxed);
-                return sleeper.wake();
-            }
-            self.on_the_way.store(false, Ordering::Relaxed);
-            // ORDER: pairs with the fences in `rest` and in `notify`. Somebody may have relied on our flag for a
-            // sleeper that we looked at too early (L8): then we see it now.
-            sync::full_fence();
-            if self.idle.load(Ordering::Relaxed) == 0 {
+        let one_is_enough = || self.on_the_way.load(Ordering::Relaxed);
+        if one_is_enough() {
+            return;
+        }
+        let sleeper = {
+            let all = sync::lock(&self.all);
+            if one_is_enough() {
                 return;
             }
-        }
+            let idle = |sleeper: &&Arc<Sleeper>| {
+                let state = &sleeper.state;
+                state.compare_exchange(IDLE, NOTIFIED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            };
+            let Some(sleeper) = all.iter().rev().find(idle).cloned() else { return };
+            // Under the lock and only for somebody: the flag never stands for a look that finds nobody (L8).
+            self.on_the_way.store(true, Ordering::Relaxed);
+            sleeper
+        };
+        self.idle.fetch_sub(1, Ordering::Relaxed);
+        sleeper.wake();
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn queue_full(err: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, Explained { meaning, cause: err })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, not(paceline_loom)))]
 mod tests {
     use super::not_registered;
     use rustix::io::Errno;

@@ -80,7 +80,7 @@ enum PipeReader {}
 #[cfg(paceline_no_pipe)]
 enum PipeWriter {}
 
-#[cfg(test)]
+#[cfg(all(test, not(paceline_loom)))]
 mod tests {
     use super::{Proof, of_read, of_write};
     use std::fs::File;

@@ -112,19 +112,23 @@ impl<T> Leadership<T> {
     }
 
     fn wake_one(&self, reach: Reach) -> bool {
-        if self.listed.load(Ordering::Acquire) == 0 {
+        let one_is_enough = || self.on_the_way.load(Ordering::Relaxed);
+        if self.listed.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        if self.on_the_way.swap(true, Ordering::AcqRel) {
-            return true; // One is enough: it wakes the next if work is left.
+        // Somebody who was chosen looks at the state after it has cleared the flag, and wakes the next if work is
+        // left. That is not so for somebody who has yet to find out whether there is anyone to choose: so the flag is
+        // set under the lock, and only with a seat in hand (L8).
+        if one_is_enough() {
+            return true;
         }
         let seat = {
             let mut parked = sync::lock(&self.parked);
-            let Some(seat) = parked.pop(reach) else {
-                // Under the lock: who parks after our look cannot be passed over because of our flag (L8).
-                self.on_the_way.store(false, Ordering::Release);
-                return false;
-            };
+            if one_is_enough() {
+                return true;
+            }
+            let Some(seat) = parked.pop(reach) else { return false };
+            self.on_the_way.store(true, Ordering::Relaxed);
             seat
         };
         self.listed.fetch_sub(1, Ordering::Relaxed);
@@ -252,9 +256,7 @@ impl<'a, T> Follower<'a, T> {
     /// Goes on the list of the parked; false if leadership fell vacant meanwhile and this thread may have it.
     fn announce(&mut self) -> bool {
         sync::lock(&self.leadership.parked).push(self.seat.clone(), self.rank);
-        // ORDER: Release pairs with the Acquire in `wake_one`: who counts us sees every flag that was cleared
-        // before we went on the list.
-        self.leadership.listed.fetch_add(1, Ordering::Release);
+        self.leadership.listed.fetch_add(1, Ordering::Relaxed);
         // ORDER: pairs with the fence in `Leadership::pass_on`.
         sync::full_fence();
         if self.leadership.is_vacant() && self.may_lead() {
@@ -277,7 +279,9 @@ impl<'a, T> Follower<'a, T> {
                 sync::spin_hint();
             }
         }
-        self.leadership.on_the_way.store(false, Ordering::Release);
+        // ORDER: Relaxed, because whoever saw the flag set has its fence before the next one of ours, and no thread
+        // sleeps or leaves without one: then we see the vacancy that it left.
+        self.leadership.on_the_way.store(false, Ordering::Relaxed);
         true
     }
 }

@@ -1,1 +1,416 @@
-//! Loom models.
+//! Loom models of the promotion protocol.
+//!
+//! A promotion that is lost shows as a deadlock: some follower parks for ever. So the threads of these models that
+//! have done their part do not lead again and do not leave, which would hide the loss, until the others are done.
+
+use std::time::Duration;
+
+use super::*;
+use crate::sync::models::{Latch, model};
+use loom::sync::Notify;
+use loom::thread;
+
+type Set = Leadership<u32>;
+
+fn set(order: Order) -> Arc<Set> {
+    Arc::new(Leadership::new(0, order))
+}
+
+fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
+    let mut follower = set.join(Arc::new(Seat::new()));
+    follower.set_rank(rank);
+    follower
+}
+
+/// Leads now, whoever else wants to: for the start of a model. The others park at once instead of looking again,
+/// which saves schedules.
+fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
+    let mut leader = join(set, rank).insist().expect("nobody leads yet");
+    leader.settle_in();
+    leader
+}
+
+fn wait_to_lead(mut follower: Follower<'_, u32>) -> Leader<'_, u32> {
+    loop {
+        match follower.follow(None, || {}) {
+            Turn::Lead(leader) => return leader,
+            Turn::Root(woken) => follower = woken,
+            Turn::Unneeded => unreachable!("waits without a limit"),
+        }
+    }
+}
+
+/// Nobody is left, so nothing may be: a flag that stays set for ever is L8.
+fn assert_nothing_left(set: &Set) {
+    assert!(set.is_vacant());
+    assert!(!set.on_the_way.load(Ordering::Relaxed), "somebody is on the way for ever");
+    assert_eq!(set.listed.load(Ordering::Relaxed), 0);
+    assert_eq!(set.hosts.load(Ordering::Relaxed), 0);
+    assert!(sync::lock(&set.parked).pop(Reach::Anyone).is_none());
+}
+
+fn lead_and_leave(set: &Set) {
+    let mut leader = wait_to_lead(join(set, Rank::Host));
+    leader.settle_in();
+    leader.with(|value| *value += 1);
+    leader.look_up();
+    drop(leader.vacate());
+}
+
+/// LF1: what one leader does to the guarded value, the next one sees, and never two have it. And nobody is left
+/// behind: those who leave pass leadership on (L2).
+fn all_lead_once(order: Order) {
+    model(move || {
+        let set = set(order);
+        let others = [(); 2].map(|()| {
+            let set = set.clone();
+            thread::spawn(move || lead_and_leave(&set))
+        });
+        lead_and_leave(&set);
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(lead_first(&set, Rank::Guest).with(|value| *value), 3);
+        assert_nothing_left(&set);
+    });
+}
+
+#[test]
+fn lf1_one_thread_at_a_time_has_the_guarded_value_last_in_first_out() {
+    all_lead_once(Order::LastInFirstOut);
+}
+
+#[test]
+fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
+    all_lead_once(Order::FirstInFirstOut);
+}
+
+/// L2: a leader that goes for good, by a panic perhaps, has no promotion left to make but the one in its `drop`.
+#[test]
+fn l2_a_leader_that_is_dropped_passes_leadership_on() {
+    model(|| {
+        let set = set(Order::default());
+        let leader = lead_first(&set, Rank::Host);
+        let others = [(); 2].map(|()| {
+            let set = set.clone();
+            thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Host))))
+        });
+        drop(leader);
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_nothing_left(&set);
+    });
+}
+
+/// L3, L5: the promotion comes before, while, or after the follower goes to sleep.
+#[test]
+fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
+    model(|| {
+        let set = set(Order::default());
+        let mut leader = lead_first(&set, Rank::Host);
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || wait_to_lead(join(&set, Rank::Host)).with(|value| assert_eq!(*value, 1)))
+        };
+        leader.with(|value| *value = 1);
+        let busy = leader.promote();
+        other.join().unwrap();
+        drop(busy);
+        assert_nothing_left(&set);
+    });
+}
+
+/// A leader on another thread wakes the future of the follower in `seat`, and promotes. It stays away until `led`.
+fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>, std::sync::Arc<Latch>) {
+    let led = Latch::new();
+    set.state.store(WATCHED, Ordering::Relaxed);
+    let thread = {
+        let (set, seat, led) = (set.clone(), seat.clone(), led.clone());
+        thread::spawn(move || {
+            let leader = Leader { follower: join(&set, Rank::Host) };
+            let _ = seat.wake_root();
+            let busy = leader.promote();
+            led.wait();
+            drop(busy);
+        })
+    };
+    (thread, led)
+}
+
+/// L4, LF8: a follower is chosen to lead and its future is woken, both at once. It goes to its future; so the other
+/// follower has to lead.
+#[test]
+fn l4_a_follower_with_both_tokens_uses_both() {
+    model(|| {
+        let set = set(Order::default());
+        let seat = Arc::new(Seat::new());
+        let (promoter, done) = wake_and_promote(&set, &seat);
+        let led = Latch::new();
+        let other = {
+            let (set, led) = (set.clone(), led.clone());
+            thread::spawn(move || {
+                let busy = wait_to_lead(join(&set, Rank::Host)).vacate();
+                led.open();
+                drop(busy);
+            })
+        };
+        let mut follower = set.join(seat);
+        follower.set_rank(Rank::Host);
+        let mut root = false;
+        let mut follower = match follower.follow(None, || {}) {
+            Turn::Root(follower) => {
+                root = follower.seat.take_root();
+                assert!(root);
+                follower
+            }
+            Turn::Lead(leader) => leader.promote(),
+            Turn::Unneeded => unreachable!("waits without a limit"),
+        };
+        // A long poll: whoever is parked must not depend on this thread.
+        led.wait();
+        // The other token waits, wherever the first one led us.
+        while !root {
+            follower = match follower.follow(None, || {}) {
+                Turn::Root(follower) => follower,
+                Turn::Lead(leader) => leader.vacate(),
+                Turn::Unneeded => unreachable!("waits without a limit"),
+            };
+            root = follower.seat.take_root();
+        }
+        drop(follower);
+        done.open();
+        [promoter, other].into_iter().for_each(|thread| thread.join().unwrap());
+        assert_nothing_left(&set);
+    });
+}
+
+/// L6: the chosen one leaves the set instead of leading: its future was done.
+#[test]
+fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
+    model(|| {
+        let set = set(Order::default());
+        let seat = Arc::new(Seat::new());
+        let (promoter, done) = wake_and_promote(&set, &seat);
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Host))))
+        };
+        let mut follower = set.join(seat);
+        follower.set_rank(Rank::Host);
+        drop(follower.follow(None, || {}));
+        other.join().unwrap();
+        done.open();
+        promoter.join().unwrap();
+        assert_nothing_left(&set);
+    });
+}
+
+/// L1: the limit passes at the moment at which the follower is chosen. It leads then, or leaves and passes it on.
+#[test]
+fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
+    model(|| {
+        let set = set(Order::default());
+        let leader = lead_first(&set, Rank::Host);
+        let impatient = {
+            let set = set.clone();
+            thread::spawn(move || {
+                let woken = set.woken.get();
+                let turn = join(&set, Rank::Host).follow(Some(Duration::ZERO), || {});
+                if let Turn::Unneeded = turn {
+                    assert_eq!(set.woken.get(), woken, "it was chosen");
+                }
+            })
+        };
+        let busy = leader.promote();
+        impatient.join().unwrap();
+        drop(busy);
+        assert_nothing_left(&set);
+    });
+}
+
+/// L1, with somebody else who waits: it leads in the end, whoever was chosen first.
+#[test]
+fn l1_a_time_out_beside_a_promotion_leaves_nobody_parked() {
+    model(|| {
+        let set = set(Order::default());
+        let leader = lead_first(&set, Rank::Host);
+        let impatient = {
+            let set = set.clone();
+            thread::spawn(move || drop(join(&set, Rank::Host).follow(Some(Duration::ZERO), || {})))
+        };
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Host))))
+        };
+        let busy = leader.promote();
+        impatient.join().unwrap();
+        other.join().unwrap();
+        drop(busy);
+        assert_nothing_left(&set);
+    });
+}
+
+/// L10: followers come, time out and come again while some are chosen. Each is on the list once or not at all, so
+/// nobody is chosen who is not there, nobody who is there is forgotten, and no token is left in an empty seat (L1).
+#[test]
+fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
+    model(|| {
+        let set = set(Order::LastInFirstOut);
+        let leader = lead_first(&set, Rank::Host);
+        let others = [(); 2].map(|()| {
+            let set = set.clone();
+            thread::spawn(move || {
+                let seat = Arc::new(Seat::new());
+                for _ in 0..2 {
+                    let mut follower = set.join(seat.clone());
+                    follower.set_rank(Rank::Host);
+                    drop(follower.follow(Some(Duration::ZERO), || {}));
+                }
+                seat
+            })
+        });
+        let busy = leader.promote();
+        set.pass_on();
+        let seats = others.map(|thread| thread.join().unwrap());
+        drop(busy);
+        assert_nothing_left(&set);
+        assert!(seats.iter().all(|seat| !seat.take_lead()));
+    });
+}
+
+/// Puts somebody on the list who never looks.
+fn park_a_dummy(set: &Set, rank: Rank) -> Arc<Seat> {
+    let seat = Arc::new(Seat::new());
+    sync::lock(&set.parked).push(seat.clone(), rank);
+    set.listed.fetch_add(1, Ordering::Relaxed);
+    seat
+}
+
+/// LF4: whatever wakes followers, at most one is on its way.
+#[test]
+fn lf4_two_promotions_at_once_wake_one_follower() {
+    model(|| {
+        let set = set(Order::default());
+        let seats = [(); 2].map(|()| park_a_dummy(&set, Rank::Host));
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || assert!(set.rescue()))
+        };
+        assert!(set.rescue());
+        other.join().unwrap();
+        let woken = seats.iter().filter(|seat| seat.take_lead()).count();
+        assert_eq!(woken, 1);
+        assert_eq!(set.listed.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// L8: a look at the list that finds nobody (a guest is parked, but there are hosts) must not keep the flag when a
+/// host parks after it.
+#[test]
+fn l8_a_look_that_finds_nobody_does_not_hide_who_parks_next() {
+    model(|| {
+        let set = set(Order::default());
+        let _guest = park_a_dummy(&set, Rank::Guest);
+        let mine = join(&set, Rank::Host);
+        let host = {
+            let set = set.clone();
+            thread::spawn(move || {
+                wait_to_lead(join(&set, Rank::Host)).vacate().leadership.hosts.load(Ordering::Relaxed)
+            })
+        };
+        let looks = {
+            let set = set.clone();
+            thread::spawn(move || set.pass_on())
+        };
+        let busy = mine.try_lead().map_or_else(|follower| follower, Leader::promote);
+        assert!(host.join().unwrap() > 0);
+        looks.join().unwrap();
+        drop(busy);
+    });
+}
+
+/// A poller to sleep in: what `Watch::sleep` and `Reactor::interrupt` do.
+struct Poller {
+    asleep: AtomicBool,
+    bell: Notify,
+}
+
+impl Poller {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { asleep: AtomicBool::new(false), bell: Notify::new() })
+    }
+
+    fn sleep(&self, cancelled: impl FnOnce() -> bool) {
+        self.asleep.store(true, Ordering::Relaxed);
+        sync::full_fence();
+        if !cancelled() {
+            while self.asleep.load(Ordering::Relaxed) {
+                self.bell.wait();
+            }
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    fn interrupt(&self) {
+        sync::full_fence();
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.bell.notify();
+        }
+    }
+}
+
+/// A guest leads, asleep in the poller, and a host comes: the guest gets out of its way, and leads again when the
+/// host has gone.
+#[test]
+fn lf5_a_guest_makes_way_for_a_host_and_takes_over_from_it() {
+    model(|| {
+        let set = set(Order::default());
+        let poller = Poller::new();
+        let mut leader = lead_first(&set, Rank::Guest);
+        let host = {
+            let (set, poller) = (set.clone(), poller.clone());
+            thread::spawn(move || {
+                let turn = join(&set, Rank::Host).follow(None, || poller.interrupt());
+                assert!(matches!(turn, Turn::Lead(_)));
+            })
+        };
+        poller.sleep(leader.displaced());
+        leader.look_up();
+        drop(wait_to_lead(leader.vacate()));
+        host.join().unwrap();
+        assert_nothing_left(&set);
+    });
+}
+
+/// The last host goes, and a guest that parked because there was a host has to lead.
+#[test]
+fn lf5_the_last_host_leaves_leadership_to_a_guest() {
+    model(|| {
+        let set = set(Order::default());
+        let host = join(&set, Rank::Host);
+        let guest = {
+            let set = set.clone();
+            thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Guest))))
+        };
+        drop(host);
+        guest.join().unwrap();
+        assert_nothing_left(&set);
+    });
+}
+
+/// The same with two hosts that go at once, of which one may rely on the other's look at the list.
+#[test]
+fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
+    model(|| {
+        let set = set(Order::default());
+        let host = join(&set, Rank::Host);
+        let other = {
+            let set = set.clone();
+            thread::spawn(move || drop(join(&set, Rank::Host)))
+        };
+        let guest = {
+            let set = set.clone();
+            thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Guest))))
+        };
+        drop(host);
+        [guest, other].into_iter().for_each(|thread| thread.join().unwrap());
+        assert_nothing_left(&set);
+    });
+}

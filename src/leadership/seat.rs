@@ -107,18 +107,7 @@ impl Seat {
     pub(crate) fn park(&self, limit: Option<std::time::Duration>) -> Woken {
         if self.word.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             let deadline = limit.map(|limit| std::time::Instant::now() + limit);
-            while self.word.load(Ordering::Acquire) & TOKENS == 0 {
-                match deadline {
-                    None => sync::thread::park(),
-                    Some(deadline) => {
-                        let left = deadline.saturating_duration_since(std::time::Instant::now());
-                        if left.is_zero() {
-                            break;
-                        }
-                        park_timeout(left);
-                    }
-                }
-            }
+            while self.word.load(Ordering::Acquire) & TOKENS == 0 && sync::park_until(deadline) {}
         }
         let before = self.word.fetch_and(!(PARKED | LEAD), Ordering::AcqRel);
         Woken { lead: before & LEAD != 0, root: before & ROOT != 0 }
@@ -135,13 +124,5 @@ impl Seat {
     }
 }
 
-fn park_timeout(limit: std::time::Duration) {
-    #[cfg(not(paceline_loom))]
-    std::thread::park_timeout(limit);
-    // In a model time does not pass: a timeout is a wake-up for no reason.
-    #[cfg(paceline_loom)]
-    {
-        let _ = limit;
-        loom::thread::yield_now();
-    }
-}
+#[cfg(all(test, paceline_loom))]
+mod models;

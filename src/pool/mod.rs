@@ -14,7 +14,7 @@ pub(crate) use deputy::StallHook;
 pub(crate) use station::{Presence, Station};
 
 use std::io;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::leadership::{Leadership, Order};
@@ -72,7 +72,11 @@ pub(crate) struct Pool {
 }
 
 /// The instance behind the free functions.
-static DEFAULT: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
+static DEFAULT: std::sync::Mutex<Option<Arc<Pool>>> = std::sync::Mutex::new(None);
+
+fn default_pool() -> MutexGuard<'static, Option<Arc<Pool>>> {
+    DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
@@ -99,7 +103,7 @@ impl Pool {
 
     /// The default instance, made now if there is none yet.
     pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
-        let mut default = sync::lock(&DEFAULT);
+        let mut default = default_pool();
         if let Some(pool) = &*default {
             return Ok(pool.clone());
         }
@@ -110,7 +114,7 @@ impl Pool {
 
     /// Makes `pool` the default instance. False if there is one already.
     pub(crate) fn install(pool: &Arc<Self>) -> bool {
-        let mut default = sync::lock(&DEFAULT);
+        let mut default = default_pool();
         let free = default.is_none();
         if free {
             *default = Some(pool.clone());
@@ -124,7 +128,7 @@ impl Pool {
     }
 
     fn is_default(&self) -> bool {
-        sync::lock(&DEFAULT).as_ref().is_some_and(|default| std::ptr::eq(&**default, self))
+        default_pool().as_ref().is_some_and(|default| std::ptr::eq(&**default, self))
     }
 
     /// The workers, if the pool has any.

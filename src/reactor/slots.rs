@@ -29,7 +29,7 @@ pub(super) struct Slot {
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             readiness: Readiness::new(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],

@@ -1,1 +1,320 @@
-//! Loom models.
+//! Loom models of the readiness word, around a slot as the reactor has it. An event that is lost shows as a deadlock,
+//! a cell that two threads have shows as loom's complaint about the cell.
+
+use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
+use std::task::Waker;
+
+use super::*;
+use crate::reactor::slots::Slot;
+use crate::sync::models::{model, park, waker};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
+use loom::thread;
+
+use Direction::{Read, Write};
+
+const IN: Happened = Happened { read: true, write: false, read_closed: false, write_closed: false };
+const OUT: Happened = Happened { read: false, write: true, read_closed: false, write_closed: false };
+
+/// A source and what `Reactor`, `Slots` and `Source` do with one, without the poller.
+struct Source {
+    slot: Slot,
+    frees: StdUsize,
+}
+
+impl Source {
+    /// Registered; neither direction is ready.
+    fn open() -> (Arc<Self>, u32) {
+        let source = Self { slot: Slot::new(), frees: StdUsize::new(0) };
+        let generation = source.reopen();
+        (Arc::new(source), generation)
+    }
+
+    fn reopen(&self) -> u32 {
+        let word = &self.slot.readiness;
+        let generation = word.open();
+        for direction in Direction::BOTH {
+            word.clear(direction, word.snapshot().tick(direction), Proof::WouldBlock);
+        }
+        generation
+    }
+
+    /// `Reactor::fire`.
+    fn fire(&self, generation: u32, happened: Happened) -> Delivery {
+        let delivery = self.slot.readiness.event(generation, happened);
+        for direction in Direction::BOTH {
+            if delivery.has_cell(direction) {
+                self.fire_cell(direction);
+            }
+            if delivery.has_list(direction) {
+                self.slot.lists[direction as usize].wake_all();
+            }
+        }
+        delivery
+    }
+
+    /// `Reactor::fire_cell`.
+    fn fire_cell(&self, direction: Direction) {
+        // SAFETY: the caller has the cell.
+        unsafe { self.slot.waker(direction, |cell| cell.iter().for_each(Waker::wake_by_ref)) };
+        self.free_if(self.slot.readiness.release(direction));
+    }
+
+    /// `Slots::retire`.
+    fn retire(&self) -> Release {
+        let verdict = self.slot.readiness.retire();
+        self.free_if(verdict);
+        verdict
+    }
+
+    /// `Slots::free_if`.
+    fn free_if(&self, verdict: Release) {
+        if verdict == Release::Free {
+            self.frees.fetch_add(1, Relaxed);
+            for direction in Direction::BOTH {
+                // SAFETY: the source is gone and nobody has a cell.
+                drop(unsafe { self.slot.waker(direction, Option::take) });
+            }
+        }
+    }
+
+    /// `Source::wait_in_cell`: false if there is nothing to wait for.
+    fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
+        let word = &self.slot.readiness;
+        let (tick, occupied) = match word.claim(direction, until) {
+            Claim::Over => return false,
+            Claim::Contended => {
+                waker.wake_by_ref();
+                spin_hint();
+                return true;
+            }
+            Claim::Taken { tick, occupied } => (tick, occupied),
+        };
+        // SAFETY: the claim gave us the cell.
+        let displaced = unsafe {
+            self.slot.waker(direction, |cell| match cell {
+                Some(present) if present.will_wake(waker) => None,
+                _ => cell.replace(waker.clone()),
+            })
+        };
+        let settled = word.settle(direction, tick);
+        if settled == Settled::Overtaken {
+            self.fire_cell(direction);
+        }
+        if occupied {
+            displaced.into_iter().for_each(Waker::wake);
+        }
+        settled == Settled::Armed
+    }
+
+    /// Sleeps until the wait is over.
+    fn block(&self, direction: Direction, until: Until) {
+        let waker = waker();
+        while self.wait_in_cell(direction, until, &waker) {
+            park();
+        }
+        assert!(self.slot.readiness.snapshot().has(direction, until));
+    }
+}
+
+/// S7, LF6: the event comes before, while, or after the task leaves its waker.
+#[test]
+fn s7_an_event_beside_a_waker_that_settles_is_not_lost() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let leader = {
+            let source = source.clone();
+            thread::spawn(move || source.fire(generation, IN))
+        };
+        source.block(Read, Until::Ready);
+        let _ = leader.join().unwrap();
+    });
+}
+
+/// LF6: a blind wait is for an event after its start, and gets the one that comes while it starts.
+#[test]
+fn lf6_a_blind_wait_sees_the_event_that_comes_while_it_settles() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let tick = source.slot.readiness.snapshot().tick(Read);
+        let leader = {
+            let source = source.clone();
+            thread::spawn(move || source.fire(generation, IN))
+        };
+        source.block(Read, Until::After(tick));
+        let _ = leader.join().unwrap();
+    });
+}
+
+/// A socket and a reader that takes what is there, and clears readiness as `proof` has it.
+fn read_all(proof: Proof) {
+    model(move || {
+        let (source, generation) = Source::open();
+        // Its changes are ordered as the operating system's are: by its own locks.
+        let buffer = Arc::new(AtomicUsize::new(0));
+        let leader = {
+            let (source, buffer) = (source.clone(), buffer.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    buffer.fetch_add(1, Ordering::AcqRel);
+                    let _ = source.fire(generation, IN);
+                }
+            })
+        };
+        let mut read = 0;
+        while read < 2 {
+            let before = source.slot.readiness.snapshot();
+            if !before.has(Read, Until::Ready) {
+                source.block(Read, Until::Ready);
+                continue;
+            }
+            let moved = buffer.swap(0, Ordering::AcqRel);
+            read += moved;
+            if moved == 0 || proof == Proof::ShortTransfer {
+                source.slot.readiness.clear(Read, before.tick(Read), proof);
+            }
+        }
+        leader.join().unwrap();
+    });
+}
+
+/// S7: the next event comes between `WouldBlock` and the clearing.
+#[test]
+fn s7_clearing_after_would_block_forgets_no_event() {
+    read_all(Proof::WouldBlock);
+}
+
+/// S7: the next event comes between a short read and the clearing.
+#[test]
+fn s7_clearing_after_a_short_read_forgets_no_event() {
+    read_all(Proof::ShortTransfer);
+}
+
+#[derive(Default)]
+struct Woken(StdUsize);
+
+impl std::task::Wake for Woken {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// S4: two tasks wait for one direction and one displaces the other, beside the event. Both look again in the end.
+#[test]
+fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let woken = [(); 2].map(|()| std::sync::Arc::<Woken>::default());
+        let waits = |source: &Source, woken: &std::sync::Arc<Woken>| {
+            let waits = source.wait_in_cell(Read, Until::Ready, &woken.clone().into());
+            if !waits {
+                woken.0.fetch_add(1, Relaxed);
+            }
+        };
+        let leader = {
+            let source = source.clone();
+            thread::spawn(move || {
+                let _ = source.fire(generation, IN);
+            })
+        };
+        let other = {
+            let (source, woken) = (source.clone(), woken[1].clone());
+            thread::spawn(move || waits(&source, &woken))
+        };
+        waits(&source, &woken[0]);
+        [leader, other].into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(woken.iter().all(|woken| woken.0.load(Relaxed) > 0));
+    });
+}
+
+/// LF6, beside the cell: on the list first, then the flag, then the sleep.
+#[test]
+fn lf6_a_waiter_on_the_list_is_woken() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let leader = {
+            let source = source.clone();
+            thread::spawn(move || {
+                let _ = source.fire(generation, IN);
+            })
+        };
+        let waker = waker();
+        let listed = source.slot.lists[Read as usize].add(&waker);
+        while listed.still_waits(&waker) && source.slot.readiness.list(Read, Until::Ready) {
+            park();
+        }
+        leader.join().unwrap();
+        assert!(source.slot.readiness.snapshot().has(Read, Until::Ready));
+    });
+}
+
+/// S3: the source goes away while two leaders fire its two directions. One thread frees the slot, when no other has a
+/// cell.
+#[test]
+fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let never = Waker::noop();
+        assert!(source.wait_in_cell(Read, Until::Ready, never));
+        assert!(source.wait_in_cell(Write, Until::Ready, never));
+        let leaders = [IN, OUT].map(|happened| {
+            let source = source.clone();
+            thread::spawn(move || {
+                let _ = source.fire(generation, happened);
+            })
+        });
+        let _ = source.retire();
+        leaders.into_iter().for_each(|leader| leader.join().unwrap());
+        assert_eq!(source.frees.load(Relaxed), 1);
+    });
+}
+
+/// S3: the source goes away while two threads have its two cells. The last of the three frees the slot.
+#[test]
+fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
+    model(|| {
+        let (source, generation) = Source::open();
+        for direction in Direction::BOTH {
+            assert!(source.wait_in_cell(direction, Until::Ready, Waker::noop()));
+        }
+        let both = Happened { write: true, ..IN };
+        let delivery = source.slot.readiness.event(generation, both);
+        assert!(Direction::BOTH.iter().all(|direction| delivery.has_cell(*direction)));
+        let leaders = Direction::BOTH.map(|direction| {
+            let source = source.clone();
+            thread::spawn(move || source.fire_cell(direction))
+        });
+        let _ = source.retire();
+        leaders.into_iter().for_each(|leader| leader.join().unwrap());
+        assert_eq!(source.frees.load(Relaxed), 1);
+    });
+}
+
+/// S2, S3: an event of the old source comes while the slot gets a new one. It wakes nobody there and leaves nothing.
+#[test]
+fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
+    model(|| {
+        let (source, generation) = Source::open();
+        assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
+        let retired = Arc::new(AtomicBool::new(false));
+        let leader = {
+            let (source, retired) = (source.clone(), retired.clone());
+            thread::spawn(move || {
+                let was_retired = retired.load(Ordering::Acquire);
+                let delivery = source.fire(generation, IN);
+                assert!(!was_retired || delivery == Delivery::default(), "the source was gone");
+            })
+        };
+        let verdict = source.retire();
+        retired.store(true, Ordering::Release);
+        let mut leader = Some(leader);
+        if verdict == Release::Nothing {
+            leader.take().unwrap().join().unwrap();
+        }
+        assert_ne!(source.reopen(), generation);
+        assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
+        leader.into_iter().for_each(|leader| leader.join().unwrap());
+        let now = source.slot.readiness.snapshot();
+        assert!(now.is_armed(Read) && !now.has(Read, Until::Ready));
+        assert_eq!(source.frees.load(Relaxed), 1);
+    });
+}

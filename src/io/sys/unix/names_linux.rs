@@ -31,7 +31,7 @@ pub(super) fn to_kernel(path: &Path) -> io::Result<SocketAddrUnix> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(paceline_loom)))]
 mod tests {
     use super::{SocketAddrExt, unix_address};
     use std::path::Path;

@@ -1,0 +1,88 @@
+//! Loom models of a seat: the two tokens against the two places to sleep.
+
+use super::*;
+use crate::sync::models::model;
+use crate::sync::{Arc, ProtocolCell};
+use loom::sync::Notify;
+use loom::thread;
+
+/// L3, in the poller: the root token comes before, while, or after the leader goes to sleep there; with what its
+/// giver did before.
+#[test]
+fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
+    model(|| {
+        let seat = Arc::new(Seat::new());
+        let bell = Arc::new(Notify::new());
+        let data = Arc::new(ProtocolCell::new(0));
+        let waker = {
+            let (seat, bell, data) = (seat.clone(), bell.clone(), data.clone());
+            thread::spawn(move || {
+                // SAFETY: the sleeper does not touch it before it has the token.
+                unsafe { data.with_mut(|data| *data = 1) };
+                if seat.wake_root() == Rouse::Interrupt {
+                    bell.notify();
+                }
+            })
+        };
+        if seat.start_watching() {
+            while !seat.root_woken() {
+                bell.wait();
+            }
+            seat.stop_watching();
+        }
+        assert!(seat.take_root());
+        // SAFETY: the waker left the token after its own use.
+        assert_eq!(unsafe { data.with_mut(|data| *data) }, 1);
+        waker.join().unwrap();
+    });
+}
+
+/// LF8: both tokens arrive while the thread parks; it gets both, however they fall.
+#[test]
+fn lf8_two_tokens_for_one_seat_are_both_seen() {
+    model(|| {
+        let seat = Arc::new(Seat::new());
+        let chooser = {
+            let seat = seat.clone();
+            thread::spawn(move || seat.grant_lead())
+        };
+        let waker = {
+            let seat = seat.clone();
+            thread::spawn(move || assert_eq!(seat.wake_root(), Rouse::Nothing))
+        };
+        let (mut lead, mut root) = (false, false);
+        while !(lead && root) {
+            let woken = seat.park(None);
+            assert!(woken.lead || woken.root);
+            assert!(!(lead && woken.lead));
+            lead |= woken.lead;
+            root |= woken.root && seat.take_root();
+        }
+        chooser.join().unwrap();
+        waker.join().unwrap();
+        assert!(!seat.is_asleep() && !seat.root_woken() && !seat.take_lead());
+    });
+}
+
+/// A thread that never sleeps sees what the token's giver did before, too.
+#[test]
+fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
+    model(|| {
+        let seat = Arc::new(Seat::new());
+        let data = Arc::new(ProtocolCell::new(0));
+        let waker = {
+            let (seat, data) = (seat.clone(), data.clone());
+            thread::spawn(move || {
+                // SAFETY: the other thread does not touch it before it has the token.
+                unsafe { data.with_mut(|data| *data = 1) };
+                assert_eq!(seat.wake_root(), Rouse::Nothing);
+            })
+        };
+        while !seat.take_root() {
+            sync::spin_hint();
+        }
+        // SAFETY: the waker left the token after its own use.
+        assert_eq!(unsafe { data.with_mut(|data| *data) }, 1);
+        waker.join().unwrap();
+    });
+}
