@@ -1,7 +1,81 @@
 //! An async executor whose worker threads take turns leading one reactor.
 //!
 //! The thread that sees an event polls the task that waits for it, itself. There is no I/O thread, no dispatcher,
-//! and no run queue between an event and its task; and a task that blocks its thread blinds nobody else.
+//! and no run queue between an event and its task; and a task that blocks its thread blinds nobody else. The pattern
+//! is known as Leader/Followers; the README draws it.
+//!
+//! ```
+//! use std::net::{TcpListener, TcpStream};
+//!
+//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
+//! use paceline::{Async, block_on, spawn};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! block_on(async {
+//!     let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
+//!     let addr = listener.get_ref().local_addr()?;
+//!     let server = spawn(async move {
+//!         let (mut stream, _peer) = listener.accept().await?;
+//!         stream.write_all(b"hello").await
+//!     });
+//!
+//!     let mut greeting = String::new();
+//!     Async::<TcpStream>::connect(addr).await?.read_to_string(&mut greeting).await?;
+//!     assert_eq!(greeting, "hello");
+//!     server.await
+//! })
+//! # }
+//! ```
+//!
+//! # Three ways to use it
+//!
+//! 1. **[`block_on`](block_on())**: one future on the current thread, which waits for its own events. No other thread is started.
+//! 2. **[`spawn`]**, or a [`Runtime`] of your own: tasks on worker threads. Dropping a [`Task`] cancels it;
+//!    [`Task::detach`] lets it run on its own.
+//! 3. **[`Executor`], [`LocalExecutor`], [`Async`], [`Timer`]** in place of their namesakes of `async-executor` and
+//!    `async-io`, for programs that bring their own threads, and for tasks that are not `Send`.
+//!
+//! # Which runtime a call acts on
+//!
+//! There is one default instance. It is made when it is first needed, its workers start with the first [`spawn`], and
+//! it stays until the process ends. [`Builder::install`] puts one with your settings in its place, before it is used.
+//!
+//! | call | acts on |
+//! |---|---|
+//! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
+//! | [`Async::new`] and what is built on it | the same: its reactor is the source's for good |
+//! | [`Timer`] | the same, at the moment when it is first polled |
+//! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
+//!
+//! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
+//! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
+//! a reactor that is in use, because its tasks run under somebody else's `block_on`, its deputy does.
+//!
+//! # Platforms
+//!
+//! | platform | how a leader waits |
+//! |---|---|
+//! | Linux, Android | epoll: one system call per wait, sources registered once, none to arm them again |
+//! | whatever else `polling` supports | `polling`'s interface, one-shot: a call to arm for each wait. Tested on Linux, over `poll(2)`; on no other system yet |
+//!
+//! [`Builder::portable`] takes the portable path on Linux, too. The minimum supported Rust is 1.85.
+//!
+//! # Map of the source
+//!
+//! Lower layers never name higher ones; from the top:
+//!
+//! | module | what it is | knows |
+//! |---|---|---|
+//! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
+//! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
+//! | `block_on` | the loop that each thread is in, on one screen: start here | where reactor and executor meet |
+//! | `pool` | one reactor, its threads, and the deputy that watches over them | leadership and reactor |
+//! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
+//! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
+//! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
+//! | `sync` | the only door to atomics and locks: std, or loom in the models | |
+//!
+//! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
 #![warn(missing_docs)]
 
 mod block_on;
@@ -19,3 +93,8 @@ pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOw
 pub use leadership::Order;
 pub use pool::{Promotion, Stall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
+
+/// The README's examples, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

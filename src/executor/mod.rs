@@ -172,7 +172,7 @@ impl<'a> Executor<'a> {
 
     /// Runs tasks until `future` is done. Any thread may poll this, any number at once.
     ///
-    /// Inside paceline's own [`block_on`](crate::block_on), a task that an event wakes is polled by the thread
+    /// Inside paceline's own [`block_on`](crate::block_on()), a task that an event wakes is polled by the thread
     /// that saw the event.
     ///
     /// ```

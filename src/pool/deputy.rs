@@ -37,6 +37,9 @@ const LINGER: Duration = Duration::from_secs(1);
 const STALL: Duration = Duration::from_millis(10);
 
 /// A task that blocks its thread: see [`Builder::on_stall`](crate::Builder::on_stall).
+///
+/// Its [`Display`](std::fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 has blocked paceline-1 for
+/// 10.9ms".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {

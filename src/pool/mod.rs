@@ -23,6 +23,8 @@ use crate::sync::{self, Mutex};
 use deputy::Deputy;
 
 /// When a leader that found an event wakes a follower to lead in its place.
+///
+/// See [`Builder::promotion`](crate::Builder::promotion).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promotion {
     /// When it pays: the rest of the batch costs more than a wake, or the task that comes next is known to block.

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Busy periods shorter than this make spinning start; see [`Spin::LONG`].
+/// Busy periods shorter than this make spinning start; see [`LONG`].
 const SHORT: u32 = 8;
 /// Busy periods longer than this make it end. The distance to `SHORT` keeps it from going back and forth.
 const LONG: u32 = 12;

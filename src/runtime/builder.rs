@@ -54,24 +54,63 @@ impl Builder {
     }
 
     /// How many workers there are. Without it: as `PACELINE_THREADS` says, else one for each core.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// assert_eq!(runtime.metrics().workers, 2);
+    /// assert!(paceline::Runtime::builder().threads(0).build().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
     /// How many workers there may be while the usual ones are all stuck in tasks that block. Without it: 512.
+    ///
+    /// A task that computes for long looks the same as one that blocks: to have no more threads than cores in that
+    /// case, set this to the same number as [`threads`](Builder::threads).
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).max_threads(8).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn max_threads(mut self, max_threads: usize) -> Self {
         self.max_threads = Some(max_threads);
         self
     }
 
-    /// When a leader that found an event wakes another thread to lead in its place.
+    /// When a leader that found an event wakes another thread to lead in its place. Without it:
+    /// [`Promotion::Adaptive`].
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use paceline::Promotion;
+    /// let runtime = paceline::Runtime::builder().threads(1).promotion(Promotion::Eager).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn promotion(mut self, promotion: Promotion) -> Self {
         self.policy.promotion = promotion;
         self
     }
 
-    /// Which of the threads that wait is woken first.
+    /// Which of the threads that wait is woken first. Without it: [`Order::LastInFirstOut`].
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use paceline::Order;
+    /// let runtime = paceline::Runtime::builder().threads(1).order(Order::FirstInFirstOut).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn order(mut self, order: Order) -> Self {
         self.policy.order = order;
         self
@@ -79,6 +118,15 @@ impl Builder {
 
     /// How long a leader may stay awake without work, where events come one by one. Without it: 50 microseconds;
     /// zero turns it off.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use std::time::Duration;
+    /// let runtime = paceline::Runtime::builder().threads(1).spin(Duration::ZERO).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn spin(mut self, spin: Duration) -> Self {
         self.policy.spin = spin;
         self
@@ -86,31 +134,81 @@ impl Builder {
 
     /// For how long nobody may be looking for events, at most, when a task blocks the thread that was going to.
     /// Without it: one millisecond.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use std::time::Duration;
+    /// let runtime = paceline::Runtime::builder().threads(1).max_blind(Duration::from_micros(200)).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn max_blind(mut self, max_blind: Duration) -> Self {
         self.policy.max_blind = max_blind;
         self
     }
 
     /// Waits through `polling`'s portable interface even where there is a faster way: to see what that one is
-    /// worth, or to work around it.
+    /// worth, or to work around it. Without it: the fastest way there is.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).portable(true).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn portable(mut self, portable: bool) -> Self {
         self.policy.portable = portable;
         self
     }
 
     /// What the workers are called, followed by a number. Without it: `paceline`.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).thread_name("web").build()?;
+    /// runtime.block_on(runtime.spawn(async {
+    ///     assert!(std::thread::current().name().unwrap().starts_with("web-"));
+    /// }));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.thread_name = name.into();
         self
     }
 
     /// The stack size of a worker, in bytes. Without it: the standard library's.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).stack_size(256 * 1024).build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = Some(bytes);
         self
     }
 
-    /// Called by each worker when it starts.
+    /// Called by each worker when it starts, before it polls a task; by those that are added later, too.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = mpsc::channel();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(2)
+    ///     .on_thread_start(move || drop(tell.send(())))
+    ///     .build()?;
+    /// assert_eq!(told.iter().take(2).count(), 2);
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_thread_start = Some(Arc::new(hook));
         self
@@ -118,6 +216,9 @@ impl Builder {
 
     /// Called when a task has blocked its thread for ten milliseconds, and again whenever that has become ten times
     /// as long. The hook runs on a thread that watches over the others: it should be quick.
+    ///
+    /// It is about spawned tasks. The future given to [`Runtime::block_on`] may block its own thread without a report.
+    /// To watch the default instance, give the hook to the builder that is [installed](Builder::install).
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -144,6 +245,11 @@ impl Builder {
     }
 
     /// Starts the runtime.
+    ///
+    /// ```
+    /// let error = paceline::Runtime::builder().threads(4).max_threads(2).build().unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
     ///
     /// # Errors
     ///

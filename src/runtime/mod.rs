@@ -27,7 +27,7 @@ const DROP_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Worker threads, their executor and their reactor.
 ///
-/// Most programs need none: [`spawn`] and [`block_on`](crate::block_on) act on a default instance. Build one to
+/// Most programs need none: [`spawn`] and [`block_on`](crate::block_on()) act on a default instance. Build one to
 /// have threads of your own number and kind, or two that do not disturb each other.
 ///
 /// Dropping it stops its workers after the polls they are in and cancels its tasks; it waits no longer than a
@@ -147,6 +147,26 @@ impl fmt::Debug for Runtime {
 }
 
 /// Some workers did not stop in time: see [`Runtime::shutdown`].
+///
+/// ```
+/// use std::{sync::mpsc, thread, time::Duration};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = paceline::Runtime::builder().threads(1).build()?;
+/// let (begin, begun) = mpsc::channel();
+/// let (end, ended) = mpsc::channel::<()>();
+/// runtime.spawn(async move {
+///     begin.send(()).unwrap();
+///     let _ = ended.recv();
+/// }).detach();
+/// begun.recv().unwrap();
+///
+/// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
+/// assert!(error.to_string().contains("(spawned at "));
+/// drop(end);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct StuckError {
     stuck: Vec<Leaving>,
@@ -194,7 +214,8 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
     }
 }
 
-/// What the default instance has done so far, and has right now.
+/// What the default instance has done so far, and has right now: always that one, even when a task of another runtime
+/// asks. Theirs is [`Runtime::metrics`].
 ///
 /// ```
 /// paceline::block_on(paceline::spawn(async {}));

@@ -1,7 +1,51 @@
 //! Behaviour, from the outside.
+//!
+//! Rows are those of the list of bugs that others had; each test is named after its row. Where a row's fix can be named,
+//! the test says what, taken out of `src/`, makes it fail.
+//!
+//! | rows | where |
+//! |---|---|
+//! | L2, L4, L6, L7 (in short), L11, L12 | `promotion` |
+//! | L7 (for minutes) | `../stress.rs` |
+//! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
+//! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
+//! | L13 | waits for the blocking pool |
+//! | B1, B2, B4-B8, LF5 | `blind`; B3 is `promotion::l11_b3_...` |
+//! | S1-S6, S8 | `stale`; S6 also in `io` |
+//! | P1, P2 | `panics` |
+//! | P5, P7, P9 | `callbacks` |
+//! | P3, P4, P8 | `shutdown` |
+//! | P6 | follows from P5 and B2: no test of its own |
+//! | P10 | not tested: a `fork` without `exec` of a process with threads needs `unsafe` code and proves little |
+//! | D1-D6 | `direct` |
+//! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
+//! | bad input, exhausted limits | `limits` |
 #![allow(unreachable_pub)]
 
 mod io;
+mod surface;
+
+#[cfg(unix)]
+mod blind;
+#[cfg(unix)]
+mod callbacks;
+#[cfg(unix)]
+mod cost;
+#[cfg(unix)]
+mod direct;
 #[cfg(unix)]
 mod io_unix;
-mod surface;
+#[cfg(unix)]
+mod limits;
+#[cfg(unix)]
+mod notify;
+#[cfg(unix)]
+mod panics;
+#[cfg(unix)]
+mod promotion;
+#[cfg(unix)]
+mod setups;
+#[cfg(unix)]
+mod shutdown;
+#[cfg(unix)]
+mod stale;

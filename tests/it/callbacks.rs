@@ -1,0 +1,187 @@
+//! P5, P7, P9: user code that calls back from where it should hold no lock of ours, and signals.
+
+use std::future::{Future, pending};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future;
+use paceline::{Async, Executor, LocalExecutor, Timer, block_on, spawn};
+
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, SOON, child, for_each_builder, for_each_setup, is_child, waker_that,
+};
+
+/// Wakers do all that a program may do: no lock of ours is held, and none of our cells is borrowed (LF3).
+#[test]
+fn p5_wakers_may_call_anything() {
+    for_each_setup(|runtime| {
+        let cell = Arc::new(OnceLock::new());
+        let (cell2, runtime2) = (cell.clone(), Arc::downgrade(runtime));
+        let called = Latch::new();
+        let called2 = called.clone();
+        let everything = waker_that(move || {
+            let Some(runtime) = runtime2.upgrade() else { return };
+            let socket: &Async<UnixStream> = cell2.get().expect("set before the first event");
+            drop((runtime.metrics(), format!("{runtime:?} {socket:?}")));
+            drop(Async::<UnixStream>::pair().unwrap());
+            runtime.spawn(async {}).detach();
+            block_on(future::yield_now());
+            let noop = Waker::noop();
+            let _ = socket.poll_readable(&mut Context::from_waker(noop));
+            let mut timer = Timer::after(Duration::from_secs(1));
+            let _ = std::pin::Pin::new(&mut timer).poll(&mut Context::from_waker(noop));
+            called2.open();
+        });
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        cell.set(runtime.block_on(async { Async::new(theirs) }).unwrap()).unwrap();
+        let socket = cell.get().unwrap();
+        assert!(socket.poll_readable(&mut Context::from_waker(&everything)).is_pending());
+        ours.write_all(b"x").unwrap();
+        called.wait();
+    });
+}
+
+/// The waker of a future in which an executor runs: called when one of its tasks is woken. It nests a `block_on`.
+#[test]
+fn p5_the_waker_of_a_run_may_nest_a_block_on() {
+    // In a child, because a panic inside a waker may well abort.
+    if !is_child("callbacks::p5_the_waker_of_a_run_may_nest_a_block_on", "ulimit -c 0") {
+        return;
+    }
+    let executor = Executor::new();
+    let (tell, told) = async_channel::unbounded::<()>();
+    let task = executor.spawn(async move { told.recv().await });
+    let nested = Arc::new(AtomicUsize::new(0));
+    let nested2 = nested.clone();
+    let waker = waker_that(move || {
+        nested2.fetch_add(block_on(async { 1 }), SeqCst);
+    });
+    block_on(async {
+        let mut run = Box::pin(executor.run(task));
+        let mut poll = || run.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!((0..4).all(|_| poll().is_pending()));
+        let before = nested.load(SeqCst);
+        tell.send(()).await.unwrap();
+        assert!(nested.load(SeqCst) > before, "the task's wake reaches whoever polls the executor");
+        assert!((0..4).any(|_| poll().is_ready()));
+    });
+}
+
+/// Futures whose drop calls back into the runtime.
+#[test]
+fn p5_drops_of_futures_may_call_anything() {
+    struct CallsBack(mpsc::Sender<()>);
+    impl Drop for CallsBack {
+        fn drop(&mut self) {
+            drop(Async::<UnixStream>::pair().unwrap());
+            drop(spawn(async {}));
+            block_on(async {});
+            drop(Timer::after(Duration::from_secs(1)));
+            let _ = self.0.send(());
+        }
+    }
+    for_each_setup(|runtime| {
+        let (tell, told) = mpsc::channel();
+        let calls_back = || CallsBack(tell.clone());
+        let (one, other) = (calls_back(), calls_back());
+        let done = runtime.spawn(async move { drop(one) });
+        let cancelled = runtime.spawn(async move {
+            pending::<()>().await;
+            drop(other);
+        });
+        runtime.block_on(done);
+        drop(cancelled);
+        let third = calls_back();
+        let left = async move {
+            pending::<()>().await;
+            drop(third);
+        };
+        runtime.spawn(left).detach();
+        runtime.block_on(async { future::yield_now().await });
+        (0..2).for_each(|_| told.recv_timeout(SOON).unwrap());
+        runtime.shutdown(SOON).unwrap();
+        told.recv_timeout(SOON).expect("the shutdown drops it");
+    });
+}
+
+/// `Debug` of everything, from inside a hook, a task and a waker: no lock that somebody holds while he waits.
+#[test]
+fn p7_debug_of_everything_from_anywhere() {
+    for_each_builder(|setup| {
+        let cell: Arc<OnceLock<std::sync::Weak<paceline::Runtime>>> = Arc::default();
+        let (tell, told) = mpsc::channel();
+        let hook = {
+            let cell = cell.clone();
+            move |stall: &paceline::Stall| {
+                let runtime = cell.get().and_then(std::sync::Weak::upgrade);
+                let _ = tell.send(format!(
+                    "{stall:?} {stall} {runtime:?} {:?}",
+                    runtime.as_ref().map(|r| r.metrics())
+                ));
+            }
+        };
+        let builder = setup.builder().on_stall(hook);
+        assert!(format!("{builder:?}").contains("threads"));
+        let runtime = Arc::new(builder.build().unwrap());
+        cell.set(Arc::downgrade(&runtime)).unwrap();
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let in_task = runtime.clone();
+        let blocked = runtime.spawn(async move {
+            let executor = Executor::new();
+            let local = LocalExecutor::new();
+            let pair = Async::<UnixStream>::pair().unwrap();
+            let (readable, timer) = (pair.0.readable(), Timer::after(Duration::from_secs(9)));
+            drop(format!(
+                "{in_task:?} {executor:?} {local:?} {pair:?} {readable:?} {timer:?} {}",
+                in_task.metrics()
+            ));
+            latch.wait();
+        });
+        let text = told.recv_timeout(SOON).expect("the hook returns");
+        assert!(text.contains("callbacks.rs") && text.contains("Crew"), "{text}");
+        drop(free);
+        runtime.block_on(blocked);
+    });
+}
+
+/// A child echoes while it is stopped and continued all the time: each of that ends its waits with EINTR.
+#[test]
+fn p9_signals_during_echo() {
+    const NAME: &str = "callbacks::p9_signals_during_echo";
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        for_each_setup(|runtime| {
+            let mut ping = Ping::new(runtime);
+            let until = Instant::now() + Duration::from_millis(60);
+            while Instant::now() < until {
+                ping.ping();
+                // Let the leader fall asleep, too.
+                runtime.block_on(async { Timer::after(Duration::from_millis(1)).await });
+            }
+        });
+        return;
+    }
+    let mut child = child(NAME, ":").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let mut signals = 0;
+    while child.try_wait().unwrap().is_none() {
+        for signal in [rustix::process::Signal::STOP, rustix::process::Signal::CONT] {
+            signals += usize::from(rustix::process::kill_process(pid, signal).is_ok());
+            thread::sleep(Duration::from_micros(300));
+        }
+    }
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "after {signals} signals: {text}\n{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    assert!(signals > 100);
+}

@@ -1,0 +1,275 @@
+//! Bad input and exhausted limits: an error that says what is wrong and why, and a process that goes on.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::AsyncReadExt;
+use paceline::{Async, IoSafe, Runtime, Timer, block_on, spawn};
+
+use crate::setups::{Ping, SOON, for_each_builder, for_each_setup, is_child};
+
+/// Claims a number that it does not own.
+#[derive(Debug)]
+struct Claims(RawFd);
+
+impl AsFd for Claims {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: not kept, which is what the test is about: the number is of no open file.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+}
+
+// SAFETY: it does no I/O.
+unsafe impl IoSafe for Claims {}
+
+/// A number that no file has.
+#[test]
+fn a_closed_descriptor() {
+    for_each_setup(|runtime| {
+        for number in [i32::MAX, 1_000_000] {
+            let error = runtime.block_on(async { Async::new(Claims(number)) }).unwrap_err();
+            assert!(error.to_string().contains("closed, or was never open"), "{error}");
+            let error = runtime.block_on(async { Async::new_nonblocking(Claims(number)) }).unwrap_err();
+            assert!(error.to_string().contains("closed, or was never open"), "{error}");
+        }
+        assert_eq!(runtime.metrics().sources, 0);
+        Ping::new(runtime).ping();
+    });
+}
+
+/// -1 cannot be had: `BorrowedFd` may not be that.
+#[test]
+fn a_negative_descriptor() {
+    for_each_setup(|runtime| {
+        let error = runtime.block_on(async { Async::new(Claims(-2)) }).unwrap_err();
+        assert!(error.to_string().contains("closed, or was never open"), "{error}");
+        assert_eq!(runtime.metrics().sources, 0);
+    });
+}
+
+#[test]
+fn a_regular_file_and_a_directory() {
+    for_each_setup(|runtime| {
+        for path in [std::env::current_exe().unwrap(), std::env::temp_dir()] {
+            let file = File::open(path).unwrap();
+            match runtime.block_on(async { Async::new(file) }) {
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+                    assert!(error.to_string().contains("regular file or a directory"), "{error}");
+                    assert!(error.to_string().contains("thread that may block"), "{error}");
+                }
+                // poll(2) takes regular files: they are always ready.
+                Ok(_) if cfg!(not(polling_test_poll_backend)) => panic!("epoll takes no files"),
+                Ok(mut file) => {
+                    let _ = runtime.block_on(file.read(&mut [0]));
+                }
+            }
+        }
+        assert_eq!(runtime.metrics().sources, 0);
+        Ping::new(runtime).ping();
+    });
+}
+
+#[test]
+fn builders_that_make_no_sense() {
+    for_each_builder(|setup| {
+        let cases = [
+            (setup.builder().threads(0), "`threads` is 0"),
+            (setup.builder().threads(3).max_threads(2), "`max_threads` is 2, fewer than the 3"),
+            (setup.builder().max_blind(Duration::ZERO), "`max_blind` is zero"),
+        ];
+        for (builder, words) in cases {
+            let error = builder.build().expect_err("it makes no sense");
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        setup.builder().threads(setup.threads).max_threads(setup.threads).build().unwrap();
+    });
+}
+
+/// A stack that no system has room for: the threads cannot be started, and the error says so.
+#[test]
+fn threads_that_cannot_be_started() {
+    for_each_builder(|setup| {
+        let error = setup.builder().stack_size(1 << 60).build().expect_err("no room for the stack");
+        assert!(error.to_string().contains("cannot start a thread"), "{error}");
+    });
+}
+
+#[test]
+fn install_after_the_default_instance_runs() {
+    if !is_child("limits::install_after_the_default_instance_runs", ":") {
+        return;
+    }
+    block_on(spawn(async {}));
+    let error = Runtime::builder().threads(1).install().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+    assert!(error.to_string().contains("runs already") && error.to_string().contains("before"), "{error}");
+    block_on(spawn(async {}));
+}
+
+#[test]
+fn install_twice_and_its_settings_hold() {
+    if !is_child("limits::install_twice_and_its_settings_hold", ":") {
+        return;
+    }
+    Runtime::builder().threads(3).thread_name("mine").install().unwrap();
+    let name = block_on(spawn(async { thread::current().name().map(str::to_owned) }));
+    assert!(name.is_some_and(|name| name.starts_with("mine-")));
+    assert_eq!(paceline::metrics().workers, 3);
+    assert_eq!(Runtime::builder().install().unwrap_err().kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn threads_from_the_environment() {
+    if !is_child("limits::threads_from_the_environment", "export PACELINE_THREADS=3") {
+        return;
+    }
+    block_on(spawn(async {}));
+    assert_eq!(paceline::metrics().workers, 3);
+}
+
+#[test]
+fn nonsense_in_the_environment() {
+    if !is_child("limits::nonsense_in_the_environment", "export PACELINE_THREADS=many") {
+        return;
+    }
+    let panic = thread::spawn(|| drop(spawn(async {}))).join().unwrap_err();
+    let text = crate::setups::text_of(&*panic);
+    assert!(
+        text.contains("PACELINE_THREADS") && text.contains("many") && text.contains("positive"),
+        "{text}"
+    );
+}
+
+/// Opens descriptors until there are no more, but for `left`.
+fn exhaust(left: usize) -> Vec<File> {
+    let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    files.truncate(files.len() - left);
+    files
+}
+
+fn out_of_descriptors(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.contains("os error 24") || text.contains("open files")
+}
+
+#[test]
+fn no_descriptors_for_a_runtime() {
+    if !is_child("limits::no_descriptors_for_a_runtime", "ulimit -n 64") {
+        return;
+    }
+    for_each_builder(|setup| {
+        for left in 0..3 {
+            let files = exhaust(left);
+            match setup.builder().build() {
+                Err(error) => {
+                    assert!(error.to_string().contains("cannot make a reactor"), "{error}");
+                    assert!(out_of_descriptors(&error), "{error}");
+                }
+                Ok(_) => assert!(left > 0 && (setup.portable || cfg!(polling_test_poll_backend))),
+            }
+            drop(files);
+        }
+        // Nothing leaked, and with descriptors it works.
+        Ping::new(&setup.build()).ping();
+    });
+}
+
+/// The default instance cannot be made: futures that need no reactor run all the same, the others say why not.
+#[test]
+fn no_descriptors_for_the_default_instance() {
+    if !is_child("limits::no_descriptors_for_the_default_instance", "ulimit -n 64") {
+        return;
+    }
+    let files = exhaust(0);
+    let (tell, told) = async_channel::bounded(1);
+    let sender = thread::spawn(move || tell.send_blocking(5));
+    assert_eq!(block_on(told.recv()), Ok(5));
+    sender.join().unwrap().unwrap();
+    let executor = paceline::Executor::new();
+    let task = executor.spawn(async { 6 });
+    assert_eq!(block_on(executor.run(task)), 6);
+    let null = File::open("/dev/null");
+    assert!(null.is_err());
+    let panic = thread::spawn(|| drop(spawn(async {}))).join().unwrap_err();
+    let text = crate::setups::text_of(&*panic);
+    assert!(text.contains("default instance cannot be started"), "{text}");
+    let panic = thread::spawn(|| block_on(Timer::after(Duration::from_secs(1)))).join().unwrap_err();
+    assert!(
+        crate::setups::text_of(&*panic).contains("descriptor") || !crate::setups::text_of(&*panic).is_empty()
+    );
+    drop(files);
+    // As soon as there are some, all is well.
+    block_on(async { Timer::after(Duration::from_millis(1)).await });
+    assert_eq!(block_on(spawn(async { 7 })), 7);
+}
+
+/// A server that runs out of descriptors: `accept` says so, nothing spins or hangs, and it goes on afterwards.
+#[test]
+fn no_descriptors_for_accept() {
+    if !is_child("limits::no_descriptors_for_accept", "ulimit -n 128") {
+        return;
+    }
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, told) = mpsc::channel();
+        let (retry, may_retry) = async_channel::unbounded::<()>();
+        let server = runtime.spawn(async move {
+            let listener = Async::new(listener).unwrap();
+            tell.send(Ok(())).unwrap();
+            loop {
+                if may_retry.recv().await.is_err() {
+                    return;
+                }
+                tell.send(listener.accept().await.map(drop)).unwrap();
+            }
+        });
+        told.recv_timeout(SOON).unwrap().unwrap();
+        let files = exhaust(1);
+        let client = TcpStream::connect(address).unwrap();
+        retry.try_send(()).unwrap();
+        let error = told.recv_timeout(SOON).unwrap().expect_err("there is no descriptor left");
+        assert!(out_of_descriptors(&error), "{error}");
+        ping.ping();
+        drop(files);
+        // The connection waits in the listener's queue; no new event comes for it.
+        retry.try_send(()).unwrap();
+        told.recv_timeout(SOON).expect("accept looks again").unwrap();
+        drop((client, retry));
+        runtime.block_on(server);
+    });
+}
+
+/// Runtimes one after the other, some used, some not: their descriptors and threads go away.
+#[test]
+fn runtimes_leave_nothing_behind() {
+    if !is_child("limits::runtimes_leave_nothing_behind", ":") {
+        return;
+    }
+    let count = |of: &str| std::fs::read_dir(format!("/proc/self/{of}")).unwrap().count();
+    let before = (count("fd"), count("task"));
+    for round in 0..4 {
+        for_each_builder(move |setup| {
+            let runtime = setup.build();
+            if round % 2 == 0 {
+                runtime.block_on(async {
+                    let pair = Async::<UnixStream>::pair().unwrap();
+                    pair.0.writable().await.unwrap();
+                });
+                Ping::new(&runtime).ping();
+            }
+        });
+    }
+    crate::setups::eventually("all descriptors are closed and all threads gone", || {
+        (count("fd"), count("task")) == before
+    });
+}

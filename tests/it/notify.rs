@@ -1,0 +1,286 @@
+//! N: notifications and timers: none lost, none for nothing.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
+use paceline::{Async, Timer, spawn};
+
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, without_deputy};
+
+/// Wakes pile up while nobody can look: they cost no memory and no system call, and the next look sees them.
+#[test]
+fn n1_a_storm_of_wakes_with_nobody_leading() {
+    const WAKES: usize = 100_000;
+    for_each_setup(|runtime| {
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let (tell, told) = mpsc::channel::<Waker>();
+        let woken = Arc::new(AtomicBool::new(false));
+        let storm = thread::spawn({
+            let woken = woken.clone();
+            move || {
+                let waker = told.recv_timeout(SOON).unwrap();
+                woken.store(true, SeqCst);
+                (0..WAKES).for_each(|_| waker.wake_by_ref());
+                drop(free);
+                (0..WAKES).for_each(|_| waker.wake_by_ref());
+            }
+        });
+        let mut first = true;
+        let root = std::future::poll_fn(|cx| {
+            if std::mem::take(&mut first) {
+                tell.send(cx.waker().clone()).unwrap();
+                latch.wait();
+                return Poll::Pending;
+            }
+            if woken.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        let before = runtime.metrics().leader_interrupts;
+        runtime.block_on(root);
+        storm.join().unwrap();
+        let interrupts = runtime.metrics().leader_interrupts - before;
+        assert!(interrupts < 100, "{interrupts} interrupts for one thread that was awake");
+    });
+}
+
+/// An echo server in its steady state writes to no eventfd.
+#[test]
+fn n3_no_interrupts_in_the_steady_state() {
+    for_each_setup(|runtime| {
+        let mut pings: Vec<_> = (0..4).map(|_| Ping::new(runtime)).collect();
+        let before = runtime.metrics();
+        for _ in 0..100 {
+            pings.iter_mut().for_each(|ping| assert!(ping.ping() < SOON));
+        }
+        let after = runtime.metrics();
+        let interrupts = after.leader_interrupts - before.leader_interrupts;
+        assert!(interrupts <= 4, "{interrupts} interrupts in 400 requests");
+        assert!(after.events - before.events >= 100);
+    });
+}
+
+#[test]
+fn n4_timers_and_io_due_together() {
+    for_each_setup(|runtime| {
+        runtime.block_on(runtime.spawn(async {
+            for _ in 0..40 {
+                let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
+                let at = Instant::now() + Duration::from_micros(500);
+                let write = spawn(async move {
+                    Timer::at(at).await;
+                    one.write_all(b"x").await.unwrap();
+                    one
+                });
+                let timer = spawn(Timer::at(at));
+                other.read_exact(&mut [0]).await.unwrap();
+                timer.await;
+                write.await;
+            }
+        }));
+    });
+}
+
+/// Events never stop coming; a timer must fire in their midst. Fails where time is looked at only when a wait finds
+/// nothing.
+#[test]
+fn n4_a_timer_amid_events_that_never_stop() {
+    for_each_setup(|runtime| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let rally = |_| {
+            let stop = stop.clone();
+            runtime.spawn(async move {
+                let (one, other) = Async::<UnixStream>::pair().unwrap();
+                let side = |mut socket: Async<UnixStream>, stop: Arc<AtomicBool>| async move {
+                    while !stop.load(SeqCst) {
+                        socket.write_all(b"x").await.unwrap();
+                        let _ = socket.read(&mut [0; 8]).await.unwrap();
+                    }
+                };
+                let other = spawn(side(other, stop.clone()));
+                side(one, stop).await;
+                drop(other);
+            })
+        };
+        let rallies: Vec<_> = (0..8).map(rally).collect();
+        let (tell, told) = mpsc::channel();
+        let timer = runtime.spawn(async move {
+            for _ in 0..3 {
+                Timer::after(Duration::from_millis(5)).await;
+            }
+            tell.send(()).unwrap();
+        });
+        let fired = told.recv_timeout(Duration::from_secs(4));
+        stop.store(true, SeqCst);
+        assert!(fired.is_ok(), "timers of 5 ms did not fire for seconds while events came");
+        runtime.block_on(timer);
+        drop(rallies);
+    });
+}
+
+/// Only an earlier deadline interrupts the leader.
+#[test]
+fn n5_later_timers_do_not_interrupt() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let mut near = Timer::after(Duration::from_secs(1800));
+            assert!(future::poll_once(&mut near).await.is_none());
+            let before = runtime.metrics().leader_interrupts;
+            let mut far: Vec<_> = (0..500).map(|n| Timer::after(Duration::from_secs(3600 + n))).collect();
+            for timer in &mut far {
+                assert!(future::poll_once(timer).await.is_none());
+            }
+            drop(far);
+            let interrupts = runtime.metrics().leader_interrupts - before;
+            assert!(interrupts <= 3, "{interrupts} interrupts for 500 later timers");
+            // The other way round it must: this one is due long before what the leader sleeps for.
+            let start = Instant::now();
+            spawn(Timer::after(Duration::from_millis(5))).await;
+            assert!(start.elapsed() < Duration::from_secs(5));
+        });
+    });
+}
+
+/// From outside, while the leader sleeps for an hour: an earlier deadline has to get it up.
+#[test]
+fn n5_an_earlier_timer_interrupts_a_leader_that_sleeps() {
+    for_each_setup(|runtime| {
+        let far = runtime.spawn(async { Timer::after(Duration::from_secs(3600)).await });
+        let mut sleeps = 0;
+        eventually("the leader sleeps", || {
+            let before = std::mem::replace(&mut sleeps, runtime.metrics().sleeps);
+            sleeps > 0 && sleeps == before && runtime.metrics().timers == 1
+        });
+        for millis in [20, 5, 1] {
+            let start = Instant::now();
+            runtime.block_on(async { Timer::after(Duration::from_millis(millis)).await });
+            let took = start.elapsed();
+            assert!(took >= Duration::from_millis(millis), "early: {took:?}");
+            assert!(took < Duration::from_secs(5), "late: {took:?}");
+        }
+        drop(far);
+    });
+}
+
+/// Neither early nor spinning.
+#[test]
+fn n6_timers_of_less_than_a_millisecond() {
+    const TIMERS: u64 = 30;
+    for_each_setup(|runtime| {
+        for micros in [10, 100, 400, 900] {
+            let before = runtime.metrics();
+            runtime.block_on(runtime.spawn(async move {
+                for _ in 0..TIMERS {
+                    let start = Instant::now();
+                    Timer::after(Duration::from_micros(micros)).await;
+                    let took = start.elapsed();
+                    assert!(took >= Duration::from_micros(micros), "{micros} us timer took {took:?}");
+                }
+            }));
+            let after = runtime.metrics();
+            let sleeps = after.sleeps - before.sleeps;
+            assert!(sleeps <= 6 * TIMERS, "{sleeps} sleeps for {TIMERS} timers of {micros} us");
+        }
+    });
+}
+
+/// Tasks that spawn themselves anew, on every worker, beside a socket.
+#[test]
+fn n7_work_that_reposts_itself_does_not_hold_the_loop() {
+    fn repost(stop: Arc<AtomicBool>, turns: Arc<AtomicUsize>) {
+        let again = async move {
+            turns.fetch_add(1, SeqCst);
+            if !stop.load(SeqCst) {
+                repost(stop, turns);
+            }
+        };
+        spawn(again).detach();
+    }
+    without_deputy(|setup, runtime| {
+        let mut ping = Ping::new(runtime);
+        let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..setup.threads {
+            let (stop, turns) = (stop.clone(), turns.clone());
+            runtime.spawn(async move { repost(stop, turns) }).detach();
+        }
+        let mut pings = 0;
+        eventually("both go on", || {
+            let took = ping.ping();
+            assert!(took < Duration::from_secs(2), "a ping took {took:?}");
+            pings += 1;
+            pings > 20 && turns.load(SeqCst) > 100
+        });
+        stop.store(true, SeqCst);
+    });
+}
+
+/// Timers past the end of time neither fire, nor fail, nor hold up those that do fire.
+#[test]
+fn n8_the_end_of_time() {
+    for_each_setup(|runtime| {
+        runtime.block_on(runtime.spawn(async {
+            let forever = Timer::after(Duration::MAX);
+            assert!(!forever.will_fire());
+            let years = |years: u64| Duration::from_secs(years * 365 * 24 * 3600);
+            let far: Vec<_> = [50, 500, 600, 5_000_000, 100_000_000_000]
+                .into_iter()
+                .filter_map(|n| Instant::now().checked_add(years(n)))
+                .map(Timer::at)
+                .collect();
+            assert!(far.len() >= 3, "the clock reaches that far");
+            let tasks: Vec<_> = far.into_iter().map(spawn).collect();
+            let mut interval = Timer::interval(Duration::MAX);
+            assert!(future::poll_once(interval.next()).await.is_none());
+            let mut again = Timer::after(Duration::from_secs(3600));
+            again.set_after(Duration::MAX);
+            assert!(!again.will_fire());
+            for _ in 0..5 {
+                Timer::after(Duration::from_millis(1)).await;
+            }
+            assert!(tasks.iter().all(|task| !task.is_finished()));
+            assert_eq!(future::poll_once(forever).await, None);
+        }));
+    });
+}
+
+/// A timer whose deadline has passed is due at once, for intervals as well.
+#[test]
+fn n8_the_past() {
+    for_each_setup(|runtime| {
+        runtime.block_on(runtime.spawn(async {
+            let start = Instant::now();
+            Timer::at(start).await;
+            Timer::after(Duration::ZERO).await;
+            let ticks = Timer::interval_at(start, Duration::from_nanos(1)).take(100).count().await;
+            assert_eq!(ticks, 100);
+        }));
+    });
+}
+
+/// A task that waits for a readable socket and is woken by a write of its own process, over and over, while a guest
+/// is woken by others: no wake is lost between the two kinds of sleep.
+#[test]
+fn n1_wakes_of_guests_and_events_cross() {
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let (tell, told) = async_channel::unbounded();
+        let reader = runtime.spawn(async move {
+            let mut socket = Async::new(theirs).unwrap();
+            while let Ok(1..) = socket.read(&mut [0]).await {
+                tell.send(()).await.unwrap();
+            }
+        });
+        for _ in 0..200 {
+            ours.write_all(b"x").unwrap();
+            runtime.block_on(told.recv()).unwrap();
+        }
+        drop(ours);
+        runtime.block_on(reader);
+    });
+}

@@ -1,0 +1,258 @@
+//! P1, P2: panics in user code cost neither a thread nor leadership.
+
+use std::future::{Future, pending, poll_fn};
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::{AsyncReadExt, future};
+use paceline::{Async, Timer, block_on, spawn};
+
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, SOON, child, eventually, for_each_builder, for_each_setup, is_child, waker_that,
+};
+
+/// Panics when it is dropped.
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("on purpose, in drop");
+        }
+    }
+}
+
+/// Panics in the poll of a task, more than there are threads: the one who awaits gets them, no thread is lost.
+#[test]
+fn p2_more_panics_than_threads() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        for _ in 0..12 {
+            let task = runtime.spawn(async {
+                future::yield_now().await;
+                panic!("on purpose")
+            });
+            let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
+            assert!(awaited.is_err(), "the panic reaches the one who awaits");
+            runtime.spawn(async { panic!("on purpose, detached") }).detach();
+            ping.ping();
+        }
+        // All workers are still there: each can be kept busy at the same time.
+        let setup_threads = runtime.metrics().workers;
+        let barrier = Arc::new(std::sync::Barrier::new(setup_threads));
+        let meet = |_| {
+            let barrier = barrier.clone();
+            runtime.spawn(async move {
+                barrier.wait();
+            })
+        };
+        let tasks: Vec<_> = (0..setup_threads).map(meet).collect();
+        tasks.into_iter().for_each(|task| runtime.block_on(task));
+    });
+}
+
+/// A panic in a waker that the leader calls: leadership is passed on and the thread works on.
+#[test]
+fn p1_a_panic_in_a_waker() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        let workers = runtime.metrics().workers;
+        for round in 0..8 {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
+            let called = Latch::new();
+            let called2 = called.clone();
+            let waker = waker_that(move || {
+                called2.open();
+                panic!("on purpose, in a waker");
+            });
+            let mut timer = Timer::after(Duration::from_millis(2));
+            if round % 2 == 0 {
+                assert!(socket.poll_readable(&mut Context::from_waker(&waker)).is_pending());
+                ours.write_all(b"x").unwrap();
+            } else {
+                let armed = runtime.block_on(async {
+                    std::pin::Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending()
+                });
+                assert!(armed);
+            }
+            called.wait();
+            ping.ping();
+        }
+        assert_eq!(runtime.metrics().workers, workers);
+        ping.ping();
+    });
+}
+
+/// One of several waiters of a source has a waker that panics: the others are woken all the same.
+#[test]
+fn p1_a_panic_in_one_waker_loses_no_other() {
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
+        let woken = Arc::new(AtomicUsize::new(0));
+        let bad = waker_that(|| panic!("on purpose, in a waker"));
+        let woken2 = woken.clone();
+        let good = waker_that(move || {
+            woken2.fetch_add(1, SeqCst);
+        });
+        // The first sits in the cell, the others on the list.
+        let mut waits: Vec<_> = (0..4).map(|_| Box::pin(socket.readable())).collect();
+        for (wait, waker) in waits.iter_mut().zip([&good, &bad, &good, &good]) {
+            assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        ours.write_all(b"x").unwrap();
+        eventually("all other waiters are woken", || woken.load(SeqCst) == 3);
+    });
+}
+
+/// The same for the two directions of one event: the peer's close makes both ready at once.
+#[test]
+fn p1_a_panic_in_the_readers_waker_does_not_lose_the_writer() {
+    for_each_setup(|runtime| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        while (&theirs).write(&[0; 4096]).is_ok() {}
+        let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
+        let woken = Latch::new();
+        let woken2 = woken.clone();
+        let (bad, good) =
+            (waker_that(|| panic!("on purpose, in a waker")), waker_that(move || woken2.open()));
+        assert!(socket.poll_readable(&mut Context::from_waker(&bad)).is_pending());
+        assert!(socket.poll_writable(&mut Context::from_waker(&good)).is_pending());
+        drop(ours);
+        woken.wait();
+    });
+}
+
+/// A panic in a drop at the end of a task's poll.
+#[test]
+fn p1_a_panic_in_a_drop_within_a_task() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        for _ in 0..6 {
+            let bomb = PanicsInDrop;
+            runtime.spawn(async move { drop(bomb) }).detach();
+            ping.ping();
+        }
+        let task = runtime.spawn(async { 1 });
+        assert_eq!(runtime.block_on(task), 1);
+    });
+}
+
+/// A panic in the drop of a future that is cancelled: `async-task` aborts the process then. What may not happen is
+/// that the process goes on, or hangs, with a thread less.
+#[test]
+fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
+    const NAME: &str = "panics::p1_a_panic_in_the_drop_of_a_cancelled_future_aborts";
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        let bomb = PanicsInDrop;
+        let (tell, told) = mpsc::channel();
+        let task = spawn(async move {
+            tell.send(()).unwrap();
+            pending::<()>().await;
+            drop(bomb);
+        });
+        told.recv_timeout(SOON).unwrap();
+        drop(task);
+        block_on(Timer::after(SOON));
+        return;
+    }
+    let output = child(NAME, "ulimit -c 0").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(),
+        "{:?} {text}",
+        output.status
+    );
+    assert!(text.contains("on purpose, in drop"), "{text}");
+}
+
+/// Panics in hooks: of a starting thread, and of the deputy.
+#[test]
+fn p1_a_panic_in_a_hook() {
+    for_each_builder(|setup| {
+        let stalls = Arc::new(AtomicUsize::new(0));
+        let stalls2 = stalls.clone();
+        let builder = setup.builder().on_thread_start(|| panic!("on purpose, in a hook"));
+        let builder = builder.on_stall(move |_| {
+            stalls2.fetch_add(1, SeqCst);
+            panic!("on purpose, in a hook");
+        });
+        let runtime = Arc::new(builder.build().unwrap());
+        let mut ping = Ping::new(&runtime);
+        for round in 1..=2 {
+            let latch = Latch::new();
+            let free = OpenOnDrop(latch.clone());
+            let (blocks, is_blocking) = mpsc::channel();
+            let blocked = runtime.spawn(async move {
+                blocks.send(()).unwrap();
+                latch.wait();
+            });
+            is_blocking.recv_timeout(SOON).unwrap();
+            eventually("the stall is reported", || stalls.load(SeqCst) >= round);
+            ping.ping();
+            drop(free);
+            runtime.block_on(blocked);
+        }
+    });
+}
+
+/// A waker of somebody else's executor panics on the deputy's thread, which leads where nobody is in `block_on`.
+#[test]
+fn p1_a_panic_in_a_waker_that_the_deputy_calls() {
+    if !is_child("panics::p1_a_panic_in_a_waker_that_the_deputy_calls", ":") {
+        return;
+    }
+    for _ in 0..2 {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let socket = Async::new(theirs).unwrap();
+        let called = Latch::new();
+        let called2 = called.clone();
+        let waker = waker_that(move || {
+            called2.open();
+            panic!("on purpose, in a waker");
+        });
+        assert!(socket.poll_readable(&mut Context::from_waker(&waker)).is_pending());
+        ours.write_all(b"x").unwrap();
+        called.wait();
+    }
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || {
+        future::block_on(Timer::after(Duration::from_millis(1)));
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(SOON).expect("nobody leads any more");
+}
+
+/// A root future that panics in a nested `block_on` in a task: the outer one goes on.
+#[test]
+fn p1_a_panic_in_a_nested_block_on() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        for _ in 0..5 {
+            let task = runtime.spawn(async {
+                catch_unwind(|| {
+                    block_on(async {
+                        Timer::after(Duration::from_millis(1)).await;
+                        poll_fn(|_| -> Poll<()> { panic!("on purpose") }).await;
+                    })
+                })
+                .is_err()
+            });
+            assert!(runtime.block_on(task));
+            ping.ping();
+        }
+        block_on(async {
+            let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
+            let write = async { futures_lite::AsyncWriteExt::write_all(&mut other, b"x").await };
+            future::try_zip(one.read_exact(&mut [0]), write).await.unwrap();
+        });
+    });
+}

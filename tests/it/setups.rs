@@ -1,0 +1,259 @@
+//! The set-ups in which a behaviour must hold, a watchdog over each, and what tests build their scenes from.
+
+use std::any::Any;
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak, mpsc};
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt};
+use paceline::{Async, Builder, Promotion, Runtime};
+
+/// How long one body may take in one set-up before it counts as hung.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// How long an answer may take on a machine that others use, too. What is broken never answers.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// A tick of the deputy that never comes: with it nobody repairs a lost promotion behind a test's back.
+const NEVER: Duration = Duration::from_secs(3600);
+
+/// One way to set a runtime up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    pub threads: usize,
+    pub promotion: Promotion,
+    pub portable: bool,
+    pub deputy: bool,
+}
+
+impl Setup {
+    pub fn builder(self) -> Builder {
+        let builder = Runtime::builder()
+            .threads(self.threads)
+            .promotion(self.promotion)
+            .portable(self.portable)
+            .thread_name("worker");
+        if self.deputy { builder } else { builder.max_blind(NEVER) }
+    }
+
+    pub fn build(self) -> Runtime {
+        self.builder().build().expect("a runtime can be built")
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let way = if self.portable { "portable" } else { "epoll" };
+        let deputy = if self.deputy { "" } else { ", no deputy" };
+        write!(f, "{} threads, {:?}, {way}{deputy}", self.threads, self.promotion)
+    }
+}
+
+fn all() -> impl Iterator<Item = Setup> {
+    let ways = [Promotion::Adaptive, Promotion::Eager].into_iter().flat_map(|p| [(p, false), (p, true)]);
+    ways.flat_map(|(promotion, portable)| {
+        [1, 2, 4].map(|threads| Setup { threads, promotion, portable, deputy: true })
+    })
+}
+
+/// Runs `body` with a fresh runtime in every set-up.
+pub fn for_each_setup(body: impl Fn(&Arc<Runtime>) + Send + Sync + 'static) {
+    for_setups(|_| true, move |_, runtime| body(runtime));
+}
+
+/// Runs `body` in the set-ups that `wanted` picks.
+pub fn for_setups(
+    wanted: impl Fn(Setup) -> bool,
+    body: impl Fn(Setup, &Arc<Runtime>) + Send + Sync + 'static,
+) {
+    let body = Arc::new(body);
+    for setup in all().filter(|setup| wanted(*setup)) {
+        run(setup, body.clone(), |setup, body| {
+            let runtime = Arc::new(setup.build());
+            (Arc::downgrade(&runtime), move || body(setup, &runtime))
+        });
+    }
+}
+
+/// The same without a deputy: a lost promotion stays lost, and the test hangs.
+pub fn without_deputy(body: impl Fn(Setup, &Arc<Runtime>) + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    for setup in all().map(|setup| Setup { deputy: false, ..setup }) {
+        run(setup, body.clone(), |setup, body| {
+            let runtime = Arc::new(setup.build());
+            (Arc::downgrade(&runtime), move || body(setup, &runtime))
+        });
+    }
+}
+
+/// Runs `body` in every set-up; it builds its runtime itself.
+pub fn for_each_builder(body: impl Fn(Setup) + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    for setup in all() {
+        run(setup, body.clone(), |setup, body| (Weak::new(), move || body(setup)));
+    }
+}
+
+/// Runs what `prepare` makes on a thread of its own and waits for it, no longer than the watchdog allows.
+fn run<B: Send + 'static, F: FnOnce()>(
+    setup: Setup,
+    body: B,
+    prepare: impl FnOnce(Setup, B) -> (Weak<Runtime>, F) + Send + 'static,
+) {
+    let (tell, told) = mpsc::channel();
+    let watched = Arc::new(Mutex::new(Weak::new()));
+    let prepared = watched.clone();
+    let worker = thread::Builder::new().name(format!("test in {setup}"));
+    let started = worker.spawn(move || {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let (runtime, body) = prepare(setup, body);
+            *prepared.lock().unwrap() = runtime;
+            body();
+        }));
+        let _ = tell.send(result);
+    });
+    started.expect("a test can start a thread");
+    match told.recv_timeout(WATCHDOG) {
+        Ok(Ok(())) => {}
+        Ok(Err(panic)) => panic!("[{setup}] {}", text_of(&*panic)),
+        Err(_) => {
+            let runtime = watched.lock().unwrap().upgrade();
+            let metrics = runtime.map_or(String::new(), |runtime| format!("\n{}", runtime.metrics()));
+            panic!("[{setup}] hung for {WATCHDOG:?}{metrics}");
+        }
+    }
+}
+
+/// What a panic said.
+pub fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no text)")
+}
+
+/// A gate that is closed until it is opened. Waiting for it blocks the thread: that is what it is for.
+#[derive(Debug, Default, Clone)]
+pub struct Latch(Arc<(Mutex<bool>, Condvar)>);
+
+impl Latch {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.1.notify_all();
+    }
+
+    /// Blocks until it is open; a latch that stays closed is a test that failed.
+    #[track_caller]
+    pub fn wait(&self) {
+        let guard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.0.1.wait_timeout_while(guard, SOON, |open| !*open);
+        assert!(*waited.unwrap_or_else(PoisonError::into_inner).0, "a latch stayed closed for {SOON:?}");
+    }
+}
+
+/// Opens the latch when it is dropped, so that a failed assertion frees the blocked threads, too.
+#[derive(Debug)]
+pub struct OpenOnDrop(pub Latch);
+
+impl Drop for OpenOnDrop {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// Waits until `holds`, looking again and again; for what has no channel to tell us.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// A connection to a task of the runtime that sends back what it gets: proof that somebody leads.
+#[derive(Debug)]
+pub struct Ping(UnixStream);
+
+impl Ping {
+    pub fn new(runtime: &Runtime) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(SOON)).unwrap();
+        let (registered, is_registered) = mpsc::channel();
+        let echo = async move {
+            let mut stream = Async::new(theirs).unwrap();
+            registered.send(()).unwrap();
+            let mut buf = [0; 64];
+            while let Ok(n @ 1..) = stream.read(&mut buf).await {
+                stream.write_all(&buf[..n]).await.unwrap();
+            }
+        };
+        runtime.spawn(echo).detach();
+        is_registered.recv_timeout(SOON).expect("the echo task starts");
+        let mut ping = Self(ours);
+        ping.ping();
+        ping
+    }
+
+    /// There and back; how long it took.
+    #[track_caller]
+    pub fn ping(&mut self) -> Duration {
+        let start = Instant::now();
+        self.0.write_all(b"ping").unwrap();
+        let mut buf = [0; 4];
+        if let Err(error) = self.0.read_exact(&mut buf) {
+            panic!("no answer to a ping: nobody leads? {error}");
+        }
+        start.elapsed()
+    }
+}
+
+struct Does<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// A waker that does something.
+pub fn waker_that(does: impl Fn() + Send + Sync + 'static) -> Waker {
+    Waker::from(Arc::new(Does(does)))
+}
+
+/// Runs a test's body in a process of its own: this test again, told so by the environment. True in the child,
+/// where the body runs; false in the parent, once the child has ended well. `shell` is run before it, for limits.
+#[track_caller]
+pub fn is_child(test: &str, shell: &str) -> bool {
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == test) {
+        return true;
+    }
+    let output = child(test, shell).output().expect("a shell can be started");
+    let text =
+        format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "the child of {test} failed:\n{text}");
+    assert!(text.contains("1 passed"), "there is no test {test}:\n{text}");
+    false
+}
+
+/// The command that runs `test` as a child.
+pub fn child(test: &str, shell: &str) -> Command {
+    let mut command = Command::new("sh");
+    let this = std::env::current_exe().unwrap();
+    command.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(this);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env("PACELINE_TEST_CHILD", test);
+    command
+}

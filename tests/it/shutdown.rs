@@ -1,0 +1,318 @@
+//! P3, P4, P8: shutting down from anywhere, in time, with nothing left behind.
+
+use std::future::pending;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{OnceLock, Weak, mpsc};
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, future};
+use paceline::{Async, Executor, Runtime, Timer};
+
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup};
+
+/// Counts the futures that were dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Tasks that wait for all there is to wait for, for ever.
+fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (started, has_started) = mpsc::channel();
+    let [one, two, three] = [0; 3].map(|_| (Dropped(dropped.clone()), started.clone()));
+    let far = runtime.spawn(async move {
+        one.1.send(()).unwrap();
+        Timer::after(Duration::from_secs(3600)).await;
+        drop(one);
+    });
+    let silent = runtime.spawn(async move {
+        let (mut socket, other) = Async::<UnixStream>::pair().unwrap();
+        two.1.send(()).unwrap();
+        let _ = socket.read(&mut [0]).await;
+        drop((two, other));
+    });
+    let never = runtime.spawn(async move {
+        three.1.send(()).unwrap();
+        pending::<()>().await;
+        drop(three);
+    });
+    [far, silent, never].into_iter().for_each(paceline::Task::detach);
+    (0..3).for_each(|_| has_started.recv_timeout(SOON).unwrap());
+    dropped
+}
+
+/// From the outside, while all sleep and timers are far away; and again.
+#[test]
+fn p3_shutdown_of_a_pool_that_sleeps_twice() {
+    for_each_setup(|runtime| {
+        let dropped = waiting_tasks(runtime);
+        runtime.shutdown(SOON).expect("nobody blocks");
+        assert_eq!(dropped.load(SeqCst), 3, "futures are left");
+        runtime.shutdown(SOON).expect("it is down already");
+        assert_eq!(runtime.metrics().workers, 0);
+        assert_eq!(runtime.metrics().tasks, Some(0));
+    });
+}
+
+/// From inside a task: it does not wait for itself.
+#[test]
+fn p3_shutdown_from_inside_a_task() {
+    for_each_setup(|runtime| {
+        let dropped = waiting_tasks(runtime);
+        let (tell, told) = mpsc::channel();
+        let runtime2 = runtime.clone();
+        runtime
+            .spawn(async move {
+                tell.send(runtime2.shutdown(SOON).is_ok()).unwrap();
+                drop(runtime2);
+                pending::<()>().await;
+            })
+            .detach();
+        assert!(told.recv_timeout(SOON).expect("shutdown returns"));
+        runtime.shutdown(SOON).unwrap();
+        eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
+    });
+}
+
+/// From the root future of a `block_on`, and from two threads at once.
+#[test]
+fn p3_shutdown_from_guests() {
+    for_each_setup(|runtime| {
+        let dropped = waiting_tasks(runtime);
+        let runtime2 = runtime.clone();
+        let other = thread::spawn(move || runtime2.block_on(async { runtime2.shutdown(SOON) }));
+        runtime.block_on(async { runtime.shutdown(SOON) }).unwrap();
+        other.join().unwrap().unwrap();
+        assert_eq!(dropped.load(SeqCst), 3);
+        // A guest may still wait: the reactor is there as long as somebody uses it.
+        runtime.block_on(async { Timer::after(Duration::from_millis(1)).await });
+    });
+}
+
+/// From the hooks: of a worker that starts, and of the deputy that reports a stall.
+#[test]
+fn p3_shutdown_from_hooks() {
+    for_each_builder(|setup| {
+        let cell: Arc<OnceLock<Weak<Runtime>>> = Arc::default();
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let (tell, told) = mpsc::channel();
+        let hook = {
+            let (cell, latch) = (cell.clone(), latch.clone());
+            move |_: &paceline::Stall| {
+                if let Some(runtime) = cell.get().and_then(Weak::upgrade) {
+                    let stuck = runtime.shutdown(Duration::from_millis(10)).is_err();
+                    latch.open();
+                    let _ = tell.send(stuck);
+                }
+            }
+        };
+        let runtime = Arc::new(setup.builder().on_stall(hook).build().unwrap());
+        let dropped = waiting_tasks(&runtime);
+        cell.set(Arc::downgrade(&runtime)).unwrap();
+        runtime.spawn(async move { latch.wait() }).detach();
+        assert!(told.recv_timeout(SOON).expect("the stall is reported"), "one task blocks");
+        drop(free);
+        runtime.shutdown(SOON).unwrap();
+        eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
+    });
+}
+
+/// While all workers are busy: they stop after the polls they are in. Twice at once.
+#[test]
+fn p3_shutdown_while_all_are_busy() {
+    for_each_setup(|runtime| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let turns = Arc::new(AtomicUsize::new(0));
+        for _ in 0..8 {
+            let (stop, turns) = (stop.clone(), turns.clone());
+            runtime
+                .spawn(async move {
+                    while !stop.load(SeqCst) {
+                        turns.fetch_add(1, SeqCst);
+                        future::yield_now().await;
+                    }
+                })
+                .detach();
+        }
+        eventually("the tasks run", || turns.load(SeqCst) > 8);
+        let runtime2 = runtime.clone();
+        let other = thread::spawn(move || runtime2.shutdown(SOON));
+        runtime.shutdown(SOON).expect("yielding tasks do not block");
+        other.join().unwrap().unwrap();
+        assert!(!stop.load(SeqCst));
+        let turns_then = turns.load(SeqCst);
+        thread::yield_now();
+        assert_eq!(turns.load(SeqCst), turns_then, "somebody still runs tasks");
+    });
+}
+
+/// Dropped inside one of its own tasks.
+#[test]
+fn p3_the_last_handle_is_dropped_inside_a_task() {
+    for_each_builder(|setup| {
+        let runtime = setup.build();
+        let dropped = waiting_tasks(&runtime);
+        let cell = Arc::new(OnceLock::<Runtime>::new());
+        let cell2 = cell.clone();
+        let (tell, told) = mpsc::channel();
+        let latch = Latch::new();
+        let latch2 = latch.clone();
+        runtime
+            .spawn(async move {
+                latch2.wait();
+                drop(cell2);
+                tell.send(()).unwrap();
+            })
+            .detach();
+        cell.set(runtime).unwrap();
+        drop(cell);
+        latch.open();
+        told.recv_timeout(SOON).expect("the drop returns");
+        eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
+    });
+}
+
+/// `shutdown` returns in time and names what is stuck; what is not stuck is cancelled.
+#[test]
+fn p4_shutdown_does_not_wait_for_ever_and_says_for_whom() {
+    for_each_setup(|runtime| {
+        Ping::new(runtime);
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let (blocks, is_blocking) = mpsc::channel();
+        let line = line!() + 1;
+        let stuck = runtime.spawn(async move {
+            blocks.send(()).unwrap();
+            latch.wait();
+        });
+        stuck.detach();
+        is_blocking.recv_timeout(SOON).unwrap();
+        let start = Instant::now();
+        let error = runtime.shutdown(Duration::from_millis(30)).expect_err("a task blocks");
+        assert!(start.elapsed() >= Duration::from_millis(30));
+        assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
+        let text = error.to_string();
+        assert!(text.contains(&format!("shutdown.rs:{line}")) && text.contains("worker-"), "{text}");
+        drop(free);
+        runtime.shutdown(SOON).expect("now it ends");
+    });
+}
+
+/// "Cancels all tasks": those that block nobody need not wait for one that does.
+#[test]
+fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
+    for_each_setup(|runtime| {
+        let dropped = waiting_tasks(runtime);
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let (blocks, is_blocking) = mpsc::channel();
+        let stuck = runtime.spawn(async move {
+            blocks.send(()).unwrap();
+            latch.wait();
+        });
+        stuck.detach();
+        is_blocking.recv_timeout(SOON).unwrap();
+        runtime.shutdown(Duration::from_millis(20)).expect_err("a task blocks");
+        assert_eq!(dropped.load(SeqCst), 3, "futures wait for a task that has nothing to do with them");
+        drop(free);
+    });
+}
+
+/// Dropping waits a tenth of a second at most, and the stuck thread ends when its task lets it.
+#[test]
+fn p4_drop_is_bounded() {
+    for_each_builder(|setup| {
+        let runtime = setup.build();
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let (tell, told) = mpsc::channel();
+        let held = tell.clone();
+        runtime
+            .spawn(async move {
+                tell.send(()).unwrap();
+                latch.wait();
+                drop(held);
+            })
+            .detach();
+        told.recv_timeout(SOON).unwrap();
+        let start = Instant::now();
+        drop(runtime);
+        assert!(start.elapsed() < Duration::from_secs(5));
+        drop(free);
+        assert_eq!(told.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+    });
+}
+
+/// What is spawned on a runtime that is down is dropped at once.
+#[test]
+fn p3_spawning_afterwards_runs_nothing() {
+    for_each_setup(|runtime| {
+        runtime.shutdown(SOON).unwrap();
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let guard = Dropped(dropped.clone());
+        runtime.spawn(async move { drop(guard) }).detach();
+        let guard = Dropped(dropped.clone());
+        let task = runtime.spawn(async move {
+            pending::<()>().await;
+            drop(guard);
+        });
+        assert_eq!(dropped.load(SeqCst), 2);
+        assert_eq!(future::block_on(task.fallible()), None);
+    });
+}
+
+/// Wakers fire on other threads while executor and runtime are dropped.
+#[test]
+fn p8_wakers_outlive_the_executor() {
+    fn grab_waker(tell: mpsc::Sender<Waker>) -> impl Future<Output = ()> {
+        std::future::poll_fn(move |cx| {
+            let _ = tell.send(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+    for _ in 0..50 {
+        let (tell, told) = mpsc::channel();
+        let executor = Executor::new();
+        for _ in 0..4 {
+            executor.spawn(grab_waker(tell.clone())).detach();
+        }
+        while executor.try_tick() {}
+        let wakers: Vec<_> = told.try_iter().collect();
+        assert_eq!(wakers.len(), 4);
+        let storm = thread::spawn(move || {
+            for _ in 0..50 {
+                wakers.iter().for_each(Waker::wake_by_ref);
+            }
+        });
+        drop(executor);
+        storm.join().unwrap();
+    }
+    for_each_builder(move |setup| {
+        let (tell, told) = mpsc::channel();
+        let runtime = setup.build();
+        for _ in 0..4 {
+            runtime.spawn(grab_waker(tell.clone())).detach();
+        }
+        let wakers: Vec<_> = (0..4).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+        let going = Latch::new();
+        let gone = going.clone();
+        let storm = thread::spawn(move || {
+            going.open();
+            for _ in 0..2000 {
+                wakers.iter().for_each(Waker::wake_by_ref);
+            }
+        });
+        gone.wait();
+        drop(runtime);
+        storm.join().unwrap();
+    });
+}
