@@ -154,7 +154,11 @@ impl RunnerSeat {
             from_ring().or_else(from_injector)
         }?;
         runner.counters.surplus.add(1);
-        self.share();
+        if runner.stops_searching() {
+            self.share_all()
+        } else {
+            self.share()
+        }
         Some(task)
     }
 
@@ -162,7 +166,7 @@ impl RunnerSeat {
     fn steal(&self) -> Option<Runnable> {
         let task = self.state.steal_for(&self.runner)?;
         self.runner.counters.stolen.add(1);
-        self.share();
+        self.share_all();
         Some(task)
     }
 
@@ -170,6 +174,14 @@ impl RunnerSeat {
     #[inline]
     fn share(&self) {
         if !self.runner.ring.is_empty() || self.state.has_surplus() {
+            self.state.sleepers.notify();
+        }
+    }
+
+    /// The same for who was woken to look for tasks and found one: more may be left wherever it could have looked.
+    #[cold]
+    fn share_all(&self) {
+        if self.state.has_tasks_for(&self.runner) {
             self.state.sleepers.notify();
         }
     }

@@ -90,7 +90,7 @@ impl Runner {
     }
 
     #[inline]
-    pub(super) fn is_of(&self, state: *const State) -> bool {
+    pub(crate) fn is_of(&self, state: *const State) -> bool {
         ptr::eq(&*self.state, state)
     }
 

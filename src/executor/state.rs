@@ -182,6 +182,7 @@ impl State {
 
     /// Whether there is anything that this runner would find if it looked.
     pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
+        // Its own ring counts, too.
         let stealable = |other: &Arc<Runner>| {
             (!other.ring.is_empty() || other.is_stuck() && !other.slot.is_empty()).then_some(())
         };

@@ -156,11 +156,14 @@ impl Crew {
             }));
             // A panic out of a waker must not cost a thread (P2).
             let unneeded = matches!(worked, Ok(None));
-            if self.is_stopped() || unneeded && self.retires() {
+            if self.may_leave(unneeded) {
                 break;
             }
         }
-        self.leave();
+        self.changed.notify_all();
+        if self.is_stopped() {
+            self.config.state.cancel_all();
+        }
     }
 
     async fn until_stopped(&self) {
@@ -176,29 +179,17 @@ impl Crew {
         self.roll().live > self.config.threads
     }
 
-    /// Whether this thread is one too many; then it counts as gone already (L11).
-    fn retires(&self) -> bool {
+    /// Whether this thread may end: the crew was stopped, or nobody needs it and there are more than usual. Then it
+    /// counts as gone from that moment (L11).
+    fn may_leave(&self, unneeded: bool) -> bool {
         let mut roll = self.roll();
-        let retires = roll.live > self.config.threads;
-        if retires {
+        let leaves = self.is_stopped() || unneeded && roll.live > self.config.threads;
+        if leaves {
             roll.live -= 1;
+            let me = thread::current().id();
+            roll.threads.retain(|thread| *thread != me);
         }
-        retires
-    }
-
-    fn leave(&self) {
-        let mut roll = self.roll();
-        if self.is_stopped() {
-            roll.live = roll.live.saturating_sub(1);
-        }
-        let me = thread::current().id();
-        roll.threads.retain(|thread| *thread != me);
-        let last = roll.threads.is_empty();
-        drop(roll);
-        self.changed.notify_all();
-        if last && self.is_stopped() {
-            self.config.state.cancel_all();
-        }
+        leaves
     }
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
@@ -208,28 +199,21 @@ impl Crew {
         self.stop.notify(usize::MAX);
         let me = thread::current().id();
         let mut roll = self.roll();
-        loop {
-            let others = roll.threads.iter().any(|thread| *thread != me);
-            if !others {
-                let alone = roll.threads.is_empty();
-                drop(roll);
-                if alone {
-                    self.config.state.cancel_all();
-                }
-                return Vec::new();
+        let late = loop {
+            if roll.live == usize::from(roll.threads.contains(&me)) {
+                break None;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
             roll = match left {
+                Some(left) if left.is_zero() => break Some(roll.threads.clone()),
                 Some(left) => self.changed.wait_timeout(roll, left).unwrap_or_else(PoisonError::into_inner).0,
                 None => self.changed.wait(roll).unwrap_or_else(PoisonError::into_inner),
             };
-        }
-        let late = roll.threads.clone();
+        };
         drop(roll);
-        busy(pool, &late, me)
+        // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
+        self.config.state.cancel_all();
+        late.map_or(Vec::new(), |late| busy(pool, &late, me))
     }
 }
 

@@ -17,7 +17,7 @@
 //! whether the deputy sleeps.
 
 use std::collections::HashMap;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::task::Wake;
@@ -158,7 +158,8 @@ fn serve(pool: &Weak<Pool>) {
         let stations = pool.stations();
         if stations.is_empty() && pool.reactor.is_needed() {
             unneeded_since = None;
-            lead(&pool);
+            // A waker that panics has said so by its panic message; the others still need somebody to lead.
+            let _ = catch_unwind(AssertUnwindSafe(|| lead(&pool)));
             continue;
         }
         let temporary = pool.crew().is_none() && stations.len() < 2 && !pool.reactor.is_needed();
@@ -206,10 +207,17 @@ fn lead(pool: &Arc<Pool>) {
         let station = station.clone();
         move |_| if done(&station) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     });
+    /// Ends the turn, whatever a waker does meanwhile.
+    struct Leading<'a>(&'a Pool);
+    impl Drop for Leading<'_> {
+        fn drop(&mut self) {
+            self.0.reactor.watch_for_empty(false);
+            *sync::lock(&self.0.deputy.leading) = None;
+        }
+    }
+    let _leading = Leading(pool);
     pool.reactor.watch_for_empty(true);
     block_on::drive(Some(pool), station, root);
-    pool.reactor.watch_for_empty(false);
-    *sync::lock(&pool.deputy.leading) = None;
 }
 
 /// What the deputy remembers from one look to the next.
@@ -253,7 +261,7 @@ impl Log {
         }
         pool.deputy.rescues.add_shared(1);
         if !pool.leadership.rescue() && !add_thread(pool) {
-            block_on::take_turn(pool);
+            let _ = catch_unwind(AssertUnwindSafe(|| block_on::take_turn(pool)));
         }
     }
 
@@ -265,7 +273,9 @@ impl Log {
         for station in pool.stations() {
             let hosted = sync::lock(&station.runners).clone();
             for runner in hosted {
-                runners += 1;
+                // Another executor's runner that idles is no help to the crew's tasks.
+                let of_crew = pool.crew().is_some_and(|crew| runner.is_of(&**crew.state()));
+                runners += usize::from(of_crew);
                 let beat = runner.beat();
                 let key = Arc::as_ptr(&runner);
                 let fresh = || Entry { beat, since: now, report_at: STALL, seen: 0 };
@@ -274,8 +284,8 @@ impl Log {
                 if entry.beat != beat {
                     *entry = Entry { seen: self.looks, ..fresh() };
                 } else if !first && beat.is_in_task() {
-                    stuck += 1;
-                    waiting |= runner.release_tasks(beat);
+                    stuck += usize::from(of_crew);
+                    waiting |= runner.release_tasks(beat) && of_crew;
                     entry.report(pool, &station, &runner, now);
                 }
             }
@@ -303,7 +313,7 @@ impl Entry {
             let thread = station.thread.name().map(Into::into);
             let stall = Stall { spawned_at, blocked_for, thread, thread_id: station.thread.id() };
             // A hook that panics loses its own report, not the deputy.
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(&stall)));
+            let _ = catch_unwind(AssertUnwindSafe(|| hook(&stall)));
         }
     }
 }

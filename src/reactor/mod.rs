@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
-use readiness::{GENERATION_BITS, Happened, Until};
+use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
 use timers::Timers;
 
@@ -81,6 +81,16 @@ impl Key {
 
     fn to_usize(self) -> usize {
         self.to_u64() as usize
+    }
+}
+
+/// Does something at the end of a scope, even if a panic ends it.
+struct Finally<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 
@@ -206,6 +216,10 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
+        #[cfg(unix)]
+        if raw < 0 {
+            return Err(rustix::io::Errno::BADF.into());
+        }
         let (index, generation) = self.slots.acquire();
         let key = Key::new(index, generation);
         // SAFETY: as the caller promises.
@@ -249,30 +263,29 @@ impl Reactor {
                 if delivery.is_empty() {
                     return;
                 }
-                for direction in Direction::BOTH {
-                    if delivery.has_cell(direction) {
-                        self.fire_cell(slot, key, direction);
-                    }
-                    if delivery.has_list(direction) {
-                        slot.lists[direction as usize].wake_all();
-                    }
-                }
+                // A waker that panics must not keep the others asleep.
+                let _write = Finally(|| self.deliver(slot, key, delivery, Direction::Write));
+                self.deliver(slot, key, delivery, Direction::Read);
             }
+        }
+    }
+
+    #[inline]
+    fn deliver(&self, slot: &Slot, key: Key, delivery: Delivery, direction: Direction) {
+        let _list = Finally(|| {
+            if delivery.has_list(direction) {
+                slot.lists[direction as usize].wake_all();
+            }
+        });
+        if delivery.has_cell(direction) {
+            self.fire_cell(slot, key, direction);
         }
     }
 
     /// Wakes the waker in a cell that this thread has, and gives the cell back, whatever the waker does.
     #[inline]
     fn fire_cell(&self, slot: &Slot, key: Key, direction: Direction) {
-        struct GiveBack<'a>(&'a Reactor, &'a Slot, Key, Direction);
-        impl Drop for GiveBack<'_> {
-            #[inline]
-            fn drop(&mut self) {
-                let Self(reactor, slot, key, direction) = *self;
-                reactor.slots.free_if(key.index, slot.readiness.release(direction));
-            }
-        }
-        let _give_back = GiveBack(self, slot, key, direction);
+        let _give_back = Finally(|| self.slots.free_if(key.index, slot.readiness.release(direction)));
         // SAFETY: this thread has the cell until `_give_back` is dropped.
         unsafe {
             slot.waker(direction, |cell| {

@@ -2,6 +2,7 @@
 //!
 //! Rare, so it costs a pointer until it is used. Wakers are called and dropped outside the lock (LF3).
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -36,8 +37,15 @@ impl Waiters {
     pub(super) fn wake_all(&self) {
         let Some(list) = self.0.get() else { return };
         let waiting = std::mem::take(&mut sync::lock(list).waiting);
+        let mut panic = None;
         for (_, waker) in waiting {
-            waker.wake();
+            // One that panics must not keep the others asleep.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                panic.get_or_insert(payload);
+            }
+        }
+        if let Some(payload) = panic {
+            resume_unwind(payload);
         }
     }
 }

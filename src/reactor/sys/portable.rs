@@ -82,7 +82,8 @@ impl Portable {
             let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
             (event.key as u64, happened)
         }));
-        if patience == Patience::Forever && events.deadline.is_some() && events.list.is_empty() {
+        // Events that never stop must not hide that time passes.
+        if events.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             events.list.push((CLOCK, Happened::default()));
         }
         Ok(())

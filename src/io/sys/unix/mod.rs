@@ -42,13 +42,17 @@ use rustix::net::addr::SocketAddrArg;
 use rustix::net::{AddressFamily, connect, getpeername, ipproto, sockopt};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Puts a descriptor in non-blocking mode, in one system call where the platform's `FIONBIO` can be relied on for
 /// every kind of descriptor.
 pub(in crate::io) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // No descriptor is negative. To the system calls below that would be a bug in the caller, not an error.
+    if fd.as_raw_fd() < 0 {
+        return Err(Errno::BADF.into());
+    }
     if cfg!(target_os = "linux") {
         rustix::io::ioctl_fionbio(fd, true)?;
     } else {
