@@ -233,10 +233,10 @@ fn without_reactor<F: Future>(
     cx: &mut Context<'_>,
 ) -> F::Output {
     loop {
-        if station.take_woken()
-            && let Poll::Ready(output) = future.as_mut().poll(cx)
-        {
-            return output;
+        if station.take_woken() {
+            if let Poll::Ready(output) = future.as_mut().poll(cx) {
+                return output;
+            }
         }
         if !station.is_woken() && attendance.rest() {
             let _ = station.seat.park(None);

@@ -194,9 +194,8 @@ pub(super) fn forget(runner: &Arc<Runner>) {
 pub(super) fn with_runner_of<R>(executor: *const State, place: impl FnOnce(&Runner) -> R) -> Option<R> {
     let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: a runner is in `RUNNING` only while its `poll`, which keeps it alive, is on this thread's stack.
-    if let Some(runner) = unsafe { running.as_ref() }
-        && runner.is_of(executor)
-    {
+    let running = unsafe { running.as_ref() };
+    if let Some(runner) = running.filter(|runner| runner.is_of(executor)) {
         return Some(place(runner));
     }
     let (placed, foreign) = FRAMES

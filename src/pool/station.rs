@@ -98,10 +98,10 @@ impl Wake for Station {
     fn wake_by_ref(self: &Arc<Self>) {
         if HERE.try_with(|here| ptr::eq(here.get(), Arc::as_ptr(self))).unwrap_or(false) {
             self.woken_here.store(true, Relaxed);
-        } else if self.seat.wake_root() == Rouse::Interrupt
-            && let Some(pool) = self.pool.get()
-        {
-            pool.reactor.interrupt();
+        } else if self.seat.wake_root() == Rouse::Interrupt {
+            if let Some(pool) = self.pool.get() {
+                pool.reactor.interrupt();
+            }
         }
     }
 }

@@ -214,7 +214,7 @@ impl Source {
         if settled == Settled::Overtaken {
             self.reactor.fire_cell(slot, self.key, direction);
         }
-        if occupied && let Some(displaced) = displaced {
+        if let Some(displaced) = displaced.filter(|_| occupied) {
             displaced.wake();
         }
         if settled == Settled::Overtaken {

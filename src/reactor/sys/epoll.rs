@@ -17,9 +17,12 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::{BATCH, CLOCK, INTERRUPT, Patience};
+use super::{BATCH, CLOCK, Patience};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Key, RawSource};
+
+/// The key of an event that says only "look again".
+const INTERRUPT: u64 = u64::MAX - 1;
 
 #[derive(Debug)]
 pub(in crate::reactor) struct Epoll {
@@ -126,6 +129,10 @@ impl Epoll {
         }
     }
 
+    pub(super) fn events(&self) -> Events {
+        Events::new()
+    }
+
     pub(super) fn interrupt(&self) -> io::Result<()> {
         match rustix::io::write(&self.bell, &1u64.to_ne_bytes()) {
             Err(rustix::io::Errno::AGAIN) => self.reset_bell(),
@@ -143,7 +150,7 @@ impl Epoll {
 }
 
 impl Events {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self { list: Vec::with_capacity(BATCH), deadline: None }
     }
 

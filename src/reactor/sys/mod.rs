@@ -15,16 +15,11 @@ mod epoll;
 mod portable;
 
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend))))]
-mod epoll {
-    //! This platform has no epoll.
-    pub(super) use super::portable::{Events, Portable as Epoll};
-}
+#[path = "no_epoll.rs"]
+mod epoll;
 
 /// Events one wait can return. Enough to spread the cost of the call over many, few enough to look again soon.
 pub(super) const BATCH: usize = 128;
-
-/// The key of an event that says only "look again".
-pub(super) const INTERRUPT: u64 = u64::MAX - 1;
 
 /// The key of an event that says "the announced deadline has passed".
 pub(super) const CLOCK: u64 = u64::MAX - 2;
@@ -67,7 +62,7 @@ impl Sys {
 
     pub(super) fn events(&self) -> Events {
         match self {
-            Sys::Epoll(_) => Events::Epoll(epoll::Events::new()),
+            Sys::Epoll(epoll) => Events::Epoll(epoll.events()),
             Sys::Portable(_) => Events::Portable(portable::Events::new()),
         }
     }
@@ -117,11 +112,11 @@ impl Sys {
     /// After an event was delivered: what else is awaited must be armed again, where events disarm.
     #[inline]
     pub(super) fn rearm_rest(&self, key: Key, wants: impl Fn() -> [bool; 2]) {
-        if let Sys::Portable(portable) = self
-            && wants().contains(&true)
-        {
-            // A source that went away meanwhile is no news to anybody.
-            let _ = portable.rearm(key, wants);
+        if let Sys::Portable(portable) = self {
+            if wants().contains(&true) {
+                // A source that went away meanwhile is no news to anybody.
+                let _ = portable.rearm(key, wants);
+            }
         }
     }
 

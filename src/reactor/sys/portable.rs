@@ -30,12 +30,6 @@ pub(in crate::reactor) struct Events {
 }
 
 impl Portable {
-    /// Where this type stands in for epoll, there is no epoll to check.
-    #[allow(dead_code, reason = "called where the platform has no epoll")]
-    pub(super) fn new_checked() -> io::Result<Option<Self>> {
-        Ok(None)
-    }
-
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) })
     }
