@@ -332,10 +332,11 @@ impl<'a, T> Leader<'a, T> {
         move || rank == Rank::Guest && leadership.host_waits()
     }
 
-    /// Whether a follower is parked that a promotion could wake.
+    /// Whether a follower is parked that a promotion would wake, and none is on its way already.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
-        self.follower.leadership.listed.load(Ordering::Relaxed) > 0
+        let Leadership { listed, on_the_way, .. } = self.follower.leadership;
+        listed.load(Ordering::Relaxed) > 0 && !on_the_way.load(Ordering::Relaxed)
     }
 
     /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).

@@ -156,14 +156,15 @@ impl Crew {
             }));
             // A panic out of a waker must not cost a thread (P2).
             let unneeded = matches!(worked, Ok(None));
+            if self.is_stopped() {
+                // Before this thread counts as gone, so that who waits for that finds all futures dropped.
+                self.config.state.cancel_all();
+            }
             if self.may_leave(unneeded) {
                 break;
             }
         }
         self.changed.notify_all();
-        if self.is_stopped() {
-            self.config.state.cancel_all();
-        }
     }
 
     async fn until_stopped(&self) {

@@ -267,7 +267,7 @@ impl Log {
 
     /// True if tasks wait and nobody is left to run them.
     fn look_at_runners(&mut self, pool: &Arc<Pool>) -> bool {
-        let (mut runners, mut stuck, mut waiting) = (0, 0, false);
+        let (mut stuck, mut waiting) = (0, false);
         let now = Instant::now();
         self.looks += 1;
         for station in pool.stations() {
@@ -275,7 +275,6 @@ impl Log {
             for runner in hosted {
                 // Another executor's runner that idles is no help to the crew's tasks.
                 let of_crew = pool.crew().is_some_and(|crew| runner.is_of(&**crew.state()));
-                runners += usize::from(of_crew);
                 let beat = runner.beat();
                 let key = Arc::as_ptr(&runner);
                 let fresh = || Entry { beat, since: now, report_at: STALL, seen: 0 };
@@ -293,7 +292,8 @@ impl Log {
         let looks = self.looks;
         self.runners.retain(|_, entry| entry.seen == looks);
         let waiting = waiting || pool.crew().is_some_and(|crew| crew.has_surplus());
-        waiting && runners == stuck
+        // Threads that are only starting are no help yet, but no reason for more of them either.
+        waiting && pool.crew().is_some_and(|crew| stuck >= crew.live())
     }
 }
 

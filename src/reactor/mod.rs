@@ -282,17 +282,15 @@ impl Reactor {
         }
     }
 
-    /// Wakes the waker in a cell that this thread has, and gives the cell back, whatever the waker does.
+    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
+    /// wait again on another thread must find the cell free.
     #[inline]
     fn fire_cell(&self, slot: &Slot, key: Key, direction: Direction) {
-        let _give_back = Finally(|| self.slots.free_if(key.index, slot.readiness.release(direction)));
-        // SAFETY: this thread has the cell until `_give_back` is dropped.
-        unsafe {
-            slot.waker(direction, |cell| {
-                if let Some(waker) = cell {
-                    waker.wake_by_ref();
-                }
-            });
+        // SAFETY: this thread has the cell until it releases it.
+        let waker = unsafe { slot.waker(direction, Option::take) };
+        self.slots.free_if(key.index, slot.readiness.release(direction));
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 

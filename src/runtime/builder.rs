@@ -256,7 +256,7 @@ impl Builder {
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it would have no threads, more than it may have, or a
     /// `max_blind` of zero; else what the system says when it has no descriptors or threads left.
     pub fn build(self) -> io::Result<Runtime> {
-        self.start(StateRef::shared(), |_| Ok(()))
+        self.start(StateRef::shared())
     }
 
     /// Makes this the default instance, on which the free functions act.
@@ -275,25 +275,18 @@ impl Builder {
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already; the others of
     /// [`build`](Builder::build).
     pub fn install(self) -> io::Result<()> {
-        let runtime = self.start(StateRef::forever(), |pool| {
-            let already = "the default instance runs already: install before anything else uses it";
-            if Pool::install(pool) {
-                Ok(())
-            } else {
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, already))
-            }
-        })?;
-        // The default instance is never dropped.
-        std::mem::forget(runtime);
-        Ok(())
+        let runtime = self.start(StateRef::forever())?;
+        if Pool::install(&runtime.pool) {
+            // The default instance is never dropped.
+            std::mem::forget(runtime);
+            return Ok(());
+        }
+        let already = "the default instance runs already: install before anything else uses it";
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, already))
     }
 
-    fn start(
-        self,
-        state: StateRef,
-        before_start: impl FnOnce(&Arc<Pool>) -> io::Result<()>,
-    ) -> io::Result<Runtime> {
-        let threads = self.threads.unwrap_or_else(threads_from_environment);
+    fn start(self, state: StateRef) -> io::Result<Runtime> {
+        let threads = self.threads.map_or_else(threads_from_environment, Ok)?;
         let max_threads = self.max_threads.unwrap_or(MAX_THREADS.max(threads));
         let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if threads == 0 {
@@ -302,11 +295,13 @@ impl Builder {
         if max_threads < threads {
             return invalid(format!("`max_threads` is {max_threads}, fewer than the {threads} of `threads`"));
         }
+        if self.thread_name.contains('\0') {
+            return invalid("`thread_name` has a NUL in it".into());
+        }
         if self.policy.max_blind.is_zero() {
             return invalid("`max_blind` is zero: nobody can look that often".into());
         }
         let pool = Pool::new(self.policy).map_err(|error| io_context("cannot make a reactor", error))?;
-        before_start(&pool)?;
         let config = CrewConfig {
             state,
             threads,

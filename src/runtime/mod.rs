@@ -206,7 +206,10 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
     let hired = Pool::current().and_then(|pool| match pool.crew() {
         Some(crew) => Ok(crew.clone()),
         // This thread's pool has no workers, so it is the default instance, or was made by a plain `block_on`.
-        None => Pool::default_instance()?.crew_or_hire(default_crew).cloned(),
+        None => {
+            let threads = threads_from_environment()?;
+            Pool::default_instance()?.crew_or_hire(|| default_crew(threads)).cloned()
+        }
     });
     match hired {
         Ok(crew) => spawn_on(&crew, future, place),
@@ -245,11 +248,11 @@ fn spawn_on<T: Send + 'static>(
     task
 }
 
-fn default_crew() -> CrewConfig {
+fn default_crew(threads: usize) -> CrewConfig {
     CrewConfig {
         state: StateRef::forever(),
-        threads: threads_from_environment(),
-        max_threads: MAX_THREADS,
+        threads,
+        max_threads: MAX_THREADS.max(threads),
         name: "paceline".into(),
         stack_size: None,
         on_start: None,
@@ -257,13 +260,16 @@ fn default_crew() -> CrewConfig {
     }
 }
 
-fn threads_from_environment() -> usize {
+fn threads_from_environment() -> io::Result<usize> {
     match env::var("PACELINE_THREADS") {
         Ok(text) => match text.parse() {
-            Ok(threads) if threads > 0 => threads,
-            _ => panic!("PACELINE_THREADS is {text:?}; it should be a positive number of threads"),
+            Ok(threads) if threads > 0 => Ok(threads),
+            _ => {
+                let what = format!("PACELINE_THREADS is {text:?}; it should be a positive number of threads");
+                Err(io::Error::new(io::ErrorKind::InvalidInput, what))
+            }
         },
-        Err(_) => thread::available_parallelism().map_or(1, usize::from),
+        Err(_) => Ok(thread::available_parallelism().map_or(1, usize::from)),
     }
 }
 

@@ -85,7 +85,8 @@ fn p1_a_panic_in_a_waker() {
             called.wait();
             ping.ping();
         }
-        assert_eq!(runtime.metrics().workers, workers);
+        // A thread that prints its panic is away for so long that another one may stand in for it.
+        eventually("no thread is lost, and none is left over", || runtime.metrics().workers == workers);
         ping.ping();
     });
 }
@@ -98,13 +99,16 @@ fn p1_a_panic_in_one_waker_loses_no_other() {
         let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
         let woken = Arc::new(AtomicUsize::new(0));
         let bad = waker_that(|| panic!("on purpose, in a waker"));
-        let woken2 = woken.clone();
-        let good = waker_that(move || {
-            woken2.fetch_add(1, SeqCst);
+        // Each its own: futures of one task share a place.
+        let [one, two, three] = [0; 3].map(|_| {
+            let woken = woken.clone();
+            waker_that(move || {
+                woken.fetch_add(1, SeqCst);
+            })
         });
         // The first sits in the cell, the others on the list.
         let mut waits: Vec<_> = (0..4).map(|_| Box::pin(socket.readable())).collect();
-        for (wait, waker) in waits.iter_mut().zip([&good, &bad, &good, &good]) {
+        for (wait, waker) in waits.iter_mut().zip([&one, &bad, &two, &three]) {
             assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
         }
         ours.write_all(b"x").unwrap();
