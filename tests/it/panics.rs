@@ -142,8 +142,10 @@ fn p1_a_panic_in_a_drop_within_a_task() {
         let mut ping = Ping::new(runtime);
         for _ in 0..6 {
             let bomb = PanicsInDrop;
-            runtime.spawn(async move { drop(bomb) }).detach();
+            let task = runtime.spawn(async move { drop(bomb) });
             ping.ping();
+            // A future that is still there when the runtime is dropped would be cancelled, which aborts: see below.
+            eventually("the task has run", || task.is_finished());
         }
         let task = runtime.spawn(async { 1 });
         assert_eq!(runtime.block_on(task), 1);
