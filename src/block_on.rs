@@ -12,6 +12,7 @@
 
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -77,12 +78,13 @@ pub(crate) fn drive<F: Future>(
     };
     let _member = pool.enter(&station, &presence);
     let mut follower = pool.leadership.join(station.seat.clone());
+    set_rank(&mut follower, &station, &attendance);
     loop {
         if station.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
-            follower.set_rank(if attendance.is_host() { Rank::Host } else { Rank::Guest });
+            set_rank(&mut follower, &station, &attendance);
         }
         if station.is_released() {
             return None;
@@ -102,6 +104,13 @@ pub(crate) fn drive<F: Future>(
             pool.reactor.fire(event);
         }
     }
+}
+
+#[inline]
+fn set_rank(follower: &mut Follower<'_, Watch>, station: &Station, attendance: &Attendance) {
+    let is_host = attendance.is_host();
+    station.set_host(is_host);
+    follower.set_rank(if is_host { Rank::Host } else { Rank::Guest });
 }
 
 /// Where this thread is.
@@ -215,12 +224,18 @@ pub(crate) fn take_turn(pool: &Arc<Pool>) {
     let Ok(mut leader) = follower.insist() else { return };
     let mut events = Vec::new();
     leader.with(|watch| {
-        // An error here is one that the next regular leader meets as well.
-        let _ = watch.look(&pool.reactor);
+        // What somebody fetched and had no time to take comes first.
+        if watch.left() == 0 {
+            // An error here is one that the next regular leader meets as well.
+            let _ = watch.look(&pool.reactor);
+        }
         events.extend(std::iter::from_fn(|| watch.next(&pool.reactor)));
     });
     let follower = leader.vacate();
-    events.into_iter().for_each(|event| pool.reactor.fire(event));
+    for event in events {
+        // A waker that panics has said so by its panic message; the other events are not to be lost with it.
+        let _ = catch_unwind(AssertUnwindSafe(|| pool.reactor.fire(event)));
+    }
     drop(follower);
 }
 

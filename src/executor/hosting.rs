@@ -52,12 +52,15 @@ const BUDGET_BETWEEN_EVENTS: u32 = 8;
 
 /// Opens a frame; dropping the value closes it.
 #[derive(Debug)]
-pub(crate) struct Attendance(());
+pub(crate) struct Attendance {
+    /// The runner below, which is suspended as long as this frame is open.
+    suspended: *const Runner,
+}
 
 impl Attendance {
     pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
         FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), surroundings }));
-        Self(())
+        Self { suspended: RUNNING.replace(ptr::null()) }
     }
 
     /// Whether this frame hosts a runner.
@@ -75,6 +78,7 @@ impl Attendance {
     /// The thread is about to sleep: its runners say so to their executors. False if one of them has tasks, after
     /// all; then none of them rests.
     pub(crate) fn rest(&self) -> bool {
+        Self::prune();
         let has_tasks = FRAMES.with_borrow(|frames| {
             let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
             let at = hosted.iter().position(|here| !here.runner.rest())?;
@@ -82,6 +86,19 @@ impl Attendance {
             Some(hosted[at].waker.clone())
         });
         has_tasks.map(Waker::wake).is_none()
+    }
+
+    /// Forgets runners that were closed elsewhere: their futures were moved to another thread, or dropped there.
+    fn prune() {
+        let stale = FRAMES.with_borrow(|frames| {
+            let frame = frames.last()?;
+            let closed = frame.hosted.iter().find(|here| here.runner.is_closed())?;
+            Some(closed.runner.clone())
+        });
+        if let Some(stale) = stale {
+            forget(&stale);
+            Self::prune();
+        }
     }
 
     /// The thread is awake.
@@ -98,8 +115,11 @@ impl Drop for Attendance {
         // The runners of the frame are gone with its root future, except one that was moved elsewhere: it must not
         // be fed from here any more.
         let frame = FRAMES.with_borrow_mut(Vec::pop);
-        for here in frame.into_iter().flat_map(|frame| frame.hosted) {
+        RUNNING.set(self.suspended);
+        let Some(Frame { hosted, surroundings }) = frame else { return };
+        for here in hosted {
             here.runner.close();
+            surroundings.forgets(&here.runner);
         }
     }
 }
@@ -110,7 +130,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Enters `runner`'s poll. `waker` wakes the future that polls it.
+    /// Enters `runner`'s poll.
     #[inline]
     pub(super) fn enter(runner: &Arc<Runner>) -> Self {
         Self { before: RUNNING.replace(Arc::as_ptr(runner)) }

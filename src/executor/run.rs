@@ -94,9 +94,10 @@ impl RunnerSeat {
     #[inline]
     fn enter(&mut self, waker: &Waker) -> Home {
         let here = hosting::this_thread();
-        if self.home.is_some_and(|home| home != here) {
+        if self.home.is_some_and(|home| home != here) || self.runner.is_closed() {
             self.move_house();
         }
+        self.runner.is_polled();
         let home = hosting::host(&self.runner, waker);
         self.home = (home == Home::Here).then_some(here);
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {

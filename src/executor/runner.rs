@@ -55,10 +55,10 @@ pub(crate) struct Runner {
     pulse: StdU32,
     /// Where the task was spawned that is polled, or was last.
     place: StdPtr<Location<'static>>,
-    /// The deputy found the runner stuck in one task: others may take what is in the slot.
-    stuck: StdBool,
-    /// The same, for the task to learn that it is slow.
+    /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: StdBool,
+    /// It has asked to be polled, because it has tasks, and was not polled since.
+    asked: StdBool,
 }
 
 /// How far a runner has got; equal beats mean no progress.
@@ -84,8 +84,8 @@ impl Runner {
             counters: Counters::default(),
             pulse: StdU32::new(0),
             place: StdPtr::new(ptr::null_mut()),
-            stuck: StdBool::new(false),
             caught: StdBool::new(false),
+            asked: StdBool::new(false),
         }
     }
 
@@ -101,9 +101,6 @@ impl Runner {
         self.pulse.store(pulse.wrapping_add(1), Relaxed);
         task.run();
         self.pulse.store(pulse.wrapping_add(2), Relaxed);
-        if self.stuck.load(Relaxed) {
-            self.stuck.store(false, Relaxed);
-        }
     }
 
     #[inline]
@@ -128,33 +125,44 @@ impl Runner {
         unsafe { self.place.load(Relaxed).as_ref() }
     }
 
-    /// The deputy found no progress since `beat`: what waits here is for others to take. True if something does.
+    /// The deputy found no progress since `beat`: what waits here is for others to take. True if something did.
     pub(crate) fn release_tasks(&self, beat: Beat) -> bool {
-        self.stuck.store(true, Relaxed);
         self.caught.store(true, Relaxed);
         if self.beat() != beat {
-            // It came back meanwhile and may have looked at the marks too early.
-            self.stuck.store(false, Relaxed);
+            // It came back meanwhile and may have looked at the mark too early.
             self.caught.store(false, Relaxed);
             return false;
         }
-        let waits = !self.slot.is_empty() || !self.ring.is_empty();
-        if waits {
-            self.state.sleepers.notify();
-        }
-        waits
+        self.hand_over()
     }
 
-    #[inline]
-    pub(super) fn is_stuck(&self) -> bool {
-        self.stuck.load(Relaxed)
+    /// Moves what waits here to where any runner finds it, busy or idle. True if there was something.
+    fn hand_over(&self) -> bool {
+        let direct = self.slot.take();
+        let mut waited = direct.is_some();
+        direct.into_iter().for_each(|task| self.state.inject(task));
+        while let Ok(task) = self.ring.pop() {
+            self.state.inject(task);
+            waited = true;
+        }
+        if waited {
+            self.state.sleepers.notify();
+        }
+        waited
     }
 
     /// The thread is about to sleep. False if there are tasks to poll, after all.
     pub(super) fn rest(&self) -> bool {
+        if self.asked.load(Relaxed) {
+            // It is hosted here, but whoever owns its future does not poll it: it is nobody to be notified, and tasks
+            // that this thread left here are for others.
+            self.hand_over();
+            return true;
+        }
         self.state.sleepers.rest(&self.sleeper);
         if self.state.has_tasks_for(self) || self.root_woken.load(Relaxed) {
             self.rise();
+            self.asked.store(true, Relaxed);
             self.searches.store(true, Relaxed);
             return false;
         }
@@ -184,9 +192,22 @@ impl Runner {
     pub(super) fn close(&self) {
         let direct = self.slot.close();
         self.ring.close();
+        let waited = direct.is_some();
         direct.into_iter().for_each(|task| self.state.inject(task));
-        while let Ok(task) = self.ring.pop() {
-            self.state.inject(task);
+        if !self.hand_over() && waited {
+            self.state.sleepers.notify();
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.ring.is_closed()
+    }
+
+    /// It is polled.
+    #[inline]
+    pub(super) fn is_polled(&self) {
+        if self.asked.load(Relaxed) {
+            self.asked.store(false, Relaxed);
         }
     }
 }

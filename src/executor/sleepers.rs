@@ -103,14 +103,17 @@ impl Sleepers {
         }
     }
 
-    /// Wakes one sleeper, if there is one and none is on its way. Call it after a task became visible.
+    /// Wakes one sleeper, if there is one and none is on its way. Call it after a task became visible. False if there
+    /// is none.
     #[inline]
-    pub(super) fn notify(&self) {
+    pub(super) fn notify(&self) -> bool {
         // ORDER: pairs with the fences in `rest` and `rise`.
         sync::full_fence();
-        if self.idle.load(Ordering::Relaxed) > 0 {
+        let any = self.idle.load(Ordering::Relaxed) > 0;
+        if any {
             self.notify_one();
         }
+        any
     }
 
     #[cold]

@@ -2,9 +2,10 @@
 //!
 //! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::ConcurrentQueue;
@@ -23,8 +24,19 @@ pub(crate) struct State {
     pub(super) sleepers: Sleepers,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
+    unclaimed: Unclaimed,
     /// What runners counted that are gone.
     past: Counters,
+}
+
+/// Who is told that a task came and all runners were busy: they may be stuck.
+#[derive(Default)]
+struct Unclaimed(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl fmt::Debug for Unclaimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Unclaimed").field(&self.0.get().is_some()).finish()
+    }
 }
 
 /// A reference to an executor's state.
@@ -69,6 +81,7 @@ impl State {
             sleepers: Sleepers::new(),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
+            unclaimed: Unclaimed::default(),
             past: Counters::default(),
         }
     }
@@ -101,9 +114,21 @@ impl State {
         let mut task = Some(task);
         let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
         let surplus = hosting::with_runner_of(self, place).unwrap_or(true);
-        task.into_iter().for_each(|task| self.inject(task));
-        if surplus {
-            self.sleepers.notify();
+        let injected = task.map(|task| self.inject(task)).is_some();
+        if surplus && !self.sleepers.notify() && injected {
+            self.tell_of_unclaimed();
+        }
+    }
+
+    /// Has `hook` called when a task comes from outside and no runner is idle.
+    pub(crate) fn on_unclaimed(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let _ = self.unclaimed.0.set(Box::new(hook));
+    }
+
+    #[cold]
+    fn tell_of_unclaimed(&self) {
+        if let Some(hook) = self.unclaimed.0.get() {
+            hook();
         }
     }
 
@@ -183,9 +208,7 @@ impl State {
     /// Whether there is anything that this runner would find if it looked.
     pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
         // Its own ring counts, too.
-        let stealable = |other: &Arc<Runner>| {
-            (!other.ring.is_empty() || other.is_stuck() && !other.slot.is_empty()).then_some(())
-        };
+        let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
         !runner.slot.is_empty() || !self.injector.is_empty() || self.find_in_runners(stealable).is_some()
     }
 
@@ -198,7 +221,7 @@ impl State {
         Some(task)
     }
 
-    /// A task of another runner: from its ring, or from its slot if it is stuck.
+    /// A task from the ring of another runner.
     pub(super) fn steal_for(&self, runner: &Runner) -> Option<Runnable> {
         self.find_in_runners(|other| {
             if std::ptr::eq(&**other, runner) {
@@ -207,9 +230,8 @@ impl State {
             let stolen = other.ring.pop().ok();
             if stolen.is_some() {
                 move_some(&other.ring, runner, other.ring.len() / 2);
-                return stolen;
             }
-            if other.is_stuck() { other.slot.take() } else { None }
+            stolen
         })
     }
 

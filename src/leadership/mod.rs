@@ -86,6 +86,16 @@ impl<T> Leadership<T> {
         Follower { leadership: self, seat, rank: Rank::Guest, granted: false }
     }
 
+    /// A host's thread turns to something else for a while, a nested wait, or is back from it. Meanwhile it is no host.
+    pub(crate) fn suspend_host(&self, suspended: bool) {
+        if suspended {
+            self.hosts.fetch_sub(1, Ordering::Relaxed);
+            self.pass_on();
+        } else {
+            self.hosts.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Whether nobody leads right now.
     pub(crate) fn is_vacant(&self) -> bool {
         self.state.load(Ordering::Relaxed) == VACANT

@@ -103,7 +103,7 @@ impl Crew {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the usual number of workers; if that fails, those that started end with the pool.
+    /// Starts the usual number of workers.
     pub(super) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
         pool.deputy.ensure(pool);
         for _ in 0..self.config.threads {

@@ -71,6 +71,7 @@ pub(crate) struct Deputy {
     dismissed: AtomicBool,
     help_wanted: AtomicBool,
     thread: Mutex<Option<thread::Thread>>,
+    leads: AtomicBool,
     /// Set while it leads: its root future is to be woken.
     leading: Mutex<Option<Arc<Station>>>,
     /// Times that leadership was vacant for a whole tick.
@@ -85,6 +86,8 @@ impl Deputy {
 
     /// Starts the deputy, unless it is on duty.
     pub(crate) fn ensure(&self, pool: &Arc<Pool>) {
+        // ORDER: pairs with the fence in `serve` before it looks whether it may end.
+        sync::full_fence();
         if self.on_duty.load(Relaxed) || self.on_duty.swap(true, Relaxed) {
             return self.rouse_if_asleep();
         }
@@ -105,6 +108,15 @@ impl Deputy {
         if self.asleep.load(Relaxed) {
             self.rouse();
         }
+    }
+
+    /// Somebody entered the pool: a deputy that leads goes back to watching.
+    pub(super) fn make_way(&self) {
+        sync::full_fence();
+        if self.leads.load(Relaxed) {
+            self.rouse();
+        }
+        self.rouse_if_asleep();
     }
 
     /// Has the deputy look now, whatever it does.
@@ -152,7 +164,9 @@ fn serve(pool: &Weak<Pool>) {
     loop {
         let Some(pool) = pool.upgrade() else { return };
         let deputy = &pool.deputy;
-        if deputy.dismissed.load(Relaxed) {
+        if deputy.dismissed.swap(false, Relaxed) {
+            // Whoever waits in this pool without its workers gets another deputy.
+            deputy.on_duty.store(false, Relaxed);
             return;
         }
         let stations = pool.stations();
@@ -162,7 +176,9 @@ fn serve(pool: &Weak<Pool>) {
             let _ = catch_unwind(AssertUnwindSafe(|| lead(&pool)));
             continue;
         }
-        let temporary = pool.crew().is_none() && stations.len() < 2 && !pool.reactor.is_needed();
+        let temporary = pool.crew().is_none_or(|crew| crew.is_stopped())
+            && stations.len() < 2
+            && !pool.reactor.is_needed();
         if !temporary {
             unneeded_since = None;
         } else if unneeded_since.get_or_insert_with(Instant::now).elapsed() > LINGER {
@@ -175,7 +191,10 @@ fn serve(pool: &Weak<Pool>) {
             }
         }
         let limit = temporary.then_some(LINGER);
-        let asleep = |stations: &[Arc<Station>]| stations.iter().all(|station| station.seat.is_asleep());
+        // A task that waits while all threads sleep waits for a thread that does not: they are stuck.
+        let waits = || pool.crew().is_some_and(|crew| crew.has_surplus());
+        let asleep =
+            |stations: &[Arc<Station>]| stations.iter().all(|station| station.is_quiet()) && !waits();
         if asleep(&stations) && !deputy.help_wanted.load(Relaxed) {
             quiet_looks += 1;
             if quiet_looks > QUIET_LOOKS {
@@ -199,6 +218,9 @@ fn serve(pool: &Weak<Pool>) {
 fn lead(pool: &Arc<Pool>) {
     let station = Arc::new(Station::new());
     *sync::lock(&pool.deputy.leading) = Some(station.clone());
+    pool.deputy.leads.store(true, Relaxed);
+    // ORDER: pairs with the fence in `make_way`; `done` looks who is there when the root future is polled first.
+    sync::full_fence();
     let done = |station: &Arc<Station>| {
         let others = pool.stations().iter().any(|other| !Arc::ptr_eq(other, station));
         others || !pool.reactor.is_needed() || pool.deputy.dismissed.load(Relaxed)
@@ -212,6 +234,7 @@ fn lead(pool: &Arc<Pool>) {
     impl Drop for Leading<'_> {
         fn drop(&mut self) {
             self.0.reactor.watch_for_empty(false);
+            self.0.deputy.leads.store(false, Relaxed);
             *sync::lock(&self.0.deputy.leading) = None;
         }
     }

@@ -144,8 +144,16 @@ impl Pool {
             return Ok(crew);
         }
         let crew = self.crew.get_or_init(|| Arc::new(Crew::new(config())));
-        crew.start(&self.upgrade())?;
-        Ok(crew)
+        let itself = self.itself.clone();
+        crew.state().on_unclaimed(move || {
+            itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse_if_asleep());
+        });
+        let started = crew.start(&self.upgrade());
+        if started.is_err() {
+            crew.stop(self, Some(std::time::Instant::now()));
+            self.deputy.dismiss();
+        }
+        started.map(|()| crew)
     }
 
     fn upgrade(&self) -> Arc<Self> {
@@ -163,13 +171,13 @@ impl Pool {
         let company = {
             let mut stations = sync::lock(&self.stations);
             stations.push(station.clone());
-            stations.len() > 1
+            stations.iter().any(|other| other.thread.id() != station.thread.id())
         };
         if company {
             // Now there is somebody to rescue, and somebody to do it.
             self.deputy.ensure(self);
         }
-        self.deputy.rouse_if_asleep();
+        self.deputy.make_way();
         Membership { pool: self, station }
     }
 

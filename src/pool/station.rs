@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -20,7 +20,12 @@ pub(crate) struct Station {
     pub(crate) seat: sync::Arc<Seat>,
     /// The root future was woken on the station's own thread, which is therefore awake: no locked instruction.
     woken_here: AtomicBool,
-    pool: OnceLock<Arc<Pool>>,
+    /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
+    pool: OnceLock<(Arc<Reactor>, Weak<Pool>)>,
+    /// A nested `block_on` on the same thread does the waiting.
+    suspended: AtomicBool,
+    /// It counts as a host of its pool.
+    is_host: AtomicBool,
     /// How long the thread waits when nobody needs it; for ever, if it is no replacement.
     pub(crate) linger: Option<Duration>,
     /// The thread may go: those that it stood in for are back.
@@ -30,11 +35,14 @@ pub(crate) struct Station {
     pub(super) thread: thread::Thread,
 }
 
+/// A station of a thread, and the pool that it is in.
+type Stop = (Arc<Station>, Option<Arc<Pool>>);
+
 thread_local! {
     /// The innermost station of this thread, as an address to compare with.
     static HERE: Cell<*const Station> = const { Cell::new(ptr::null()) };
-    /// The pools of this thread's stations, innermost last.
-    static POOLS: RefCell<Vec<Option<Arc<Pool>>>> = const { RefCell::new(Vec::new()) };
+    /// This thread's stations and the pools they are in, innermost last.
+    static STACK: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Station {
@@ -48,6 +56,8 @@ impl Station {
             seat: sync::Arc::new(Seat::new()),
             woken_here: AtomicBool::new(true),
             pool: OnceLock::new(),
+            suspended: AtomicBool::new(false),
+            is_host: AtomicBool::new(false),
             linger,
             released: AtomicBool::new(false),
             runners: Mutex::new(Vec::new()),
@@ -71,6 +81,12 @@ impl Station {
         self.seat.take_root() || here
     }
 
+    /// Says whether it counts as a host.
+    #[inline]
+    pub(crate) fn set_host(&self, is_host: bool) {
+        self.is_host.store(is_host, Relaxed);
+    }
+
     /// Lets a replacement go, even if it leads: somebody else will.
     pub(super) fn release(self: &Arc<Self>) {
         if self.linger.is_some() {
@@ -85,7 +101,13 @@ impl Station {
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {
-        self.pool.set(pool.clone()).expect("a station belongs to one pool");
+        let place = (pool.reactor.clone(), Arc::downgrade(pool));
+        self.pool.set(place).expect("a station belongs to one pool");
+    }
+
+    /// Whether nothing happens here that the deputy would have to watch.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.suspended.load(Relaxed) || self.seat.is_asleep()
     }
 }
 
@@ -99,8 +121,8 @@ impl Wake for Station {
         if HERE.try_with(|here| ptr::eq(here.get(), Arc::as_ptr(self))).unwrap_or(false) {
             self.woken_here.store(true, Relaxed);
         } else if self.seat.wake_root() == Rouse::Interrupt {
-            if let Some(pool) = self.pool.get() {
-                pool.reactor.interrupt();
+            if let Some((reactor, _)) = self.pool.get() {
+                reactor.interrupt();
             }
         }
     }
@@ -115,13 +137,16 @@ pub(crate) struct Presence {
 
 impl Presence {
     pub(crate) fn new(station: &Arc<Station>) -> Self {
-        POOLS.with_borrow_mut(|pools| pools.push(None));
+        STACK.with_borrow_mut(|stack| {
+            suspend_innermost(stack, true);
+            stack.push((station.clone(), None));
+        });
         Self { before: HERE.replace(Arc::as_ptr(station)), led_before: reactor::lead_here(ptr::null()) }
     }
 
     /// The station got its pool.
     pub(crate) fn in_pool(&self, pool: &Arc<Pool>) {
-        POOLS.with_borrow_mut(|pools| *pools.last_mut().expect("this station's") = Some(pool.clone()));
+        STACK.with_borrow_mut(|stack| stack.last_mut().expect("this station").1 = Some(pool.clone()));
         reactor::lead_here(&*pool.reactor);
     }
 }
@@ -130,26 +155,41 @@ impl Drop for Presence {
     fn drop(&mut self) {
         HERE.set(self.before);
         reactor::lead_here(self.led_before);
-        let pool = POOLS.with_borrow_mut(Vec::pop);
-        drop(pool);
+        let gone = STACK.with_borrow_mut(|stack| {
+            let gone = stack.pop();
+            suspend_innermost(stack, false);
+            gone
+        });
+        drop(gone);
+    }
+}
+
+/// Says of the innermost station whether another one on top of it does the waiting: then its thread is no host of its
+/// pool, whatever its rank, because it will not come back to lead before the other one is done.
+fn suspend_innermost(stack: &[Stop], suspended: bool) {
+    let Some((station, pool)) = stack.last() else { return };
+    station.suspended.store(suspended, Relaxed);
+    if let Some(pool) = pool {
+        // Its own `block_on`, which sets this, is suspended: it is the same at both ends.
+        if station.is_host.load(Relaxed) {
+            pool.leadership.suspend_host(suspended);
+        }
     }
 }
 
 /// Shows `f` the pool of the innermost station of this thread that has one.
 #[inline]
 pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
-    POOLS.try_with(|pools| pools.borrow().iter().rev().flatten().next().map(f)).ok().flatten()
+    let innermost =
+        |stack: &RefCell<Vec<Stop>>| stack.borrow().iter().rev().find_map(|(_, pool)| pool.as_ref()).map(f);
+    STACK.try_with(innermost).ok().flatten()
 }
 
-/// Whether this thread's innermost station belongs to `pool`, so that it will lead there.
+/// Whether this thread will lead in `pool` when it has nothing else to do: in its innermost `block_on`, which joins the
+/// pool of the one around it, or the default one, as soon as it has to wait.
 pub(super) fn leads_in(pool: &Pool) -> bool {
-    let last = |pools: &RefCell<Vec<Option<Arc<Pool>>>>| match pools.borrow().last() {
-        Some(Some(own)) => ptr::eq(&**own, pool),
-        // Not in a pool yet: it joins the default one as soon as it has to wait.
-        Some(None) => pool.is_default(),
-        None => false,
-    };
-    POOLS.try_with(last).unwrap_or(false)
+    let at_a_station = STACK.try_with(|stack| !stack.borrow().is_empty()).unwrap_or(false);
+    at_a_station && with_current_pool(|own| ptr::eq(&**own, pool)).unwrap_or_else(|| pool.is_default())
 }
 
 impl Surroundings for Station {
@@ -167,7 +207,7 @@ impl Surroundings for Station {
     }
 
     fn cover(&self) {
-        if let Some(pool) = self.pool.get() {
+        if let Some(pool) = self.pool.get().and_then(|(_, pool)| pool.upgrade()) {
             pool.cover_for_slow_task();
         }
     }

@@ -14,6 +14,9 @@ use super::sys::{self, Patience};
 use super::{Key, Reactor};
 use crate::sync::{Ordering, full_fence};
 
+/// What an event is taken to cost at most, in nanoseconds.
+const DEAREST: u64 = 1_000_000;
+
 /// Batches of fewer events than this are not timed: the two clock readings would show.
 const TIMED: usize = 8;
 
@@ -176,8 +179,11 @@ impl Watch {
     #[inline]
     fn batch_done(&mut self) {
         if let Some((events, since)) = self.timed.take() {
-            let cost = since.elapsed().as_nanos() as u64 / events as u64;
+            // A batch in which a handler blocked says little about the next one.
+            let cost = (since.elapsed().as_nanos() as u64 / events as u64).min(DEAREST);
             self.cost = self.cost - self.cost / 4 + cost / 4;
+        } else {
+            self.cost -= self.cost / 16;
         }
     }
 
