@@ -207,8 +207,13 @@ impl Timer {
         self.when = when;
         self.ahead = ahead;
         match (when, &mut self.armed) {
-            (Some(when), Some(armed)) => armed.alarm.rearm(when, None),
-            (None, armed) => *armed = None,
+            (Some(when), Some(armed)) => {
+                // One that has fired has woken its task, which will arm it when it polls it.
+                if !armed.alarm.rearm(when, None) {
+                    self.armed = None;
+                }
+            }
+            (None, _) => self.armed = None,
             (Some(_), None) => {}
         }
     }
@@ -218,8 +223,10 @@ impl Timer {
         match &mut self.armed {
             Some(armed) => {
                 let same = armed.waker.is(waker);
-                armed.alarm.rearm(when, (!same).then_some(waker));
-                armed.waker = WakerIdentity::of(waker);
+                if !(same && armed.alarm.rearm(when, None)) {
+                    armed.alarm.rearm(when, Some(waker));
+                    armed.waker = WakerIdentity::of(waker);
+                }
             }
             None => {
                 let alarm = pool::with_current_reactor(|reactor| Alarm::arm(reactor, when, waker))

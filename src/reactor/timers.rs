@@ -74,7 +74,7 @@ impl Timers {
         }
         let now = self.nanos(Instant::now());
         let mut wheel = sync::lock(&self.wheel);
-        wheel.advance(now, |waker| due.push(waker.clone()));
+        wheel.advance(now, |waker| due.push(waker));
         self.earliest.store(wheel.next_look().unwrap_or(NEVER), Ordering::Relaxed);
     }
 }
@@ -94,12 +94,13 @@ impl Alarm {
         Self { reactor, id }
     }
 
-    /// Sets another deadline, whether the timer has fired or not; and another waker, if there is one.
-    pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) {
+    /// Sets another deadline, and another waker, if there is one. False if the timer has fired, which takes its waker,
+    /// and there is no other.
+    pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) -> bool {
         let waker = waker.cloned();
         let (old, earlier) = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
-        drop(old);
         self.reactor.deadline_changed(earlier);
+        old.is_ok()
     }
 }
 

@@ -27,7 +27,7 @@ struct Entry<T> {
     next: u32,
     previous: u32,
     place: u16,
-    /// There until the entry is removed; it stays when the entry fires, which may be armed anew.
+    /// There while the entry is armed.
     value: Option<T>,
 }
 
@@ -78,26 +78,30 @@ impl<T> Wheel<T> {
 
     /// Forgets an entry, armed or fired.
     #[inline]
-    pub(super) fn remove(&mut self, id: u32) -> T {
+    pub(super) fn remove(&mut self, id: u32) -> Option<T> {
         self.unlink(id);
         let entry = &mut self.entries[id as usize];
         entry.next = self.free;
         self.free = id;
-        entry.value.take().expect("an entry is removed once")
+        entry.value.take()
     }
 
-    /// Arms an entry anew, fired or not; with another value, if there is one. Returns the value it replaces.
-    pub(super) fn rearm(&mut self, id: u32, deadline: u64, value: Option<T>) -> Option<T> {
+    /// Arms an entry anew; with another value, if there is one. Returns the value it replaces, or `Err` if the entry
+    /// has fired and there is no value for it.
+    pub(super) fn rearm(&mut self, id: u32, deadline: u64, value: Option<T>) -> Result<Option<T>, ()> {
         self.unlink(id);
         let entry = &mut self.entries[id as usize];
         entry.deadline = deadline;
         let old = value.and_then(|value| entry.value.replace(value));
+        if entry.value.is_none() {
+            return Err(());
+        }
         self.link(id);
-        old
+        Ok(old)
     }
 
-    /// Moves time on and shows the values of all entries that are due.
-    pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(&T)) {
+    /// Moves time on and hands out the values of all entries that are due.
+    pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(T)) {
         let now = now.max(self.now);
         let mut later = NIL;
         while let Some((level, slot)) = self.first_occupied() {
@@ -112,7 +116,7 @@ impl<T> Wheel<T> {
                 entry.place = FIRED;
                 self.armed -= 1;
                 if entry.deadline <= now {
-                    due(entry.value.as_ref().expect("an armed entry has a value"));
+                    due(entry.value.take().expect("an armed entry has a value"));
                 } else {
                     entry.next = later;
                     later = at;
@@ -233,8 +237,7 @@ mod tests {
                     2 if !ids.is_empty() => {
                         let at = random(&mut state) as usize % ids.len();
                         let (id, deadline, number) = ids.swap_remove(at);
-                        assert_eq!(wheel.remove(id), (deadline, number));
-                        model.remove(&(deadline, number));
+                        assert_eq!(wheel.remove(id).is_some(), model.remove(&(deadline, number)));
                     }
                     _ => {
                         if let Some(look) = wheel.next_look() {
@@ -244,7 +247,7 @@ mod tests {
                         }
                         now = now.saturating_add(random(&mut state) >> (24 + random(&mut state) % 40));
                         let mut due = BTreeSet::new();
-                        wheel.advance(now, |value| assert!(due.insert(*value)));
+                        wheel.advance(now, |value| assert!(due.insert(value)));
                         let later = model.split_off(&(now.saturating_add(1), 0));
                         assert_eq!(due, model);
                         model = later;
