@@ -175,7 +175,7 @@ impl RunnerSeat {
     #[inline]
     fn share(&self) {
         if !self.runner.ring.is_empty() || self.state.has_surplus() {
-            self.state.sleepers.notify();
+            self.state.sleepers.invite();
         }
     }
 

@@ -103,6 +103,15 @@ impl Sleepers {
         }
     }
 
+    /// The same for tasks that the caller's own runner will poll if nobody else does: without the fence. A sleeper that
+    /// goes to sleep at this very moment may be missed, which costs some parallelism and no task.
+    #[inline]
+    pub(super) fn invite(&self) {
+        if self.idle.load(Ordering::Relaxed) > 0 {
+            self.notify_one();
+        }
+    }
+
     /// Wakes one sleeper, if there is one and none is on its way. Call it after a task became visible. False if there
     /// is none.
     #[inline]

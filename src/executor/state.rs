@@ -113,10 +113,14 @@ impl State {
     pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
         let mut task = Some(task);
         let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
-        let surplus = hosting::with_runner_of(self, place).unwrap_or(true);
-        let injected = task.map(|task| self.inject(task)).is_some();
-        if surplus && !self.sleepers.notify() && injected {
-            self.tell_of_unclaimed();
+        let surplus = hosting::with_runner_of(self, place).unwrap_or(false);
+        if let Some(task) = task {
+            self.inject(task);
+            if !self.sleepers.notify() {
+                self.tell_of_unclaimed();
+            }
+        } else if surplus {
+            self.sleepers.invite();
         }
     }
 

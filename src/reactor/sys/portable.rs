@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use polling::{Event, Poller};
 
@@ -38,6 +38,9 @@ impl Portable {
     ///
     /// `raw` stays open until it is deleted.
     pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        // Not every poller asks whether there is such a descriptor.
+        #[cfg(unix)]
+        rustix::io::fcntl_getfd(borrow(raw))?;
         let mut sources = sync::lock(&self.sources);
         // SAFETY: as the caller promises.
         unsafe { self.poller.add(raw, Event::none(key.to_usize()))? };
@@ -60,13 +63,19 @@ impl Portable {
 
     pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
         let timeout = match (patience, events.deadline) {
-            (Patience::None, _) => Some(std::time::Duration::ZERO),
+            (Patience::None, _) => Some(Duration::ZERO),
             (Patience::Forever, None) => None,
             (Patience::Forever, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
         };
         events.raw.clear();
         events.list.clear();
-        match self.poller.wait(&mut events.raw, timeout) {
+        let mut result = self.poller.wait(&mut events.raw, timeout);
+        // `polling` can find a notification announced that is not there yet, and then gives up before it has noted that
+        // the next one is to be sent again (L9). Another wait notes it; the caller looks at everything after each.
+        while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            result = self.poller.wait(&mut events.raw, Some(Duration::ZERO));
+        }
+        match result {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             result => {
                 result?;
