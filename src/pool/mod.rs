@@ -114,6 +114,11 @@ impl Pool {
         Ok(pool)
     }
 
+    /// Whether there is a default instance.
+    pub(crate) fn is_installed() -> bool {
+        default_pool().is_some()
+    }
+
     /// Makes `pool` the default instance. False if there is one already.
     pub(crate) fn install(pool: &Arc<Self>) -> bool {
         let mut default = default_pool();

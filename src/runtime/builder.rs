@@ -275,14 +275,20 @@ impl Builder {
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already; the others of
     /// [`build`](Builder::build).
     pub fn install(self) -> io::Result<()> {
-        let runtime = self.start(StateRef::forever())?;
-        if Pool::install(&runtime.pool) {
-            // The default instance is never dropped.
-            std::mem::forget(runtime);
-            return Ok(());
+        let already = || {
+            let what = "the default instance runs already: install before anything else uses it";
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
+        };
+        if Pool::is_installed() {
+            return already();
         }
-        let already = "the default instance runs already: install before anything else uses it";
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, already))
+        let runtime = self.start(StateRef::forever())?;
+        if !Pool::install(&runtime.pool) {
+            return already();
+        }
+        // The default instance is never dropped.
+        std::mem::forget(runtime);
+        Ok(())
     }
 
     fn start(self, state: StateRef) -> io::Result<Runtime> {
