@@ -228,7 +228,11 @@ fn no_descriptors_for_accept() {
     if !is_child("limits::no_descriptors_for_accept", "ulimit -n 128") {
         return;
     }
-    for_each_setup(|runtime| {
+    let open = open_descriptors();
+    for_each_builder(move |setup| {
+        // Else the descriptors of the runtime before come free just when there are to be none.
+        eventually("the runtimes before are gone", || open_descriptors() == open);
+        let runtime = &setup.build();
         let mut ping = Ping::new(runtime);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
