@@ -83,7 +83,7 @@ impl<T> Leadership<T> {
 
     /// The current thread joins the set, in the place `seat`.
     pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
-        Follower { leadership: self, seat, rank: Rank::Guest, granted: false }
+        Follower { leadership: self, seat, rank: Rank::Guest, granted: false, owes: false }
     }
 
     /// A host's thread turns to something else for a while, a nested wait, or is back from it. Meanwhile it is no host.
@@ -172,6 +172,8 @@ pub(crate) struct Follower<'a, T> {
     rank: Rank,
     /// It was chosen to lead, whatever its rank.
     granted: bool,
+    /// It led as a guest, so that a host may wait for what it left vacant.
+    owes: bool,
 }
 
 /// What became of a follower that waited.
@@ -234,9 +236,10 @@ impl<'a, T> Follower<'a, T> {
                 Ok(leader) => return Turn::Lead(leader),
                 Err(follower) => self = follower,
             }
-            if self.granted || !self.may_lead() {
-                // Somebody else took the place we were woken for, or it is not ours to take.
-                self.granted = false;
+            if self.granted || self.owes && !self.may_lead() {
+                // Somebody else took the place we were woken for, or it is not ours to take again. A guest that only
+                // comes by wakes nobody: the host that left leadership vacant is on its way back.
+                (self.granted, self.owes) = (false, false);
                 self.leadership.pass_on();
             }
             if self.seat.root_woken() {
@@ -369,7 +372,9 @@ impl<'a, T> Leader<'a, T> {
         let this = std::mem::ManuallyDrop::new(self);
         this.release();
         // SAFETY: `this` is never used again, so the follower is moved out once.
-        unsafe { std::ptr::read(&this.follower) }
+        let mut follower = unsafe { std::ptr::read(&this.follower) };
+        follower.owes = follower.rank == Rank::Guest;
+        follower
     }
 
     #[inline]
