@@ -183,11 +183,6 @@ impl Runner {
         self.searches.load(Relaxed) && self.searches.swap(false, Relaxed)
     }
 
-    /// A task that does not fit here goes to the injector.
-    pub(super) fn give_back(&self, task: Runnable) {
-        self.state.inject(task);
-    }
-
     /// From now on no task gets in, and what is here goes to the injector.
     pub(super) fn close(&self) {
         let direct = self.slot.close();

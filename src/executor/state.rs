@@ -219,9 +219,9 @@ impl State {
     /// A task from the injector, and some more for the runner's ring.
     pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
         let task = self.injector.pop().ok()?;
-        // As async-executor found: half of what is there, so that several runners share it.
+        // Half of what is there, so that several runners share it.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
-        move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
+        self.move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
         Some(task)
     }
 
@@ -233,10 +233,20 @@ impl State {
             }
             let stolen = other.ring.pop().ok();
             if stolen.is_some() {
-                move_some(&other.ring, runner, other.ring.len() / 2);
+                self.move_some(&other.ring, runner, other.ring.len() / 2);
             }
             stolen
         })
+    }
+
+    fn move_some(&self, from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
+        for _ in 0..count {
+            let Ok(task) = from.pop() else { break };
+            if let Err(full) = to.ring.push(task) {
+                self.inject(full.into_inner());
+                break;
+            }
+        }
     }
 
     /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
@@ -252,17 +262,6 @@ impl State {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
             drop(task);
-        }
-    }
-}
-
-fn move_some(from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
-    for _ in 0..count {
-        let Ok(task) = from.pop() else { break };
-        if let Err(refused) = to.ring.push(task) {
-            // Full after all: any runner will do.
-            to.give_back(refused.into_inner());
-            break;
         }
     }
 }

@@ -132,8 +132,8 @@ impl Builder {
         self
     }
 
-    /// For how long nobody may be looking for events, at most, when a task blocks the thread that was going to.
-    /// Without it: one millisecond.
+    /// How often the deputy looks whether anybody looks for events. When a task blocks the thread that was going to, its
+    /// second look finds that out. Without it: one millisecond.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

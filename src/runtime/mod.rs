@@ -205,7 +205,7 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
     let place = Location::caller();
     let hired = Pool::current().and_then(|pool| match pool.crew() {
         Some(crew) => Ok(crew.clone()),
-        // This thread's pool has no workers, so it is the default instance, or was made by a plain `block_on`.
+        // This thread's pool has no workers, so it is the default instance.
         None => {
             let threads = threads_from_environment()?;
             Pool::default_instance()?.crew_or_hire(|| default_crew(threads)).cloned()
