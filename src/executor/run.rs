@@ -190,7 +190,12 @@ impl RunnerSeat {
     /// `Pending` if there is nothing to do. A `block_on` that hosts the runner says so to the executor when it is
     /// about to sleep; anybody else's executor may sleep at once.
     fn out_of_tasks(&self, home: Home) -> Poll<()> {
-        if home == Home::Here || self.runner.rest() { Poll::Pending } else { Poll::Ready(()) }
+        if home == Home::Here || self.runner.rest() {
+            return Poll::Pending;
+        }
+        // What the runner asked for is happening: it is polled on.
+        self.runner.is_polled();
+        Poll::Ready(())
     }
 }
 
