@@ -230,7 +230,9 @@ fn l12_a_driver_that_only_ticks_reaches_the_slot() {
 /// A `run` that was polled in one `block_on` and goes on in another one, or on another thread, finds its tasks.
 #[test]
 fn l12_a_run_that_moved_finds_its_tasks() {
-    let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
+    // A static: the thread that runs it may outlive the test.
+    static EXECUTOR: Executor<'static> = Executor::new();
+    let executor = &EXECUTOR;
     let mut run = Box::pin(executor.run(pending::<()>()));
     let (tell, told) = unbounded::<()>();
     let (answer, answered) = unbounded::<()>();
