@@ -37,9 +37,13 @@ pub struct Timer {
     armed: Option<Armed>,
     when: Option<Instant>,
     period: Duration,
-    /// The deadline was in the future when it was set: the first poll need not read the clock.
+    /// The deadline was [`FAR`] ahead when it was set and no poll has come since.
     ahead: bool,
 }
+
+/// A deadline so far ahead is taken not to have passed at the first poll, which saves reading the clock for the many
+/// timeouts that are polled once and dropped. Where the first poll is that late, the timer fires right after it.
+const FAR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Armed {
@@ -150,7 +154,7 @@ impl Timer {
     /// paceline::block_on(timer);
     /// ```
     pub fn set_after(&mut self, duration: Duration) {
-        self.set(Instant::now().checked_add(duration), !duration.is_zero());
+        self.set(Instant::now().checked_add(duration), duration >= FAR);
     }
 
     /// From now on fires at `instant`.
@@ -175,7 +179,7 @@ impl Timer {
     /// ```
     pub fn set_interval(&mut self, period: Duration) {
         self.period = period;
-        self.set(Instant::now().checked_add(period), !period.is_zero());
+        self.set(Instant::now().checked_add(period), period >= FAR);
     }
 
     /// From now on fires again and again, for the first time at `start`.
@@ -205,7 +209,6 @@ impl Timer {
 
     fn set(&mut self, when: Option<Instant>, ahead: bool) {
         self.when = when;
-        self.ahead = ahead;
         match (when, &mut self.armed) {
             (Some(when), Some(armed)) => {
                 // One that has fired has woken its task, which will arm it when it polls it.
@@ -216,6 +219,8 @@ impl Timer {
             (None, _) => self.armed = None,
             (Some(_), None) => {}
         }
+        // One that stays armed may well be polled next because it has fired.
+        self.ahead = ahead && self.armed.is_none();
     }
 
     /// Waits for the deadline with this task.

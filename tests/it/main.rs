@@ -49,3 +49,4 @@ mod setups;
 mod shutdown;
 #[cfg(unix)]
 mod stale;
+mod timer;
