@@ -1,4 +1,5 @@
-//! Tells the crate what its compiler's standard library has beyond the minimum supported version.
+//! Tells the crate what its compiler's standard library and its target have, where one name for it reads better than a
+//! list of versions or systems.
 
 use std::env;
 use std::process::Command;
@@ -6,12 +7,18 @@ use std::process::Command;
 /// The minor version of Rust that brought `std::io::PipeReader` and `std::io::PipeWriter`.
 const PIPES: u32 = 87;
 
+/// The systems besides Apple's on which `polling` waits with kqueue.
+const KQUEUE: [&str; 4] = ["freebsd", "netbsd", "openbsd", "dragonfly"];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe)");
+    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe, paceline_kqueue)");
     // A compiler that does not say its version is taken for a recent one.
     if minor_version().is_some_and(|minor| minor < PIPES) {
         println!("cargo::rustc-cfg=paceline_no_pipe");
+    }
+    if has_kqueue() {
+        println!("cargo::rustc-cfg=paceline_kqueue");
     }
 }
 
@@ -20,4 +27,11 @@ fn minor_version() -> Option<u32> {
     let output = Command::new(env::var_os("RUSTC")?).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.split_whitespace().nth(1)?.split('.').nth(1)?.parse().ok()
+}
+
+fn has_kqueue() -> bool {
+    let target = |what| env::var(what).unwrap_or_default();
+    let polls = env::var_os("CARGO_CFG_POLLING_TEST_POLL_BACKEND").is_some();
+    let apple = target("CARGO_CFG_TARGET_VENDOR") == "apple";
+    !polls && (apple || KQUEUE.contains(&target("CARGO_CFG_TARGET_OS").as_str()))
 }

@@ -89,7 +89,7 @@ mod sync;
 
 pub use block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
-pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned};
+pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use leadership::Order;
 pub use pool::{Promotion, Stall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};

@@ -53,6 +53,10 @@ pub struct StaticLocalExecutor {
     stays: PhantomData<(UnsafeCell<()>, *const ())>,
 }
 
+// SAFETY: tasks come only through a `&'static self`, after which the executor can neither be moved nor, not being
+// `Sync`, be seen by another thread.
+unsafe impl Send for StaticLocalExecutor {}
+
 impl UnwindSafe for StaticLocalExecutor {}
 impl RefUnwindSafe for StaticLocalExecutor {}
 

@@ -12,6 +12,7 @@
 //! | `same_type` | whether two types are one, lifetimes aside |
 //! | `retry` | waiting for an operation whose `WouldBlock` proves nothing |
 //! | `sockets/` | TCP, UDP and Unix sockets: bind, connect, accept, send, receive |
+//! | `os/` | what only some platforms have |
 //! | `sys/` | the system calls that differ by platform |
 //! | `errors` | what an error says when a descriptor cannot be registered |
 //!
@@ -26,6 +27,7 @@
 mod async_handle;
 mod errors;
 mod io_safe;
+pub mod os;
 mod proof;
 mod ready;
 mod retry;

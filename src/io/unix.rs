@@ -4,7 +4,7 @@ use super::async_handle::Async;
 use super::errors;
 use super::sys;
 use crate::pool::current_reactor;
-use crate::reactor::Source;
+use crate::reactor::{Source, raw};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -62,7 +62,7 @@ impl<T: AsFd> Async<T> {
     /// As for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
         let reactor = current_reactor()?;
-        let raw = io.as_fd().as_raw_fd();
+        let raw = raw::of_fd(io.as_fd());
         // SAFETY: `io` owns the descriptor and moves into the `Async` right after its `Source`, which is dropped or
         // deregistered first. In between `io` is only lent out as `&T`, which keeps the descriptor open, or as
         // `&mut T` under the promise of `IoSafe` or of an unsafe method.

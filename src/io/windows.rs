@@ -4,7 +4,7 @@ use super::async_handle::Async;
 use super::errors;
 use super::sys;
 use crate::pool::current_reactor;
-use crate::reactor::Source;
+use crate::reactor::{Source, raw};
 use std::io;
 use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket, OwnedSocket, RawSocket};
 
@@ -59,7 +59,7 @@ impl<T: AsSocket> Async<T> {
     /// As for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
         let reactor = current_reactor()?;
-        let raw = io.as_socket().as_raw_socket();
+        let raw = raw::of_socket(io.as_socket());
         // SAFETY: `io` owns the socket and moves into the `Async` right after its `Source`, which is dropped or
         // deregistered first. In between `io` is only lent out as `&T`, which keeps the socket open, or as `&mut T`
         // under the promise of `IoSafe` or of an unsafe method.

@@ -250,3 +250,13 @@ pub(crate) fn with_current_reactor<R>(f: impl FnOnce(&Arc<Reactor>) -> R) -> io:
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
     with_current_reactor(Arc::clone)
 }
+
+/// The descriptor that the default instance waits on. That instance is never dropped.
+#[cfg(unix)]
+pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
+    use std::os::fd::{AsRawFd, BorrowedFd};
+    let pool = Pool::default_instance().ok()?;
+    let fd = pool.reactor.descriptor()?.as_raw_fd();
+    // SAFETY: `DEFAULT` keeps the pool, and with it the descriptor, until the process ends.
+    Some(unsafe { BorrowedFd::borrow_raw(fd) })
+}

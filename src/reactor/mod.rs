@@ -22,6 +22,7 @@ mod watch;
 mod wheel;
 
 pub(crate) use source::{BlindWait, Source};
+pub(crate) use sys::raw;
 pub(crate) use timers::Alarm;
 pub(crate) use watch::{Event, Watch};
 
@@ -34,14 +35,8 @@ use std::time::Duration;
 use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
 use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
+use sys::raw::RawSource;
 use timers::Timers;
-
-/// The operating system's name for a source.
-#[cfg(unix)]
-pub(crate) type RawSource = std::os::fd::RawFd;
-/// The operating system's name for a source.
-#[cfg(windows)]
-pub(crate) type RawSource = std::os::windows::io::RawSocket;
 
 /// The two directions in which a source can be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,10 +211,6 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
-        #[cfg(unix)]
-        if raw < 0 {
-            return Err(rustix::io::Errno::BADF.into());
-        }
         let (index, generation) = self.slots.acquire();
         let key = Key::new(index, generation);
         // SAFETY: as the caller promises.
@@ -313,6 +304,12 @@ impl Reactor {
         if earlier {
             self.interrupt();
         }
+    }
+
+    /// What a leader waits on, where that is a descriptor.
+    #[cfg(unix)]
+    pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.sys.descriptor()
     }
 
     /// Sources registered right now.

@@ -11,10 +11,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use super::raw::RawSource;
 use super::readiness::{Claim, Proof, Settled, Until};
 use super::slots::Slot;
 use super::waiters::Listed;
-use super::{Direction, Key, RawSource, Reactor};
+use super::{Direction, Key, Reactor};
 use crate::sync::Ordering;
 
 /// A descriptor registered with a reactor; dropping it deregisters.

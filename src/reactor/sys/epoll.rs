@@ -7,7 +7,7 @@
 //! interrupts are an eventfd, edge-triggered, so that nobody ever reads it.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use polling::Poller;
@@ -17,9 +17,10 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
+use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Patience};
+use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
-use crate::reactor::{Key, RawSource};
 
 /// The key of an event that says only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
@@ -66,10 +67,15 @@ impl Epoll {
         Ok(Self { poller, bell, clock })
     }
 
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.poller.as_fd()
+    }
+
     /// # Safety
     ///
     /// `raw` is open.
     pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        raw::check(raw)?;
         // SAFETY: `raw` is open, as the caller promises.
         let fd = unsafe { BorrowedFd::borrow_raw(raw) };
         Ok(epoll::add(&self.poller, fd, epoll::EventData::new_u64(key.to_u64()), Self::interest())?)

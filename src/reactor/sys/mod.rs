@@ -5,10 +5,12 @@
 //! reactor is made: epoll where the platform has it and its self-check passes, unless the caller asks otherwise.
 
 use std::io;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
+use super::Key;
 use super::readiness::{Happened, Until};
-use super::{Key, RawSource};
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)))]
 mod epoll;
@@ -17,6 +19,13 @@ mod portable;
 #[cfg(not(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend))))]
 #[path = "no_epoll.rs"]
 mod epoll;
+
+/// What can be watched.
+#[cfg_attr(windows, path = "raw_windows.rs")]
+#[cfg_attr(paceline_kqueue, path = "raw_kqueue.rs")]
+#[cfg_attr(all(unix, not(paceline_kqueue)), path = "raw_fd.rs")]
+pub(crate) mod raw;
+use raw::RawSource;
 
 /// Events one wait can return. Enough to spread the cost of the call over many, few enough to look again soon.
 pub(super) const BATCH: usize = 128;
@@ -70,6 +79,15 @@ impl Sys {
     /// Whether a look that finds nothing is cheap enough to be made before each sleep.
     pub(super) fn looks_are_cheap(&self) -> bool {
         matches!(self, Sys::Epoll(_))
+    }
+
+    /// What is waited on, where that is a descriptor.
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Sys::Epoll(epoll) => Some(epoll.descriptor()),
+            Sys::Portable(portable) => portable.descriptor(),
+        }
     }
 
     /// # Safety

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Instant;
 
-use super::{Key, Patience, RawSource};
+use super::raw::RawSource;
+use super::{Key, Patience};
 use crate::reactor::readiness::Happened;
 
 #[derive(Debug)]
@@ -18,6 +19,11 @@ pub(in crate::reactor) struct Events {
 impl Epoll {
     pub(super) fn new_checked() -> io::Result<Option<Self>> {
         Ok(None)
+    }
+
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> std::os::fd::BorrowedFd<'_> {
+        match *self {}
     }
 
     /// # Safety

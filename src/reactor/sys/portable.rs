@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use polling::{Event, Poller};
 
+use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Patience};
+use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
-use crate::reactor::{Key, RawSource};
 use crate::sync::{self, Mutex};
 
 #[derive(Debug)]
@@ -34,16 +35,18 @@ impl Portable {
         Ok(Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) })
     }
 
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        raw::descriptor(&self.poller)
+    }
+
     /// # Safety
     ///
     /// `raw` stays open until it is deleted.
     pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
-        // Not every poller asks whether there is such a descriptor.
-        #[cfg(unix)]
-        rustix::io::fcntl_getfd(borrow(raw))?;
         let mut sources = sync::lock(&self.sources);
         // SAFETY: as the caller promises.
-        unsafe { self.poller.add(raw, Event::none(key.to_usize()))? };
+        unsafe { raw::add(&self.poller, raw, key.to_usize())? };
         sources.insert(key, raw);
         Ok(())
     }
@@ -51,14 +54,14 @@ impl Portable {
     pub(super) fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
         let mut sources = sync::lock(&self.sources);
         sources.remove(&key);
-        self.poller.delete(borrow(raw))
+        raw::delete(&self.poller, raw)
     }
 
     pub(super) fn rearm(&self, key: Key, wants: impl Fn() -> [bool; 2]) -> io::Result<()> {
         let sources = sync::lock(&self.sources);
         let Some(&raw) = sources.get(&key) else { return Ok(()) };
         let [read, write] = wants();
-        self.poller.modify(borrow(raw), Event::new(key.to_usize(), read, write))
+        raw::modify(&self.poller, raw, Event::new(key.to_usize(), read, write))
     }
 
     pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
@@ -95,18 +98,6 @@ impl Portable {
     pub(super) fn interrupt(&self) -> io::Result<()> {
         self.poller.notify()
     }
-}
-
-#[cfg(unix)]
-fn borrow<'a>(raw: RawSource) -> std::os::fd::BorrowedFd<'a> {
-    // SAFETY: a registered descriptor stays open until it is deleted, as the caller of `add` promised.
-    unsafe { std::os::fd::BorrowedFd::borrow_raw(raw) }
-}
-
-#[cfg(windows)]
-fn borrow<'a>(raw: RawSource) -> std::os::windows::io::BorrowedSocket<'a> {
-    // SAFETY: a registered socket stays open until it is deleted, as the caller of `add` promised.
-    unsafe { std::os::windows::io::BorrowedSocket::borrow_raw(raw) }
 }
 
 impl Events {

@@ -1,0 +1,205 @@
+//! What kqueue can wait for besides descriptors: signals, and the exit of child processes.
+
+use crate::io::{Async, Readable};
+use crate::pool::current_reactor;
+use crate::reactor::Source;
+use crate::reactor::raw::RawSource;
+use sealed::{Kind, Watched};
+use std::future::Future;
+use std::io;
+use std::num::NonZeroI32;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::process::Child;
+use std::task::{Context, Poll};
+
+/// A signal or a child process, registered with the reactor of the current runtime.
+///
+/// # Examples
+///
+/// ```no_run
+/// use paceline::os::kqueue::{Exit, Filter};
+/// use std::process::Command;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let child = Command::new("true").spawn()?;
+/// let exit = Filter::new(Exit::new(child))?;
+/// paceline::block_on(exit.ready())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Filter<T>(Async<T>);
+
+impl<T: Queueable> Filter<T> {
+    /// Registers a signal or a child process.
+    ///
+    /// # Errors
+    ///
+    /// Those of kqueue: for example that there is no such process.
+    pub fn new(filter: T) -> io::Result<Self> {
+        let reactor = current_reactor()?;
+        let raw = match filter.kind() {
+            Kind::Signal(signal) => RawSource::Signal(signal),
+            Kind::Exit(pid) => RawSource::Exit(pid),
+        };
+        // SAFETY: there is no descriptor that could be closed; that a child is one, its maker promised.
+        let source = unsafe { Source::new(reactor, raw)? };
+        // SAFETY: `source` watches what `filter` names.
+        Ok(Self(unsafe { Async::from_parts(source, filter) }))
+    }
+}
+
+impl<T> Filter<T> {
+    /// What is watched.
+    pub fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    /// What is watched, mutable. Changing it does not change what the registration watches.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: a `T` that is not a descriptor can be replaced without harm, and only `TryFrom<OwnedFd>` makes one
+        // of a descriptor: the deregistration of a number that was closed reports an error, which is all it does.
+        unsafe { self.0.get_mut() }
+    }
+
+    /// Ends the registration.
+    ///
+    /// # Errors
+    ///
+    /// Those of kqueue.
+    pub fn into_inner(self) -> io::Result<T> {
+        self.0.into_inner()
+    }
+
+    /// Waits until the signal comes or the child exits.
+    pub fn ready(&self) -> Ready<'_, T> {
+        Ready(self.0.readable())
+    }
+
+    /// The form of [`ready`](Filter::ready) for hand-written futures: the task of the last caller is woken.
+    ///
+    /// # Errors
+    ///
+    /// Those of kqueue.
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_readable(cx)
+    }
+}
+
+impl<T> AsRef<T> for Filter<T> {
+    fn as_ref(&self) -> &T {
+        self.get_ref()
+    }
+}
+
+impl<T> AsMut<T> for Filter<T> {
+    fn as_mut(&mut self) -> &mut T {
+        self.get_mut()
+    }
+}
+
+impl<T: AsRawFd> AsRawFd for Filter<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl<T: AsFd> AsFd for Filter<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl<T: AsFd + From<OwnedFd>> TryFrom<OwnedFd> for Filter<T> {
+    type Error = io::Error;
+
+    fn try_from(fd: OwnedFd) -> io::Result<Self> {
+        Async::try_from(fd).map(Self)
+    }
+}
+
+impl<T: Into<OwnedFd>> TryFrom<Filter<T>> for OwnedFd {
+    type Error = io::Error;
+
+    fn try_from(filter: Filter<T>) -> io::Result<Self> {
+        filter.0.try_into()
+    }
+}
+
+/// Waits for a [`Filter`]; made by [`Filter::ready`].
+#[derive(Debug)]
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Ready<'a, T>(Readable<'a, T>);
+
+impl<T> Future for Ready<'_, T> {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+/// What a [`Filter`] can watch: a [`Signal`] or an [`Exit`].
+pub trait Queueable: Watched {}
+
+/// A signal, by its number. It is reported whether or not the process ignores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Signal(pub i32);
+
+impl Queueable for Signal {}
+
+impl Watched for Signal {
+    fn kind(&self) -> Kind {
+        Kind::Signal(self.0)
+    }
+}
+
+/// The exit of a child process.
+#[derive(Debug)]
+pub struct Exit(NonZeroI32);
+
+impl Exit {
+    /// The exit of `child`. The child is not waited for: `waitpid` remains to be called by whoever wants its status.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system gave the child a number that is no process id.
+    pub fn new(child: Child) -> Self {
+        let pid = i32::try_from(child.id()).ok().and_then(NonZeroI32::new);
+        Self(pid.expect("a process id is positive"))
+    }
+
+    /// The exit of the process with this id.
+    ///
+    /// # Safety
+    ///
+    /// It is a child of this process, and nobody waits for it while it is watched.
+    pub unsafe fn from_pid(pid: NonZeroI32) -> Self {
+        Self(pid)
+    }
+}
+
+impl Queueable for Exit {}
+
+impl Watched for Exit {
+    fn kind(&self) -> Kind {
+        Kind::Exit(self.0)
+    }
+}
+
+mod sealed {
+    /// What a filter watches.
+    #[allow(unreachable_pub)] // What a public trait names has to be public, wherever it lies.
+    #[derive(Debug)]
+    pub enum Kind {
+        Signal(i32),
+        Exit(std::num::NonZeroI32),
+    }
+
+    /// Names what is watched; no other crate can.
+    #[allow(unreachable_pub)]
+    pub trait Watched {
+        #[doc(hidden)]
+        fn kind(&self) -> Kind;
+    }
+}

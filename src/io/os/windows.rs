@@ -1,0 +1,132 @@
+//! What Windows can wait for besides sockets: processes, events, timers and other handles.
+
+use crate::io::errors;
+use crate::io::{Async, Readable};
+use crate::pool::current_reactor;
+use crate::reactor::{Source, raw};
+use std::future::Future;
+use std::io;
+use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle, RawHandle};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A handle that can be waited for, registered with the reactor of the current runtime.
+///
+/// # Examples
+///
+/// ```no_run
+/// use paceline::os::windows::Waitable;
+/// use std::process::Command;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let child = Command::new("cmd").args(["/C", "exit"]).spawn()?;
+/// let child = Waitable::new(child)?;
+/// paceline::block_on(child.ready())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Waitable<T>(Async<T>);
+
+impl<T: AsHandle> Waitable<T> {
+    /// Registers a handle.
+    ///
+    /// # Errors
+    ///
+    /// The handle is dropped, and the error is that of the operating system.
+    pub fn new(handle: T) -> io::Result<Self> {
+        let reactor = current_reactor()?;
+        let raw = raw::of_handle(handle.as_handle());
+        // SAFETY: `handle` moves into the `Async` right after its `Source`, which is dropped or deregistered first;
+        // in between it is lent out mutably under the promise of an unsafe method only.
+        let source = unsafe { Source::new(reactor, raw) }.map_err(errors::not_registered)?;
+        // SAFETY: `source` was made from `handle`, for which the same holds.
+        Ok(Self(unsafe { Async::from_parts(source, handle) }))
+    }
+}
+
+impl<T> Waitable<T> {
+    /// The inner handle.
+    pub fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    /// The inner handle, mutable.
+    ///
+    /// # Safety
+    ///
+    /// The caller must not drop, close or replace it.
+    pub unsafe fn get_mut(&mut self) -> &mut T {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.get_mut() }
+    }
+
+    /// Ends the registration and gives the inner handle back.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operating system. The handle is dropped then.
+    pub fn into_inner(self) -> io::Result<T> {
+        self.0.into_inner()
+    }
+
+    /// Waits until the handle is signaled.
+    pub fn ready(&self) -> Ready<'_, T> {
+        Ready(self.0.readable())
+    }
+
+    /// The form of [`ready`](Waitable::ready) for hand-written futures: the task of the last caller is woken.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operating system.
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_readable(cx)
+    }
+}
+
+impl<T> AsRef<T> for Waitable<T> {
+    fn as_ref(&self) -> &T {
+        self.get_ref()
+    }
+}
+
+impl<T: AsRawHandle> AsRawHandle for Waitable<T> {
+    fn as_raw_handle(&self) -> RawHandle {
+        self.get_ref().as_raw_handle()
+    }
+}
+
+impl<T: AsHandle> AsHandle for Waitable<T> {
+    fn as_handle(&self) -> BorrowedHandle<'_> {
+        self.get_ref().as_handle()
+    }
+}
+
+impl<T: AsHandle + From<OwnedHandle>> TryFrom<OwnedHandle> for Waitable<T> {
+    type Error = io::Error;
+
+    fn try_from(handle: OwnedHandle) -> io::Result<Self> {
+        Self::new(handle.into())
+    }
+}
+
+impl<T: Into<OwnedHandle>> TryFrom<Waitable<T>> for OwnedHandle {
+    type Error = io::Error;
+
+    fn try_from(handle: Waitable<T>) -> io::Result<Self> {
+        handle.into_inner().map(Into::into)
+    }
+}
+
+/// Waits for a [`Waitable`]; made by [`Waitable::ready`].
+#[derive(Debug)]
+#[must_use = "a wait does nothing unless it is awaited"]
+pub struct Ready<'a, T>(Readable<'a, T>);
+
+impl<T> Future for Ready<'_, T> {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
