@@ -21,7 +21,7 @@ use std::thread;
 use crate::executor::hosting::Attendance;
 use crate::leadership::{Follower, Leader, Rank, Turn};
 use crate::pool::{Pool, Presence, Station};
-use crate::reactor::{Event, Watch};
+use crate::reactor::{self, Event, Watch};
 
 /// Runs a future on the current thread until it is done.
 ///
@@ -80,6 +80,7 @@ pub(crate) fn drive<F: Future>(
     let mut follower = pool.leadership.join(station.seat.clone());
     set_rank(&mut follower, &station, &attendance);
     loop {
+        reactor::next_turn();
         if station.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);

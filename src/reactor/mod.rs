@@ -112,14 +112,27 @@ pub(crate) struct Hooks {
     pub(crate) empty: Box<dyn Fn() + Send + Sync>,
 }
 
+/// What a thread says of itself to the sources that it uses.
+struct Here {
+    /// The reactor that it leads when it has nothing else to do, as an address to compare with.
+    leads: Cell<*const Reactor>,
+    /// Counts its turns: how often it went back to look for events.
+    turn: Cell<u32>,
+}
+
 thread_local! {
-    /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
-    static LED_HERE: Cell<*const Reactor> = const { Cell::new(ptr::null()) };
+    static HERE: Here = const { Here { leads: Cell::new(ptr::null()), turn: Cell::new(1) } };
 }
 
 /// Says which reactor this thread leads from now on; returns which one it led.
 pub(crate) fn lead_here(reactor: *const Reactor) -> *const Reactor {
-    LED_HERE.replace(reactor)
+    HERE.with(|here| here.leads.replace(reactor))
+}
+
+/// This thread goes back to look for events.
+#[inline]
+pub(crate) fn next_turn() {
+    HERE.with(|here| here.turn.set(here.turn.get().wrapping_add(1)));
 }
 
 /// The shared half of the handle set.
@@ -169,11 +182,15 @@ impl Reactor {
         }
     }
 
-    /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5).
+    /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5). Returns which turn of
+    /// its the thread is in, if it will.
     #[inline]
-    fn note_wait(&self) -> io::Result<()> {
-        let foreign = LED_HERE.try_with(|led| !ptr::eq(led.get(), self)).unwrap_or(true);
-        if foreign { self.note_foreign_wait() } else { Ok(()) }
+    fn note_wait(&self) -> io::Result<Option<u32>> {
+        let turn = HERE.try_with(|here| ptr::eq(here.leads.get(), self).then(|| here.turn.get()));
+        match turn {
+            Ok(Some(turn)) => Ok(Some(turn)),
+            _ => self.note_foreign_wait().map(|()| None),
+        }
     }
 
     #[cold]
@@ -231,10 +248,12 @@ impl Reactor {
         self.slots.get(key.index)
     }
 
+    /// Somebody waits for this source. Returns what [`note_wait`](Self::note_wait) does.
     #[inline]
-    fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<()> {
-        self.note_wait()?;
-        self.sys.rearm(raw, key, until, || self.wants(key))
+    fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<Option<u32>> {
+        let turn = self.note_wait()?;
+        self.sys.rearm(raw, key, until, || self.wants(key))?;
+        Ok(turn)
     }
 
     fn wants(&self, key: Key) -> [bool; 2] {

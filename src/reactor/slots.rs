@@ -23,6 +23,8 @@ pub(super) struct Slot {
     pub(super) lists: [Waiters; 2],
     /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
+    /// In which turn of its thread a waiter last came to the cell.
+    pub(super) turns: [AtomicU32; 2],
 }
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
@@ -35,6 +37,7 @@ impl Slot {
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
+            turns: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
 

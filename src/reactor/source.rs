@@ -2,7 +2,8 @@
 //!
 //! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
 //! operation while the word says that it is worth a try, and clears readiness when the operation proves
-//! otherwise. A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next, so it asks for
+//! otherwise. The word is behind the operating system until somebody has looked for events, so a caller who may come
+//! back before that gets one try more ([`InCell::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next, so it asks for
 //! an event that comes after it began, and re-arms the source so that one comes if the source *is* ready.
 
 use std::future::poll_fn;
@@ -47,6 +48,10 @@ enum InCell {
     Over,
     /// The waker will be called.
     Waiting,
+    /// The waker will be called, but the I/O may be possible already: this thread has waited here before in the same
+    /// turn, as a caller does who polls twice without going to sleep; or it does not look for events at all; or an event
+    /// is being delivered.
+    Unsure,
     /// Another task waits there.
     Occupied,
 }
@@ -95,8 +100,10 @@ impl Source {
             if let Some(result) = self.try_io(direction, &mut op) {
                 return Poll::Ready(result);
             }
-            if self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)? == InCell::Waiting {
-                return Poll::Pending;
+            match self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)? {
+                InCell::Waiting => return Poll::Pending,
+                InCell::Unsure => return Self::try_once_more(&mut op),
+                InCell::Over | InCell::Occupied => {}
             }
         }
     }
@@ -136,7 +143,11 @@ impl Source {
                 if let Some(result) = self.try_io(direction, &mut op) {
                     return Poll::Ready(result);
                 }
-                ready!(place.poll(self, direction, Until::Ready, cx))?;
+                match place.poll(self, direction, Until::Ready, cx)? {
+                    InCell::Waiting => return Poll::Pending,
+                    InCell::Unsure => return Self::try_once_more(&mut op),
+                    InCell::Over | InCell::Occupied => {}
+                }
             }
         })
         .await
@@ -155,7 +166,7 @@ impl Source {
             waiting => waiting as u16,
         };
         let result = self.wait_in_cell(direction, Until::After(tick), cx.waker(), Displace::Yes);
-        if let Ok(InCell::Waiting) = result {
+        if let Ok(InCell::Waiting | InCell::Unsure) = result {
             return Poll::Pending;
         }
         blind.store(0, Ordering::Relaxed);
@@ -185,6 +196,18 @@ impl Source {
         }
     }
 
+    /// Tries `op` whatever the word says, for one who waits already.
+    #[cold]
+    fn try_once_more<R>(op: &mut impl FnMut() -> io::Result<R>) -> Poll<io::Result<R>> {
+        loop {
+            match op() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
     /// Leaves `waker` in the direction's cell.
     #[inline]
     fn wait_in_cell(
@@ -199,7 +222,7 @@ impl Source {
             Claim::Over => return Ok(InCell::Over),
             Claim::Contended => {
                 waker.wake_by_ref();
-                return Ok(InCell::Waiting);
+                return Ok(InCell::Unsure);
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
@@ -224,8 +247,19 @@ impl Source {
         if !ours {
             return Ok(InCell::Occupied);
         }
-        self.reactor.rearm(self.key, self.raw, until)?;
-        Ok(InCell::Waiting)
+        let turn = self.reactor.rearm(self.key, self.raw, until)?;
+        Ok(self.came_in(direction, turn))
+    }
+
+    /// Whether a waiter of this turn knows enough: see [`InCell`].
+    #[inline]
+    fn came_in(&self, direction: Direction, turn: Option<u32>) -> InCell {
+        let Some(turn) = turn else { return InCell::Unsure };
+        let last = &self.slot().turns[direction as usize];
+        // Relaxed: a number that is out of date costs a try that was not needed.
+        let again = last.load(Ordering::Relaxed) == turn;
+        last.store(turn, Ordering::Relaxed);
+        if again { InCell::Unsure } else { InCell::Waiting }
     }
 }
 
@@ -243,30 +277,30 @@ struct Place {
 }
 
 impl Place {
+    /// Never [`InCell::Occupied`].
     fn poll(
         &mut self,
         source: &Source,
         direction: Direction,
         until: Until,
         cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    ) -> io::Result<InCell> {
         let slot = source.slot();
         if self.listed.is_none() {
             match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
-                InCell::Over => return Poll::Ready(Ok(())),
-                InCell::Waiting => return Poll::Pending,
                 InCell::Occupied => self.listed = Some(slot.lists[direction as usize].add(cx.waker())),
+                settled => return Ok(settled),
             }
         }
         let waits = self.listed.as_ref().is_some_and(|listed| listed.still_waits(cx.waker()));
         // On the list first, then the flag: an event between the two finds the flag missing but advances the
         // tick, which `list` looks at.
         if waits && slot.readiness.list(direction, until) {
-            source.reactor.rearm(source.key, source.raw, until)?;
-            return Poll::Pending;
+            let turn = source.reactor.rearm(source.key, source.raw, until)?;
+            return Ok(source.came_in(direction, turn));
         }
         self.listed = None;
-        Poll::Ready(Ok(()))
+        Ok(InCell::Over)
     }
 }
 
@@ -287,7 +321,9 @@ impl BlindWait {
         let readiness = &source.slot().readiness;
         let tick = *self.after.get_or_insert_with(|| readiness.snapshot().tick(self.direction));
         loop {
-            ready!(self.place.poll(source, self.direction, Until::After(tick), cx))?;
+            if self.place.poll(source, self.direction, Until::After(tick), cx)? != InCell::Over {
+                return Poll::Pending;
+            }
             if readiness.snapshot().has(self.direction, Until::After(tick)) {
                 return Poll::Ready(Ok(()));
             }
