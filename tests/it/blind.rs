@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -290,20 +291,35 @@ fn lf5_nobody_in_block_on() {
     if !is_child("blind::lf5_nobody_in_block_on", ":") {
         return;
     }
-    for _ in 0..3 {
-        foreign_round();
+    let alone = threads();
+    // What needs no reactor starts nobody.
+    let executor = paceline::Executor::new();
+    let task = executor.spawn(async { Timer::never().will_fire() });
+    assert!(!pollster::block_on(executor.run(task)));
+    assert_eq!(threads(), alone);
+    // It may be gone between two rounds, or at work: each round begins where another has ended, or on its heels.
+    for _ in 0..2 {
+        for block_on in [future::block_on, futures_executor::block_on, pollster::block_on] {
+            foreign_round(block_on);
+        }
+        eventually("the deputy has gone home", || threads() == alone);
     }
     assert_eq!(paceline::metrics().workers, 0);
 }
 
-fn foreign_round() {
+/// Threads of this process, where the system tells.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let reader = thread::spawn(move || {
-        future::block_on(async {
+        block_on(Box::pin(async {
             let mut socket = Async::new(theirs).unwrap();
             socket.read_exact(&mut [0]).await.unwrap();
             Timer::after(Duration::from_millis(2)).await;
-        });
+        }));
     });
     ours.write_all(b"x").unwrap();
     eventually("the reader ends", || reader.is_finished());

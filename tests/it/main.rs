@@ -23,7 +23,6 @@
 #![allow(unreachable_pub)]
 
 mod io;
-mod surface;
 
 #[cfg(unix)]
 mod blind;

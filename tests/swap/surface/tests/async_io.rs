@@ -1,16 +1,17 @@
-//! What a program that was written for `async_io::Async` relies on without running: names, signatures, auto traits.
-//!
-//! The checks are made by the compiler; the tests that hold them only keep them from being dead code.
+//! `async_io`: each item by its full signature. The checks are made by the compiler; the tests that hold them only keep
+//! them from being dead code.
 
+use async_io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, block_on};
 use futures_lite::{AsyncRead, AsyncWrite, Stream};
-use paceline::{Async, IoSafe, Readable, ReadableOwned, Writable, WritableOwned};
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::future::Future;
 use std::io::{self, BufReader, BufWriter, LineWriter};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 fn is_send<T: Send + ?Sized>() {}
 fn is_sync<T: Sync + ?Sized>() {}
@@ -21,6 +22,31 @@ fn reads<T: AsyncRead>() {}
 fn writes<T: AsyncWrite>() {}
 fn is_future<T>(_: &impl Future<Output = T>) {}
 fn may_move_to_another_thread<T: Send>(_: &T) {}
+
+type Ready = Pin<Box<dyn Future<Output = u8>>>;
+
+#[test]
+fn block_on_and_timer() {
+    let _: fn(Ready) -> u8 = block_on;
+    is_send::<Timer>();
+    is_sync::<Timer>();
+    is_unpin::<Timer>();
+    is_debug::<Timer>();
+    let _: fn() -> Timer = Timer::never;
+    let _: fn(Duration) -> Timer = Timer::after;
+    let _: fn(Instant) -> Timer = Timer::at;
+    let _: fn(Duration) -> Timer = Timer::interval;
+    let _: fn(Instant, Duration) -> Timer = Timer::interval_at;
+    let _: fn(&Timer) -> bool = Timer::will_fire;
+    let _: fn(&mut Timer, Duration) = Timer::set_after;
+    let _: fn(&mut Timer, Instant) = Timer::set_at;
+    let _: fn(&mut Timer, Duration) = Timer::set_interval;
+    let _: fn(&mut Timer, Instant, Duration) = Timer::set_interval_at;
+    let _: fn(&mut Timer) = Timer::clear;
+    is_future::<Instant>(&Timer::never());
+    fn is_stream<T: Stream<Item = Instant>>() {}
+    is_stream::<Timer>();
+}
 
 /// Neither `Send`, `Sync`, `Unpin` nor `Debug`.
 struct Nothing(#[allow(dead_code)] Cell<*const ()>, std::marker::PhantomPinned);
@@ -196,7 +222,7 @@ fn tcp_and_udp(
 #[cfg(unix)]
 mod unix {
     use super::{endless, is_future, is_io_safe, may_move_to_another_thread, reads, writes};
-    use paceline::Async;
+    use async_io::Async;
     use std::io;
     use std::net::TcpStream;
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -245,5 +271,64 @@ mod unix {
         is_future::<io::Result<usize>>(&datagram.send_to(&[0], "path"));
         is_future::<io::Result<usize>>(&datagram.recv(&mut [0]));
         is_future::<io::Result<usize>>(&datagram.send(&[0]));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn reactor_descriptor() {
+    use std::os::fd::BorrowedFd;
+    let _: fn() -> Option<BorrowedFd<'static>> = async_io::os::unix::reactor_fd;
+    assert!(async_io::os::unix::reactor_fd().is_some());
+}
+
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly"
+))]
+mod kqueue {
+    use async_io::os::kqueue::{Exit, Filter, Queueable, Ready, Signal};
+    use std::io;
+    use std::num::NonZeroI32;
+    use std::process::Child;
+    use std::task::{Context, Poll};
+
+    #[test]
+    fn filters() {
+        fn queueable<T: Queueable>() {}
+        queueable::<Signal>();
+        queueable::<Exit>();
+        let _: fn(Signal) -> io::Result<Filter<Signal>> = Filter::new;
+        let _: fn(Child) -> Exit = Exit::new;
+        let _: unsafe fn(NonZeroI32) -> Exit = Exit::from_pid;
+        let _: fn(&Filter<Exit>) -> &Exit = Filter::get_ref;
+        let _: fn(&mut Filter<Exit>) -> &mut Exit = Filter::get_mut;
+        let _: fn(Filter<Exit>) -> io::Result<Exit> = Filter::into_inner;
+        let _: for<'a> fn(&'a Filter<Exit>) -> Ready<'a, Exit> = Filter::ready;
+        let _: fn(&Filter<Exit>, &mut Context<'_>) -> Poll<io::Result<()>> = Filter::poll_ready;
+        let _: i32 = Signal(1).0;
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    use async_io::os::windows::{Ready, Waitable};
+    use std::io;
+    use std::os::windows::io::{AsHandle, AsRawHandle, OwnedHandle};
+    use std::task::{Context, Poll};
+
+    #[test]
+    fn waitables() {
+        fn has_handle<T: AsHandle + AsRawHandle>() {}
+        has_handle::<Waitable<OwnedHandle>>();
+        let _: fn(OwnedHandle) -> io::Result<Waitable<OwnedHandle>> = Waitable::new;
+        let _: fn(&Waitable<OwnedHandle>) -> &OwnedHandle = Waitable::get_ref;
+        let _: unsafe fn(&mut Waitable<OwnedHandle>) -> &mut OwnedHandle = Waitable::get_mut;
+        let _: fn(Waitable<OwnedHandle>) -> io::Result<OwnedHandle> = Waitable::into_inner;
+        let _: for<'a> fn(&'a Waitable<OwnedHandle>) -> Ready<'a, OwnedHandle> = Waitable::ready;
+        let _: fn(&Waitable<OwnedHandle>, &mut Context<'_>) -> Poll<io::Result<()>> = Waitable::poll_ready;
     }
 }
