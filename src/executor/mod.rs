@@ -28,7 +28,7 @@ pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use run::Run;
-pub(crate) use runner::{Beat, Runner};
+pub(crate) use runner::{Beat, Counters, Runner};
 pub(crate) use state::{State, StateRef};
 pub(crate) use task::spawn_at;
 

@@ -31,8 +31,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds what a runner counted that is gone.
-    pub(super) fn absorb(&self, other: &Counters) {
+    /// Adds what `other` counted so far.
+    pub(crate) fn absorb(&self, other: &Counters) {
         self.direct.add_shared(other.direct.get());
         self.surplus.add_shared(other.surplus.get());
         self.stolen.add_shared(other.stolen.get());

@@ -11,7 +11,7 @@ use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::ConcurrentQueue;
 
 use super::hosting;
-use super::runner::{Counters, Runner};
+use super::runner::Runner;
 use super::sleepers::Sleepers;
 use super::tasks::Tasks;
 
@@ -25,8 +25,6 @@ pub(crate) struct State {
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
     unclaimed: Unclaimed,
-    /// What runners counted that are gone.
-    past: Counters,
 }
 
 /// Who is told that a task came and all runners were busy: they may be stuck.
@@ -82,7 +80,6 @@ impl State {
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
             unclaimed: Unclaimed::default(),
-            past: Counters::default(),
         }
     }
 
@@ -178,7 +175,6 @@ impl State {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|other| !Arc::ptr_eq(other, runner));
-        self.past.absorb(&runner.counters);
         self.sleepers.leave(&runner.sleeper);
         self.sleepers.notify();
     }
@@ -186,22 +182,6 @@ impl State {
     /// Calls `f` for each runner until it returns something.
     fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
         self.runners.read().unwrap_or_else(PoisonError::into_inner).iter().find_map(f)
-    }
-
-    /// The sum of what all runners counted: polled directly, from surplus, stolen.
-    pub(crate) fn counts(&self) -> [u64; 3] {
-        let mut counts = [0; 3];
-        let mut add = |counters: &Counters| {
-            counts[0] += counters.direct.get();
-            counts[1] += counters.surplus.get();
-            counts[2] += counters.stolen.get();
-        };
-        add(&self.past);
-        self.find_in_runners::<()>(|runner| {
-            add(&runner.counters);
-            None
-        });
-        counts
     }
 
     /// Whether tasks wait that any runner could take.

@@ -17,6 +17,7 @@ use std::io;
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::executor::Counters;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
 use crate::sync::{self, Mutex};
@@ -70,6 +71,8 @@ pub(crate) struct Pool {
     pub(crate) deputy: Deputy,
     stations: Mutex<Vec<Arc<Station>>>,
     crew: OnceLock<Arc<Crew>>,
+    /// What runners counted here that are gone.
+    past_polls: Counters,
     itself: Weak<Pool>,
 }
 
@@ -89,6 +92,7 @@ impl Pool {
             deputy: Deputy::new(),
             stations: Mutex::new(Vec::new()),
             crew: OnceLock::new(),
+            past_polls: Counters::default(),
             itself: itself.clone(),
             policy,
         });
@@ -184,6 +188,16 @@ impl Pool {
         }
         self.deputy.make_way();
         Membership { pool: self, station }
+    }
+
+    /// How tasks came to be polled by this pool's threads, whosever they are.
+    pub(crate) fn polls(&self) -> Counters {
+        let polls = Counters::default();
+        polls.absorb(&self.past_polls);
+        for station in self.stations() {
+            sync::lock(&station.runners).iter().for_each(|runner| polls.absorb(&runner.counters));
+        }
+        polls
     }
 
     fn stations(&self) -> Vec<Arc<Station>> {

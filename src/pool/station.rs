@@ -204,6 +204,9 @@ impl Surroundings for Station {
 
     fn forgets(&self, runner: &Arc<Runner>) {
         sync::lock(&self.runners).retain(|other| !Arc::ptr_eq(other, runner));
+        if let Some(pool) = self.pool.get().and_then(|(_, pool)| pool.upgrade()) {
+            pool.past_polls.absorb(&runner.counters);
+        }
     }
 
     fn cover(&self) {

@@ -7,7 +7,8 @@ use crate::pool::Pool;
 
 /// What a runtime has done since it started, and has right now: see [`Runtime::metrics`](crate::Runtime::metrics).
 ///
-/// The numbers are read one after the other while the threads go on; they are close, not a snapshot. Its
+/// Polls are those of its workers and of every [`Executor`](crate::Executor) that runs in a `block_on` of the runtime. The
+/// numbers are read one after the other while the threads go on; they are close, not a snapshot. Its
 /// [`Display`](fmt::Display) is for people.
 ///
 /// # Examples
@@ -65,7 +66,11 @@ impl Metrics {
     pub(super) fn of(pool: &Pool) -> Self {
         let reactor = &pool.reactor.counters;
         let leadership = &pool.leadership;
+        let polls = pool.polls();
         let mut metrics = Metrics {
+            polls_direct: polls.direct.get(),
+            polls_surplus: polls.surplus.get(),
+            polls_stolen: polls.stolen.get(),
             promotions_free: leadership.free.get(),
             promotions_paid: leadership.paid.get(),
             followers_woken: leadership.woken.get(),
@@ -82,7 +87,6 @@ impl Metrics {
             ..Metrics::default()
         };
         if let Some(crew) = pool.crew() {
-            [metrics.polls_direct, metrics.polls_surplus, metrics.polls_stolen] = crew.state().counts();
             metrics.replacements = crew.replacements.get();
             metrics.tasks = crew.state().unfinished();
             metrics.workers = crew.live();

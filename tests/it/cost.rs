@@ -244,3 +244,37 @@ fn r7_a_batch_hides_no_events_from_other_threads() {
         tasks.into_iter().for_each(|task| runtime.block_on(task));
     });
 }
+
+/// An executor of the program's own, run by two of its threads in `block_on`, is polled as directly as workers poll their
+/// tasks, and the polls are counted, also after it has ended.
+#[test]
+fn polls_of_executors_that_run_here_are_counted() {
+    if !is_child("cost::polls_of_executors_that_run_here_are_counted", ":") {
+        return;
+    }
+    let executor = Arc::new(paceline::Executor::new());
+    let reads = 200;
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let reader = executor.spawn(async move {
+        let mut socket = Async::new(theirs).unwrap();
+        for _ in 0..reads {
+            socket.read_exact(&mut [0]).await.unwrap();
+        }
+    });
+    let threads = [1, 2].map(|_| {
+        let (executor, (stop, stopped)) = (executor.clone(), bounded::<()>(1));
+        (stop, thread::spawn(move || block_on(executor.run(stopped.recv())).unwrap_err()))
+    });
+    for _ in 0..reads {
+        ours.write_all(b"x").unwrap();
+        thread::sleep(Duration::from_micros(200));
+    }
+    future::block_on(reader);
+    for (stop, thread) in threads {
+        drop(stop);
+        thread.join().unwrap();
+    }
+    let metrics = paceline::metrics();
+    assert!(metrics.polls_direct >= reads / 2, "{metrics}");
+    assert!(metrics.direct_share() > 0.9, "{metrics}");
+}
