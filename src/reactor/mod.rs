@@ -250,9 +250,9 @@ impl Reactor {
 
     /// Somebody waits for this source. Returns what [`note_wait`](Self::note_wait) does.
     #[inline]
-    fn rearm(&self, key: Key, raw: RawSource, until: Until) -> io::Result<Option<u32>> {
+    fn rearm(&self, key: Key, raw: RawSource, direction: Direction, until: Until) -> io::Result<Option<u32>> {
         let turn = self.note_wait()?;
-        self.sys.rearm(raw, key, until, || self.wants(key))?;
+        self.sys.rearm(raw, key, direction, until, || self.wants(key))?;
         Ok(turn)
     }
 

@@ -247,7 +247,7 @@ impl Source {
         if !ours {
             return Ok(InCell::Occupied);
         }
-        let turn = self.reactor.rearm(self.key, self.raw, until)?;
+        let turn = self.reactor.rearm(self.key, self.raw, direction, until)?;
         Ok(self.came_in(direction, turn))
     }
 
@@ -296,7 +296,7 @@ impl Place {
         // On the list first, then the flag: an event between the two finds the flag missing but advances the
         // tick, which `list` looks at.
         if waits && slot.readiness.list(direction, until) {
-            let turn = source.reactor.rearm(source.key, source.raw, until)?;
+            let turn = source.reactor.rearm(source.key, source.raw, direction, until)?;
             return Ok(source.came_in(direction, turn));
         }
         self.listed = None;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -277,4 +277,43 @@ fn polls_of_executors_that_run_here_are_counted() {
     let metrics = paceline::metrics();
     assert!(metrics.polls_direct >= reads / 2, "{metrics}");
     assert!(metrics.direct_share() > 0.9, "{metrics}");
+}
+
+/// Who waits with `readable` and reads elsewhere gets one event for each message: that the socket is writable, too, is no
+/// news. (Fails if each wait arms the source again although it has nothing to read.)
+#[test]
+fn a_wait_for_readability_is_one_event() {
+    for_setups(
+        |setup| !setup.portable,
+        |_, runtime| {
+            let rounds = 200;
+            let before = runtime.metrics();
+            runtime.block_on(async {
+                let (ours, theirs) = Async::<UnixStream>::pair().unwrap();
+                let echo = spawn(async move {
+                    while let Ok(1) = read_after_wait(&theirs).await {
+                        theirs.get_ref().write_all(b"x").unwrap();
+                    }
+                });
+                for _ in 0..rounds {
+                    ours.get_ref().write_all(b"x").unwrap();
+                    read_after_wait(&ours).await.unwrap();
+                }
+                drop(ours);
+                echo.await;
+            });
+            let events = runtime.metrics().events - before.events;
+            assert!(events < 2 * rounds + rounds / 2, "{events} events for {} messages", 2 * rounds);
+        },
+    );
+}
+
+/// As a program does it that knows only `readable`.
+async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
+    loop {
+        match socket.get_ref().read(&mut [0; 16]) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => socket.readable().await?,
+            result => return result,
+        }
+    }
 }

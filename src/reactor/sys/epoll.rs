@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use polling::Poller;
 use rustix::buffer::spare_capacity;
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
 use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Patience};
-use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
+use crate::reactor::{Direction, Key};
 
 /// The key of an event that says only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
@@ -81,10 +81,19 @@ impl Epoll {
         Ok(epoll::add(&self.poller, fd, epoll::EventData::new_u64(key.to_u64()), Self::interest())?)
     }
 
-    /// Has the source report what it is ready for once more.
-    pub(super) fn rearm(&self, raw: RawSource, key: Key) -> io::Result<()> {
+    /// Has the source report in this direction if it is ready now. One that is not reports by itself once it is: to ask
+    /// costs no more than to re-arm, and spares the leader an event for what the source is ready for besides.
+    pub(super) fn rearm(&self, raw: RawSource, key: Key, direction: Direction) -> io::Result<()> {
         // SAFETY: `raw` stays open until it is deleted, as the caller of `add` promised.
         let fd = unsafe { BorrowedFd::borrow_raw(raw) };
+        let asked = match direction {
+            Direction::Read => PollFlags::IN | PollFlags::PRI | PollFlags::RDHUP,
+            Direction::Write => PollFlags::OUT,
+        };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut [PollFd::from_borrowed_fd(fd, asked)], Some(&at_once)) == Ok(0) {
+            return Ok(());
+        }
         Ok(epoll::modify(&self.poller, fd, epoll::EventData::new_u64(key.to_u64()), Self::interest())?)
     }
 

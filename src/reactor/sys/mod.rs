@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use super::Key;
 use super::readiness::{Happened, Until};
+use super::{Direction, Key};
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)))]
 mod epoll;
@@ -109,20 +109,21 @@ impl Sys {
         }
     }
 
-    /// Makes sure that the next event is reported to somebody who waits `until`. `wants` reads what is awaited in
-    /// each direction.
+    /// Makes sure that the next event in this direction is reported to somebody who waits `until`. `wants` reads what is
+    /// awaited in each direction.
     #[inline]
     pub(super) fn rearm(
         &self,
         raw: RawSource,
         key: Key,
+        direction: Direction,
         until: Until,
         wants: impl Fn() -> [bool; 2],
     ) -> io::Result<()> {
         match self {
             // An edge reports itself; only who does not trust the cached readiness needs another look.
             Sys::Epoll(_) if until == Until::Ready => Ok(()),
-            Sys::Epoll(epoll) => epoll.rearm(raw, key),
+            Sys::Epoll(epoll) => epoll.rearm(raw, key, direction),
             Sys::Portable(portable) => portable.rearm(key, wants),
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use super::raw::RawSource;
-use super::{Key, Patience};
+use super::{Direction, Key, Patience};
 use crate::reactor::readiness::Happened;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Epoll {
         match *self {}
     }
 
-    pub(super) fn rearm(&self, _: RawSource, _: Key) -> io::Result<()> {
+    pub(super) fn rearm(&self, _: RawSource, _: Key, _: Direction) -> io::Result<()> {
         match *self {}
     }
 
