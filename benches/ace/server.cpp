@@ -1,7 +1,8 @@
 // The same responder as the other servers, on ACE_TP_Reactor: the original of the Leader/Followers pattern.
 //
-//   ace-server PORT --threads N
+//   ace-server PORT --threads N --executors M
 //
+// M reactors, on ports from PORT on, share the N threads; each has one at least.
 // N threads run the reactor's event loop: one at a time waits in select(), takes one event, suspends that
 // handle, promotes a follower and calls handle_input. One event per select() is ACE's design.
 // select() limits it to descriptors below FD_SETSIZE, so it does not take part in runs of 1 000 connections.
@@ -14,10 +15,12 @@
 #include <ace/Svc_Handler.h>
 #include <ace/TP_Reactor.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,16 +94,21 @@ class Connection : public ACE_Svc_Handler<ACE_SOCK_STREAM, ACE_NULL_SYNCH> {
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 4 || std::strcmp(argv[2], "--threads") != 0) return 2;
+  if (argc != 6 || std::strcmp(argv[2], "--threads") != 0 || std::strcmp(argv[4], "--executors") != 0) return 2;
+  const int executors = std::max(1, std::atoi(argv[5])), threads_each = std::max(1, std::atoi(argv[3]) / executors);
   calibrate();
-  ACE_Reactor reactor(new ACE_TP_Reactor, true);
-  ACE_Reactor::instance(&reactor);
-  ACE_Acceptor<Connection, ACE_SOCK_ACCEPTOR> acceptor;
-  const ACE_INET_Addr address(static_cast<u_short>(std::atoi(argv[1])), "127.0.0.1");
-  if (acceptor.open(address, &reactor) == -1) return 1;
-  // ACE listens with a backlog of 5; as long as the others' it does not drop connections.
-  if (listen(acceptor.get_handle(), 4096) == -1) return 1;
+  using Acceptor = ACE_Acceptor<Connection, ACE_SOCK_ACCEPTOR>;
+  std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::vector<std::thread> threads;
-  for (int i = 0; i < std::atoi(argv[3]); ++i) threads.emplace_back([&] { reactor.run_reactor_event_loop(); });
+  for (int i = 0; i < executors; ++i) {
+    // Never deleted: the process ends by being killed.
+    auto *reactor = new ACE_Reactor(new ACE_TP_Reactor, true);
+    acceptors.push_back(std::make_unique<Acceptor>());
+    const ACE_INET_Addr address(static_cast<u_short>(std::atoi(argv[1]) + i), "127.0.0.1");
+    if (acceptors.back()->open(address, reactor) == -1) return 1;
+    // ACE listens with a backlog of 5; as long as the others' it does not drop connections.
+    if (listen(acceptors.back()->get_handle(), 4096) == -1) return 1;
+    for (int j = 0; j < threads_each; ++j) threads.emplace_back([=] { reactor->run_reactor_event_loop(); });
+  }
   for (auto &thread : threads) thread.join();
 }

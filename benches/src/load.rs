@@ -21,13 +21,16 @@ use serde_json::json;
 
 use crate::handler::RESPONSE;
 
-const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--churn MOST]";
+const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--executors N] \
+    [--churn MOST]";
 
 /// What one load process does.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Where the server listens, on 127.0.0.1.
     pub port: u16,
+    /// How many servers the process hosts, on consecutive ports: connections are dealt out to them in turn.
+    pub executors: u16,
     /// The path of every request.
     pub path: String,
     /// Connections held open, or with churn attempted at the same time.
@@ -50,6 +53,7 @@ impl Plan {
         option("--warm", self.warm.as_millis() as usize);
         option("--window", self.window.as_millis() as usize);
         option("--threads", self.threads);
+        option("--executors", self.executors.into());
         self.churn.into_iter().for_each(|most| option("--churn", most));
         words
     }
@@ -58,6 +62,7 @@ impl Plan {
         let [port, path, connections, options @ ..] = words else { return Err(USAGE.into()) };
         let mut plan = Plan {
             port: port.parse()?,
+            executors: 1,
             path: path.clone(),
             connections: connections.parse()?,
             warm: Duration::from_millis(100),
@@ -72,6 +77,7 @@ impl Plan {
                 "--warm" => plan.warm = Duration::from_millis(value as u64),
                 "--window" => plan.window = Duration::from_millis(value as u64),
                 "--threads" => plan.threads = value.max(1),
+                "--executors" => plan.executors = u16::try_from(value)?.max(1),
                 "--churn" => plan.churn = Some(value),
                 _ => return Err(USAGE.into()),
             }
@@ -89,7 +95,9 @@ pub fn main(words: &[String]) -> Result<(), Box<dyn Error>> {
     let lanes = lanes.collect::<std::io::Result<Vec<_>>>()?;
     say("connected")?;
     let mut go = String::new();
-    std::io::stdin().lock().read_line(&mut go)?;
+    if std::io::stdin().lock().read_line(&mut go)? == 0 {
+        return Err("the driver went away before the start".into());
+    }
     let begin = Instant::now() + plan.warm;
     let end = begin + plan.window;
     let lanes = std::thread::scope(|scope| {
@@ -145,7 +153,7 @@ struct Client {
 
 /// One thread's share of the connections.
 struct Lane {
-    port: u16,
+    ports: std::iter::Cycle<std::ops::Range<u16>>,
     request: Vec<u8>,
     epoll: OwnedFd,
     /// By descriptor.
@@ -164,7 +172,7 @@ impl Lane {
     fn open(plan: &Plan, index: usize, request: &[u8]) -> std::io::Result<Lane> {
         let share = |count: usize| count / plan.threads + usize::from(index < count % plan.threads);
         let mut lane = Lane {
-            port: plan.port,
+            ports: (plan.port..plan.port + plan.executors).cycle(),
             request: request.to_vec(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             clients: Vec::new(),
@@ -186,7 +194,8 @@ impl Lane {
     /// The kernel completes the handshake over loopback by itself, so connecting does not wait for the server.
     fn connect(&mut self) -> std::io::Result<usize> {
         let sent = Instant::now();
-        let stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        let port = self.ports.next().expect("a cycle has no end");
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nonblocking(true)?;
         let key = stream.as_raw_fd() as usize;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;

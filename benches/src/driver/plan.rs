@@ -65,6 +65,7 @@ impl Plan {
     pub(crate) fn load(&self, path: &str, connections: usize) -> load::Plan {
         load::Plan {
             port: 0,
+            executors: 1,
             path: path.to_owned(),
             connections,
             warm: self.warm,

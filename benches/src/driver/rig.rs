@@ -1,7 +1,7 @@
 //! One server process, one or two load processes, one figure.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -20,13 +20,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits until it accepts.
+    /// One executor in the process.
     pub(crate) fn start(rival: &str, threads: usize) -> io::Result<Server> {
-        let port = next_port();
+        Server::start_several(rival, threads, 1)
+    }
+
+    /// Starts it and waits until every executor in it accepts, on ports from `port` on.
+    pub(crate) fn start_several(rival: &str, threads: usize, executors: u16) -> io::Result<Server> {
+        let port = next_ports(executors);
         let mut command = command_for(rival, port, threads)?;
+        command.arg("--executors").arg(executors.to_string());
         let child = Child(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
-        let accepts = eventually(Duration::from_secs(5), || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        if accepts {
+        let accepts = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
+        if (port..port + executors).all(|port| eventually(Duration::from_secs(5), || accepts(port))) {
             Ok(Server { child, port })
         } else {
             Err(io::Error::other(format!("{rival} does not accept")))
@@ -54,14 +60,19 @@ fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// A fresh port for every server, so that no connection of the last one is in the way; below the range that
-/// the kernel hands out to clients.
-fn next_port() -> u16 {
+/// Fresh ports for every server, so that no connection of the last one is in the way; below the range that
+/// the kernel hands out to clients. The first of `count` in a row that nobody uses.
+fn next_ports(count: u16) -> u16 {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 18_000;
-    static STARTED: AtomicU16 = AtomicU16::new(0);
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
     let origin = (std::process::id() % u32::from(COUNT)) as u16;
-    FIRST + (origin + STARTED.fetch_add(1, Ordering::Relaxed)) % COUNT
+    loop {
+        let first = FIRST + (origin + TAKEN.fetch_add(count, Ordering::Relaxed)) % COUNT;
+        if (first..first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return first;
+        }
+    }
 }
 
 /// A load process that has connected and waits for [`Load::go`].
@@ -133,14 +144,15 @@ pub(crate) struct Beside {
     pub(crate) connections: usize,
 }
 
-/// Starts the rival, loads it, reads what it used in the window. The plan's port is filled in here.
+/// Starts the rival, as many executors of it as the plan says, loads it, reads what it used in the window.
+/// The plan's port is filled in here.
 pub(crate) fn measure(
     rival: &str,
     threads: usize,
     plan: &load::Plan,
     beside: Option<&Beside>,
 ) -> io::Result<Run> {
-    let server = Server::start(rival, threads)?;
+    let server = Server::start_several(rival, threads, plan.executors)?;
     let plan = load::Plan { port: server.port, ..plan.clone() };
     let mut load = Load::connect(&plan)?;
     let mut slow = None;

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::sync::mpsc;
+use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
@@ -12,7 +14,7 @@ mod paceline;
 mod smol;
 mod tokio;
 
-/// What takes part, in the order of the tables. ([`serve`] can start `floor-level`, too.)
+/// What takes part, in the order of the tables. ([`serve`] can start `floor-level` and `paceline-executor`, too.)
 pub const RIVALS: &[&str] = &[
     "floor",
     "floor-reuseport",
@@ -49,11 +51,26 @@ pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
         "paceline-nospin" => paceline::serve(port, threads, paceline::Variant::NoSpin),
         #[cfg(feature = "paceline")]
         "paceline-portable" => paceline::serve(port, threads, paceline::Variant::Portable),
+        #[cfg(feature = "paceline")]
+        "paceline-executor" => paceline::serve_on_own_threads(port, threads),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("no rival is called {rival:?}; there are {}", RIVALS.join(", ")),
         )),
     }
+}
+
+/// The rival several times in one process, on ports from `port` on. They share the threads out, one each at least,
+/// and nothing else that the rival does not share by itself. Returns when the first of them fails.
+fn serve_several(rival: &str, port: u16, threads: usize, executors: u16) -> io::Result<()> {
+    let each = (threads / usize::from(executors)).max(1);
+    let (ended, first) = mpsc::channel();
+    for port in (port..).take(executors.into()) {
+        let (rival, ended) = (rival.to_owned(), ended.clone());
+        // The receiver is gone only when the process ends.
+        thread::spawn(move || drop(ended.send(serve(&rival, port, each))));
+    }
+    first.recv().map_err(io::Error::other)?
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,19 +98,26 @@ fn accept_failed(error: &io::Error) {
     std::thread::sleep(std::time::Duration::from_millis(10));
 }
 
-/// `RIVAL PORT [--threads N]`, as the `serve` program and the driver's hidden subcommand take it.
+/// `RIVAL PORT [--threads N] [--executors M]`, as the `serve` program and the driver's hidden subcommand take it.
 pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
     let usage = || {
-        let text = format!("usage: RIVAL PORT [--threads N]; rivals: {}", RIVALS.join(", "));
+        let text = format!("usage: RIVAL PORT [--threads N] [--executors M]; rivals: {}", RIVALS.join(", "));
         io::Error::new(io::ErrorKind::InvalidInput, text)
     };
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (rival, port, threads) = match words[..] {
-        [rival, port] => (rival, port, "2"),
-        [rival, port, "--threads", threads] => (rival, port, threads),
-        _ => return Err(usage()),
-    };
+    let [rival, port, options @ ..] = arguments else { return Err(usage()) };
     let port = port.parse().map_err(|_| usage())?;
-    let threads: usize = threads.parse().map_err(|_| usage())?;
-    serve(rival, port, threads.max(1))
+    let (mut threads, mut executors) = (2, 1);
+    for pair in options.chunks(2) {
+        let [name, value] = pair else { return Err(usage()) };
+        let value: u16 = value.parse().map_err(|_| usage())?;
+        match name.as_str() {
+            "--threads" => threads = usize::from(value.max(1)),
+            "--executors" => executors = value.max(1),
+            _ => return Err(usage()),
+        }
+    }
+    match executors {
+        1 => serve(rival, port, threads),
+        several => serve_several(rival, port, threads, several),
+    }
 }

@@ -1,11 +1,12 @@
-//! paceline in its variants: the default, the paper's eager promotion, no spin, the portable backend.
+//! paceline in its variants: the default, the paper's eager promotion, no spin, the portable backend; and its `Executor` alone.
 
+use std::future::pending;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::paceline::{Async, Promotion, Runtime};
+use ::paceline::{Async, Executor, Promotion, Runtime};
 
 use super::smol::converse;
 use super::{Sharing, accept_failed, listen};
@@ -28,16 +29,30 @@ pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<(
     };
     let runtime = Arc::new(builder.build()?);
     let listener = listen(port, Sharing::Alone)?;
-    let accepting = runtime.spawn(accept(listener, runtime.clone()));
+    let spawning = runtime.clone();
+    let accepting = runtime.spawn(accept(listener, move |stream| spawning.spawn(converse(stream)).detach()));
     runtime.block_on(accepting)
 }
 
-/// The listener becomes a source inside the task, so that it belongs to this runtime's reactor.
-async fn accept(listener: TcpListener, runtime: Arc<Runtime>) -> io::Result<()> {
+/// An executor as a library has it: run by threads of its own, over the one reactor of the default instance.
+pub(super) fn serve_on_own_threads(port: u16, threads: usize) -> io::Result<()> {
+    let executor: &'static Executor<'static> = Box::leak(Box::default());
+    let listener = listen(port, Sharing::Alone)?;
+    executor.spawn(accept(listener, |stream| executor.spawn(converse(stream)).detach())).detach();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| ::paceline::block_on(executor.run(pending::<()>())));
+        }
+    });
+    Ok(())
+}
+
+/// The listener becomes a source inside the task, so that it belongs to the reactor of whoever runs it.
+async fn accept(listener: TcpListener, spawn: impl Fn(Async<TcpStream>)) -> io::Result<()> {
     let listener = Async::new(listener)?;
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => runtime.spawn(converse(stream)).detach(),
+            Ok((stream, _)) => spawn(stream),
             Err(error) => accept_failed(&error),
         }
     }

@@ -11,23 +11,22 @@ use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::{Sharing, accept_failed, listen};
 use crate::handler::Exchange;
 
-static EXECUTOR: Executor<'static> = Executor::new();
-
 pub(super) fn serve(port: u16, threads: usize) -> io::Result<()> {
+    let executor: &'static Executor<'static> = Box::leak(Box::new(Executor::new()));
     let listener = Async::new(listen(port, Sharing::Alone)?)?;
-    EXECUTOR.spawn(accept(listener)).detach();
+    executor.spawn(accept(listener, executor)).detach();
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| async_io::block_on(EXECUTOR.run(pending::<()>())));
+            scope.spawn(|| async_io::block_on(executor.run(pending::<()>())));
         }
     });
     Ok(())
 }
 
-async fn accept(listener: Async<TcpListener>) {
+async fn accept(listener: Async<TcpListener>, executor: &'static Executor<'static>) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => EXECUTOR.spawn(converse(stream)).detach(),
+            Ok((stream, _)) => executor.spawn(converse(stream)).detach(),
             Err(error) => accept_failed(&error),
         }
     }

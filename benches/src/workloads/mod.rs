@@ -9,6 +9,7 @@ mod blocked;
 mod check;
 mod churn;
 mod connections;
+mod executors;
 mod idle;
 mod scaling;
 mod syscalls;
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "churn", question: churn::QUESTION, run: churn::run },
     Workload { name: "idle", question: idle::QUESTION, run: idle::run },
     Workload { name: "scaling", question: scaling::QUESTION, run: scaling::run },
+    Workload { name: "executors", question: executors::QUESTION, run: executors::run },
     Workload { name: "check", question: check::QUESTION, run: check::run },
     Workload { name: "tasks", question: tasks::QUESTION, run: tasks::run },
 ];

@@ -1,0 +1,38 @@
+//! Do several executors in one process get in each other's way?
+//!
+//! Hypothesis: runtimes that own their reactor share nothing, so two of one thread each do what one of two threads
+//! does, or better; executors over one reactor (smol, paceline's `Executor` on the default instance) pay for a wake
+//! wherever a thread takes an event that belongs to another executor. More threads than cores cost all alike.
+
+use super::Outcome;
+use crate::driver::plan::Plan;
+use crate::driver::results::Results;
+use crate::driver::rig::measure;
+use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, P999, RATE, STARVED, Sweep, VOLUNTARY};
+use crate::driver::{ace, table};
+use crate::load;
+
+pub(super) const QUESTION: &str = "1, 2 and 4 executors in one process";
+
+const CONNECTIONS: usize = 64;
+
+/// `paceline` is a `Runtime` each; `paceline-executor` an `Executor` each, on threads of its own, over one reactor.
+const RIVALS: [&str; 8] =
+    ["floor", "tokio", "tokio-ct", "smol", "hsha", "paceline", "paceline-executor", ace::NAME];
+
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let points = plan.pick(&[1, 2, 4], &[1, 2], "executors");
+    let title = format!(
+        "Executors in one process that share {CONNECTIONS} connections and {} workers, one each at least",
+        plan.threads
+    );
+    let known = |rival: &&str| cfg!(feature = "paceline") || !rival.starts_with("paceline");
+    let rivals: Vec<&str> = RIVALS.into_iter().filter(known).collect();
+    let sweep = Sweep::measure("executors", title, points, &rivals, plan.rounds.min(3), |rival, point| {
+        let load = load::Plan { executors: point.x as u16, ..plan.load("/", CONNECTIONS) };
+        measure(rival, plan.threads, &load, None)
+    });
+    table::print(&sweep, &[RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, STARVED]);
+    results.add(sweep.to_json());
+    Ok(())
+}
