@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rivals::Rival;
-use super::{accuracy, channels, spawns, timers, yields};
+use super::{accuracy, channels, spawns, timers, wakes, yields};
 
 /// A measured run: how long, for how many operations.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +44,13 @@ pub(super) fn cases<R: Rival>() -> Vec<Case> {
         case("spawn-await-main", "the same from main's block_on", spawns::one_by_one_in_main::<R>),
         case("spawn-many", "spawn 50 000 then await all, inside a task", spawns::many_in_task::<R>),
         case("spawn-many-main", "the same from main's block_on", spawns::many_in_main::<R>),
-        case("spawn-outside", "spawn from a plain thread, wait for all", spawns::from_outside::<R>),
+        case("spawn-outside", "remote spawn: from a plain thread, wait for all", spawns::from_outside::<R>),
+        case("fan-out-100", "spawn 100 that report to the parent, per child", spawns::fan_out_100::<R>),
+        case("fan-out-1000", "the same with 1 000", spawns::fan_out_1000::<R>),
         case("chain", "each of 50 000 tasks spawns the next", spawns::chain::<R>),
         case("yield", "one yield, 200 tasks yielding 1 000 times", yields::many_tasks::<R>),
+        case("wake", "one task wakes another, which polls", wakes::in_task::<R>),
+        case("wake-outside", "a plain thread and a task wake each other, per wake", wakes::from_outside::<R>),
         case("ping-pong", "round trip over two channels, inside a task", channels::one_in_task::<R>),
         case("ping-pong-main", "the same from main's block_on", channels::one_in_main::<R>),
         case("ping-pong-32", "round trip, 32 pairs at once", channels::thirty_two::<R>),

@@ -12,6 +12,7 @@ mod rivals;
 mod sizes;
 mod spawns;
 mod timers;
+mod wakes;
 mod yields;
 
 pub use memory::Counting;

@@ -65,6 +65,34 @@ pub(super) fn from_outside<R: Rival>(scale: Scale) -> Sample {
     Sample { elapsed: start.elapsed(), operations }
 }
 
+/// What a request does that asks many at once: each child sends its result to the parent, which waits for all.
+async fn fan_out<R: Rival>(children: usize, operations: usize) -> Sample {
+    let rounds = operations.div_ceil(children);
+    let start = Instant::now();
+    for _ in 0..rounds {
+        let (tell, told) = async_channel::unbounded();
+        for number in 0..children {
+            let tell = tell.clone();
+            R::detach(R::spawn(async move { tell.send(number).await.expect("the parent listens") }));
+        }
+        drop(tell);
+        let mut sum = 0;
+        while let Ok(number) = told.recv().await {
+            sum += number;
+        }
+        assert_eq!(sum, children * (children - 1) / 2);
+    }
+    Sample { elapsed: start.elapsed(), operations: rounds * children }
+}
+
+pub(super) fn fan_out_100<R: Rival>(scale: Scale) -> Sample {
+    R::block_on_worker(fan_out::<R>(100, scale.of(50_000)))
+}
+
+pub(super) fn fan_out_1000<R: Rival>(scale: Scale) -> Sample {
+    R::block_on_worker(fan_out::<R>(1_000, scale.of(50_000)))
+}
+
 pub(super) fn chain<R: Rival>(scale: Scale) -> Sample {
     let operations = scale.of(50_000);
     R::block_on_worker(async move {

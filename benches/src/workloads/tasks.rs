@@ -11,7 +11,7 @@ use crate::driver::plot::style;
 use crate::driver::results::Results;
 use crate::svg::{Axis, Mark, Plot, Scale, Series};
 
-pub(super) const QUESTION: &str = "spawn, wake, yield, ping-pong, timers, memory (the `tasks` program)";
+pub(super) const QUESTION: &str = "spawn, fan-out, wake, yield, ping-pong, timers, memory (the `tasks` program)";
 
 /// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it.
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
