@@ -9,11 +9,19 @@ pub(crate) const NAME: &str = "ace";
 
 const SOURCE: &str = include_str!("../../ace/server.cpp");
 const HEADER: &str = "/usr/include/ace/TP_Reactor.h";
+const VERSION_HEADER: &str = "/usr/include/ace/Version.h";
 
 /// The program, compiled at the first call; or why there is none, in words for the tables.
 pub(crate) fn program() -> Result<&'static Path, &'static str> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM.get_or_init(compile).as_deref().map_err(String::as_str)
+}
+
+/// As its headers say.
+pub(crate) fn version() -> Option<String> {
+    let text = std::fs::read_to_string(VERSION_HEADER).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("#define ACE_VERSION "))?;
+    Some(line.trim().trim_matches('"').to_owned())
 }
 
 fn compile() -> Result<PathBuf, String> {
@@ -22,9 +30,14 @@ fn compile() -> Result<PathBuf, String> {
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = own.with_file_name("ace-server");
+    if newer(&program, &own) {
+        return Ok(program);
+    }
+    // Under another name first: an interrupted compiler leaves no half program behind.
+    let fresh = own.with_file_name("ace-server.new");
     let mut compiler = Command::new("g++")
         .args(["-O2", "-std=c++17", "-pthread", "-w", "-x", "c++", "-", "-o"])
-        .arg(&program)
+        .arg(&fresh)
         .args(["-x", "none", "-lACE"])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -35,8 +48,15 @@ fn compile() -> Result<PathBuf, String> {
     }
     let output = compiler.wait_with_output().map_err(|error| error.to_string())?;
     if output.status.success() {
+        std::fs::rename(&fresh, &program).map_err(|error| error.to_string())?;
         return Ok(program);
     }
     let text = String::from_utf8_lossy(&output.stderr);
     Err(format!("the ACE server does not compile: {}", text.lines().next().unwrap_or_default()))
+}
+
+/// This program holds the source, so what was compiled after it was built is up to date.
+fn newer(one: &Path, other: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    changed(one).is_some_and(|one| changed(other).is_some_and(|other| one > other))
 }

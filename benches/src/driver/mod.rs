@@ -1,6 +1,7 @@
 //! The machinery of the driver: processes, figures, tables, plots.
 
 pub(crate) mod ace;
+pub(crate) mod child;
 pub(crate) mod environment;
 pub(crate) mod plan;
 pub(crate) mod plot;
@@ -10,3 +11,4 @@ pub(crate) mod rig;
 pub(crate) mod strace;
 pub(crate) mod sweep;
 pub(crate) mod table;
+pub(crate) mod tool;

@@ -1,7 +1,6 @@
 //! What the kernel says about a process: CPU time, context switches, peak memory.
 
 use std::fs;
-use std::process;
 use std::time::Duration;
 
 /// A reading of one process. Differences of two readings are what is measured.
@@ -72,21 +71,10 @@ pub(crate) fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bo
     false
 }
 
-/// A child that is killed, and waited for, when it goes out of scope.
-#[derive(Debug)]
-pub(crate) struct Child(pub(crate) process::Child);
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        // Both fail only if the child is gone already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process;
 
     #[test]
     fn a_busy_process_uses_cpu_and_an_ended_thread_is_not_forgotten() {

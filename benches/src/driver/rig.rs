@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::procfs::{Child, Usage, eventually};
+use super::child::Child;
+use super::procfs::{Usage, eventually};
 use crate::load;
 
 /// A running rival.
@@ -30,12 +31,23 @@ impl Server {
         let port = next_ports(executors);
         let mut command = command_for(rival, port, threads)?;
         command.arg("--executors").arg(executors.to_string());
-        let child = Child(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
-        let accepts = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
-        if (port..port + executors).all(|port| eventually(Duration::from_secs(5), || accepts(port))) {
-            Ok(Server { child, port })
-        } else {
-            Err(io::Error::other(format!("{rival} does not accept")))
+        let child = Child::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        let mut server = Server { child, port };
+        let connects = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
+        for port in port..port + executors {
+            if !eventually(Duration::from_secs(5), || connects(port) || server.child.ended().is_some()) {
+                return Err(io::Error::other(format!("{rival} does not accept within 5 s")));
+            }
+        }
+        server.still_runs()?;
+        Ok(server)
+    }
+
+    /// `Err` if it has ended, as none does by itself.
+    pub(crate) fn still_runs(&mut self) -> io::Result<()> {
+        match self.child.ended() {
+            Some(status) => Err(io::Error::other(format!("the server ended: {status}"))),
+            None => Ok(()),
         }
     }
 
@@ -87,11 +99,11 @@ impl Load {
     pub(crate) fn connect(plan: &load::Plan) -> io::Result<Load> {
         let mut command = Command::new(own_program()?);
         command.arg("load").args(plan.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        let mut child = Child::spawn(&mut command)?;
+        let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
             return Err(io::Error::other("both streams were asked for"));
         };
-        let mut load = Load { _child: Child(child), input, output: BufReader::new(output) };
+        let mut load = Load { _child: child, input, output: BufReader::new(output) };
         load.line()?;
         Ok(load)
     }
@@ -152,7 +164,7 @@ pub(crate) fn measure(
     plan: &load::Plan,
     beside: Option<&Beside>,
 ) -> io::Result<Run> {
-    let server = Server::start_several(rival, threads, plan.executors)?;
+    let mut server = Server::start_several(rival, threads, plan.executors)?;
     let plan = load::Plan { port: server.port, ..plan.clone() };
     let mut load = Load::connect(&plan)?;
     let mut slow = None;
@@ -167,6 +179,7 @@ pub(crate) fn measure(
     let before = Usage::of(server.id());
     let result = load.result()?;
     let after = Usage::of(server.id());
+    server.still_runs()?;
     let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
     Ok(run(&result, slow.as_ref(), &before, &after))
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::procfs::{Child, eventually};
+use super::child::Child;
+use super::procfs::eventually;
 
 /// An strace that follows all threads of a process and writes its findings when it is stopped.
 pub(crate) struct Tracer {
@@ -32,8 +33,8 @@ impl Tracer {
         let mut command = Command::new("strace");
         command.args(if detail == Detail::Counts { ["-f", "-c"] } else { ["-f", "-ttt"] });
         command.arg("-o").arg(&output).arg("-p").arg(process.to_string());
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-        let child = Child(child.map_err(|error| io::Error::other(format!("no strace: {error}")))?);
+        let child = Child::spawn(command.stdin(Stdio::null()).stderr(Stdio::null()));
+        let child = child.map_err(|error| io::Error::other(format!("needs strace: {error}")))?;
         let tracer = Tracer { child, output, traced: process };
         if eventually(Duration::from_secs(3), || tracer.holds_all_threads()) {
             // The threads stop once when they are seized; let them go back to sleep.
@@ -59,7 +60,7 @@ impl Tracer {
     pub(crate) fn finish(mut self) -> io::Result<String> {
         let pid = Pid::from_child(&self.child.0);
         kill_process(pid, Signal::INT)?;
-        eventually(Duration::from_secs(3), || matches!(self.child.0.try_wait(), Ok(Some(_))));
+        eventually(Duration::from_secs(3), || self.child.ended().is_some());
         let text = fs::read_to_string(&self.output);
         fs::remove_file(&self.output)?;
         text

@@ -65,6 +65,7 @@ struct Row {
 /// The program behind `src/bin/tasks.rs`.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    crate::descriptors::raise_limit();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -184,8 +185,10 @@ fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     let mut rows = Vec::new();
     for &(name, what) in memory::CASES.iter().filter(|(name, _)| options.wants(name)) {
         let bytes: Vec<_> = contestants.iter().map(|one| memory::measure(name, one.name)).collect();
-        for error in bytes.iter().filter_map(|bytes| bytes.as_ref().err()) {
-            eprintln!("tasks: {error}");
+        for (one, error) in
+            contestants.iter().zip(&bytes).filter_map(|(one, bytes)| Some((one, bytes.as_ref().err()?)))
+        {
+            eprintln!("tasks: {name}, {}: {error}", one.name);
         }
         let figure = |of: fn(&memory::Bytes) -> f64| {
             let figures =
@@ -225,7 +228,7 @@ fn print(contestants: &[Contestant], rows: &[Row], options: &Options) {
                     print!(" {:9.0} {:5.1} {:6.2}", spread.median, spread.percent(), spread.median / best);
                 }
                 (Some(spread), None) => print!(" {:9.0} {:5.1} {:>6}", spread.median, spread.percent(), "-"),
-                (None, _) => print!(" {:>9} {:>5} {:>6}", "failed", "-", "-"),
+                (None, _) => print!(" {:>9} {:>5} {:>6}", "none", "-", "-"),
             }
         }
         println!("  {}", row.what);

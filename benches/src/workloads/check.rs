@@ -14,17 +14,19 @@ use crate::driver::procfs::Usage;
 use crate::driver::results::Results;
 use crate::driver::rig::{Run, Server, measure};
 use crate::driver::sweep::{CPU, Cell, P50, P99, RATE};
+use crate::driver::tool;
 
 pub(super) const QUESTION: &str = "our load generator against wrk, 64 connections";
 
 const CONNECTIONS: usize = 64;
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    if plan.quick {
-        println!("\n(the check against wrk is part of the full run, or of `check` by name)");
+    println!("\n## Our load generator against wrk, {CONNECTIONS} connections\n");
+    if let Err(reason) = tool::require("wrk") {
+        println!("  left out: {reason}");
+        results.add(json!({ "name": "check", "absent": reason }));
         return Ok(());
     }
-    println!("\n## Our load generator against wrk, {CONNECTIONS} connections\n");
     println!(
         "  {:18} {:>9} {:>5} {:>9} {:>5} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
         "",

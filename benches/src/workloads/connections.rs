@@ -5,9 +5,8 @@
 
 use std::io;
 
-use rustix::process::{Resource, getrlimit};
-
 use super::Outcome;
+use crate::descriptors;
 use crate::driver::plan::Plan;
 use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
@@ -38,13 +37,9 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
 
 /// `Err` says why not, in words for the tables.
 fn possible(rival: &str, connections: usize) -> io::Result<()> {
-    const SPARE: u64 = 100;
     // ACE_TP_Reactor waits with select().
     const SELECT_LIMIT: usize = 900;
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    if connections as u64 + SPARE > allowed {
-        return Err(io::Error::other(format!("only {allowed} descriptors are allowed (ulimit -n)")));
-    }
+    descriptors::allow(connections)?;
     if rival == ace::NAME && connections > SELECT_LIMIT {
         return Err(io::Error::other("ACE_TP_Reactor uses select(), which ends at 1 024 descriptors"));
     }

@@ -13,6 +13,7 @@ use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::driver::rig::{Load, Server};
 use crate::driver::strace::{Detail, Tracer, counts};
+use crate::driver::tool;
 use crate::load;
 
 pub(super) const QUESTION: &str = "system calls per request (strace -c)";
@@ -21,6 +22,11 @@ const CONNECTIONS: usize = 64;
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     println!("\n## System calls per request, {CONNECTIONS} connections\n");
+    if let Err(reason) = tool::require("strace") {
+        println!("  left out: {reason}");
+        results.add(json!({ "name": "syscalls", "absent": reason }));
+        return Ok(());
+    }
     let mut rows = Vec::new();
     for rival in plan.rivals() {
         match count(rival, plan) {

@@ -6,17 +6,19 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::Outcome;
+use crate::driver::child::Child;
 use crate::driver::plan::Plan;
 use crate::driver::plot::style;
 use crate::driver::results::Results;
 use crate::svg::{Axis, Mark, Plot, Scale, Series};
 
-pub(super) const QUESTION: &str = "spawn, fan-out, wake, yield, ping-pong, timers, memory (the `tasks` program)";
+pub(super) const QUESTION: &str =
+    "spawn, fan-out, wake, yield, ping-pong, timers, memory (the `tasks` program)";
 
 /// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it.
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let program = std::env::current_exe()?.with_file_name("tasks");
-    build()?;
+    build(&program)?;
     if !program.exists() {
         return Err(
             "there is no `tasks` program beside this one: `cargo build --release -p paceline-bench`".into()
@@ -45,7 +47,8 @@ fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std:
     if plan.quick {
         command.arg("--quick");
     }
-    if !command.status()?.success() {
+    let mut child = Child::spawn(&mut command)?;
+    if !child.0.wait()?.success() {
         return Err("the `tasks` program failed".into());
     }
     let figures = serde_json::from_str(&std::fs::read_to_string(&raw)?)?;
@@ -88,11 +91,14 @@ fn size_plot(figures: &Value, prefix: &str, title: &str, what: &str) -> String {
 }
 
 /// Under cargo only: a program that was copied elsewhere brings its neighbour along.
-fn build() -> Outcome {
+fn build(program: &Path) -> Outcome {
     let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
+    // Programs lie in TARGET/release, whatever way cargo was told so.
+    let Some(target) = program.parent().and_then(Path::parent) else { return Ok(()) };
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--release", "--bin", "tasks", "--manifest-path", manifest]);
+    command.arg("--target-dir").arg(target).arg("--no-default-features");
     if cfg!(feature = "paceline") {
         command.args(["--features", "paceline"]);
     }

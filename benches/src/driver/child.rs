@@ -1,0 +1,40 @@
+//! Processes that do not outlive the driver.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{self, Command};
+
+use rustix::process::{PTracer, Signal, set_parent_process_death_signal, set_ptracer};
+
+/// A child that is killed, and waited for, when it goes out of scope; and ended by the kernel when the driver ends in
+/// a way that leaves no time for that.
+#[derive(Debug)]
+pub(crate) struct Child(pub(crate) process::Child);
+
+impl Child {
+    /// To be called on the main thread: the kernel takes the end of the spawning thread for that of the parent.
+    pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
+        let prepare = || {
+            set_parent_process_death_signal(Some(Signal::TERM))?;
+            // Where only descendants may be traced, strace is none. Kernels without that rule refuse the call.
+            let _ = set_ptracer(PTracer::Any);
+            Ok(())
+        };
+        // SAFETY: between fork and exec this makes two system calls; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(prepare) };
+        command.spawn().map(Child)
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<process::ExitStatus> {
+        self.0.try_wait().ok().flatten()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // Both fail only if the child is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
