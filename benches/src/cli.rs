@@ -4,12 +4,12 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use crate::driver::environment;
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::workloads::{self, Workload};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// The program behind `src/main.rs`: the driver, or one of the roles it starts itself in.
 pub fn main() -> ExitCode {
@@ -38,45 +38,130 @@ fn usage() -> String {
     )
 }
 
-fn drive(words: &[String]) -> Result<(), Box<dyn Error>> {
-    let quick = words.iter().any(|word| word == "--quick");
-    let full = words.iter().any(|word| word == "--full");
-    let names: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
-    if (names.is_empty() && !quick && !full) || (quick && full) {
-        return Err(usage().into());
+/// What the command line asks for.
+#[derive(Debug)]
+struct Request {
+    quick: bool,
+    /// Empty: all of them.
+    named: Vec<&'static Workload>,
+}
+
+impl Request {
+    /// `None`: only help is wanted.
+    fn parse(words: &[String]) -> Outcome<Option<Request>> {
+        let mut request = Request { quick: false, named: Vec::new() };
+        let mut full = false;
+        for word in words {
+            match word.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--quick" => request.quick = true,
+                "--full" => full = true,
+                option if option.starts_with('-') => {
+                    return Err(format!("no option is called {option}\n{}", usage()).into());
+                }
+                name => request.add(name)?,
+            }
+        }
+        match (request.quick, full) {
+            (true, true) => Err(format!("--quick or --full, not both\n{}", usage()).into()),
+            (false, false) if request.named.is_empty() => Err(usage().into()),
+            _ => Ok(Some(request)),
+        }
     }
-    let named = |one: &&Workload| names.is_empty() || names.iter().any(|name| *name == one.name);
-    let chosen: Vec<&Workload> = workloads::ALL.iter().filter(named).collect();
-    if !names.is_empty() && chosen.len() != names.len() {
-        return Err(usage().into());
+
+    fn add(&mut self, name: &str) -> Outcome<()> {
+        let known = workloads::ALL.iter().find(|one| one.name == name);
+        let known = known.ok_or_else(|| format!("no workload is called {name:?}\n{}", usage()))?;
+        if self.named.iter().all(|one| one.name != name) {
+            self.named.push(known);
+        }
+        Ok(())
     }
-    let plan = if quick { Plan::quick() } else { Plan::full() };
-    let run = match (names.is_empty(), quick) {
-        (true, true) => "quick".to_owned(),
-        (true, false) => "full".to_owned(),
-        (false, _) => names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("-"),
+
+    /// What to run and what to leave out.
+    fn split(&self) -> (Vec<&'static Workload>, Vec<&'static Workload>) {
+        if self.named.is_empty() {
+            workloads::ALL.iter().partition(|one| one.in_quick || !self.quick)
+        } else {
+            (self.named.clone(), Vec::new())
+        }
+    }
+
+    /// What the run's folder is called.
+    fn name(&self) -> String {
+        let mut parts: Vec<&str> = self.named.iter().map(|one| one.name).collect();
+        if parts.is_empty() || self.quick {
+            parts.push(if self.quick { "quick" } else { "full" });
+        }
+        parts.join("-")
+    }
+}
+
+fn drive(words: &[String]) -> Outcome<()> {
+    let Some(request) = Request::parse(words)? else {
+        println!("{}", usage());
+        return Ok(());
     };
-    raise_descriptor_limit();
-    println!("{:#}", environment::describe());
+    if cfg!(debug_assertions) {
+        return Err("a debug build's figures say nothing; use `cargo run --release -p paceline-bench`".into());
+    }
+    let plan = if request.quick { Plan::quick() } else { Plan::full() };
+    let (chosen, left_out) = request.split();
+    // Servers and load inherit it. Workloads that need more say so.
+    crate::descriptors::raise_limit();
+    let start = Instant::now();
+    let mut results = Results::open(&request.name(), &plan)?;
+    println!("{:#}", results.machine());
     if !cfg!(feature = "paceline") {
         println!("paceline itself is absent: this was built without the feature `paceline`");
     }
-    let start = Instant::now();
-    let mut results = Results::open()?;
+    for workload in left_out {
+        println!("not in a quick run: {}, {}", workload.name, workload.question);
+    }
     for workload in chosen {
-        results.look_around();
+        results.look_around(environment::foreign_load());
         let from = Instant::now();
         (workload.run)(&plan, &mut results)?;
+        results.save(false)?;
         eprintln!("{}: {:.0} s", workload.name, from.elapsed().as_secs_f64());
     }
-    results.save(&run, &plan)?;
+    results.save(true)?;
+    println!("plots and raw figures: {}", results.folder().display());
     println!("took {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// As far as the system allows; servers and load inherit it. Workloads that need more say so.
-fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    // A failure leaves the old limit, which the workloads look at.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Outcome<Option<Request>> {
+        Request::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_run_is_named_after_what_was_asked_for() {
+        let name = |line: &str| parsed(line).unwrap().unwrap().name();
+        assert_eq!(
+            ["--quick", "--full", "work", "work churn work --quick"].map(name),
+            ["quick", "full", "work", "work-churn-quick"]
+        );
+    }
+
+    #[test]
+    fn a_workload_left_out_of_quick_runs_when_it_is_named() {
+        let request = parsed("check --quick").unwrap().unwrap();
+        assert_eq!(request.split().0.len(), 1);
+        let (chosen, left_out) = parsed("--quick").unwrap().unwrap().split();
+        assert!(left_out.iter().any(|one| one.name == "check") && !chosen.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_in_the_error() {
+        for line in ["--qick", "nosuch", "work --fast"] {
+            let word = line.split_whitespace().last().unwrap();
+            assert!(parsed(line).unwrap_err().to_string().contains(word));
+        }
+        assert!(parsed("").is_err() && parsed("--quick --full").is_err());
+    }
 }

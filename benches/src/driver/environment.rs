@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
+
 /// Kernel, processor, versions, date. `null` where the system does not say.
 pub(crate) fn describe() -> Value {
     let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
@@ -19,7 +21,7 @@ pub(crate) fn describe() -> Value {
         "cores": cores(),
         "rustc": output("rustc", &["--version"]),
         "versions": versions(),
-        "commit": output("git", &["rev-parse", "--short", "HEAD"]),
+        "commit": output("git", &["-C", PACKAGE, "describe", "--always", "--dirty", "--exclude", "*"]),
     })
 }
 
@@ -56,10 +58,9 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// The rivals' versions from the lock file beside the package or its workspace.
 fn versions() -> Value {
-    let package = env!("CARGO_MANIFEST_DIR");
     let lock = ["Cargo.lock", "../Cargo.lock"]
         .iter()
-        .find_map(|name| fs::read_to_string(std::path::Path::new(package).join(name)).ok());
+        .find_map(|name| fs::read_to_string(std::path::Path::new(PACKAGE).join(name)).ok());
     let lock = lock.unwrap_or_default();
     let names = ["paceline", "tokio", "async-executor", "async-io", "async-task", "polling", "mio"];
     let version = |name: &str| {
@@ -68,9 +69,8 @@ fn versions() -> Value {
         let line = entry.lines().find_map(|line| line.strip_prefix("version = "))?;
         Some(line.trim_matches('"').to_owned())
     };
-    names
-        .iter()
-        .map(|name| ((*name).to_owned(), json!(version(name))))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+    let mut versions: serde_json::Map<_, _> =
+        names.iter().map(|name| ((*name).to_owned(), json!(version(name)))).collect();
+    versions.insert(super::ace::NAME.to_owned(), json!(super::ace::version()));
+    versions.into()
 }

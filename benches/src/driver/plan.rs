@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::environment::cores;
 use super::sweep::Point;
 use crate::load;
@@ -40,6 +42,17 @@ impl Plan {
             threads: 2,
             load_threads: (cores() / 4).max(1),
         }
+    }
+
+    /// For the raw figures.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "rounds": self.rounds,
+            "warm_ms": self.warm.as_millis() as u64,
+            "window_ms": self.window.as_millis() as u64,
+            "server_threads": self.threads,
+            "load_threads": self.load_threads,
+        })
     }
 
     /// All rivals in a full run, the main ones in a quick one; always in the same order.

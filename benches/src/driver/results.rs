@@ -2,40 +2,65 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::environment;
 use super::plan::Plan;
 
-/// The folder `results/` of this package, or of the current folder where the package's source is gone.
+/// A folder of its own for every kind of run, so that a quick one never replaces the plots of a full one.
 #[derive(Debug)]
 pub(crate) struct Results {
+    run: String,
     folder: PathBuf,
+    machine: Value,
+    settings: Value,
     workloads: Vec<Value>,
     /// Percent of all cores, before each workload.
     foreign_load: Vec<f64>,
 }
 
 impl Results {
-    pub(crate) fn open() -> io::Result<Results> {
+    /// `results/RUN` of this package, wherever it was called from; or of the current folder where the package's
+    /// source is gone.
+    pub(crate) fn open(run: &str, plan: &Plan) -> io::Result<Results> {
         let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let folder = if package.is_dir() { package.join("results") } else { PathBuf::from("results") };
-        fs::create_dir_all(&folder)?;
-        Ok(Results { folder, workloads: Vec::new(), foreign_load: Vec::new() })
+        let all = if package.is_dir() { package.join("results") } else { PathBuf::from("results") };
+        let folder = all.join(run);
+        let named = |error: io::Error| io::Error::other(format!("{}: {error}", folder.display()));
+        // Plots of an earlier run would pass for this one's.
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error)),
+            _ => fs::create_dir_all(&folder).map_err(named)?,
+        }
+        Ok(Results {
+            run: run.to_owned(),
+            machine: environment::describe(),
+            settings: plan.to_json(),
+            workloads: Vec::new(),
+            foreign_load: Vec::new(),
+            folder,
+        })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn machine(&self) -> &Value {
+        &self.machine
     }
 
     /// To be called between workloads: says, and notes, when others use the machine.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn look_around(&mut self, foreign_load: f64) {
         const TOLERABLE: f64 = 5.0;
-        let load = environment::foreign_load();
-        if load > TOLERABLE {
+        if foreign_load > TOLERABLE {
             println!(
-                "WARNING: other programs use {load:.0} % of the processor; the figures below are suspect"
+                "WARNING: other programs use {foreign_load:.0} % of the processor; the figures below are suspect"
             );
         }
-        self.foreign_load.push(load);
+        self.foreign_load.push(foreign_load);
     }
 
     pub(crate) fn add(&mut self, figures: Value) {
@@ -43,27 +68,20 @@ impl Results {
     }
 
     pub(crate) fn save_plot(&self, name: &str, svg: &str) -> io::Result<()> {
-        let path = self.folder.join(format!("{name}.svg"));
-        println!("plot: results/{name}.svg");
-        fs::write(path, svg)
+        println!("plot: results/{}/{name}.svg", self.run);
+        fs::write(self.folder.join(format!("{name}.svg")), svg)
     }
 
-    /// Writes the raw figures; the name says which run they are of.
-    pub(crate) fn save(self, run: &str, plan: &Plan) -> io::Result<()> {
+    /// Writes the raw figures so far: what is interrupted keeps those of the workloads before.
+    pub(crate) fn save(&self, complete: bool) -> io::Result<()> {
         let figures = json!({
-            "run": run,
-            "machine": environment::describe(),
-            "settings": {
-                "rounds": plan.rounds,
-                "warm_ms": plan.warm.as_millis() as u64,
-                "window_ms": plan.window.as_millis() as u64,
-                "server_threads": plan.threads,
-                "load_threads": plan.load_threads,
-            },
+            "run": self.run,
+            "complete": complete,
+            "machine": self.machine,
+            "settings": self.settings,
             "foreign_load_percent": self.foreign_load,
             "workloads": self.workloads,
         });
-        println!("raw figures: results/{run}.json");
-        fs::write(self.folder.join(format!("{run}.json")), format!("{figures:#}\n"))
+        fs::write(self.folder.join("figures.json"), format!("{figures:#}\n"))
     }
 }

@@ -19,21 +19,24 @@ mod work;
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
 /// What the driver can run: its name, its question, and how.
+#[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) question: &'static str,
+    /// Whether it is short and telling enough for a quick run of all.
+    pub(crate) in_quick: bool,
     pub(crate) run: fn(&Plan, &mut Results) -> Outcome,
 }
 
 pub(crate) const ALL: &[Workload] = &[
-    Workload { name: "connections", question: connections::QUESTION, run: connections::run },
-    Workload { name: "syscalls", question: syscalls::QUESTION, run: syscalls::run },
-    Workload { name: "blocked", question: blocked::QUESTION, run: blocked::run },
-    Workload { name: "work", question: work::QUESTION, run: work::run },
-    Workload { name: "churn", question: churn::QUESTION, run: churn::run },
-    Workload { name: "idle", question: idle::QUESTION, run: idle::run },
-    Workload { name: "scaling", question: scaling::QUESTION, run: scaling::run },
-    Workload { name: "executors", question: executors::QUESTION, run: executors::run },
-    Workload { name: "check", question: check::QUESTION, run: check::run },
-    Workload { name: "tasks", question: tasks::QUESTION, run: tasks::run },
+    Workload { name: "connections", question: connections::QUESTION, in_quick: true, run: connections::run },
+    Workload { name: "syscalls", question: syscalls::QUESTION, in_quick: true, run: syscalls::run },
+    Workload { name: "blocked", question: blocked::QUESTION, in_quick: true, run: blocked::run },
+    Workload { name: "work", question: work::QUESTION, in_quick: true, run: work::run },
+    Workload { name: "churn", question: churn::QUESTION, in_quick: true, run: churn::run },
+    Workload { name: "idle", question: idle::QUESTION, in_quick: true, run: idle::run },
+    Workload { name: "scaling", question: scaling::QUESTION, in_quick: false, run: scaling::run },
+    Workload { name: "executors", question: executors::QUESTION, in_quick: true, run: executors::run },
+    Workload { name: "check", question: check::QUESTION, in_quick: false, run: check::run },
+    Workload { name: "tasks", question: tasks::QUESTION, in_quick: true, run: tasks::run },
 ];

@@ -16,10 +16,6 @@ use crate::svg::Scale;
 pub(super) const QUESTION: &str = "from one worker to the cores there are (and twice that)";
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    if plan.quick {
-        println!("\n(scaling is part of the full run, or of `scaling` by name)");
-        return Ok(());
-    }
     let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
         .take_while(|count| *count <= 2 * cores())
         .collect();
