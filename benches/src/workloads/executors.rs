@@ -21,7 +21,7 @@ const RIVALS: [&str; 8] =
     ["floor", "tokio", "tokio-ct", "smol", "hsha", "paceline", "paceline-executor", ace::NAME];
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let points = plan.pick(&[1, 2, 4], &[1, 2], "executors");
+    let points = plan.pick(&[1, 2, 4], &[2], "executors");
     let title = format!(
         "Executors in one process that share {CONNECTIONS} connections and {} workers, one each at least",
         plan.threads

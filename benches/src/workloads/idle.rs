@@ -25,8 +25,8 @@ struct Idle {
 }
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let window = Duration::from_millis(if plan.quick { 600 } else { 2_000 });
-    let settle = Duration::from_millis(if plan.quick { 300 } else { 1_000 });
+    let window = Duration::from_millis(if plan.quick { 400 } else { 2_000 });
+    let settle = Duration::from_millis(if plan.quick { 250 } else { 1_000 });
     println!("\n## Idle for {} ms, 64 open connections, after a burst of requests\n", window.as_millis());
     println!("  {:18} {:>10} {:>10} {:>10}", "", "CPU us", "switches", "calls");
     let mut rows = Vec::new();
