@@ -9,6 +9,8 @@ use super::sweep::Point;
 use crate::load;
 use crate::servers::RIVALS;
 
+const ONE_THREAD: [&str; 2] = ["floor", "tokio-ct"];
+
 /// The settings of a run of the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -26,7 +28,7 @@ impl Plan {
         Plan {
             quick: true,
             rounds: 3,
-            warm: Duration::from_millis(120),
+            warm: Duration::from_millis(100),
             window: Duration::from_millis(200),
             ..Plan::full()
         }
@@ -57,22 +59,32 @@ impl Plan {
 
     /// All rivals in a full run, the main ones in a quick one; always in the same order.
     pub(crate) fn rivals(&self) -> Vec<&'static str> {
-        if self.quick {
-            return Self::main_rivals();
-        }
-        RIVALS.iter().copied().chain(Some(super::ace::NAME)).collect()
+        if self.quick { Self::main_rivals() } else { Self::all_rivals().collect() }
+    }
+
+    fn all_rivals() -> impl Iterator<Item = &'static str> {
+        RIVALS.iter().copied().chain(Some(super::ace::NAME))
     }
 
     /// One of each kind, in their default settings.
     pub(crate) fn main_rivals() -> Vec<&'static str> {
-        const MAIN: [&str; 5] = ["floor", "tokio", "smol", "hsha", "paceline"];
-        let listed = RIVALS.iter().copied().filter(|rival| MAIN.contains(rival));
-        listed.chain(Some(super::ace::NAME)).collect()
+        const MAIN: [&str; 6] = ["floor", "tokio", "smol", "hsha", "paceline", super::ace::NAME];
+        Self::all_rivals().filter(|rival| MAIN.contains(rival)).collect()
     }
 
     /// Those that have more than one thread: a single one has nothing to show beside a handler that blocks it.
     pub(crate) fn threaded_rivals(&self) -> Vec<&'static str> {
-        self.rivals().into_iter().filter(|rival| !matches!(*rival, "floor" | "tokio-ct")).collect()
+        self.rivals().into_iter().filter(|rival| !ONE_THREAD.contains(rival)).collect()
+    }
+
+    /// Who is not among `taking_part` and why, in words for a plot.
+    pub(crate) fn left_out(&self, taking_part: &[&str]) -> String {
+        let missing = Self::all_rivals().filter(|rival| !taking_part.contains(rival));
+        let (single, other): (Vec<_>, Vec<_>) =
+            missing.partition(|rival| ONE_THREAD.contains(rival) && (!self.quick || *rival == "floor"));
+        let reasons = [(single, "only one thread"), (other, "in full runs only")];
+        let named = reasons.into_iter().filter(|(rivals, _)| !rivals.is_empty());
+        named.map(|(rivals, why)| format!("{} ({why})", rivals.join(", "))).collect::<Vec<_>>().join("; ")
     }
 
     pub(crate) fn load(&self, path: &str, connections: usize) -> load::Plan {

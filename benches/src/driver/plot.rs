@@ -1,68 +1,131 @@
 //! From a sweep to a plot.
 
-use super::sweep::{Metric, STARVED, Sweep};
-use crate::servers::RIVALS;
-use crate::svg::{Axis, Mark, Plot, Scale, Series};
+use super::ace;
+use super::sweep::{Cell, Metric, STARVED, Sweep};
+use crate::svg::{Axis, Mark, Marker, Plot, Scale, Series, Style};
 
 /// What a plot says around its lines.
 pub(crate) struct Caption<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,
     pub(crate) x_scale: Scale,
+    /// With the unit.
     pub(crate) y: &'a str,
-    pub(crate) y_scale: Scale,
+    /// How many of the metric's units make one of the axis's.
+    pub(crate) y_unit: f64,
+    /// Which rivals do not take part, and why; may be empty.
+    pub(crate) left_out: String,
 }
 
-/// Colour and marker of a rival, alike in all plots whoever else takes part. paceline has the first.
-pub(crate) fn style(rival: &str) -> usize {
-    const BEFORE: usize = 2;
-    match rival {
-        "paceline" => 0,
-        super::ace::NAME => 1,
-        _ => RIVALS.iter().position(|known| *known == rival).unwrap_or(RIVALS.len()) + BEFORE,
-    }
+const GREEN: &str = "#007a53";
+
+/// In the legend's order. A variant is dashed, in the colour of what it varies or close to it.
+const STYLES: [(&str, &str, Marker, bool); 12] = [
+    ("paceline", GREEN, Marker::Circle, false),
+    ("paceline-eager", "#58a618", Marker::Square, true),
+    ("paceline-nospin", "#00a19a", Marker::Triangle, true),
+    ("paceline-portable", "#8a9a00", Marker::Diamond, true),
+    ("tokio", "#1f5fbf", Marker::Square, false),
+    ("tokio-ct", "#6fa8ee", Marker::Square, true),
+    ("smol", "#e08a00", Marker::Diamond, false),
+    ("hsha", "#a0439a", Marker::Triangle, false),
+    (ace::NAME, "#d0312d", Marker::Square, false),
+    ("floor", "#222222", Marker::Diamond, false),
+    ("floor-reuseport", "#8c8c8c", Marker::Diamond, true),
+    ("floor-level", "#bbbbbb", Marker::Circle, true),
+];
+
+/// Alike in all plots, whoever else takes part.
+pub(crate) fn style(rival: &str) -> Style {
+    let known = STYLES.iter().find(|(name, ..)| *name == rival);
+    let (_, colour, marker, dashed) = known.copied().unwrap_or(("", "#bbbbbb", Marker::Circle, true));
+    Style { colour, marker, dashed, bold: rival == "paceline" }
 }
 
-/// Medians of one metric over the points, with their quartiles. Whoever is missing is named in the note.
-pub(crate) fn plot(sweep: &Sweep, metric: Metric, caption: &Caption<'_>) -> String {
+/// As the legend has them.
+pub(crate) fn sort(series: &mut [Series]) {
+    let place = |series: &Series| STYLES.iter().position(|(name, ..)| *name == series.name);
+    series.sort_by_key(|series| place(series).unwrap_or(STYLES.len()));
+}
+
+/// Medians of one metric over the points, with their quartiles. Whoever is missing is named in the notes.
+pub(crate) fn plot(sweep: &Sweep, metric: Metric, caption: &Caption<'_>) -> Plot {
     let mut series: Vec<Series> = Vec::new();
-    let mut absent = Vec::new();
-    let mut starving: Vec<String> = Vec::new();
     for (point, cells) in &sweep.rows {
         for cell in cells {
-            let name = cell.rival.clone();
-            if cell.spread(STARVED).is_some_and(|starved| starved.median >= 1.0) && !starving.contains(&name)
-            {
-                starving.push(name.clone());
-            }
-            match cell.spread(metric) {
-                Some(figure) => {
-                    let mark = Mark { x: point.x, y: figure.median, low: figure.lower, high: figure.upper };
-                    match series.iter_mut().find(|series| series.name == name) {
-                        Some(series) => series.points.push(mark),
-                        None => {
-                            let (style, bold) = (style(&name), name == "paceline");
-                            series.push(Series { name, style, bold, points: vec![mark] });
-                        }
-                    }
+            let Some(figure) = cell.spread(metric) else { continue };
+            let unit = |value: f64| value / caption.y_unit;
+            let (y, low, high) = (unit(figure.median), unit(figure.lower), unit(figure.upper));
+            let mark = Mark { x: point.x, y, low, high, hollow: starves(cell) };
+            match series.iter_mut().find(|series| series.name == cell.rival) {
+                Some(series) => series.points.push(mark),
+                None => {
+                    let (name, style) = (cell.rival.clone(), style(&cell.rival));
+                    series.push(Series { name, style, points: vec![mark] });
                 }
-                None => absent.push(format!("no {name} at {}", point.label)),
             }
         }
     }
-    let rounds =
-        sweep.rows.iter().flat_map(|(_, cells)| cells).map(|cell| cell.runs.len()).max().unwrap_or(0);
-    let note = format!("medians and quartiles of {rounds} alternating rounds");
-    if !starving.is_empty() {
-        absent.push(format!("{} left connections without any answer", starving.join(", ")));
-    }
+    sort(&mut series);
     let axis = |label: &str, scale| Axis { label: label.to_owned(), scale };
     Plot {
         title: caption.title.to_owned(),
-        note: [note].into_iter().chain(absent).collect::<Vec<_>>().join("; "),
+        notes: notes(sweep, caption),
+        footer: String::new(),
         x: axis(caption.x, caption.x_scale),
-        y: axis(caption.y, caption.y_scale),
+        y: axis(caption.y, Scale::Fitting),
         series,
     }
-    .render()
+}
+
+fn starves(cell: &Cell) -> bool {
+    cell.spread(STARVED).is_some_and(|starved| starved.median >= 1.0)
+}
+
+fn notes(sweep: &Sweep, caption: &Caption<'_>) -> Vec<String> {
+    let cells = || sweep.rows.iter().flat_map(|(_, cells)| cells);
+    let rounds = cells().map(|cell| cell.runs.len()).max().unwrap_or(0);
+    let mut notes =
+        vec![format!("{}. Medians of {rounds} alternating rounds; bars: quartiles.", sweep.title)];
+    if !caption.left_out.is_empty() {
+        notes.push(format!("Not here: {}.", caption.left_out));
+    }
+    notes.extend(absences(sweep));
+    if cells().any(starves) {
+        notes
+            .push("Empty markers: some connections got no answer at all, and count nowhere else.".to_owned());
+    }
+    notes
+}
+
+/// A sentence for each rival and reason, with the points where it holds.
+fn absences(sweep: &Sweep) -> Vec<String> {
+    let mut absences: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for (point, cells) in &sweep.rows {
+        for cell in cells.iter().filter(|cell| cell.runs.is_empty()) {
+            let (rival, reason) = (cell.rival.as_str(), cell.absent.as_deref().unwrap_or("not measured"));
+            match absences.iter_mut().find(|known| (known.0, known.1) == (rival, reason)) {
+                Some(known) => known.2.push(point.x.to_string()),
+                None => absences.push((rival, reason, vec![point.x.to_string()])),
+            }
+        }
+    }
+    let sentence = |(rival, reason, points): (&str, &str, Vec<String>)| {
+        format!("No {rival} at {}: {reason}.", points.join(", "))
+    };
+    absences.into_iter().map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::RIVALS;
+
+    #[test]
+    fn every_rival_has_a_look_of_its_own() {
+        let known = |rival: &str| STYLES.iter().any(|(name, ..)| *name == rival);
+        assert!(RIVALS.iter().chain(&[ace::NAME]).all(|rival| known(rival)));
+        let looks = STYLES.map(|(_, colour, marker, dashed)| format!("{colour}{marker:?}{dashed}"));
+        assert!(looks.iter().all(|look| looks.iter().filter(|other| *other == look).count() == 1));
+    }
 }

@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 
 use super::environment;
 use super::plan::Plan;
+use crate::svg::Plot;
+
+/// Percent of the processor that other programs may use.
+const TOLERABLE: f64 = 5.0;
 
 /// A folder of its own for every kind of run, so that a quick one never replaces the plots of a full one.
 #[derive(Debug)]
@@ -54,7 +58,6 @@ impl Results {
 
     /// To be called between workloads: says, and notes, when others use the machine.
     pub(crate) fn look_around(&mut self, foreign_load: f64) {
-        const TOLERABLE: f64 = 5.0;
         if foreign_load > TOLERABLE {
             println!(
                 "WARNING: other programs use {foreign_load:.0} % of the processor; the figures below are suspect"
@@ -67,9 +70,23 @@ impl Results {
         self.workloads.push(figures);
     }
 
-    pub(crate) fn save_plot(&self, name: &str, svg: &str) -> io::Result<()> {
+    pub(crate) fn save_plot(&self, name: &str, plot: Plot) -> io::Result<()> {
         println!("plot: results/{}/{name}.svg", self.run);
-        fs::write(self.folder.join(format!("{name}.svg")), svg)
+        let plot = Plot { footer: self.footer(), ..plot };
+        fs::write(self.folder.join(format!("{name}.svg")), plot.render())
+    }
+
+    /// On what a plot's figures were taken.
+    fn footer(&self) -> String {
+        let text = |name: &str| self.machine[name].as_str().unwrap_or("?");
+        let date = text("date").split('T').next().unwrap_or_default();
+        let cores = &self.machine["cores"];
+        let mut footer = format!("{}, {cores} cores; Linux {}; {date}", text("processor"), text("kernel"));
+        let load = self.foreign_load.last().copied().unwrap_or(0.0);
+        if load > TOLERABLE {
+            footer.push_str(&format!("; SUSPECT: other programs used {load:.0} % of the processor"));
+        }
+        footer
     }
 
     /// Writes the raw figures so far: what is interrupted keeps those of the workloads before.

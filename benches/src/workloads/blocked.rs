@@ -3,6 +3,8 @@
 //! Hypothesis: a runtime whose reactor is held by a blocked worker goes blind until it returns; here a follower
 //! leads at once, and a replacement thread steps in when all are stuck.
 
+use std::time::Duration;
+
 use super::Outcome;
 use crate::driver::plan::Plan;
 use crate::driver::plot::{Caption, plot};
@@ -31,7 +33,8 @@ fn block(
     quick: &[usize],
 ) -> Outcome {
     // A blocked window has to be long against 20 ms, or one blocked moment more or less decides.
-    let plan = &Plan { window: plan.window.max(std::time::Duration::from_millis(400)), ..plan.clone() };
+    let long = Duration::from_millis(if plan.quick { 300 } else { 500 });
+    let plan = &Plan { window: plan.window.max(long), ..plan.clone() };
     let points = plan.pick(full, quick, &format!("handlers that {what}"));
     let title = format!("{SHORT} short connections beside handlers that {what}, {} workers", plan.threads);
     let rounds = plan.rounds.min(3);
@@ -41,19 +44,21 @@ fn block(
     });
     table::print(&sweep, &[RATE, P50, P99, P999, CPU, SLOW, STARVED]);
     if sweep.rows.len() > 1 {
-        let caption = |title, y| Caption {
+        let across = format!("connections whose handlers {what}");
+        let caption = |title, y, y_unit| Caption {
             title,
-            x: "connections whose handlers do so",
+            x: &across,
             x_scale: Scale::Steps,
             y,
-            y_scale: Scale::Log,
+            y_unit,
+            left_out: plan.left_out(&plan.threaded_rivals()),
         };
-        let title = format!("p99 of short requests beside handlers that {what}");
-        let p99 = caption(&title, "p99 in microseconds");
-        results.save_plot(&format!("{name}-p99"), &plot(&sweep, P99, &p99))?;
+        let title = format!("p99 latency of short requests beside handlers that {what}");
+        let p99 = caption(&title, "p99 latency (ms)", 1_000.0);
+        results.save_plot(&format!("{name}-p99"), plot(&sweep, P99, &p99))?;
         let title = format!("Short requests per second beside handlers that {what}");
-        let rate = caption(&title, "short requests per second");
-        results.save_plot(&format!("{name}-throughput"), &plot(&sweep, RATE, &rate))?;
+        let rate = caption(&title, "short requests per second", 1.0);
+        results.save_plot(&format!("{name}-throughput"), plot(&sweep, RATE, &rate))?;
     }
     results.add(sweep.to_json());
     Ok(())

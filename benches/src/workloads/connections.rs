@@ -13,26 +13,43 @@ use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, P999, PEAK, RATE, STARVED, Sweep, VOLUNTARY};
 use crate::driver::{ace, table};
+use crate::load;
 use crate::svg::Scale;
 
 pub(super) const QUESTION: &str = "request/response over 1 to 10 000 connections";
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let points = plan.pick(&[1, 4, 16, 64, 256, 1_000, 10_000], &[1, 4, 16, 64, 1_000], "connections");
-    let title = format!("Request/response against connections, {} workers", plan.threads);
+    let points = plan.pick(&[1, 4, 16, 64, 256, 1_000, 10_000], &[1, 4, 64, 1_000], "connections");
+    let title = format!("Request and response, {} workers, load on the same machine", plan.threads);
     let sweep = Sweep::measure("connections", title, points, &plan.rivals(), plan.rounds, |rival, point| {
         let connections = point.x as usize;
         possible(rival, connections)?;
-        measure(rival, plan.threads, &plan.load("/", connections), None)
+        measure(rival, plan.threads, &patient(plan.load("/", connections)), None)
     });
     table::print(&sweep, &[RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, STARVED]);
-    let caption = |title, y| Caption { title, x: "connections", x_scale: Scale::Log, y, y_scale: Scale::Log };
+    let caption = |title, y| Caption {
+        title,
+        x: "connections",
+        x_scale: Scale::Log,
+        y,
+        y_unit: 1.0,
+        left_out: plan.left_out(&plan.rivals()),
+    };
     let throughput = caption("Throughput against connections", "requests per second");
-    results.save_plot("connections-throughput", &plot(&sweep, RATE, &throughput))?;
-    let cpu = caption("Server CPU per request against connections", "microseconds of CPU per request");
-    results.save_plot("connections-cpu", &plot(&sweep, CPU, &cpu))?;
+    results.save_plot("connections-throughput", plot(&sweep, RATE, &throughput))?;
+    let cpu = caption("CPU time of the server per request, against connections", "CPU per request (µs)");
+    results.save_plot("connections-cpu", plot(&sweep, CPU, &cpu))?;
     results.add(sweep.to_json());
     Ok(())
+}
+
+/// Ten thousand connections wait a quarter of a second for one answer each: there a window has to be longer.
+fn patient(load: load::Plan) -> load::Plan {
+    const MANY: usize = 5_000;
+    if load.connections < MANY {
+        return load;
+    }
+    load::Plan { warm: load.warm * 3, window: load.window * 2, ..load }
 }
 
 /// `Err` says why not, in words for the tables.

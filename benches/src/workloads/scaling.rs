@@ -34,9 +34,10 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         x: "workers",
         x_scale: Scale::Steps,
         y: "requests per second",
-        y_scale: Scale::Linear,
+        y_unit: 1.0,
+        left_out: plan.left_out(&plan.threaded_rivals()),
     };
-    results.save_plot("scaling-throughput", &plot(&sweep, RATE, &caption))?;
+    results.save_plot("scaling-throughput", plot(&sweep, RATE, &caption))?;
     results.add(sweep.to_json());
     Ok(())
 }

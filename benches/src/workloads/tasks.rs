@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Outcome;
 use crate::driver::child::Child;
 use crate::driver::plan::Plan;
-use crate::driver::plot::style;
+use crate::driver::plot::{sort, style};
 use crate::driver::results::Results;
 use crate::svg::{Axis, Mark, Plot, Scale, Series};
 
@@ -30,11 +30,20 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     results.add(figures);
     println!("\n## Task costs against how many there are\n");
     let mut figures = ask(&program, plan, &["--sizes"])?;
-    let spawns =
-        size_plot(&figures, "spawn-of-", "Spawn and await, per task, against tasks", "tasks spawned at once");
-    results.save_plot("tasks-spawn", &spawns)?;
-    let timers = size_plot(&figures, "timer-beside-", "Arm and cancel a timer beside others", "timers held");
-    results.save_plot("tasks-timer", &timers)?;
+    let spawns = Sizes {
+        prefix: "spawn-of-",
+        title: "Spawning and awaiting tasks: cost per task, against how many at once",
+        x: "tasks spawned before the first is awaited",
+        y: "time per task (ns)",
+    };
+    results.save_plot("tasks-spawn", spawns.plot(&figures))?;
+    let timers = Sizes {
+        prefix: "timer-beside-",
+        title: "Arming and cancelling a timer, against how many others are armed",
+        x: "timers held",
+        y: "time per timer armed and cancelled (ns)",
+    };
+    results.save_plot("tasks-timer", timers.plot(&figures))?;
     figures["name"] = "task-sizes".into();
     results.add(figures);
     Ok(())
@@ -56,38 +65,48 @@ fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std:
     Ok(figures)
 }
 
-/// The cases are called `PREFIXn`, n being the size.
-fn size_plot(figures: &Value, prefix: &str, title: &str, what: &str) -> String {
-    let mut series: Vec<Series> = Vec::new();
-    for case in figures["cases"].as_array().into_iter().flatten() {
-        let size = case["case"].as_str().and_then(|name| name.strip_prefix(prefix)?.parse::<f64>().ok());
-        let (Some(x), Some(rivals)) = (size, case["rivals"].as_object()) else { continue };
-        for (name, figure) in rivals {
-            let number = |key: &str| figure[key].as_f64();
-            let (Some(y), Some(low), Some(high)) = (number("median"), number("lower"), number("upper"))
-            else {
-                continue;
-            };
-            let mark = Mark { x, y, low, high };
-            match series.iter_mut().find(|series| series.name == *name) {
-                Some(series) => series.points.push(mark),
-                None => series.push(Series {
-                    name: name.clone(),
-                    style: style(name),
-                    bold: name == "paceline",
-                    points: vec![mark],
-                }),
+/// A plot of cases that are called `PREFIXn`, n being the size.
+struct Sizes {
+    prefix: &'static str,
+    title: &'static str,
+    x: &'static str,
+    y: &'static str,
+}
+
+impl Sizes {
+    fn plot(&self, figures: &Value) -> Plot {
+        let mut series: Vec<Series> = Vec::new();
+        for case in figures["cases"].as_array().into_iter().flatten() {
+            let size = case["case"].as_str().and_then(|name| name.strip_prefix(self.prefix)?.parse().ok());
+            let (Some(x), Some(rivals)) = (size, case["rivals"].as_object()) else { continue };
+            for (name, figure) in rivals {
+                let number = |key: &str| figure[key].as_f64();
+                let (Some(y), Some(low), Some(high)) = (number("median"), number("lower"), number("upper"))
+                else {
+                    continue;
+                };
+                let mark = Mark { x, y, low, high, hollow: false };
+                match series.iter_mut().find(|series| series.name == *name) {
+                    Some(series) => series.points.push(mark),
+                    None => {
+                        series.push(Series { name: name.clone(), style: style(name), points: vec![mark] });
+                    }
+                }
             }
         }
+        sort(&mut series);
+        let rounds =
+            format!("{} workers. Medians of alternating rounds; bars: quartiles.", figures["workers"]);
+        let absent = "Not here: floor, hsha and ace, which have no tasks; tokio-ct, which has no workers.";
+        Plot {
+            title: self.title.to_owned(),
+            notes: vec![rounds, absent.to_owned()],
+            footer: String::new(),
+            x: Axis { label: self.x.to_owned(), scale: Scale::Log },
+            y: Axis { label: self.y.to_owned(), scale: Scale::Fitting },
+            series,
+        }
     }
-    Plot {
-        title: title.to_owned(),
-        note: "medians and quartiles of alternating rounds, 2 workers".to_owned(),
-        x: Axis { label: what.to_owned(), scale: Scale::Log },
-        y: Axis { label: "nanoseconds".to_owned(), scale: Scale::Log },
-        series,
-    }
-    .render()
 }
 
 /// Under cargo only: a program that was copied elsewhere brings its neighbour along.
