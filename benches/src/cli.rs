@@ -4,7 +4,6 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use crate::driver::environment;
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::workloads::{self, Workload};
@@ -119,10 +118,8 @@ fn drive(words: &[String]) -> Outcome<()> {
         println!("not in a quick run: {}, {}", workload.name, workload.question);
     }
     for workload in chosen {
-        results.look_around(environment::foreign_load());
         let from = Instant::now();
-        (workload.run)(&plan, &mut results)?;
-        results.save(false)?;
+        results.run(|results| (workload.run)(&plan, results))?;
         eprintln!("{}: {:.0} s", workload.name, from.elapsed().as_secs_f64());
     }
     results.save(true)?;

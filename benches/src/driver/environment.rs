@@ -25,27 +25,6 @@ pub(crate) fn describe() -> Value {
     })
 }
 
-/// The share of all cores, in percent, that others use while nothing of ours runs (stolen time included).
-pub(crate) fn foreign_load() -> f64 {
-    let before = cpu_ticks();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let after = cpu_ticks();
-    let all = after.1.saturating_sub(before.1).max(1);
-    after.0.saturating_sub(before.0) as f64 / all as f64 * 100.0
-}
-
-/// Busy and all ticks of all cores since the system started.
-fn cpu_ticks() -> (u64, u64) {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let line = stat.lines().next().unwrap_or_default();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user already.
-    let ticks: Vec<u64> =
-        line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
-    let all = ticks.iter().sum();
-    let idle: u64 = ticks.iter().skip(3).take(2).sum();
-    (all - idle, all)
-}
-
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

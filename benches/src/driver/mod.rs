@@ -1,6 +1,7 @@
 //! The machinery of the driver: processes, figures, tables, plots.
 
 pub(crate) mod ace;
+mod bystanders;
 pub(crate) mod child;
 pub(crate) mod environment;
 pub(crate) mod plan;

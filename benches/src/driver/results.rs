@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::bystanders::Watch;
 use super::environment;
 use super::plan::Plan;
 use crate::svg::Plot;
+use crate::workloads::Outcome;
 
-/// Percent of the processor that other programs may use.
-const TOLERABLE: f64 = 5.0;
+/// Percent of the processor that other programs may use, and that a count of ticks may be off.
+const TOLERABLE: f64 = 7.0;
 
 /// A folder of its own for every kind of run, so that a quick one never replaces the plots of a full one.
 #[derive(Debug)]
@@ -21,8 +23,10 @@ pub(crate) struct Results {
     machine: Value,
     settings: Value,
     workloads: Vec<Value>,
-    /// Percent of all cores, before each workload.
-    foreign_load: Vec<f64>,
+    /// Since the workload began.
+    watch: Watch,
+    /// What others used before and during each workload, in percent of all cores.
+    foreign_load: Vec<Value>,
 }
 
 impl Results {
@@ -43,6 +47,7 @@ impl Results {
             machine: environment::describe(),
             settings: plan.to_json(),
             workloads: Vec::new(),
+            watch: Watch::start(),
             foreign_load: Vec::new(),
             folder,
         })
@@ -56,14 +61,22 @@ impl Results {
         &self.machine
     }
 
-    /// To be called between workloads: says, and notes, when others use the machine.
-    pub(crate) fn look_around(&mut self, foreign_load: f64) {
-        if foreign_load > TOLERABLE {
+    /// Runs a workload, saves its figures, and says when others use the machine before or meanwhile.
+    pub(crate) fn run(&mut self, workload: impl FnOnce(&mut Results) -> Outcome) -> Outcome {
+        let before = Watch::glance();
+        if before > TOLERABLE {
+            println!("WARNING: other programs use {before:.0} % of the processor; figures will be suspect");
+        }
+        self.watch = Watch::start();
+        workload(self)?;
+        let during = self.watch.percent();
+        if during > TOLERABLE {
             println!(
-                "WARNING: other programs use {foreign_load:.0} % of the processor; the figures below are suspect"
+                "WARNING: meanwhile others used {during:.0} % of the processor; the figures are suspect"
             );
         }
-        self.foreign_load.push(foreign_load);
+        self.foreign_load.push(json!({ "before": before.round(), "during": during.round() }));
+        Ok(self.save(false)?)
     }
 
     pub(crate) fn add(&mut self, figures: Value) {
@@ -82,9 +95,9 @@ impl Results {
         let date = text("date").split('T').next().unwrap_or_default();
         let cores = &self.machine["cores"];
         let mut footer = format!("{}, {cores} cores; Linux {}; {date}", text("processor"), text("kernel"));
-        let load = self.foreign_load.last().copied().unwrap_or(0.0);
-        if load > TOLERABLE {
-            footer.push_str(&format!("; SUSPECT: other programs used {load:.0} % of the processor"));
+        let meanwhile = self.watch.percent();
+        if meanwhile > TOLERABLE {
+            footer.push_str(&format!("; SUSPECT: meanwhile others used {meanwhile:.0} % of the processor"));
         }
         footer
     }
