@@ -108,6 +108,7 @@ fn drive(words: &[String]) -> Outcome<()> {
     let (chosen, left_out) = request.split();
     // Servers and load inherit it. Workloads that need more say so.
     crate::descriptors::raise_limit();
+    workloads::prepare(&chosen)?;
     let start = Instant::now();
     let mut results = Results::open(&request.name(), &plan)?;
     println!("{:#}", results.machine());

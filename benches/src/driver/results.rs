@@ -33,6 +33,8 @@ impl Results {
     /// `results/RUN` of this package, wherever it was called from; or of the current folder where the package's
     /// source is gone.
     pub(crate) fn open(run: &str, plan: &Plan) -> io::Result<Results> {
+        // First: it says whether the source has changed, and what an earlier run wrote may be part of it.
+        let machine = environment::describe();
         let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let all = if package.is_dir() { package.join("results") } else { PathBuf::from("results") };
         let folder = all.join(run);
@@ -44,7 +46,7 @@ impl Results {
         }
         Ok(Results {
             run: run.to_owned(),
-            machine: environment::describe(),
+            machine,
             settings: plan.to_json(),
             workloads: Vec::new(),
             watch: Watch::start(),

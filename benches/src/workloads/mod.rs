@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::driver::ace;
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 
@@ -17,6 +18,13 @@ mod tasks;
 mod work;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+
+/// Builds what has to be built, so that no workload's time goes into that, and a failure shows at once.
+pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
+    // Where there is no ACE, the tables say why.
+    let _ = ace::program();
+    if chosen.iter().any(|one| one.name == "tasks") { tasks::prepare() } else { Ok(()) }
+}
 
 /// What the driver can run: its name, its question, and how.
 #[derive(Debug)]

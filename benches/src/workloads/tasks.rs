@@ -1,6 +1,8 @@
 //! What do tasks, wakes, timers and their memory cost? The `tasks` program measures it; this runs that.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -15,15 +17,8 @@ use crate::svg::{Axis, Mark, Plot, Scale, Series};
 pub(super) const QUESTION: &str =
     "spawn, fan-out, wake, yield, ping-pong, timers, memory (the `tasks` program)";
 
-/// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it.
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let program = std::env::current_exe()?.with_file_name("tasks");
-    build(&program)?;
-    if !program.exists() {
-        return Err(
-            "there is no `tasks` program beside this one: `cargo build --release -p paceline-bench`".into()
-        );
-    }
+    let program = program()?;
     println!("\n## Task costs\n");
     let mut figures = ask(&program, plan, &[])?;
     figures["name"] = "tasks".into();
@@ -109,17 +104,33 @@ impl Sizes {
     }
 }
 
-/// Under cargo only: a program that was copied elsewhere brings its neighbour along.
-fn build(program: &Path) -> Outcome {
-    let Some(cargo) = std::env::var_os("CARGO") else { return Ok(()) };
+fn program() -> io::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name("tasks"))
+}
+
+/// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it. Under cargo only:
+/// a program that was copied elsewhere brings its neighbour along.
+pub(super) fn prepare() -> Outcome {
+    let program = program()?;
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        build(&cargo, &program)?;
+    }
+    if program.exists() {
+        return Ok(());
+    }
+    Err("there is no `tasks` program beside this one: `cargo build --release -p paceline-bench`".into())
+}
+
+fn build(cargo: &OsStr, program: &Path) -> Outcome {
     // Programs lie in TARGET/release, whatever way cargo was told so.
     let Some(target) = program.parent().and_then(Path::parent) else { return Ok(()) };
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--release", "--bin", "tasks", "--manifest-path", manifest]);
-    command.arg("--target-dir").arg(target).arg("--no-default-features");
-    if cfg!(feature = "paceline") {
-        command.args(["--features", "paceline"]);
+    command.args(["build", "--release", "--bin", "tasks", "--manifest-path", manifest]);
+    command.arg("--target-dir").arg(target);
+    // Other features than this program's would build everything once more.
+    if !cfg!(feature = "paceline") {
+        command.arg("--no-default-features");
     }
     if command.status()?.success() { Ok(()) } else { Err("the `tasks` program does not build".into()) }
 }
