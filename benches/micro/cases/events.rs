@@ -1,0 +1,74 @@
+//! From an event to the task that waits for it.
+//!
+//! Hypothesis: a request costs its read, its write and a share of one wait; between the event and the task there is
+//! one turn of leadership that nobody contends for, and the slot.
+
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::{Async, block_on};
+
+use super::{Rounds, in_task};
+
+/// A connected pair, one byte at a time.
+pub(super) struct Wire(Async<UnixStream>);
+
+impl Wire {
+    pub(super) fn pair() -> (Self, Self) {
+        let (near, far) = Async::<UnixStream>::pair().expect("a pair of sockets is to be had");
+        (Self(near), Self(far))
+    }
+
+    /// The near end is plain, since a source would report as well: that there is room again.
+    pub(super) fn from_plain() -> (UnixStream, Self) {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets is to be had");
+        (near, Self(Async::new(far).expect("a socket can be registered")))
+    }
+
+    async fn send(&mut self) {
+        self.0.write_all(b"x").await.expect("the other end is open");
+    }
+
+    /// False when the other end is closed. The buffer is larger than what comes: the read ends short, so the next one
+    /// waits for an event.
+    pub(super) async fn receive(&mut self) -> bool {
+        self.0.read(&mut [0; 16]).await.expect("a socket can be read") > 0
+    }
+
+    /// Answers each byte with one.
+    pub(super) async fn echo(mut self) {
+        while self.receive().await {
+            self.send().await;
+        }
+    }
+
+    /// Sends a byte a round, each when the one before was answered.
+    pub(super) async fn exchanges(mut self, mut rounds: Rounds) -> Duration {
+        for () in &mut rounds {
+            self.send().await;
+            assert!(self.receive().await);
+        }
+        rounds.took()
+    }
+}
+
+pub(super) fn exchange(rounds: Rounds) -> Duration {
+    in_task(|executor| async move {
+        let (near, far) = Wire::pair();
+        let _echo = executor.spawn(far.echo());
+        near.exchanges(rounds).await
+    })
+}
+
+pub(super) fn lead(mut rounds: Rounds) -> Duration {
+    block_on(async {
+        let (mut near, mut far) = Wire::from_plain();
+        for () in &mut rounds {
+            // In this order: what has come already needs no event.
+            future::zip(far.receive(), async { near.write_all(b"x").expect("the other end is open") }).await;
+        }
+        rounds.took()
+    })
+}

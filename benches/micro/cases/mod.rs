@@ -1,0 +1,134 @@
+//! Micro-benchmarks: what does each step of the hot paths cost, and did a change make one dearer?
+//!
+//! Each case is written once and measured twice. Its time, by a statistical harness (`statistics.rs`): that sees caches
+//! and the kernel, but also whatever else the machine does. Its instructions, by callgrind (`instructions.rs`): those
+//! see neither, but are the same each time, so that a gate can stand on them.
+//!
+//! Hypothesis: on one thread the count repeats to the instruction, since nothing but the program decides what comes
+//! next. So most cases run on the thread that measures: an [`Executor`] in `block_on` is all that a worker is, too.
+//!
+//! | the count repeats within | cases |
+//! |---|---|
+//! | 0.1 % | all on one thread but `sleep` |
+//! | 0.3 % | `sleep`, whose deadlines fall into other places of the wheel each time; `runtime-*`, where `main` sleeps while the only worker works |
+//! | 3 % (`promote`), 25 % (`park`): these are only timed | where threads wake each other: whether one is asleep by then is up to the scheduler, and waking it costs other instructions if it is |
+
+mod events;
+mod tasks;
+mod threads;
+mod timers;
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::yield_now;
+use paceline::{Executor, block_on};
+
+/// One operation, and how to do many of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    /// In tables and on the command line.
+    pub(crate) name: &'static str,
+    /// What is measured.
+    pub(crate) operation: &'static str,
+    /// How many operations to count instructions over; `None` where the count does not repeat.
+    pub(crate) counted: Option<u64>,
+    run: fn(Rounds) -> Duration,
+}
+
+impl Case {
+    /// Sets up, then does so many operations; returns how long these took.
+    pub(crate) fn run(&self, operations: u64) -> Duration {
+        (self.run)(Rounds::new(operations))
+    }
+}
+
+/// All of them, in the order of the tables.
+pub(crate) const ALL: &[Case] = &[
+    counted("slot", "two tasks wake each other: two wakes, two direct polls", tasks::slot),
+    counted("surplus", "a task wakes four others: one direct poll, three from the ring", tasks::surplus),
+    counted("wake-scheduled", "wake a task that is to be polled already", tasks::wake_scheduled),
+    counted("wake-outside", "wake a task on a thread without a runner, and try_tick", tasks::wake_outside),
+    counted("yield", "one task yields", tasks::yield_once),
+    counted("spawn", "spawn and await, inside a task", tasks::spawn),
+    counted("spawn-detached", "spawn and detach, inside a task, and yield to it", tasks::spawn_detached),
+    counted("timer-cancel", "arm a timer, poll it once, drop it", timers::cancel),
+    counted("timer-rearm", "set an armed timer anew and poll it", timers::rearm),
+    counted("timer-fire", "an interval fires at the next look and is set anew", timers::fire),
+    counted("lead", "an event for block_on's own future: lead, look, vacate, fire", events::lead),
+    counted("event", "a byte there and back between two tasks: two events", events::exchange),
+    Case {
+        counted: Some(1_000),
+        ..timed("sleep", "sleep in the poller until a timer is due", timers::sleep)
+    },
+    counted("runtime-spawn", "spawn and await on a runtime's only worker", threads::spawn),
+    counted("runtime-event", "the two events on a runtime's only worker", threads::exchange),
+    timed("park", "main awaits a task: two threads park and are unparked", threads::park),
+    timed("promote", "two events, one beside the task that blocks: a follower is promoted", threads::promote),
+];
+
+const fn timed(name: &'static str, operation: &'static str, run: fn(Rounds) -> Duration) -> Case {
+    Case { name, operation, counted: None, run }
+}
+
+/// So many operations that what differs from start to start does not matter.
+const fn counted(name: &'static str, operation: &'static str, run: fn(Rounds) -> Duration) -> Case {
+    Case { counted: Some(20_000), ..timed(name, operation, run) }
+}
+
+/// Repetitions before the clock starts: enough for what is allocated once.
+const WARM_UP: u64 = 100;
+
+/// The repetitions of an operation, after a warm-up: `for () in &mut rounds { .. }`.
+#[derive(Debug)]
+struct Rounds {
+    operations: u64,
+    left: u64,
+    start: Instant,
+}
+
+impl Rounds {
+    fn new(operations: u64) -> Self {
+        Self { operations, left: WARM_UP + operations, start: Instant::now() }
+    }
+
+    /// How long they took, without the warm-up.
+    fn took(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+impl Iterator for Rounds {
+    type Item = ();
+
+    #[inline]
+    fn next(&mut self) -> Option<()> {
+        if self.left == self.operations {
+            self.start = Instant::now();
+        }
+        self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+}
+
+/// Runs a future as a task of an executor on this thread, and of nothing else: no other thread is started.
+fn in_task<F>(future: impl FnOnce(Arc<Executor<'static>>) -> F) -> Duration
+where
+    F: Future<Output = Duration> + Send + 'static,
+{
+    let executor = Arc::new(Executor::new());
+    let task = executor.spawn(future(executor.clone()));
+    block_on(async {
+        // `block_on` enters a pool only when its future has to wait, as a worker's has from the start.
+        yield_now().await;
+        executor.run(task).await
+    })
+}
+
+/// Waits until somebody wakes this task.
+async fn woken() {
+    let mut asleep = false;
+    poll_fn(|_| if std::mem::replace(&mut asleep, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
