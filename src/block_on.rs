@@ -80,7 +80,6 @@ pub(crate) fn drive<F: Future>(
     let mut follower = pool.leadership.join(station.seat.clone());
     set_rank(&mut follower, &station, &attendance);
     loop {
-        reactor::next_turn();
         if station.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
@@ -160,6 +159,7 @@ impl Here<'_> {
 
     fn wait_for_batch(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
+        reactor::next_turn();
         if self.station.is_woken() {
             leader.with(|watch| watch.look(reactor))?;
             return Ok(());
@@ -213,6 +213,7 @@ impl Here<'_> {
 
     /// The thread was asleep, perhaps.
     fn awake(&self) {
+        reactor::next_turn();
         self.attendance.rise();
         self.pool.deputy.rouse_if_asleep();
     }

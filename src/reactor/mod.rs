@@ -116,7 +116,7 @@ pub(crate) struct Hooks {
 struct Here {
     /// The reactor that it leads when it has nothing else to do, as an address to compare with.
     leads: Cell<*const Reactor>,
-    /// Counts its turns: how often it went back to look for events.
+    /// Counts its turns: how often it looked for events, or waited for others to.
     turn: Cell<u32>,
 }
 
@@ -129,8 +129,7 @@ pub(crate) fn lead_here(reactor: *const Reactor) -> *const Reactor {
     HERE.with(|here| here.leads.replace(reactor))
 }
 
-/// This thread goes back to look for events.
-#[inline]
+/// This thread looks for events, or has waited until others did.
 pub(crate) fn next_turn() {
     HERE.with(|here| here.turn.set(here.turn.get().wrapping_add(1)));
 }
