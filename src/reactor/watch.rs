@@ -144,13 +144,19 @@ impl Watch {
     fn fetch(&mut self, reactor: &Reactor, patience: Patience) -> io::Result<bool> {
         self.batch_done();
         let earliest = reactor.timers.earliest();
+        let mut overdue = false;
         if earliest != self.deadline {
             self.deadline = earliest;
-            reactor.sys.announce(reactor.timers.instant(earliest), &mut self.events)?;
+            overdue = !reactor.sys.announce(reactor.timers.instant(earliest), &mut self.events)?;
         }
         self.next = 0;
-        reactor.sys.wait(&mut self.events, patience)?;
-        let found = self.events.len();
+        // What is overdue waits for no event of the clock's, and for sources no longer than a look takes.
+        reactor.sys.wait(&mut self.events, if overdue { Patience::None } else { patience })?;
+        if overdue {
+            self.deadline = u64::MAX;
+            self.expire(reactor);
+        }
+        let found = self.events.len() + self.due.len();
         if found > 0 || patience == Patience::Forever {
             self.idle_over(reactor, patience == Patience::Forever);
         }

@@ -108,27 +108,31 @@ impl Epoll {
         Flags::IN | Flags::PRI | Flags::RDHUP | Flags::OUT | Flags::ET
     }
 
+    /// See [`Sys::announce`](super::Sys::announce).
     #[inline]
-    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<()> {
-        if events.deadline != deadline {
-            self.set_clock(deadline)?;
-            events.deadline = deadline;
+    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
+        if events.deadline == deadline {
+            return Ok(true);
         }
-        Ok(())
+        let is_ahead = self.set_clock(deadline)?;
+        events.deadline = if is_ahead { deadline } else { None };
+        Ok(is_ahead)
     }
 
+    /// False, and the clock is not set, if the deadline has passed.
     #[cold]
-    fn set_clock(&self, deadline: Option<Instant>) -> io::Result<()> {
+    fn set_clock(&self, deadline: Option<Instant>) -> io::Result<bool> {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline that
-        // has passed rings as soon as a timerfd can; one beyond the end of time never does.
-        let ahead = |deadline: Instant| {
-            let ahead = deadline.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
-            Timespec::try_from(ahead).unwrap_or(never)
+        let value = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => return Ok(false),
+            // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline
+            // beyond the end of time never rings.
+            Some(ahead) => Timespec::try_from(ahead).unwrap_or(never),
+            None => never,
         };
-        let timer = Itimerspec { it_interval: never, it_value: deadline.map_or(never, ahead) };
+        let timer = Itimerspec { it_interval: never, it_value: value };
         timerfd_settime(&self.clock, TimerfdTimerFlags::empty(), &timer)?;
-        Ok(())
+        Ok(true)
     }
 
     #[inline]

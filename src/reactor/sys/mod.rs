@@ -147,14 +147,15 @@ impl Sys {
         }
     }
 
-    /// Sets the deadline of the waits that follow. Cheap when it did not change.
+    /// Sets the deadline of the waits that follow; false if it was seen to have passed, and none is set. Cheap when it did
+    /// not change.
     #[inline]
-    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<()> {
+    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
         match (self, events) {
             (Sys::Epoll(epoll), Events::Epoll(events)) => epoll.announce(deadline, events),
             (Sys::Portable(_), Events::Portable(events)) => {
                 events.deadline = deadline;
-                Ok(())
+                Ok(true)
             }
             _ => unreachable!("events are made by the `Sys` they are used with"),
         }

@@ -41,7 +41,7 @@ impl Epoll {
         match *self {}
     }
 
-    pub(super) fn announce(&self, _: Option<Instant>, _: &mut Events) -> io::Result<()> {
+    pub(super) fn announce(&self, _: Option<Instant>, _: &mut Events) -> io::Result<bool> {
         match *self {}
     }
 
