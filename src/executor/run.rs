@@ -257,3 +257,6 @@ impl Drop for TickerPlace<'_> {
         }
     }
 }
+
+#[cfg(all(test, paceline_loom))]
+mod models;
