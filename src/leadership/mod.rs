@@ -7,9 +7,11 @@
 //!
 //! The states, the transitions and the argument that no wake is lost are in the README beside this file.
 
+mod leader;
 mod parked;
 mod seat;
 
+pub(crate) use leader::Leader;
 pub use parked::Order;
 pub(crate) use seat::{Rouse, Seat};
 
@@ -304,90 +306,6 @@ impl<T> Drop for Follower<'_, T> {
     fn drop(&mut self) {
         self.set_rank(Rank::Guest);
         self.leadership.pass_on();
-    }
-}
-
-/// The one thread that may use the guarded value (LF1).
-#[derive(Debug)]
-pub(crate) struct Leader<'a, T> {
-    follower: Follower<'a, T>,
-}
-
-impl<'a, T> Leader<'a, T> {
-    /// Uses the guarded value.
-    #[inline]
-    pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: the state word is LED or WATCHED by this thread, and only this role can end that.
-        unsafe { self.follower.leadership.guarded.with_mut(f) }
-    }
-
-    /// Says that what follows may take long: other threads park at once instead of looking again.
-    #[inline]
-    pub(crate) fn settle_in(&mut self) {
-        self.rewrite(LED, WATCHED);
-    }
-
-    /// Says that the long part is over.
-    #[inline]
-    pub(crate) fn look_up(&mut self) {
-        self.rewrite(WATCHED, LED);
-    }
-
-    fn rewrite(&mut self, from: u8, to: u8) {
-        // A plain store: nobody else writes the state while somebody leads.
-        let state = self.follower.leadership.state.load(Ordering::Relaxed);
-        self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);
-    }
-
-    /// Asks whether this leader is a guest in whose place a host waits.
-    pub(crate) fn displaced(&self) -> impl Fn() -> bool + use<'a, T> {
-        let Follower { leadership, rank, .. } = self.follower;
-        move || rank == Rank::Guest && leadership.host_waits()
-    }
-
-    /// Whether a follower is parked that a promotion would wake, and none is on its way already.
-    #[inline]
-    pub(crate) fn has_follower(&self) -> bool {
-        let Leadership { listed, on_the_way, .. } = self.follower.leadership;
-        listed.load(Ordering::Relaxed) > 0 && !on_the_way.load(Ordering::Relaxed)
-    }
-
-    /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).
-    #[inline]
-    pub(crate) fn vacate(self) -> Follower<'a, T> {
-        self.follower.leadership.free.add(1);
-        self.step_down()
-    }
-
-    /// The paid promotion: one parked follower is woken to take it.
-    pub(crate) fn promote(self) -> Follower<'a, T> {
-        self.follower.leadership.paid.add(1);
-        let follower = self.step_down();
-        follower.leadership.pass_on();
-        follower
-    }
-
-    #[inline]
-    fn step_down(self) -> Follower<'a, T> {
-        let this = std::mem::ManuallyDrop::new(self);
-        this.release();
-        // SAFETY: `this` is never used again, so the follower is moved out once.
-        let mut follower = unsafe { std::ptr::read(&this.follower) };
-        follower.owes = follower.rank == Rank::Guest;
-        follower
-    }
-
-    #[inline]
-    fn release(&self) {
-        // ORDER: Release pairs with the Acquire of `Leadership::try_take`.
-        self.follower.leadership.state.store(VACANT, Ordering::Release);
-    }
-}
-
-impl<T> Drop for Leader<'_, T> {
-    /// The follower inside is dropped next and passes leadership on.
-    fn drop(&mut self) {
-        self.release();
     }
 }
 
