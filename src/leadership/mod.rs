@@ -10,15 +10,18 @@
 mod leader;
 mod parked;
 mod seat;
+mod vigil;
 
 pub(crate) use leader::Leader;
 pub use parked::Order;
+use seat::Woken;
 pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 
 use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
 use parked::{Parked, Reach};
+use vigil::Vigil;
 
 /// Nobody leads.
 const VACANT: u8 = 0;
@@ -52,6 +55,8 @@ pub(crate) struct Leadership<T> {
     /// A follower was woken to lead and has not noticed yet (LF4).
     on_the_way: AtomicBool,
     parked: Mutex<Parked>,
+    /// How long a follower may stay awake before it parks.
+    spin: Duration,
     guarded: ProtocolCell<T>,
     /// Leaderships taken so far: the deputy's proof that somebody looks.
     pub(crate) taken: Counter,
@@ -60,6 +65,8 @@ pub(crate) struct Leadership<T> {
     pub(crate) paid: Counter,
     /// Followers woken to lead, for any reason.
     pub(crate) woken: Counter,
+    /// Time that followers stayed awake before they parked, or instead.
+    pub(crate) spun_nanos: Counter,
 }
 
 // SAFETY: `T` is reached only through the one `Leader`, as through a mutex.
@@ -68,18 +75,21 @@ unsafe impl<T: Send> Send for Leadership<T> {}
 unsafe impl<T: Send> Sync for Leadership<T> {}
 
 impl<T> Leadership<T> {
-    pub(crate) fn new(guarded: T, order: Order) -> Self {
+    /// `spin` is how long a follower may stay awake without work.
+    pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
         Self {
             state: AtomicU8::new(VACANT),
             hosts: AtomicUsize::new(0),
             listed: AtomicUsize::new(0),
             on_the_way: AtomicBool::new(false),
             parked: Mutex::new(Parked::new(order)),
+            spin,
             guarded: ProtocolCell::new(guarded),
             taken: Counter::default(),
             free: Counter::default(),
             paid: Counter::default(),
             woken: Counter::default(),
+            spun_nanos: Counter::default(),
         }
     }
 
@@ -254,7 +264,7 @@ impl<'a, T> Follower<'a, T> {
             if state & BY_GUEST != 0 && self.rank == Rank::Host {
                 displace();
             }
-            let woken = self.seat.park(limit);
+            let woken = self.park(limit);
             self.granted = self.withdraw(woken.lead);
             if woken.root {
                 if std::mem::take(&mut self.granted) {
@@ -266,6 +276,17 @@ impl<'a, T> Follower<'a, T> {
                 return Turn::Unneeded;
             }
         }
+    }
+
+    /// Waits for a token: awake for a moment, if that pays, then asleep.
+    fn park(&self, limit: Option<Duration>) -> Woken {
+        let vigil = Vigil::keep(self.leadership.spin, || self.seat.is_called());
+        if !vigil.awake.is_zero() {
+            self.leadership.spun_nanos.add_shared(vigil.awake.as_nanos() as u64);
+        }
+        let woken = self.seat.park(limit);
+        vigil.end();
+        woken
     }
 
     /// Goes on the list of the parked; false if leadership fell vacant meanwhile and this thread may have it.

@@ -13,7 +13,7 @@ use loom::thread;
 type Set = Leadership<u32>;
 
 fn set(order: Order) -> Arc<Set> {
-    Arc::new(Leadership::new(0, order))
+    Arc::new(Leadership::new(0, order, Duration::ZERO))
 }
 
 fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {

@@ -98,6 +98,11 @@ impl Seat {
         self.word.load(Ordering::Relaxed) & ROOT != 0
     }
 
+    /// Whether either token is there.
+    pub(crate) fn is_called(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & TOKENS != 0
+    }
+
     /// Whether the thread sleeps, on its parker or in the poller.
     pub(crate) fn is_asleep(&self) -> bool {
         self.word.load(Ordering::Acquire) & ASLEEP != 0

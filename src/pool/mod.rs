@@ -87,7 +87,7 @@ impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
         let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
         let pool = Arc::new_cyclic(|itself| Self {
-            leadership: Leadership::new(watch, policy.order),
+            leadership: Leadership::new(watch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
             deputy: Deputy::new(),
             stations: Mutex::new(Vec::new()),

@@ -116,8 +116,9 @@ impl Builder {
         self
     }
 
-    /// How long a leader may stay awake without work, where events come one by one. Without it: 50 microseconds;
-    /// zero turns it off.
+    /// How long a thread may stay awake without work, where its waits are usually shorter than that: the leader, where
+    /// events come one by one, and a thread that waits for what another one does. Without it: 50 microseconds; zero
+    /// turns it off.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

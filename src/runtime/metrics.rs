@@ -44,7 +44,7 @@ pub struct Metrics {
     pub sleeps: u64,
     /// Times that a leader asleep in the poller was interrupted.
     pub leader_interrupts: u64,
-    /// Time that leaders stayed awake without work, because sleeping would have cost more.
+    /// Time that threads stayed awake without work, because sleeping would have cost more.
     pub spin_time: Duration,
     /// Times that nobody looked for events for a whole tick, and the deputy stepped in.
     pub deputy_rescues: u64,
@@ -79,7 +79,7 @@ impl Metrics {
             empty_waits: reactor.empty_waits.get(),
             sleeps: reactor.sleeps.get(),
             leader_interrupts: reactor.interrupts.get(),
-            spin_time: Duration::from_nanos(reactor.spun_nanos.get()),
+            spin_time: Duration::from_nanos(reactor.spun_nanos.get() + leadership.spun_nanos.get()),
             deputy_rescues: pool.deputy.rescues.get(),
             stalls: pool.deputy.stalls.get(),
             sources: pool.reactor.sources(),

@@ -14,7 +14,8 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Promotion, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, is_child, without_deputy,
+    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
+    without_deputy,
 };
 
 /// Under a steady load of short requests next to nobody is woken to lead.
@@ -122,6 +123,32 @@ fn switches() -> HashMap<String, u64> {
             (format!("{} {name}", task.display()), sum)
         })
         .collect()
+}
+
+/// Times that the current thread went to sleep.
+fn sleeps() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A thread that waits again and again for what another one does in no time learns to stay awake for it. With a limit so
+/// long that a busy machine makes no difference. Fails if a follower parks at once: `Vigil::keep` in `Follower::park`.
+#[test]
+fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
+    const ROUNDS: u64 = 1_000;
+    for_each_builder(|setup| {
+        let runtime = setup.builder().spin(SOON).build().unwrap();
+        runtime.block_on(async {
+            let before = sleeps();
+            for _ in 0..ROUNDS {
+                runtime.spawn(async {}).await;
+            }
+            let slept = sleeps() - before;
+            assert!(slept < ROUNDS / 4, "slept {slept} times in {ROUNDS} rounds");
+        });
+        assert!(runtime.metrics().spin_time > Duration::ZERO);
+    });
 }
 
 /// Idle with sources and a far timer, no thread runs at all (LF9). Two seconds with nothing is what is measured, so
