@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,6 +43,10 @@ impl fmt::Debug for CrewConfig {
 #[derive(Debug)]
 pub(crate) struct Crew {
     config: CrewConfig,
+    /// All workers were started once.
+    complete: AtomicBool,
+    /// Held by who starts them.
+    starting: std::sync::Mutex<()>,
     stopped: AtomicBool,
     stop: Event,
     roll: std::sync::Mutex<Roll>,
@@ -70,6 +74,8 @@ impl Crew {
     pub(super) fn new(config: CrewConfig) -> Self {
         Self {
             config,
+            complete: AtomicBool::new(false),
+            starting: std::sync::Mutex::new(()),
             stopped: AtomicBool::new(false),
             stop: Event::new(),
             roll: std::sync::Mutex::default(),
@@ -103,13 +109,31 @@ impl Crew {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the usual number of workers.
-    pub(super) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+    /// Starts the workers, if that was not done yet. When it fails, those that run stay, and the next call starts the
+    /// rest.
+    #[inline]
+    pub(crate) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+        if self.complete.load(Acquire) { Ok(()) } else { self.start_the_rest(pool) }
+    }
+
+    #[cold]
+    fn start_the_rest(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+        // Whoever comes while another one starts them has to know whether there are any.
+        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         pool.deputy.ensure(pool);
-        for _ in 0..self.config.threads {
-            self.hire(pool, self.config.threads)?;
-        }
+        while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
+        self.complete.store(true, Release);
         Ok(())
+    }
+
+    fn short_of_threads(&self, error: &io::Error) -> io::Error {
+        let (wanted, live) = (self.config.threads, self.live());
+        let what = format!(
+            "cannot start a thread ({live} of {wanted} workers run): {error}. The limit of threads or of memory is \
+             reached, of the process (`ulimit -v`), its user (`ulimit -u`) or its container; raise it, or have \
+             fewer workers or smaller stacks (`PACELINE_THREADS`, `Builder::threads`, `Builder::stack_size`)"
+        );
+        io::Error::new(error.kind(), what)
     }
 
     /// One more thread, because all others are stuck. False if there are as many as there may be.

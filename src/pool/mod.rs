@@ -147,22 +147,16 @@ impl Pool {
         self.crew.get()
     }
 
-    /// The workers, hired now if the pool has none.
-    pub(crate) fn crew_or_hire(&self, config: impl FnOnce() -> CrewConfig) -> io::Result<&Arc<Crew>> {
-        if let Some(crew) = self.crew.get() {
-            return Ok(crew);
-        }
-        let crew = self.crew.get_or_init(|| Arc::new(Crew::new(config())));
-        let itself = self.itself.clone();
-        crew.state().on_unclaimed(move || {
-            itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse_if_asleep());
-        });
-        let started = crew.start(&self.upgrade());
-        if started.is_err() {
-            crew.stop(self, Some(std::time::Instant::now()));
-            self.deputy.dismiss();
-        }
-        started.map(|()| crew)
+    /// The workers, of which there are none before [`Crew::start`], if the pool had no crew.
+    pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
+        self.crew.get_or_init(|| {
+            let crew = Arc::new(Crew::new(config()));
+            let itself = self.itself.clone();
+            crew.state().on_unclaimed(move || {
+                itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse_if_asleep());
+            });
+            crew
+        })
     }
 
     fn upgrade(&self) -> Arc<Self> {

@@ -318,9 +318,11 @@ impl Builder {
             on_start: self.on_thread_start,
             on_stall: self.on_stall,
         };
-        let crew = pool.crew_or_hire(|| config).map_err(|error| io_context("cannot start a thread", error));
-        let crew = crew?.clone();
-        Ok(Runtime { pool, crew })
+        let crew = pool.crew_or_found(|| config).clone();
+        // If not all of its threads can be started, dropping it stops those that were.
+        let runtime = Runtime { pool, crew };
+        runtime.crew.start(&runtime.pool)?;
+        Ok(runtime)
     }
 }
 

@@ -199,17 +199,22 @@ impl std::error::Error for StuckError {}
 ///
 /// # Panics
 ///
-/// If the workers of the default instance cannot be started, or `PACELINE_THREADS` is not a positive number.
+/// If the workers of the default instance cannot be started, or `PACELINE_THREADS` is not a positive number. The next
+/// call tries again.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
     let place = Location::caller();
-    let hired = Pool::current().and_then(|pool| match pool.crew() {
-        Some(crew) => Ok(crew.clone()),
-        // This thread's pool has no workers, so it is the default instance.
-        None => {
-            let threads = threads_from_environment()?;
-            Pool::default_instance()?.crew_or_hire(|| default_crew(threads)).cloned()
-        }
+    let hired = Pool::current().and_then(|pool| {
+        let crew = match pool.crew() {
+            Some(crew) => crew,
+            // This thread's pool has no workers, so it is the default instance.
+            None => {
+                let threads = threads_from_environment()?;
+                pool.crew_or_found(|| default_crew(threads))
+            }
+        };
+        crew.start(&pool)?;
+        Ok(crew.clone())
     });
     match hired {
         Ok(crew) => spawn_on(&crew, future, place),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
 use paceline::{Async, IoSafe, Runtime, Timer, block_on, spawn};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::setups::{Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
 
@@ -104,6 +105,36 @@ fn threads_that_cannot_be_started() {
         let error = setup.builder().stack_size(1 << 60).build().expect_err("no room for the stack");
         assert!(error.to_string().contains("cannot start a thread"), "{error}");
     });
+}
+
+/// The default instance has no room for its threads' stacks: each `spawn` says so, instead of giving its task to workers
+/// that are not there; and once there is room, all is well. Fails if `Crew::start` is done with at the first try.
+#[test]
+fn no_threads_for_the_default_instance() {
+    // A stack trace would need more memory than there is.
+    let shell = "export PACELINE_THREADS=4 RUST_BACKTRACE=0";
+    if !is_child("limits::no_threads_for_the_default_instance", shell) {
+        return;
+    }
+    let limit = getrlimit(Resource::As);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
+    let used = size.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10;
+    // Room for no stack, for one, for two, for three: one is the deputy's.
+    for mebibytes in [1, 3, 5, 7] {
+        let little = Rlimit { current: Some(used + (mebibytes << 20)), ..limit };
+        setrlimit(Resource::As, little).unwrap();
+        for _ in 0..2 {
+            let panic =
+                std::panic::catch_unwind(|| drop(spawn(async {}))).expect_err("4 threads cannot be started");
+            let text = crate::setups::text_of(&*panic);
+            assert!(text.contains("cannot start a thread") && text.contains("of 4 workers run"), "{text}");
+            assert!(text.contains("ulimit -v") && text.contains("PACELINE_THREADS"), "{text}");
+        }
+    }
+    setrlimit(Resource::As, limit).unwrap();
+    assert_eq!(block_on(spawn(async { 7 })), 7);
+    assert!(paceline::metrics().workers >= 4);
 }
 
 #[test]
