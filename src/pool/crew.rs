@@ -60,6 +60,10 @@ struct Roll {
     live: usize,
     ever: usize,
     threads: Vec<thread::ThreadId>,
+    /// Workers that wait for all others to stop, in a task that shuts the runtime down.
+    stoppers: Vec<thread::ThreadId>,
+    /// Times that nobody was left to wait for.
+    stops: usize,
 }
 
 /// A worker that did not stop in time.
@@ -218,37 +222,61 @@ impl Crew {
     }
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
-    /// the workers that are still busy. Called by a worker, it does not wait for that one.
+    /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     pub(crate) fn stop(&self, pool: &Pool, deadline: Option<Instant>) -> Vec<Leaving> {
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
+        let late = self.wait_for_the_others(deadline);
+        // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
+        self.config.state.cancel_all();
+        late.map_or(Vec::new(), |late| busy(pool, &late))
+    }
+
+    /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is
+    /// late.
+    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::ThreadId>> {
         let me = thread::current().id();
         let mut roll = self.roll();
+        let is_worker = roll.threads.contains(&me);
+        if is_worker {
+            roll.stoppers.push(me);
+        }
+        let stops = roll.stops;
         let late = loop {
-            if roll.live == usize::from(roll.threads.contains(&me)) {
+            let excused = if is_worker { roll.stoppers.len() } else { 0 };
+            if roll.live == excused || is_worker && roll.stops != stops {
                 break None;
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             roll = match left {
-                Some(left) if left.is_zero() => break Some(roll.threads.clone()),
+                Some(left) if left.is_zero() => break Some(roll.late()),
                 Some(left) => self.changed.wait_timeout(roll, left).unwrap_or_else(PoisonError::into_inner).0,
                 None => self.changed.wait(roll).unwrap_or_else(PoisonError::into_inner),
             };
         };
-        drop(roll);
-        // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
-        self.config.state.cancel_all();
-        late.map_or(Vec::new(), |late| busy(pool, &late, me))
+        if is_worker {
+            roll.stoppers.retain(|stopper| *stopper != me);
+            // The other stoppers are done waiting, too: for this thread, which goes on with its task, as well.
+            roll.stops += usize::from(late.is_none());
+            drop(roll);
+            self.changed.notify_all();
+        }
+        late
+    }
+}
+
+impl Roll {
+    /// Those that were to stop and have not.
+    fn late(&self) -> Vec<thread::ThreadId> {
+        let is_late = |thread: &&thread::ThreadId| !self.stoppers.contains(*thread);
+        self.threads.iter().filter(is_late).copied().collect()
     }
 }
 
 /// What keeps the threads `late`.
-fn busy(pool: &Pool, late: &[thread::ThreadId], me: thread::ThreadId) -> Vec<Leaving> {
+fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<Leaving> {
     let stations = pool.stations();
-    let busy = stations.iter().filter(|station| {
-        let id = station.thread.id();
-        id != me && late.contains(&id)
-    });
+    let busy = stations.iter().filter(|station| late.contains(&station.thread.id()));
     busy.map(|station| {
         let runners = crate::sync::lock(&station.runners).clone();
         let spawned_at =

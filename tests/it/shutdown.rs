@@ -4,7 +4,7 @@ use std::future::pending;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{OnceLock, Weak, mpsc};
+use std::sync::{Barrier, OnceLock, Weak, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -78,6 +78,31 @@ fn p3_shutdown_from_inside_a_task() {
             .detach();
         assert!(told.recv_timeout(SOON).expect("shutdown returns"));
         runtime.shutdown(SOON).unwrap();
+        eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
+    });
+}
+
+/// From inside two tasks at once: neither waits for the other one's thread. Fails if a worker that waits for the others
+/// to stop is waited for: `Roll::stoppers`.
+#[test]
+fn p3_shutdown_from_inside_two_tasks_at_once() {
+    for_each_setup(|runtime| {
+        let dropped = waiting_tasks(runtime);
+        let (tell, told) = mpsc::channel();
+        let both_run = Arc::new(Barrier::new(2));
+        for _ in 0..2 {
+            let (runtime2, tell, both_run) = (runtime.clone(), tell.clone(), both_run.clone());
+            let task = async move {
+                both_run.wait();
+                tell.send(runtime2.shutdown(SOON)).unwrap();
+            };
+            runtime.spawn(task).detach();
+        }
+        for _ in 0..2 {
+            told.recv_timeout(2 * SOON).expect("shutdown returns").expect("nobody blocks");
+        }
+        runtime.shutdown(SOON).unwrap();
+        assert_eq!(runtime.metrics().workers, 0);
         eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
     });
 }
