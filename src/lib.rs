@@ -49,7 +49,8 @@
 //!
 //! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
 //! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
-//! a reactor that is in use, because its tasks run under somebody else's `block_on`, its deputy does.
+//! a reactor that is in use, because its tasks run under somebody else's `block_on`, or because a wait outlives the
+//! `block_on` in which it began, its deputy does.
 //!
 //! # Platforms
 //!

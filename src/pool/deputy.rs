@@ -12,6 +12,9 @@
 //! | nobody in `block_on`, but sources or timers in use | leads, until somebody comes |
 //! | nothing in use for a second, in a pool without workers | ends; the next one who needs it starts it again |
 //!
+//! It starts when there is company to watch, when somebody waits on a thread that will not lead, and when the last
+//! thread leaves while something is waited for: a task that it polled, perhaps, of an executor that others run, too.
+//!
 //! A thread that was asleep and wakes up rouses it. Both sides announce before they look (Dekker): the deputy says
 //! that it sleeps, fence, looks whether all are asleep; the thread says that it is awake (in its seat), fence, looks
 //! whether the deputy sleeps.

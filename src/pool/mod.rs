@@ -159,10 +159,6 @@ impl Pool {
         })
     }
 
-    fn upgrade(&self) -> Arc<Self> {
-        self.itself.upgrade().expect("a pool that is used is alive")
-    }
-
     /// A thread enters; it leaves when the value is dropped.
     pub(crate) fn enter<'a>(
         self: &'a Arc<Self>,
@@ -214,10 +210,18 @@ impl Pool {
         }
     }
 
+    /// A thread has left, and its future is gone. If nobody is here now and something is still waited for, by a task
+    /// that was polled here and whose executor others run, too, the deputy leads (LF5).
+    fn was_left(self: &Arc<Self>) {
+        if self.reactor.is_needed() && sync::lock(&self.stations).is_empty() && self.reactor.is_awaited() {
+            self.deputy.ensure(self);
+        }
+    }
+
     /// Somebody waits for a source or timer on a thread that will not lead here.
-    fn someone_waits_here(&self) {
-        if !station::leads_in(self) {
-            self.deputy.ensure(&self.upgrade());
+    fn someone_waits_here(self: &Arc<Self>) {
+        if !station::will_lead_in(self) {
+            self.deputy.ensure(self);
         }
     }
 }

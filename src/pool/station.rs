@@ -24,6 +24,8 @@ pub(crate) struct Station {
     pool: OnceLock<(Arc<Reactor>, Weak<Pool>)>,
     /// A nested `block_on` on the same thread does the waiting.
     suspended: AtomicBool,
+    /// Somebody waits who counts on it to join its pool.
+    relied_on: AtomicBool,
     /// It counts as a host of its pool.
     is_host: AtomicBool,
     /// How long the thread waits when nobody needs it; for ever, if it is no replacement.
@@ -57,6 +59,7 @@ impl Station {
             woken_here: AtomicBool::new(true),
             pool: OnceLock::new(),
             suspended: AtomicBool::new(false),
+            relied_on: AtomicBool::new(false),
             is_host: AtomicBool::new(false),
             linger,
             released: AtomicBool::new(false),
@@ -160,7 +163,12 @@ impl Drop for Presence {
             suspend_innermost(stack, false);
             gone
         });
-        drop(gone);
+        let Some((station, pool)) = gone else { return };
+        // The future was done before it had to wait, and so before the thread joined a pool.
+        let instead = || if station.relied_on.load(Relaxed) { Pool::current().ok() } else { None };
+        if let Some(pool) = pool.or_else(instead) {
+            pool.was_left();
+        }
     }
 }
 
@@ -186,10 +194,16 @@ pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R>
 }
 
 /// Whether this thread will lead in `pool` when it has nothing else to do: in its innermost `block_on`, which joins the
-/// pool of the one around it, or the default one, as soon as it has to wait.
-pub(super) fn leads_in(pool: &Pool) -> bool {
-    let at_a_station = STACK.try_with(|stack| !stack.borrow().is_empty()).unwrap_or(false);
-    at_a_station && with_current_pool(|own| ptr::eq(&**own, pool)).unwrap_or_else(|| pool.is_default())
+/// pool of the one around it, or the default one, as soon as it has to wait. That is relied on from now on.
+pub(super) fn will_lead_in(pool: &Pool) -> bool {
+    let rely_on_it = |stack: &RefCell<Vec<Stop>>| {
+        let stack = stack.borrow();
+        let (station, _) = stack.last()?;
+        station.relied_on.store(true, Relaxed);
+        Some(())
+    };
+    STACK.try_with(rely_on_it).ok().flatten().is_some()
+        && with_current_pool(|own| ptr::eq(&**own, pool)).unwrap_or_else(|| pool.is_default())
 }
 
 impl Surroundings for Station {

@@ -340,6 +340,11 @@ impl Reactor {
         self.timers.armed()
     }
 
+    /// Whether somebody waits for a source or timer. Takes a look at each source.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.timers.any_armed() || self.slots.any_awaited()
+    }
+
     /// Whether anything could happen here.
     pub(crate) fn is_needed(&self) -> bool {
         self.sources() > 0 || self.timers.any_armed()

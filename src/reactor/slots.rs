@@ -133,6 +133,15 @@ impl Slots {
         (0..used).filter_map(key).collect()
     }
 
+    /// Whether somebody waits for any of them, or has waited and given up.
+    pub(super) fn any_awaited(&self) -> bool {
+        let used = sync::lock(&self.free).fresh;
+        (0..used).any(|index| {
+            let now = self.get(index).readiness.snapshot();
+            now.is_open() && Direction::BOTH.iter().any(|direction| now.is_armed(*direction))
+        })
+    }
+
     #[inline]
     pub(super) fn get(&self, index: u32) -> &Slot {
         let (page, offset) = Self::place(index);

@@ -2,20 +2,16 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use async_channel::bounded;
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, LocalExecutor, Runtime, Timer, block_on, spawn};
 
-use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, is_child, without_deputy,
-};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, without_deputy};
 
 /// The task that an event woke blocks its thread until another task's event was handled (tokio 4730).
 #[test]
@@ -283,47 +279,6 @@ fn b8_tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
         });
         assert!(runtime.block_on(a));
     });
-}
-
-/// Nobody is in `block_on`: sources and timers work all the same under somebody else's executor (LF5).
-#[test]
-fn lf5_nobody_in_block_on() {
-    if !is_child("blind::lf5_nobody_in_block_on", ":") {
-        return;
-    }
-    let alone = threads();
-    // What needs no reactor starts nobody.
-    let executor = paceline::Executor::new();
-    let task = executor.spawn(async { Timer::never().will_fire() });
-    assert!(!pollster::block_on(executor.run(task)));
-    assert_eq!(threads(), alone);
-    // It may be gone between two rounds, or at work: each round begins where another has ended, or on its heels.
-    for _ in 0..2 {
-        for block_on in [future::block_on, futures_executor::block_on, pollster::block_on] {
-            foreign_round(block_on);
-        }
-        eventually("the deputy has gone home", || threads() == alone);
-    }
-    assert_eq!(paceline::metrics().workers, 0);
-}
-
-/// Threads of this process, where the system tells.
-fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
-}
-
-fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
-    let (mut ours, theirs) = UnixStream::pair().unwrap();
-    let reader = thread::spawn(move || {
-        block_on(Box::pin(async {
-            let mut socket = Async::new(theirs).unwrap();
-            socket.read_exact(&mut [0]).await.unwrap();
-            Timer::after(Duration::from_millis(2)).await;
-        }));
-    });
-    ours.write_all(b"x").unwrap();
-    eventually("the reader ends", || reader.is_finished());
-    reader.join().unwrap();
 }
 
 /// Two runtimes: one waits for the other inside a task.

@@ -10,7 +10,8 @@
 //! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
 //! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
 //! | L13 | waits for the blocking pool |
-//! | B1, B2, B4-B8, LF5 | `blind`; B3 is `promotion::l11_b3_...` |
+//! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
+//! | LF5 | `alone`; with workers, what `Ping` is for |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
 //! | P1, P2 | `panics` |
 //! | P5, P7, P9 | `callbacks` |
@@ -24,6 +25,8 @@
 
 mod io;
 
+#[cfg(unix)]
+mod alone;
 #[cfg(unix)]
 mod blind;
 #[cfg(unix)]
