@@ -236,7 +236,7 @@ pub(crate) fn take_turn(pool: &Arc<Pool>) {
     let follower = leader.vacate();
     for event in events {
         // A waker that panics has said so by its panic message; the other events are not to be lost with it.
-        let _ = catch_unwind(AssertUnwindSafe(|| pool.reactor.fire(event)));
+        let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| pool.reactor.fire(event))));
     }
     drop(follower);
 }

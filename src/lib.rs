@@ -47,6 +47,8 @@
 //! | [`Timer`] | the same, at the moment when it is first polled |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
 //!
+//! A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
+//!
 //! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
 //! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
 //! a reactor that is in use, because its tasks run under somebody else's `block_on`, or because a wait outlives the

@@ -174,7 +174,7 @@ impl Crew {
         self.roll().threads.push(thread::current().id());
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook()));
+            let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
         }
         loop {
             let run = Run::new(self.config.state.clone(), self.until_stopped());
@@ -186,7 +186,7 @@ impl Crew {
             let unneeded = matches!(worked, Ok(None));
             if self.is_stopped() {
                 // Before this thread counts as gone, so that who waits for that finds all futures dropped.
-                self.config.state.cancel_all();
+                self.cancel_all(pool);
             }
             if self.may_leave(unneeded) {
                 break;
@@ -223,13 +223,18 @@ impl Crew {
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
-    pub(crate) fn stop(&self, pool: &Pool, deadline: Option<Instant>) -> Vec<Leaving> {
+    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<Leaving> {
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
         let late = self.wait_for_the_others(deadline);
         // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
-        self.config.state.cancel_all();
+        self.cancel_all(pool);
         late.map_or(Vec::new(), |late| busy(pool, &late))
+    }
+
+    /// Cancels all tasks, of a crew that was stopped.
+    pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
+        pool.visit(|| self.config.state.cancel_all());
     }
 
     /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is

@@ -325,7 +325,7 @@ impl Log {
 
 impl Entry {
     /// Reports a stall when it has lasted long enough, and again whenever it has become ten times as long.
-    fn report(&mut self, pool: &Pool, station: &Station, runner: &Runner, now: Instant) {
+    fn report(&mut self, pool: &Arc<Pool>, station: &Station, runner: &Runner, now: Instant) {
         let blocked_for = now - self.since + pool.policy.max_blind;
         if blocked_for < self.report_at {
             return;
@@ -339,7 +339,7 @@ impl Entry {
             let thread = station.thread.name().map(Into::into);
             let stall = Stall { spawned_at, blocked_for, thread, thread_id: station.thread.id() };
             // A hook that panics loses its own report, not the deputy.
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(&stall)));
+            let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook(&stall))));
         }
     }
 }

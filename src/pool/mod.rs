@@ -22,6 +22,7 @@ use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
 use crate::sync::{self, Mutex};
 use deputy::Deputy;
+use station::Visit;
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -208,6 +209,13 @@ impl Pool {
         if self.leadership.is_vacant() && !self.leadership.pass_on() {
             self.deputy.help_wanted();
         }
+    }
+
+    /// Runs user code that is not polled by a thread of the pool: what it spawns and registers is the pool's all the
+    /// same.
+    pub(crate) fn visit<R>(self: &Arc<Self>, code: impl FnOnce() -> R) -> R {
+        let _visit = Visit::new(self);
+        code()
     }
 
     /// A thread has left, and its future is gone. If nobody is here now and something is still waited for, by a task

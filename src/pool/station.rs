@@ -37,13 +37,13 @@ pub(crate) struct Station {
     pub(super) thread: thread::Thread,
 }
 
-/// A station of a thread, and the pool that it is in.
-type Stop = (Arc<Station>, Option<Arc<Pool>>);
+/// A station of a thread, and the pool that it is in; or a pool alone, which the thread visits.
+type Stop = (Option<Arc<Station>>, Option<Arc<Pool>>);
 
 thread_local! {
     /// The innermost station of this thread, as an address to compare with.
     static HERE: Cell<*const Station> = const { Cell::new(ptr::null()) };
-    /// This thread's stations and the pools they are in, innermost last.
+    /// This thread's stations and visits, and the pools that they are in, innermost last.
     static STACK: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -142,7 +142,7 @@ impl Presence {
     pub(crate) fn new(station: &Arc<Station>) -> Self {
         STACK.with_borrow_mut(|stack| {
             suspend_innermost(stack, true);
-            stack.push((station.clone(), None));
+            stack.push((Some(station.clone()), None));
         });
         Self { before: HERE.replace(Arc::as_ptr(station)), led_before: reactor::lead_here(ptr::null()) }
     }
@@ -163,7 +163,7 @@ impl Drop for Presence {
             suspend_innermost(stack, false);
             gone
         });
-        let Some((station, pool)) = gone else { return };
+        let Some((Some(station), pool)) = gone else { return };
         // The future was done before it had to wait, and so before the thread joined a pool.
         let instead = || if station.relied_on.load(Relaxed) { Pool::current().ok() } else { None };
         if let Some(pool) = pool.or_else(instead) {
@@ -175,7 +175,8 @@ impl Drop for Presence {
 /// Says of the innermost station whether another one on top of it does the waiting: then its thread is no host of its
 /// pool, whatever its rank, because it will not come back to lead before the other one is done.
 fn suspend_innermost(stack: &[Stop], suspended: bool) {
-    let Some((station, pool)) = stack.last() else { return };
+    let mut stations = stack.iter().rev().filter_map(|(station, pool)| Some((station.as_ref()?, pool)));
+    let Some((station, pool)) = stations.next() else { return };
     station.suspended.store(suspended, Relaxed);
     if let Some(pool) = pool {
         // Its own `block_on`, which sets this, is suspended: it is the same at both ends.
@@ -185,7 +186,30 @@ fn suspend_innermost(stack: &[Stop], suspended: bool) {
     }
 }
 
-/// Shows `f` the pool of the innermost station of this thread that has one.
+/// The thread is called by a pool outside of any `block_on`: in a hook, or to drop a future. Free functions act on that
+/// pool until the value is dropped.
+#[derive(Debug)]
+pub(super) struct Visit {
+    /// Not where the thread's locals are gone: there is no more to say where it is.
+    begun: bool,
+}
+
+impl Visit {
+    pub(super) fn new(pool: &Arc<Pool>) -> Self {
+        let stop = (None, Some(pool.clone()));
+        Self { begun: STACK.try_with(|stack| stack.borrow_mut().push(stop)).is_ok() }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if self.begun {
+            drop(STACK.with_borrow_mut(Vec::pop));
+        }
+    }
+}
+
+/// Shows `f` the pool of the innermost station or visit of this thread that has one.
 #[inline]
 pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     let innermost =
@@ -198,7 +222,8 @@ pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R>
 pub(super) fn will_lead_in(pool: &Pool) -> bool {
     let rely_on_it = |stack: &RefCell<Vec<Stop>>| {
         let stack = stack.borrow();
-        let (station, _) = stack.last()?;
+        // On a visit it may lead nowhere.
+        let (Some(station), _) = stack.last()? else { return None };
         station.relied_on.store(true, Relaxed);
         Some(())
     };

@@ -196,6 +196,9 @@ impl Builder {
 
     /// Called by each worker when it starts, before it polls a task; by those that are added later, too.
     ///
+    /// Free functions called in it act on this runtime. It may spawn, but should not wait for tasks of the runtime: the
+    /// worker polls none before it returns.
+    ///
     /// ```
     /// use std::sync::mpsc;
     ///
@@ -216,7 +219,8 @@ impl Builder {
     }
 
     /// Called when a task has blocked its thread for ten milliseconds, and again whenever that has become ten times
-    /// as long. The hook runs on a thread that watches over the others: it should be quick.
+    /// as long. The hook runs on a thread that watches over the others: it should be quick. Free functions called in it
+    /// act on this runtime.
     ///
     /// It is about spawned tasks. The future given to [`Runtime::block_on`] may block its own thread without a report.
     /// To watch the default instance, give the hook to the builder that is [installed](Builder::install).

@@ -93,7 +93,7 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        spawn_on(&self.crew, future, Location::caller())
+        spawn_on(&self.pool, &self.crew, future, Location::caller())
     }
 
     /// What the runtime has done so far, and has right now.
@@ -214,10 +214,10 @@ pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static
             }
         };
         crew.start(&pool)?;
-        Ok(crew.clone())
+        Ok(pool)
     });
     match hired {
-        Ok(crew) => spawn_on(&crew, future, place),
+        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, place),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
@@ -241,6 +241,7 @@ pub fn metrics() -> Metrics {
 }
 
 fn spawn_on<T: Send + 'static>(
+    pool: &Arc<Pool>,
     crew: &Crew,
     future: impl Future<Output = T> + Send + 'static,
     place: &'static Location<'static>,
@@ -248,7 +249,7 @@ fn spawn_on<T: Send + 'static>(
     // SAFETY: the future is `Send` and borrows nothing.
     let task = unsafe { spawn_at(crew.state(), future, place) };
     if crew.is_stopped() {
-        crew.state().cancel_all();
+        crew.cancel_all(pool);
     }
     task
 }

@@ -1,11 +1,11 @@
-//! P5, P7, P9: user code that calls back from where it should hold no lock of ours, and signals.
+//! P5, P7, P9: user code that calls back from where it should hold no lock of ours, and which runtime that is; signals.
 
 use std::future::{Future, pending};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -107,6 +107,68 @@ fn p5_drops_of_futures_may_call_anything() {
         (0..2).for_each(|_| told.recv_timeout(SOON).unwrap());
         runtime.shutdown(SOON).unwrap();
         told.recv_timeout(SOON).expect("the shutdown drops it");
+    });
+}
+
+/// Spawns a task and registers a source: `tell` is told on which thread the task runs, and keeps the source.
+fn use_free_functions(tell: &mpsc::Sender<(Option<String>, Async<UnixStream>)>) {
+    let (one, _) = Async::<UnixStream>::pair().unwrap();
+    let tell = tell.clone();
+    let task = async move { tell.send((thread::current().name().map(str::to_owned), one)) };
+    spawn(task).detach();
+}
+
+/// In a hook, free functions act on the runtime whose hook it is. Fails if hooks are called without `Pool::visit`.
+#[test]
+fn hooks_are_inside_of_their_runtime() {
+    for_each_builder(|setup| {
+        let (tell, told) = mpsc::channel();
+        let tell2 = tell.clone();
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        let builder = setup.builder().on_thread_start(move || use_free_functions(&tell));
+        let runtime = builder.on_stall(move |_| use_free_functions(&tell2)).build().unwrap();
+        let mut kept = Vec::new();
+        let mut hear_from = |hook: &str| {
+            let (name, source) = told.recv_timeout(SOON).expect("the task runs");
+            assert!(name.as_ref().is_some_and(|name| name.starts_with("worker-")), "{hook}: {name:?}");
+            kept.push(source);
+            assert!(runtime.metrics().sources >= kept.len(), "{hook}: the source is another reactor's");
+        };
+        (0..setup.threads).for_each(|_| hear_from("on_thread_start"));
+        runtime.spawn(async move { latch.wait() }).detach();
+        hear_from("on_stall");
+        drop(free);
+    });
+}
+
+/// A future that a runtime drops when it is shut down is inside of it, too: what it registers is registered there, and
+/// what it spawns runs nowhere.
+#[test]
+fn futures_that_are_cancelled_are_inside_of_their_runtime() {
+    struct CallsBack(mpsc::Sender<(Option<String>, Async<UnixStream>)>, Arc<Mutex<Vec<Async<UnixStream>>>>);
+    impl Drop for CallsBack {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(Async::<UnixStream>::pair().unwrap().0);
+            use_free_functions(&self.0);
+        }
+    }
+    for_each_setup(|runtime| {
+        let (tell, told) = mpsc::channel();
+        let kept = Arc::default();
+        let calls_back = CallsBack(tell, Arc::clone(&kept));
+        let (waits, is_waiting) = mpsc::channel();
+        let left = async move {
+            waits.send(()).unwrap();
+            pending::<()>().await;
+            drop(calls_back);
+        };
+        runtime.spawn(left).detach();
+        is_waiting.recv_timeout(SOON).unwrap();
+        runtime.shutdown(SOON).unwrap();
+        assert_eq!(kept.lock().unwrap().len(), 1);
+        assert_eq!(runtime.metrics().sources, 1, "the source is another reactor's");
+        assert!(told.try_recv().is_err(), "the task ran on another runtime");
     });
 }
 
