@@ -205,7 +205,7 @@ impl Executor<'static> {
 impl Drop for Executor<'_> {
     fn drop(&mut self) {
         if let Some(state) = self.state.peek() {
-            state.cancel_all();
+            state.cancel_to_the_last();
         }
     }
 }

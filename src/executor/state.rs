@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::ConcurrentQueue;
@@ -14,6 +15,11 @@ use super::hosting;
 use super::runner::Runner;
 use super::sleepers::Sleepers;
 use super::tasks::Tasks;
+use crate::sync;
+
+/// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
+/// such a thread may be off its processor, and the end must come.
+const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// The shared part of an executor.
 #[derive(Debug)]
@@ -237,11 +243,29 @@ impl State {
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Cancels all tasks: the executor is being dropped, so nobody runs any.
+    /// Cancels all tasks that nobody polls right now.
     pub(crate) fn cancel_all(&self) {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
             drop(task);
         }
     }
+
+    /// The same where nobody polls any and none is spawned: the executor is being dropped. Then a task that is left is one
+    /// that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there, because wakers
+    /// are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
+    /// this waits the few instructions until it is here.
+    pub(crate) fn cancel_to_the_last(&self) {
+        self.cancel_all();
+        let start = Instant::now();
+        while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {
+            match self.any_task() {
+                Some(task) => drop(task),
+                None => sync::thread::yield_now(),
+            }
+        }
+    }
 }
+
+#[cfg(all(test, paceline_loom))]
+mod models;

@@ -193,6 +193,10 @@ impl Crew {
             }
         }
         self.changed.notify_all();
+        if self.is_stopped() && self.live() == 0 {
+            // Nobody may be waiting for that: the runtime was shut down inside of a task.
+            self.cancel_all(pool);
+        }
     }
 
     async fn until_stopped(&self) {
@@ -232,9 +236,10 @@ impl Crew {
         late.map_or(Vec::new(), |late| busy(pool, &late))
     }
 
-    /// Cancels all tasks, of a crew that was stopped.
+    /// Cancels all tasks of a crew that was stopped, but those that are being polled.
     pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
-        pool.visit(|| self.config.state.cancel_all());
+        let state = &self.config.state;
+        pool.visit(|| if self.live() == 0 { state.cancel_to_the_last() } else { state.cancel_all() });
     }
 
     /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is

@@ -34,6 +34,11 @@ pub(crate) fn park() {
     current().0.wait();
 }
 
+/// Lets another thread take a step.
+pub(crate) fn yield_now() {
+    loom::thread::yield_now();
+}
+
 /// Makes a thread look again.
 #[cfg(test)]
 impl std::task::Wake for Thread {

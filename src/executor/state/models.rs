@@ -1,0 +1,63 @@
+//! Loom models of the end of an executor.
+
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::task::{Poll, Waker};
+
+use std::panic::Location;
+
+use super::*;
+use crate::executor::task;
+use crate::sync::models::model;
+use loom::thread;
+
+/// A reference to a state that takes a step of the model: a task's schedule function begins with one, so another thread
+/// can get in between when the task is marked as scheduled and when it is put somewhere.
+#[derive(Clone)]
+struct Stepwise(Arc<State>);
+
+impl Deref for Stepwise {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        thread::yield_now();
+        &self.0
+    }
+}
+
+/// Counts when it is dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// P8: a task is woken before, while, or after the executor is dropped. Its future is dropped in any case, once, before
+/// the executor's drop returns. Fails if that does not wait for the wake: `cancel_to_the_last`.
+#[test]
+fn p8_a_wake_beside_the_end_leaves_no_task_behind() {
+    model(|| {
+        let state = Arc::new(State::new(true));
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let (guard, place) = (Dropped(dropped.clone()), waker.clone());
+        let future = poll_fn(move |cx| {
+            let _future = &guard;
+            *place.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        });
+        // SAFETY: the future is `Send` and borrows nothing.
+        unsafe { task::spawn(Stepwise(state.clone()), future, Location::caller()) }.detach();
+        assert!(!state.any_task().expect("it was scheduled").run());
+        let waker = waker.lock().unwrap().take().expect("it was polled");
+        let waking = thread::spawn(move || waker.wake());
+        state.cancel_to_the_last();
+        assert_eq!(dropped.load(Relaxed), 1);
+        waking.join().unwrap();
+        assert_eq!(state.unfinished(), Some(0));
+        assert!(state.any_task().is_none());
+    });
+}
