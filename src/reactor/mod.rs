@@ -264,7 +264,11 @@ impl Reactor {
     #[inline]
     pub(crate) fn fire(&self, event: Event) {
         match event {
-            Event::Timer(waker) => waker.wake(),
+            Event::Timer(waker) => {
+                waker.wake();
+                // It may have been cancelled since it was due, when it still counted.
+                self.note_gone();
+            }
             Event::Source(key, happened) => {
                 let slot = self.slot(key);
                 let delivery = slot.readiness.event(key.generation, happened);
@@ -342,12 +346,12 @@ impl Reactor {
 
     /// Whether somebody waits for a source or timer. Takes a look at each source.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.timers.any_armed() || self.slots.any_awaited()
+        self.timers.any() || self.slots.any_awaited()
     }
 
     /// Whether anything could happen here.
     pub(crate) fn is_needed(&self) -> bool {
-        self.sources() > 0 || self.timers.any_armed()
+        self.sources() > 0 || self.timers.any()
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::Reactor;
 use super::wheel::Wheel;
-use crate::sync::{self, AtomicU64, Mutex, Ordering};
+use crate::sync::{self, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// No timer is armed.
 const NEVER: u64 = u64::MAX;
@@ -19,12 +19,19 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Timers {
     origin: Instant,
     earliest: AtomicU64,
+    /// Timers that are due and wait in the batch; written by the leader.
+    due: AtomicUsize,
     wheel: Mutex<Wheel<Waker>>,
 }
 
 impl Timers {
     pub(super) fn new() -> Self {
-        Self { origin: Instant::now(), earliest: AtomicU64::new(NEVER), wheel: Mutex::new(Wheel::new()) }
+        Self {
+            origin: Instant::now(),
+            earliest: AtomicU64::new(NEVER),
+            due: AtomicUsize::new(0),
+            wheel: Mutex::new(Wheel::new()),
+        }
     }
 
     pub(super) fn armed(&self) -> usize {
@@ -44,6 +51,17 @@ impl Timers {
     /// Whether a timer is armed. Takes the lock only where it is likely.
     pub(super) fn any_armed(&self) -> bool {
         self.earliest() != NEVER && self.armed() > 0
+    }
+
+    /// Says how many timers of the batch are left.
+    #[inline]
+    pub(super) fn set_due(&self, left: usize) {
+        self.due.store(left, Ordering::Relaxed);
+    }
+
+    /// Whether a timer is armed, or due and not taken yet.
+    pub(super) fn any(&self) -> bool {
+        self.due.load(Ordering::Relaxed) > 0 || self.any_armed()
     }
 
     #[inline]

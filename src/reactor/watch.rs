@@ -75,6 +75,7 @@ impl Watch {
     pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
         loop {
             if let Some(waker) = self.due.pop() {
+                reactor.timers.set_due(self.due.len());
                 return Some(Event::Timer(waker));
             }
             if self.next == self.events.len() {
@@ -196,6 +197,7 @@ impl Watch {
     #[cold]
     fn expire(&mut self, reactor: &Reactor) {
         reactor.timers.expire(&mut self.due);
+        reactor.timers.set_due(self.due.len());
         // The last one is taken first.
         self.due.reverse();
     }

@@ -1,18 +1,19 @@
 //! N: notifications and timers: none lost, none for nothing.
 
+use std::future::Future;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc;
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
 use paceline::{Async, Timer, spawn};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, without_deputy};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, waker_that, without_deputy};
 
 /// Wakes pile up while nobody can look: they cost no memory and no system call, and the next look sees them.
 #[test]
@@ -84,6 +85,36 @@ fn n4_timers_and_io_due_together() {
                 write.await;
             }
         }));
+    });
+}
+
+/// Arms timers that are due so many microseconds after the same moment, blocks the thread until all are, then yields
+/// until they have fired. Returns in which order they did.
+async fn fired_together(after: [u64; 12]) -> Vec<usize> {
+    let fired: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let start = Instant::now() + Duration::from_millis(20);
+    let mut timers = after.map(|after| Timer::at(start + Duration::from_micros(after)));
+    for (number, timer) in timers.iter_mut().enumerate() {
+        let fired = fired.clone();
+        let waker = waker_that(move || fired.lock().unwrap().push(number));
+        let polled = Pin::new(timer).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending(), "20 ms were too short to arm them");
+    }
+    thread::sleep(Duration::from_millis(25));
+    while fired.lock().unwrap().len() < after.len() {
+        future::yield_now().await;
+    }
+    fired.lock().unwrap().clone()
+}
+
+/// Timers come due while nobody can look, nothing else is registered, and a task yields until all of them have fired.
+/// Without the deputy, who would have had somebody else look while the task blocked. Fails if timers that were taken off the wheel, and not fired yet, are nothing to lead for: `Timers::any`.
+#[test]
+fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
+    without_deputy(|_, runtime| {
+        let mut order = runtime.block_on(runtime.spawn(fired_together([0; 12])));
+        order.sort();
+        assert!(order.into_iter().eq(0..12));
     });
 }
 
