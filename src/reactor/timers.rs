@@ -4,12 +4,13 @@
 //! alone, and the leader finds out when it looks. That costs one look where the alternative costs a search in each
 //! cancellation (N5: only an earlier deadline interrupts the leader).
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Reactor;
-use super::wheel::Wheel;
+use super::wheel::{Due, Wheel};
 use crate::sync::{self, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// No timer is armed.
@@ -85,15 +86,18 @@ impl Timers {
         (result, earlier)
     }
 
-    /// Collects the wakers of all timers that are due.
-    pub(super) fn expire(&self, due: &mut Vec<Waker>) {
+    /// Collects the wakers of all timers that are due; the one that was due first is the last.
+    pub(super) fn expire(&self, due: &mut Vec<Due<Waker>>) {
         if self.earliest() == NEVER {
             return;
         }
         let now = self.nanos(Instant::now());
         let mut wheel = sync::lock(&self.wheel);
-        wheel.advance(now, |waker| due.push(waker));
+        wheel.advance(now, |timer| due.push(timer));
         self.earliest.store(wheel.next_look().unwrap_or(NEVER), Ordering::Relaxed);
+        drop(wheel);
+        self.set_due(due.len());
+        due.sort_unstable_by_key(|timer| Reverse(timer.rank));
     }
 }
 

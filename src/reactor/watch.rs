@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::readiness::Happened;
 use super::spin::{Idle, Spin};
 use super::sys::{self, Patience};
+use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::sync::{Ordering, full_fence};
 
@@ -34,7 +35,8 @@ pub(crate) enum Event {
 pub(crate) struct Watch {
     events: sys::Events,
     next: usize,
-    due: Vec<Waker>,
+    /// Timers that are due; the last one fires next.
+    due: Vec<Due<Waker>>,
     deadline: u64,
     spin: Spin,
     idle: Option<Idle>,
@@ -74,9 +76,9 @@ impl Watch {
     #[inline]
     pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
         loop {
-            if let Some(waker) = self.due.pop() {
+            if let Some(timer) = self.due.pop() {
                 reactor.timers.set_due(self.due.len());
-                return Some(Event::Timer(waker));
+                return Some(Event::Timer(timer.value));
             }
             if self.next == self.events.len() {
                 return None;
@@ -197,8 +199,5 @@ impl Watch {
     #[cold]
     fn expire(&mut self, reactor: &Reactor) {
         reactor.timers.expire(&mut self.due);
-        reactor.timers.set_due(self.due.len());
-        // The last one is taken first.
-        self.due.reverse();
     }
 }

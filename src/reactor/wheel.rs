@@ -26,9 +26,19 @@ struct Entry<T> {
     deadline: u64,
     next: u32,
     previous: u32,
+    /// The number of its arming; in what would be padding.
+    number: u32,
     place: u16,
     /// There while the entry is armed.
     value: Option<T>,
+}
+
+/// An entry that is due.
+#[derive(Debug)]
+pub(super) struct Due<T> {
+    /// Its deadline, then the number of its arming, counted so that older is less even where numbers have wrapped.
+    pub(super) rank: (u64, u32),
+    pub(super) value: T,
 }
 
 /// The wheel.
@@ -38,6 +48,8 @@ pub(super) struct Wheel<T> {
     entries: Vec<Entry<T>>,
     free: u32,
     armed: usize,
+    /// Times that an entry was armed.
+    armings: u32,
     occupied: [u64; LEVELS],
     heads: Box<[[u32; SLOTS]; LEVELS]>,
 }
@@ -49,6 +61,7 @@ impl<T> Wheel<T> {
             entries: Vec::new(),
             free: NIL,
             armed: 0,
+            armings: 0,
             occupied: [0; LEVELS],
             heads: Box::new([[NIL; SLOTS]; LEVELS]),
         }
@@ -62,7 +75,8 @@ impl<T> Wheel<T> {
     /// Arms a new entry.
     #[inline]
     pub(super) fn insert(&mut self, deadline: u64, value: T) -> u32 {
-        let entry = Entry { deadline, next: NIL, previous: NIL, place: FIRED, value: Some(value) };
+        let number = self.next_number();
+        let entry = Entry { deadline, next: NIL, previous: NIL, number, place: FIRED, value: Some(value) };
         let id = self.free;
         let id = if id == NIL {
             self.entries.push(entry);
@@ -90,8 +104,9 @@ impl<T> Wheel<T> {
     /// has fired and there is no value for it.
     pub(super) fn rearm(&mut self, id: u32, deadline: u64, value: Option<T>) -> Result<Option<T>, ()> {
         self.unlink(id);
+        let number = self.next_number();
         let entry = &mut self.entries[id as usize];
-        entry.deadline = deadline;
+        (entry.deadline, entry.number) = (deadline, number);
         let old = value.and_then(|value| entry.value.replace(value));
         if entry.value.is_none() {
             return Err(());
@@ -100,8 +115,14 @@ impl<T> Wheel<T> {
         Ok(old)
     }
 
-    /// Moves time on and hands out the values of all entries that are due.
-    pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(T)) {
+    #[inline]
+    fn next_number(&mut self) -> u32 {
+        self.armings = self.armings.wrapping_add(1);
+        self.armings
+    }
+
+    /// Moves time on and hands out all entries that are due, in no order.
+    pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(Due<T>)) {
         let now = now.max(self.now);
         let mut later = NIL;
         while let Some((level, slot)) = self.first_occupied() {
@@ -116,7 +137,8 @@ impl<T> Wheel<T> {
                 entry.place = FIRED;
                 self.armed -= 1;
                 if entry.deadline <= now {
-                    due(entry.value.take().expect("an armed entry has a value"));
+                    let rank = (entry.deadline, entry.number.wrapping_sub(self.armings.wrapping_add(1)));
+                    due(Due { rank, value: entry.value.take().expect("an armed entry has a value") });
                 } else {
                     entry.next = later;
                     later = at;
@@ -247,7 +269,7 @@ mod tests {
                         }
                         now = now.saturating_add(random(&mut state) >> (24 + random(&mut state) % 40));
                         let mut due = BTreeSet::new();
-                        wheel.advance(now, |value| assert!(due.insert(value)));
+                        wheel.advance(now, |entry| assert!(due.insert(entry.value)));
                         let later = model.split_off(&(now.saturating_add(1), 0));
                         assert_eq!(due, model);
                         model = later;
@@ -256,6 +278,18 @@ mod tests {
                 assert_eq!(wheel.armed(), model.len());
             }
         }
+    }
+
+    #[test]
+    fn n4_equal_deadlines_rank_by_their_arming() {
+        let mut wheel = Wheel::new();
+        wheel.armings = u32::MAX - 3;
+        let ids: Vec<_> = (0..8).map(|number| wheel.insert(1 << 30, number)).collect();
+        wheel.rearm(ids[2], 1 << 30, None).unwrap();
+        let mut due = Vec::new();
+        wheel.advance(1 << 31, |entry| due.push(entry));
+        due.sort_by_key(|entry| entry.rank);
+        assert!(due.iter().map(|entry| entry.value).eq([0, 1, 3, 4, 5, 6, 7, 2]));
     }
 
     #[test]

@@ -108,13 +108,29 @@ async fn fired_together(after: [u64; 12]) -> Vec<usize> {
 }
 
 /// Timers come due while nobody can look, nothing else is registered, and a task yields until all of them have fired.
-/// Without the deputy, who would have had somebody else look while the task blocked. Fails if timers that were taken off the wheel, and not fired yet, are nothing to lead for: `Timers::any`.
+/// Without the deputy, who would have had somebody else look while the task blocked. Fails if timers that were taken off
+/// the wheel, and not fired yet, are nothing to lead for: `Timers::any`.
 #[test]
 fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
     without_deputy(|_, runtime| {
         let mut order = runtime.block_on(runtime.spawn(fired_together([0; 12])));
         order.sort();
         assert!(order.into_iter().eq(0..12));
+    });
+}
+
+/// Timers that came due while nobody could look fire in the order of their deadlines; of equal ones, the one that was
+/// armed first. On one thread, because others may look while the task blocks it. Fails without the sort in
+/// `Timers::expire`.
+#[test]
+fn n4_timers_due_together_fire_in_order() {
+    const AFTER: [u64; 12] = [700, 40, 900, 40, 1, 700, 300, 65, 900, 0, 300, 40];
+    without_deputy(|setup, runtime| {
+        if setup.threads == 1 {
+            let mut in_order: Vec<_> = (0..AFTER.len()).collect();
+            in_order.sort_by_key(|number| AFTER[*number]);
+            assert_eq!(runtime.block_on(runtime.spawn(fired_together(AFTER))), in_order);
+        }
     });
 }
 
