@@ -60,6 +60,9 @@ pub(crate) fn drive<F: Future>(
     station: Arc<Station>,
     future: F,
 ) -> Option<F::Output> {
+    if let Some(pool) = pool {
+        pool.assert_not_inherited("this runtime");
+    }
     let presence = Presence::new(&station);
     let attendance = Attendance::new(station.clone());
     let waker = Waker::from(station.clone());
@@ -124,6 +127,7 @@ impl Here<'_> {
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
     fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Watch>) -> Turn<'l, Watch> {
+        self.pool.assert_not_inherited("the `block_on` that waits here");
         if self.station.is_woken() && !self.pool.reactor.is_needed() {
             return Turn::Root(follower);
         }

@@ -54,6 +54,12 @@
 //! a reactor that is in use, because its tasks run under somebody else's `block_on`, or because a wait outlives the
 //! `block_on` in which it began, its deputy does.
 //!
+//! # After a fork
+//!
+//! A child process has a default instance of its own. What it inherited says so: a [`Runtime`] panics when it is used, and
+//! is dropped without a wait; a wait for a source is an error; and a `block_on` or task in whose midst the fork happened
+//! panics, instead of hanging, if the child lets it wait. The parent notices nothing.
+//!
 //! # Platforms
 //!
 //! | platform | how a leader waits |
@@ -77,12 +83,14 @@
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
 //! | `sync` | the only door to atomics and locks: std, or loom in the models | |
+//! | `fork` | notices that the process was forked | |
 //!
 //! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
 #![warn(missing_docs)]
 
 mod block_on;
 mod executor;
+mod fork;
 mod io;
 mod leadership;
 mod pool;

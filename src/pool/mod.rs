@@ -6,15 +6,18 @@
 
 mod crew;
 mod deputy;
+mod instance;
 mod station;
 
 pub(crate) use crew::{Crew, CrewConfig, Leaving};
 pub use deputy::Stall;
 pub(crate) use deputy::StallHook;
+#[cfg(unix)]
+pub(crate) use instance::default_descriptor;
 pub(crate) use station::{Presence, Station};
 
 use std::io;
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::executor::Counters;
@@ -77,13 +80,6 @@ pub(crate) struct Pool {
     itself: Weak<Pool>,
 }
 
-/// The instance behind the free functions.
-static DEFAULT: std::sync::Mutex<Option<Arc<Pool>>> = std::sync::Mutex::new(None);
-
-fn default_pool() -> MutexGuard<'static, Option<Arc<Pool>>> {
-    DEFAULT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
         let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
@@ -108,39 +104,23 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The default instance, made now if there is none yet.
-    pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
-        let mut default = default_pool();
-        if let Some(pool) = &*default {
-            return Ok(pool.clone());
-        }
-        let pool = Self::new(Policy::default())?;
-        *default = Some(pool.clone());
-        Ok(pool)
-    }
-
-    /// Whether there is a default instance.
-    pub(crate) fn is_installed() -> bool {
-        default_pool().is_some()
-    }
-
-    /// Makes `pool` the default instance. False if there is one already.
-    pub(crate) fn install(pool: &Arc<Self>) -> bool {
-        let mut default = default_pool();
-        let free = default.is_none();
-        if free {
-            *default = Some(pool.clone());
-        }
-        free
-    }
-
     /// The pool whose thread this is, else the default instance.
     pub(crate) fn current() -> io::Result<Arc<Self>> {
         station::with_current_pool(Arc::clone).map_or_else(Self::default_instance, Ok)
     }
 
-    fn is_default(&self) -> bool {
-        default_pool().as_ref().is_some_and(|default| std::ptr::eq(&**default, self))
+    /// Whether the pool is that of a process from which this one was forked (P10).
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.reactor.is_inherited()
+    }
+
+    /// Ends a child in which the code goes on that a thread of the pool was running: here is nobody to go on with it.
+    #[inline]
+    pub(crate) fn assert_not_inherited(&self, what: &str) {
+        if self.is_inherited() {
+            inherited(what);
+        }
     }
 
     /// The workers, if the pool has any.
@@ -221,7 +201,8 @@ impl Pool {
     /// A thread has left, and its future is gone. If nobody is here now and something is still waited for, by a task
     /// that was polled here and whose executor others run, too, the deputy leads (LF5).
     fn was_left(self: &Arc<Self>) {
-        if self.reactor.is_needed() && sync::lock(&self.stations).is_empty() && self.reactor.is_awaited() {
+        let is_used = !self.is_inherited() && self.reactor.is_needed();
+        if is_used && sync::lock(&self.stations).is_empty() && self.reactor.is_awaited() {
             self.deputy.ensure(self);
         }
     }
@@ -232,6 +213,15 @@ impl Pool {
             self.deputy.ensure(self);
         }
     }
+}
+
+#[cold]
+fn inherited(what: &str) -> ! {
+    panic!(
+        "{what} is that of the process that forked this one (pid {}), and its threads are not here. A child may use \
+         the default instance, which it has of its own, or build a runtime; or fork before there is one",
+        std::process::id()
+    );
 }
 
 impl Drop for Pool {
@@ -269,14 +259,4 @@ pub(crate) fn with_current_reactor<R>(f: impl FnOnce(&Arc<Reactor>) -> R) -> io:
 /// The reactor of the runtime whose thread this is, else the default instance's.
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
     with_current_reactor(Arc::clone)
-}
-
-/// The descriptor that the default instance waits on. That instance is never dropped.
-#[cfg(unix)]
-pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
-    use std::os::fd::{AsRawFd, BorrowedFd};
-    let pool = Pool::default_instance().ok()?;
-    let fd = pool.reactor.descriptor()?.as_raw_fd();
-    // SAFETY: `DEFAULT` keeps the pool, and with it the descriptor, until the process ends.
-    Some(unsafe { BorrowedFd::borrow_raw(fd) })
 }

@@ -209,11 +209,14 @@ impl Drop for Visit {
     }
 }
 
-/// Shows `f` the pool of the innermost station or visit of this thread that has one.
+/// Shows `f` the pool of the innermost station or visit of this thread that has one, unless it is another process's.
 #[inline]
 pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
-    let innermost =
-        |stack: &RefCell<Vec<Stop>>| stack.borrow().iter().rev().find_map(|(_, pool)| pool.as_ref()).map(f);
+    let innermost = |stack: &RefCell<Vec<Stop>>| {
+        let stack = stack.borrow();
+        let pool = stack.iter().rev().find_map(|(_, pool)| pool.as_ref());
+        pool.filter(|pool| !pool.is_inherited()).map(f)
+    };
     STACK.try_with(innermost).ok().flatten()
 }
 

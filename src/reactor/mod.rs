@@ -32,6 +32,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::fork::Origin;
 use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
 use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
@@ -136,6 +137,7 @@ pub(crate) fn next_turn() {
 
 /// The shared half of the handle set.
 pub(crate) struct Reactor {
+    origin: Origin,
     sys: sys::Sys,
     slots: Slots,
     timers: Timers,
@@ -156,6 +158,7 @@ impl Reactor {
         let spin = if sys.looks_are_cheap() { spin } else { Duration::ZERO };
         let watch = Watch::new(sys.events(), spin);
         let reactor = Self {
+            origin: Origin::here(),
             sys,
             slots: Slots::new(),
             timers: Timers::new(),
@@ -181,19 +184,29 @@ impl Reactor {
         }
     }
 
+    /// Whether it is that of a process from which this one was forked.
+    #[inline]
+    pub(crate) fn is_inherited(&self) -> bool {
+        !self.origin.is_here()
+    }
+
     /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5). Returns which turn of
     /// its the thread is in, if it will.
     #[inline]
     fn note_wait(&self) -> io::Result<Option<u32>> {
         let turn = HERE.try_with(|here| ptr::eq(here.leads.get(), self).then(|| here.turn.get()));
         match turn {
-            Ok(Some(turn)) => Ok(Some(turn)),
+            Ok(Some(turn)) if !self.is_inherited() => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
     }
 
     #[cold]
     fn note_foreign_wait(&self) -> io::Result<()> {
+        if self.is_inherited() {
+            let what = "this source was registered by the process that forked this one: make it anew of its descriptor";
+            return Err(io::Error::other(what));
+        }
         if self.closed.load(Ordering::SeqCst) {
             return Err(io::Error::other("the runtime in which this source was registered is gone"));
         }
@@ -236,6 +249,10 @@ impl Reactor {
     }
 
     fn deregister(&self, key: Key, raw: RawSource) -> io::Result<()> {
+        if self.is_inherited() {
+            // The registration is the parent's.
+            return Ok(());
+        }
         let result = self.sys.delete(raw, key);
         self.slots.retire(key.index);
         self.note_gone();
@@ -313,6 +330,9 @@ impl Reactor {
         // ORDER: pairs with the fence in `Watch::sleep`.
         full_fence();
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            if self.is_inherited() {
+                return;
+            }
             self.counters.interrupts.add_shared(1);
             // It fails only if the descriptor is gone, and then nobody can be asleep on it.
             let _ = self.sys.interrupt();

@@ -118,7 +118,15 @@ impl Alarm {
 
     /// Sets another deadline, and another waker, if there is one. False if the timer has fired, which takes its waker,
     /// and there is no other.
+    ///
+    /// # Panics
+    ///
+    /// If it was armed in the process that forked this one.
     pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) -> bool {
+        assert!(
+            !self.reactor.is_inherited(),
+            "this timer was armed by the process that forked this one: make a new one after the fork"
+        );
         let waker = waker.cloned();
         let (old, earlier) = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         self.reactor.deadline_changed(earlier);
@@ -128,6 +136,9 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
+        if self.reactor.is_inherited() {
+            return;
+        }
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).remove(self.id);
         drop(waker);

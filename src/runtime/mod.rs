@@ -127,6 +127,10 @@ impl Runtime {
     ///
     /// Names the tasks that still block their threads. Those threads end when their tasks let them.
     pub fn shutdown(&self, patience: Duration) -> Result<(), StuckError> {
+        if self.pool.is_inherited() {
+            // Its threads are another process's, and nothing here may be touched.
+            return Ok(());
+        }
         let stuck = self.crew.stop(&self.pool, Instant::now().checked_add(patience));
         self.pool.deputy.dismiss();
         if stuck.is_empty() { Ok(()) } else { Err(StuckError { stuck, patience }) }
@@ -246,6 +250,7 @@ fn spawn_on<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     place: &'static Location<'static>,
 ) -> Task<T> {
+    pool.assert_not_inherited("this runtime");
     // SAFETY: the future is `Send` and borrows nothing.
     let task = unsafe { spawn_at(crew.state(), future, place) };
     if crew.is_stopped() {

@@ -17,7 +17,7 @@
 //! | P5, P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
 //! | P6 | follows from P5 and B2: no test of its own |
-//! | P10 | not tested: a `fork` without `exec` of a process with threads needs `unsafe` code and proves little |
+//! | P10 | `fork` |
 //! | D1-D6 | `direct` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | bad input, exhausted limits | `limits` |
@@ -35,6 +35,8 @@ mod callbacks;
 mod cost;
 #[cfg(unix)]
 mod direct;
+#[cfg(unix)]
+mod fork;
 #[cfg(unix)]
 mod io_unix;
 #[cfg(unix)]

@@ -1,0 +1,57 @@
+//! Noticing that the process was forked.
+//!
+//! A child of `fork` has a copy of all memory, one thread, and its parent's descriptors. So nobody leads a reactor that
+//! it inherited, any lock of it may be held by a thread that is not there, and its epoll instance *is* the parent's: the
+//! child would take events away from it, and deregister its sources. Therefore each thing that cannot be used in a child
+//! knows where it is from, and is left alone elsewhere: not used, not locked, not freed.
+//!
+//! What a child finds is a default instance of its own, made on first use, and a clear word from everything else. Only
+//! `fork` itself is noticed, not a `clone` beside the C library; and whoever replaces the process by another program
+//! (`exec`) needs none of this.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Forks between this process and the first one that asked.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// The process in which something was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin(u32);
+
+impl Origin {
+    /// This process.
+    pub(crate) fn here() -> Self {
+        watch();
+        Self(FORKS.load(Relaxed))
+    }
+
+    /// Whether that is this process.
+    #[inline]
+    pub(crate) fn is_here(self) -> bool {
+        self.0 == FORKS.load(Relaxed)
+    }
+}
+
+#[cfg(unix)]
+fn watch() {
+    use std::ffi::c_int;
+    use std::sync::Once;
+
+    type Handler = Option<extern "C" fn()>;
+    unsafe extern "C" {
+        fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+    }
+    extern "C" fn forked() {
+        FORKS.fetch_add(1, Relaxed);
+    }
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: the declaration is POSIX's, and the handler does nothing that is forbidden between `fork` and `exec`. It
+        // fails if there is no memory for it; then a fork goes unnoticed.
+        let _ = unsafe { pthread_atfork(None, None, Some(forked)) };
+    });
+}
+
+/// There is no fork.
+#[cfg(not(unix))]
+fn watch() {}

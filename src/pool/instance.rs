@@ -1,0 +1,89 @@
+//! The default instance: the pool behind the free functions, one for each process.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Policy, Pool};
+use crate::fork::Origin;
+
+/// Where the default instance of a process is. A child leaves its parent's as it is, with the lock, which a thread that it
+/// has not may hold.
+#[derive(Debug)]
+struct Place {
+    origin: Origin,
+    pool: Mutex<Option<Arc<Pool>>>,
+}
+
+/// Null, or a [`Place`] that is never freed.
+static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+
+fn place() -> MutexGuard<'static, Option<Arc<Pool>>> {
+    let known = PLACE.load(Ordering::Acquire);
+    // SAFETY: a place that was published is never freed.
+    let place = match unsafe { known.as_ref() } {
+        Some(place) if place.origin.is_here() => place,
+        _ => replace(known),
+    };
+    place.pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// This process's place, instead of `known`, which is none.
+#[cold]
+fn replace(known: *mut Place) -> &'static Place {
+    let fresh = Box::into_raw(Box::new(Place { origin: Origin::here(), pool: Mutex::new(None) }));
+    match PLACE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: it is published now, and so never freed.
+        Ok(_) => unsafe { &*fresh },
+        Err(other) => {
+            // SAFETY: `fresh` was not published.
+            drop(unsafe { Box::from_raw(fresh) });
+            // SAFETY: a place that was published is never freed; this one is of the same process, whose only other
+            // threads are its own.
+            unsafe { &*other }
+        }
+    }
+}
+
+impl Pool {
+    /// The default instance, made now if there is none yet.
+    pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
+        let mut default = place();
+        if let Some(pool) = &*default {
+            return Ok(pool.clone());
+        }
+        let pool = Self::new(Policy::default())?;
+        *default = Some(pool.clone());
+        Ok(pool)
+    }
+
+    /// Whether there is a default instance.
+    pub(crate) fn is_installed() -> bool {
+        place().is_some()
+    }
+
+    /// Makes `pool` the default instance. False if there is one already.
+    pub(crate) fn install(pool: &Arc<Self>) -> bool {
+        let mut default = place();
+        let free = default.is_none();
+        if free {
+            *default = Some(pool.clone());
+        }
+        free
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        place().as_ref().is_some_and(|default| ptr::eq(&**default, self))
+    }
+}
+
+/// The descriptor that the default instance waits on. That instance is never dropped.
+#[cfg(unix)]
+pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
+    use std::os::fd::{AsRawFd, BorrowedFd};
+    let pool = Pool::default_instance().ok()?;
+    let fd = pool.reactor.descriptor()?.as_raw_fd();
+    // SAFETY: its `Place` keeps the pool, and with it the descriptor, until the process ends.
+    Some(unsafe { BorrowedFd::borrow_raw(fd) })
+}
