@@ -11,10 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Timer, block_on, spawn};
+use paceline::{Async, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, child, eventually, for_each_builder, for_each_setup, is_child, waker_that,
+    Latch, OpenOnDrop, Ping, SOON, Setup, child, eventually, for_each_builder, for_each_setup, for_setups,
+    is_child, waker_that,
 };
 
 /// Panics when it is dropped.
@@ -60,9 +61,8 @@ fn p2_more_panics_than_threads() {
 /// A panic in a waker that the leader calls: leadership is passed on and the thread works on.
 #[test]
 fn p1_a_panic_in_a_waker() {
-    for_each_setup(|runtime| {
+    let body = |setup: Setup, runtime: &Arc<Runtime>| {
         let mut ping = Ping::new(runtime);
-        let workers = runtime.metrics().workers;
         for round in 0..8 {
             let (mut ours, theirs) = UnixStream::pair().unwrap();
             let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
@@ -86,9 +86,10 @@ fn p1_a_panic_in_a_waker() {
             ping.ping();
         }
         // A thread that prints its panic is away for so long that another one may stand in for it.
-        eventually("no thread is lost, and none is left over", || runtime.metrics().workers == workers);
+        eventually("no thread is lost, and none is left over", || runtime.metrics().workers == setup.threads);
         ping.ping();
-    });
+    };
+    for_setups(|_| true, body);
 }
 
 /// One of several waiters of a source has a waker that panics: the others are woken all the same.
