@@ -80,6 +80,7 @@ pub(crate) fn drive<F: Future>(
         Err(_) => return Some(without_reactor(&station, &attendance, future.as_mut(), &mut cx)),
     };
     let _member = pool.enter(&station, &presence);
+    attendance.is_watched();
     let mut follower = pool.leadership.join(station.seat.clone());
     set_rank(&mut follower, &station, &attendance);
     loop {

@@ -3,7 +3,10 @@
 //! A `block_on` is one *frame* on the thread's stack. A runner that is polled inside it is *hosted* by it until it
 //! is dropped: between two polls too, because that is when the thread leads and fires wakers. A nested `block_on`
 //! is a frame of its own, in which the runners below are suspended; tasks woken there are surplus (D5).
-//! A runner that somebody else's executor polls is hosted only while it is polled.
+//!
+//! To leave a task for a runner is a promise: its thread comes by soon, or the deputy notices that it does not. Nobody can
+//! promise that for a runner that is polled with somebody else's waker. It may be in somebody else's `block_on`, on a thread
+//! that no deputy knows, or inside a task of a runner below, which it blocks. So it is not hosted.
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -41,6 +44,8 @@ thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
     /// The runner whose `poll` is on top of this thread's stack.
     static RUNNING: Cell<*const Runner> = const { Cell::new(ptr::null()) };
+    /// The innermost frame's pool has a deputy, or will have one as soon as there is another thread to help this one.
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
     /// How many tasks a runner may poll before this thread looks at the reactor.
     static BUDGET: Cell<u32> = const { Cell::new(BUDGET_ALONE) };
 }
@@ -55,12 +60,20 @@ const BUDGET_BETWEEN_EVENTS: u32 = 8;
 pub(crate) struct Attendance {
     /// The runner below, which is suspended as long as this frame is open.
     suspended: *const Runner,
+    /// What `WATCHED` says of the frame below.
+    watched_below: bool,
 }
 
 impl Attendance {
     pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
+        suspend_innermost();
         FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), surroundings }));
-        Self { suspended: RUNNING.replace(ptr::null()) }
+        Self { suspended: RUNNING.replace(ptr::null()), watched_below: WATCHED.replace(false) }
+    }
+
+    /// From now on a deputy sees it when this thread is stuck, so that tasks may be left here.
+    pub(crate) fn is_watched(&self) {
+        WATCHED.set(true);
     }
 
     /// Whether this frame hosts a runner.
@@ -116,11 +129,33 @@ impl Drop for Attendance {
         // be fed from here any more.
         let frame = FRAMES.with_borrow_mut(Vec::pop);
         RUNNING.set(self.suspended);
+        WATCHED.set(self.watched_below);
         let Some(Frame { hosted, surroundings }) = frame else { return };
         for here in hosted {
             here.runner.close();
             surroundings.forgets(&here.runner);
         }
+    }
+}
+
+/// Whoever waits in a frame on top may wait for what was left for the innermost one's runners: that is for others now.
+fn suspend_innermost() {
+    let runners: Vec<_> = FRAMES.with_borrow(|frames| {
+        frames
+            .last()
+            .map_or(Vec::new(), |frame| frame.hosted.iter().map(|here| here.runner.clone()).collect())
+    });
+    for runner in runners {
+        runner.hand_over();
+    }
+}
+
+impl Frame {
+    /// Whether it is this frame that polls with this waker: its root future, or the future inside one of its runners.
+    fn polls_with(&self, waker: &Waker) -> bool {
+        // A waker made of an `Arc` carries the address of what is in it.
+        let of_runner = |here: &Hosted| ptr::eq(waker.data(), Arc::as_ptr(&here.runner).cast());
+        self.surroundings.is_root(waker) || self.hosted.iter().any(of_runner)
     }
 }
 
@@ -148,17 +183,20 @@ impl Drop for Running {
 pub(super) enum Home {
     /// In this thread's frame.
     Here,
-    /// In none: somebody else's executor polls it.
+    /// In none: somebody else polls it.
     Nowhere,
 }
 
-/// Hosts `runner` in the current frame, if there is one. Cheap if it is there with the same waker already.
+/// Hosts `runner` in the current frame, if it is that which polls it. Cheap if it is there with the same waker already.
 #[inline]
 pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
     let change = FRAMES.with_borrow(|frames| {
         let frame = frames.last()?;
         let here = frame.hosted.iter().find(|here| Arc::ptr_eq(&here.runner, runner));
-        Some(!here.is_some_and(|here| here.waker.will_wake(waker)))
+        if here.is_some_and(|here| here.waker.will_wake(waker)) {
+            return Some(false);
+        }
+        frame.polls_with(waker).then_some(true)
     });
     match change {
         None => Home::Nowhere,
@@ -212,6 +250,9 @@ pub(super) fn forget(runner: &Arc<Runner>) {
 /// calls no waker.
 #[inline]
 pub(super) fn with_runner_of<R>(executor: *const State, place: impl FnOnce(&Runner) -> R) -> Option<R> {
+    if !WATCHED.try_with(Cell::get).unwrap_or(false) {
+        return None;
+    }
     let running = RUNNING.try_with(Cell::get).unwrap_or(ptr::null());
     // SAFETY: a runner is in `RUNNING` only while its `poll`, which keeps it alive, is on this thread's stack.
     let running = unsafe { running.as_ref() };

@@ -99,6 +99,13 @@ impl RunnerSeat {
         }
         self.runner.is_polled();
         let home = hosting::host(&self.runner, waker);
+        if home == Home::Nowhere {
+            self.state.takes_strangers();
+            if self.home.is_some() {
+                // On the same thread, but polled by somebody else now.
+                self.move_house();
+            }
+        }
         self.home = (home == Home::Here).then_some(here);
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
@@ -230,6 +237,7 @@ impl TickerPlace<'_> {
             return Poll::Ready(task);
         }
         let sleeper = self.sleeper.get_or_insert_with(|| {
+            self.state.takes_strangers();
             let sleeper = sync::Arc::new(Sleeper::new());
             sleepers.join(sleeper.clone());
             sleeper

@@ -137,7 +137,7 @@ impl Runner {
     }
 
     /// Moves what waits here to where any runner finds it, busy or idle. True if there was something.
-    fn hand_over(&self) -> bool {
+    pub(crate) fn hand_over(&self) -> bool {
         let direct = self.slot.take();
         let mut waited = direct.is_some();
         direct.into_iter().for_each(|task| self.state.inject(task));

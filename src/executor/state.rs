@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(super) sleepers: Sleepers,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
+    /// Somebody runs its tasks whom no deputy helps, or did: they come only if they are told, and at once.
+    has_strangers: AtomicBool,
     unclaimed: Unclaimed,
 }
 
@@ -85,6 +87,7 @@ impl State {
             sleepers: Sleepers::new(),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
+            has_strangers: AtomicBool::new(false),
             unclaimed: Unclaimed::default(),
         }
     }
@@ -111,12 +114,14 @@ impl State {
     /// A task was woken: it goes where it will be polled soonest without waking anybody.
     ///
     /// On a thread that hosts a runner of this executor, that is the runner's slot. A task that woke itself goes
-    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus.
+    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus, and so is
+    /// everything where strangers help: one of them may be what this thread is about to block for.
     #[inline]
     pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
         let mut task = Some(task);
         let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
-        let surplus = hosting::with_runner_of(self, place).unwrap_or(false);
+        let surplus =
+            !self.has_strangers.load(Relaxed) && hosting::with_runner_of(self, place).unwrap_or(false);
         if let Some(task) = task {
             self.inject(task);
             if !self.sleepers.notify() {
@@ -124,6 +129,24 @@ impl State {
             }
         } else if surplus {
             self.sleepers.invite();
+        }
+    }
+
+    /// Somebody runs tasks, or is about to, who is in no `block_on` of ours, or ticks.
+    #[inline]
+    pub(super) fn takes_strangers(&self) {
+        if !self.has_strangers.load(Relaxed) {
+            self.take_stranger();
+        }
+    }
+
+    /// Once for each executor. It stays that way, because tickers come and go with each task.
+    #[cold]
+    fn take_stranger(&self) {
+        self.has_strangers.store(true, Relaxed);
+        let runners = self.runners.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for runner in runners {
+            runner.hand_over();
         }
     }
 

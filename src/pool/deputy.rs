@@ -312,6 +312,9 @@ impl Log {
                     stuck += usize::from(of_crew);
                     waiting |= runner.release_tasks(beat) && of_crew;
                     entry.report(pool, &station, &runner, now);
+                } else if !first && !station.is_quiet() {
+                    // It is not the runner's task that keeps the thread, but the future that `run` drives, or one beside.
+                    waiting |= runner.hand_over() && of_crew;
                 }
             }
         }

@@ -20,6 +20,7 @@
 //! | P10 | `fork` |
 //! | D1-D6 | `direct` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
+//! | a `block_on` inside of a task | `nested` |
 //! | bad input, exhausted limits | `limits` |
 #![allow(unreachable_pub)]
 
@@ -41,6 +42,8 @@ mod fork;
 mod io_unix;
 #[cfg(unix)]
 mod limits;
+#[cfg(unix)]
+mod nested;
 #[cfg(unix)]
 mod notify;
 #[cfg(unix)]
