@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use crate::executor::hosting::Attendance;
+use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
 use crate::pool::{Pool, Presence, Station};
 use crate::reactor::{self, Event, Watch};
@@ -61,7 +62,7 @@ pub(crate) fn drive<F: Future>(
     future: F,
 ) -> Option<F::Output> {
     if let Some(pool) = pool {
-        pool.assert_not_inherited("this runtime");
+        pool.assert_not_inherited();
     }
     let presence = Presence::new(&station);
     let attendance = Attendance::new(station.clone());
@@ -128,7 +129,9 @@ impl Here<'_> {
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
     fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Watch>) -> Turn<'l, Watch> {
-        self.pool.assert_not_inherited("the `block_on` that waits here");
+        if self.pool.is_inherited() {
+            fork::abort_child();
+        }
         if self.station.is_woken() && !self.pool.reactor.is_needed() {
             return Turn::Root(follower);
         }

@@ -5,8 +5,9 @@
 //! child would take events away from it, and deregister its sources. Therefore each thing that cannot be used in a child
 //! knows where it is from, and is left alone elsewhere: not used, not locked, not freed.
 //!
-//! What a child finds is a default instance of its own, made on first use, and a clear word from everything else. Only
-//! `fork` itself is noticed, not a `clone` beside the C library; and whoever replaces the process by another program
+//! What a child finds is a default instance of its own, made on first use, and a clear word from everything else. Where it
+//! goes on inside of a `block_on` that it inherited, that word is its last: to unwind would be to use what is the parent's.
+//! Only `fork` itself is noticed, not a `clone` beside the C library; and whoever replaces the process by another program
 //! (`exec`) needs none of this.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -25,12 +26,48 @@ impl Origin {
         Self(FORKS.load(Relaxed))
     }
 
+    /// This process, as far as a call that is in progress needs to know it: to tell whether it forks.
+    #[inline]
+    pub(crate) fn of_this_call() -> Self {
+        Self(FORKS.load(Relaxed))
+    }
+
+    /// After a call of user code: aborts a child that comes out of it.
+    #[inline]
+    pub(crate) fn assert_here(self) {
+        if !self.is_here() {
+            abort_child();
+        }
+    }
+
     /// Whether that is this process.
     #[inline]
     pub(crate) fn is_here(self) -> bool {
         self.0 == FORKS.load(Relaxed)
     }
 }
+
+/// Ends a child in which code goes on that belongs to its parent. Takes no lock, not even that of the error stream.
+#[cold]
+pub(crate) fn abort_child() -> ! {
+    let what = format!(
+        "paceline: process {} was forked inside of a `block_on` or a task, and came to where that waits or makes way for \
+         another one: threads, events and tasks are its parent's. A child should end in there, or replace itself (`exec`); \
+         it may start a `block_on` of its own\n",
+        std::process::id()
+    );
+    say(what.as_bytes());
+    std::process::abort();
+}
+
+#[cfg(unix)]
+fn say(what: &[u8]) {
+    // SAFETY: 2 is the error stream; if it is closed, nothing is written.
+    let _ = rustix::io::write(unsafe { std::os::fd::BorrowedFd::borrow_raw(2) }, what);
+}
+
+#[cfg(not(unix))]
+fn say(_: &[u8]) {}
 
 #[cfg(unix)]
 fn watch() {

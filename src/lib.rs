@@ -57,8 +57,8 @@
 //! # After a fork
 //!
 //! A child process has a default instance of its own. What it inherited says so: a [`Runtime`] panics when it is used, and
-//! is dropped without a wait; a wait for a source is an error; and a `block_on` or task in whose midst the fork happened
-//! panics, instead of hanging, if the child lets it wait. The parent notices nothing.
+//! is dropped without a wait; a wait for a source is an error. Where the fork happened inside of a `block_on` or a task,
+//! the child may go on there until that would have to wait: then it is aborted, with a message. The parent notices nothing.
 //!
 //! # Platforms
 //!

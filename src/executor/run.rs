@@ -13,6 +13,7 @@ use super::hosting::{self, Home, Running};
 use super::runner::Runner;
 use super::sleepers::Sleeper;
 use super::state::{State, StateRef};
+use crate::fork::Origin;
 use crate::sync;
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
@@ -62,6 +63,8 @@ impl<F: Future> Future for Run<F> {
         let home = seat.enter(cx.waker());
         let _running = Running::enter(&seat.runner);
         let mut budget = hosting::budget();
+        // A forked child must not go on to tasks that its parent polls as well.
+        let process = Origin::of_this_call();
         loop {
             let root_woken = &seat.runner.root_woken;
             if root_woken.load(Relaxed) && root_woken.swap(false, AcqRel) {
@@ -69,6 +72,7 @@ impl<F: Future> Future for Run<F> {
                 if let Poll::Ready(output) = this.future.as_mut().poll(&mut inner) {
                     return Poll::Ready(output);
                 }
+                process.assert_here();
             }
             if budget == 0 {
                 // There may be more: after a look at the reactor it goes on.
@@ -77,7 +81,10 @@ impl<F: Future> Future for Run<F> {
             }
             budget -= 1;
             match seat.next_task(home) {
-                Some(task) => seat.runner.run(task),
+                Some(task) => {
+                    seat.runner.run(task);
+                    process.assert_here();
+                }
                 None => ready!(seat.out_of_tasks(home)),
             }
         }

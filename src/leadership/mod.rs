@@ -19,6 +19,7 @@ pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 
+use crate::fork::Origin;
 use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
 use parked::{Parked, Reach};
 use vigil::Vigil;
@@ -47,6 +48,7 @@ pub(crate) enum Rank {
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
 pub(crate) struct Leadership<T> {
+    origin: Origin,
     state: AtomicU8,
     /// Threads in the set that are hosts, whatever they do right now.
     hosts: AtomicUsize,
@@ -78,6 +80,7 @@ impl<T> Leadership<T> {
     /// `spin` is how long a follower may stay awake without work.
     pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
         Self {
+            origin: Origin::here(),
             state: AtomicU8::new(VACANT),
             hosts: AtomicUsize::new(0),
             listed: AtomicUsize::new(0),
@@ -323,8 +326,12 @@ impl<'a, T> Follower<'a, T> {
 }
 
 impl<T> Drop for Follower<'_, T> {
-    /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it.
+    /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it; but not in a forked child, where
+    /// a thread that is not there may hold the lock of the list.
     fn drop(&mut self) {
+        if !self.leadership.origin.is_here() {
+            return;
+        }
         self.set_rank(Rank::Guest);
         self.leadership.pass_on();
     }

@@ -182,10 +182,6 @@ impl Crew {
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)
             }));
-            if pool.is_inherited() {
-                // A task forked, and its child came back here: it has said what is wrong by its panic message.
-                std::process::abort();
-            }
             // A panic out of a waker must not cost a thread (P2).
             let unneeded = matches!(worked, Ok(None));
             if self.is_stopped() {

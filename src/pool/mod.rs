@@ -115,11 +115,13 @@ impl Pool {
         self.reactor.is_inherited()
     }
 
-    /// Ends a child in which the code goes on that a thread of the pool was running: here is nobody to go on with it.
+    /// # Panics
+    ///
+    /// If the pool is another process's.
     #[inline]
-    pub(crate) fn assert_not_inherited(&self, what: &str) {
+    pub(crate) fn assert_not_inherited(&self) {
         if self.is_inherited() {
-            inherited(what);
+            inherited();
         }
     }
 
@@ -216,9 +218,9 @@ impl Pool {
 }
 
 #[cold]
-fn inherited(what: &str) -> ! {
+fn inherited() -> ! {
     panic!(
-        "{what} is that of the process that forked this one (pid {}), and its threads are not here. A child may use \
+        "this runtime is that of the process that forked this one (pid {}), and its threads are not here. A child may use \
          the default instance, which it has of its own, or build a runtime; or fork before there is one",
         std::process::id()
     );
@@ -239,6 +241,9 @@ pub(crate) struct Membership<'a> {
 
 impl Drop for Membership<'_> {
     fn drop(&mut self) {
+        if self.pool.is_inherited() {
+            return;
+        }
         sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
         self.pool.deputy.rouse_if_asleep();
     }

@@ -250,7 +250,7 @@ fn spawn_on<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     place: &'static Location<'static>,
 ) -> Task<T> {
-    pool.assert_not_inherited("this runtime");
+    pool.assert_not_inherited();
     // SAFETY: the future is `Send` and borrows nothing.
     let task = unsafe { spawn_at(crew.state(), future, place) };
     if crew.is_stopped() {

@@ -5,7 +5,7 @@
 
 use std::ffi::c_int;
 use std::future::Future;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -174,49 +174,94 @@ fn p10_a_runtime_of_the_parent_says_so() {
     in_child(|| drop(runtime));
 }
 
-/// The fork happens inside of a `block_on`, to which the child returns. Up to where it has to wait there it may go on.
-#[test]
-fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
-    if !is_child("fork::p10_a_child_that_waits_in_the_block_on_of_its_parent", ":") {
-        return;
-    }
-    let mut child = None;
-    let waits = || {
-        block_on(async {
-            Timer::after(Duration::from_millis(1)).await;
-            child = split();
-            if child.is_none() {
-                all_is_well();
-            }
-            Timer::after(Duration::from_millis(1)).await;
-        })
-    };
-    let result = catch_unwind(AssertUnwindSafe(waits));
-    match child {
-        None => {
-            let text = panic_of(|| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            leave(text.contains("`block_on`") && text.contains("forked"));
-        }
-        Some(child) => assert_eq!(end_of(child).exit_status(), Some(0)),
-    }
+/// A child that goes on in the `block_on` or task in which it was forked may do so until it has to wait there.
+fn aborts(child: Pid) {
+    assert_eq!(end_of(child).terminating_signal(), Some(Signal::ABORT.as_raw()));
     all_is_well();
 }
 
-/// The same in a task: its worker is the only thread of the child, and ends with it.
+/// Fails if the child waits for what it cannot have: `abort_child`.
 #[test]
-fn p10_a_child_that_waits_in_a_task_of_its_parent() {
-    if !is_child("fork::p10_a_child_that_waits_in_a_task_of_its_parent", "ulimit -c 0") {
+fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
+    if !is_child("fork::p10_a_child_that_waits_in_the_block_on_of_its_parent", "ulimit -c 0") {
         return;
     }
-    let child = block_on(spawn(async {
+    let child = block_on(async {
+        Timer::after(Duration::from_millis(1)).await;
         let child = split();
         if child.is_none() {
             all_is_well();
         }
         Timer::after(Duration::from_millis(1)).await;
         child
+    });
+    aborts(child.expect("the child does not get here"));
+}
+
+/// The same in a task, on the only worker, where other tasks wait for their turn: they are run once, by the parent.
+/// Fails without `assert_here` in `Run::poll`.
+#[test]
+fn p10_a_child_that_waits_in_a_task_of_its_parent() {
+    let shell = "export PACELINE_THREADS=1; ulimit -c 0";
+    if !is_child("fork::p10_a_child_that_waits_in_a_task_of_its_parent", shell) {
+        return;
+    }
+    const TASKS: usize = 10;
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let child = block_on(spawn(async move {
+        let write = |_| {
+            let mut theirs = theirs.try_clone().unwrap();
+            spawn(async move { theirs.write_all(b"x").unwrap() })
+        };
+        let tasks: Vec<_> = (0..TASKS).map(write).collect();
+        let child = split();
+        if child.is_none() {
+            all_is_well();
+        }
+        for task in tasks {
+            task.await;
+        }
+        child
     }));
-    let child = child.expect("the child does not get here");
-    assert_eq!(end_of(child).terminating_signal(), Some(Signal::ABORT.as_raw()));
+    aborts(child.expect("the child does not get here"));
+    let mut written = Vec::new();
+    ours.read_to_end(&mut written).unwrap();
+    assert_eq!(written.len(), TASKS);
+}
+
+/// A child that leaves the `block_on` in which it was forked without having to wait, by its result or by a panic.
+#[test]
+fn p10_a_child_that_leaves_the_block_on_of_its_parent() {
+    if !is_child("fork::p10_a_child_that_leaves_the_block_on_of_its_parent", ":") {
+        return;
+    }
+    for panics in [false, true] {
+        // Tasks keep the workers busy with the pool's locks.
+        let busy: Vec<_> = (0..4).map(|_| spawn(wake_often())).collect();
+        let mut child = None;
+        let forks = async {
+            Timer::after(Duration::from_millis(1)).await;
+            child = split();
+            assert!(!panics || child.is_some(), "on purpose");
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| block_on(forks)));
+        if let Some(child) = child {
+            assert_eq!(end_of(child).exit_status(), Some(0));
+        } else {
+            let well = || {
+                assert_eq!(result.is_err(), panics);
+                all_is_well();
+            };
+            leave(catch_unwind(AssertUnwindSafe(well)).is_ok());
+        }
+        drop(busy);
+    }
     all_is_well();
+}
+
+/// Goes to sleep and is woken, again and again.
+async fn wake_often() {
+    loop {
+        Timer::after(Duration::from_micros(10)).await;
+    }
 }

@@ -10,7 +10,9 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Runtime, Timer};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, without_deputy};
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, SOON, Setup, eventually, for_each_setup, for_setups, without_deputy,
+};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -35,8 +37,8 @@ fn s1_an_event_is_dispatched_once() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
         for round in 1..=20 {
-            let asked = socket.poll_readable(&mut Context::from_waker(&waker));
-            assert!(asked.is_pending());
+            // An event of the last flood may be late, with a thread that the system descheduled. Then it is asked again.
+            while socket.poll_readable(&mut Context::from_waker(&waker)).is_ready() {}
             ours.write_all(b"x").unwrap();
             eventually("the waker is called", || count.0.load(SeqCst) == round);
             // A flood that nobody waits for.
@@ -287,28 +289,40 @@ fn s8_two_handles_over_one_socket() {
 /// reported to nobody.
 #[test]
 fn s8_a_duplicate_outlives_the_registration() {
-    const ROUNDS: u64 = 40;
-    for_each_setup(|runtime| {
-        // Each round is an event of its own, a timer's, so that no two writes are reported as one.
-        let events_of = |mut round: Box<dyn FnMut() + '_>| {
-            let before = runtime.metrics().events;
-            for _ in 0..ROUNDS {
-                round();
-                runtime.block_on(runtime.spawn(Timer::after(Duration::from_micros(100))));
-            }
-            runtime.metrics().events - before
+    const ROUNDS: i64 = 40;
+    let body = |setup: Setup, runtime: &Arc<Runtime>| {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let ours = Arc::new(ours);
+        let polls = setup.portable || cfg!(polling_test_poll_backend);
+        let events = || {
+            let now = runtime.metrics();
+            // With epoll, an interrupt of a leader that sleeps is an event, too.
+            now.events as i64 - if polls { 0 } else { now.leader_interrupts as i64 }
         };
-        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        // Each round is an event of its own, a timer's, so that no two writes are reported as one.
+        let events_of = |writes: bool| {
+            let ours = ours.clone();
+            let before = events();
+            runtime.block_on(runtime.spawn(async move {
+                for _ in 0..ROUNDS {
+                    if writes {
+                        (&*ours).write_all(b"x").unwrap();
+                    }
+                    Timer::after(Duration::from_micros(100)).await;
+                }
+            }));
+            events() - before
+        };
         let twin = theirs.try_clone().unwrap();
         let handle = runtime.block_on(async { Async::new(theirs).unwrap() });
         let sources = runtime.metrics().sources;
         drop(handle);
         assert_eq!(runtime.metrics().sources, sources - 1);
-        // The least of some, because a leader that had to be interrupted adds an event to a round, or not.
-        let usual = (0..4).map(|_| events_of(Box::new(|| {}))).min().unwrap();
-        let writes = (0..4).map(|_| events_of(Box::new(|| ours.write_all(b"x").unwrap())));
-        let least = writes.min().unwrap();
-        assert!(least < usual + ROUNDS * 3 / 4, "{least} events, {usual} without writes to a closed handle");
+        // The least of some, because two interrupts may be one event.
+        let [usual, least] =
+            [false, true].map(|writes| (0..4).map(|_| events_of(writes)).min().expect("four of them"));
+        assert!(least < usual + ROUNDS / 2, "{least} events, {usual} without writes to a closed handle");
         drop(twin);
-    });
+    };
+    for_setups(|_| true, body);
 }
