@@ -3,8 +3,9 @@
 //! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
 //! operation while the word says that it is worth a try, and clears readiness when the operation proves
 //! otherwise. The word is behind the operating system until somebody has looked for events, so a caller who may come
-//! back before that gets one try more ([`InCell::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next, so it asks for
-//! an event that comes after it began, and re-arms the source so that one comes if the source *is* ready.
+//! back before that gets one try more ([`InCell::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see
+//! what its caller does next, so it asks for an event that comes after it began, and re-arms the source so that one
+//! comes if the source *is* ready.
 
 use std::future::poll_fn;
 use std::io;
@@ -96,16 +97,8 @@ impl Source {
         cx: &mut Context<'_>,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        loop {
-            if let Some(result) = self.try_io(direction, &mut op) {
-                return Poll::Ready(result);
-            }
-            match self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)? {
-                InCell::Waiting => return Poll::Pending,
-                InCell::Unsure => return Self::try_once_more(&mut op),
-                InCell::Over | InCell::Occupied => {}
-            }
-        }
+        let wait = || self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes);
+        self.try_or_wait(direction, &mut op, wait)
     }
 
     /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
@@ -139,18 +132,31 @@ impl Source {
     ) -> io::Result<R> {
         let mut place = Place::default();
         poll_fn(|cx| {
-            loop {
-                if let Some(result) = self.try_io(direction, &mut op) {
-                    return Poll::Ready(result);
-                }
-                match place.poll(self, direction, Until::Ready, cx)? {
-                    InCell::Waiting => return Poll::Pending,
-                    InCell::Unsure => return Self::try_once_more(&mut op),
-                    InCell::Over | InCell::Occupied => {}
-                }
-            }
+            let wait = || place.poll(self, direction, Until::Ready, cx);
+            self.try_or_wait(direction, &mut op, wait)
         })
         .await
+    }
+
+    /// Tries `op` whenever it is worth a try, until it says something else than `WouldBlock` or `wait` has begun a wait.
+    #[inline]
+    fn try_or_wait<R>(
+        &self,
+        direction: Direction,
+        op: &mut impl FnMut() -> io::Result<R>,
+        mut wait: impl FnMut() -> io::Result<InCell>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            if let Some(result) = self.try_io(direction, op) {
+                return Poll::Ready(result);
+            }
+            match wait()? {
+                InCell::Waiting => return Poll::Pending,
+                // Whatever the word says: whoever waits already is woken, too.
+                InCell::Unsure => return attempt(op).map_or(Poll::Pending, Poll::Ready),
+                InCell::Over | InCell::Occupied => {}
+            }
+        }
     }
 
     /// A blind wait, one waiter a direction.
@@ -186,25 +192,10 @@ impl Source {
             if !before.has(direction, Until::Ready) {
                 return None;
             }
-            match op() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Some(result),
+            if let Some(result) = attempt(op) {
+                return Some(result);
             }
-        }
-    }
-
-    /// Tries `op` whatever the word says, for one who waits already.
-    #[cold]
-    fn try_once_more<R>(op: &mut impl FnMut() -> io::Result<R>) -> Poll<io::Result<R>> {
-        loop {
-            match op() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
-            }
+            readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
         }
     }
 
@@ -260,6 +251,18 @@ impl Source {
         let again = last.load(Ordering::Relaxed) == turn;
         last.store(turn, Ordering::Relaxed);
         if again { InCell::Unsure } else { InCell::Waiting }
+    }
+}
+
+/// Runs `op`, again if a signal ended it; `None` if it would block.
+#[inline]
+fn attempt<R>(op: &mut impl FnMut() -> io::Result<R>) -> Option<io::Result<R>> {
+    loop {
+        match op() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return Some(result),
+        }
     }
 }
 
