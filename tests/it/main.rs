@@ -24,6 +24,7 @@
 //! | bad input, exhausted limits | `limits` |
 #![allow(unreachable_pub)]
 
+mod again;
 mod io;
 
 #[cfg(unix)]

@@ -75,6 +75,17 @@ fn helper(executor: &Arc<Executor<'static>>, by: By) -> impl Drop + use<> {
     Stop(Some(stop), Some(helper))
 }
 
+/// Runs the executor inside of a future until two tasks, one after the other, are done; returns how many were.
+async fn run_inside(executor: &Executor<'static>, inner: By) -> i32 {
+    let mut sum = 0;
+    for _ in 0..2 {
+        let other = executor.spawn(async { 1 });
+        sum += inner.block_on(executor.run(other));
+        come_back().await;
+    }
+    sum
+}
+
 /// What bevy's scopes do: a task makes another, and runs the executor until that one is done.
 #[test]
 fn a_task_runs_the_executor_until_another_is_done() {
@@ -82,15 +93,7 @@ fn a_task_runs_the_executor_until_another_is_done() {
         let executor: Arc<Executor<'static>> = Arc::default();
         let task = executor.spawn({
             let executor = executor.clone();
-            async move {
-                let mut sum = 0;
-                for _ in 0..2 {
-                    let other = executor.spawn(async { 1 });
-                    sum += inner.block_on(executor.run(other));
-                    come_back().await;
-                }
-                sum
-            }
+            async move { run_inside(&executor, inner).await }
         });
         assert_eq!(outer.block_on(executor.run(task)), 2);
     });
@@ -101,15 +104,7 @@ fn a_task_runs_the_executor_until_another_is_done() {
 fn a_root_future_runs_the_executor_until_a_task_is_done() {
     for_each_pair(|outer, inner| {
         let executor: Arc<Executor<'static>> = Arc::default();
-        let root = async {
-            let mut sum = 0;
-            for _ in 0..2 {
-                let other = executor.spawn(async { 1 });
-                sum += inner.block_on(executor.run(other));
-                come_back().await;
-            }
-            sum
-        };
+        let root = run_inside(&executor, inner);
         assert_eq!(outer.block_on(executor.run(root)), 2);
     });
 }
@@ -121,15 +116,7 @@ fn a_task_of_one_executor_runs_the_other_one() {
         let (first, second): (Arc<Executor<'static>>, Arc<Executor<'static>>) = Default::default();
         let task = second.spawn({
             let first = first.clone();
-            async move {
-                let mut sum = 0;
-                for _ in 0..2 {
-                    let other = first.spawn(async { 1 });
-                    sum += inner.block_on(first.run(other));
-                    come_back().await;
-                }
-                sum
-            }
+            async move { run_inside(&first, inner).await }
         });
         assert_eq!(outer.block_on(first.run(second.run(task))), 2);
     });
@@ -142,15 +129,7 @@ fn a_ticked_task_runs_the_executor() {
         let (first, second): (Arc<Executor<'static>>, Arc<Executor<'static>>) = Default::default();
         let task = second.spawn({
             let first = first.clone();
-            async move {
-                let mut sum = 0;
-                for _ in 0..2 {
-                    let other = first.spawn(async { 1 });
-                    sum += inner.block_on(first.run(other));
-                    come_back().await;
-                }
-                sum
-            }
+            async move { run_inside(&first, inner).await }
         });
         let ticks = async {
             loop {

@@ -1,17 +1,17 @@
 //! What kqueue can wait for besides descriptors: signals, and the exit of child processes.
 
-use crate::io::{Async, Readable};
+use crate::io::Async;
 use crate::pool::current_reactor;
 use crate::reactor::Source;
 use crate::reactor::raw::RawSource;
 use sealed::{Kind, Watched};
-use std::future::Future;
 use std::io;
 use std::num::NonZeroI32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::pin::Pin;
 use std::process::Child;
 use std::task::{Context, Poll};
+
+pub use super::ready::Ready;
 
 /// A signal or a child process, registered with the reactor of the current runtime.
 ///
@@ -73,7 +73,7 @@ impl<T> Filter<T> {
 
     /// Waits until the signal comes or the child exits.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready(self.0.readable())
+        Ready::new(self.0.readable())
     }
 
     /// The form of [`ready`](Filter::ready) for hand-written futures: the task of the last caller is woken.
@@ -123,19 +123,6 @@ impl<T: Into<OwnedFd>> TryFrom<Filter<T>> for OwnedFd {
 
     fn try_from(filter: Filter<T>) -> io::Result<Self> {
         filter.0.try_into()
-    }
-}
-
-/// Waits for a [`Filter`]; made by [`Filter::ready`].
-#[derive(Debug)]
-#[must_use = "a wait does nothing unless it is awaited"]
-pub struct Ready<'a, T>(Readable<'a, T>);
-
-impl<T> Future for Ready<'_, T> {
-    type Output = io::Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
     }
 }
 

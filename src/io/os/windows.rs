@@ -1,14 +1,14 @@
 //! What Windows can wait for besides sockets: processes, events, timers and other handles.
 
+use crate::io::Async;
 use crate::io::errors;
-use crate::io::{Async, Readable};
 use crate::pool::current_reactor;
 use crate::reactor::{Source, raw};
-use std::future::Future;
 use std::io;
 use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle, RawHandle};
-use std::pin::Pin;
 use std::task::{Context, Poll};
+
+pub use super::ready::Ready;
 
 /// A handle that can be waited for, registered with the reactor of the current runtime.
 ///
@@ -71,7 +71,7 @@ impl<T> Waitable<T> {
 
     /// Waits until the handle is signaled.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready(self.0.readable())
+        Ready::new(self.0.readable())
     }
 
     /// The form of [`ready`](Waitable::ready) for hand-written futures: the task of the last caller is woken.
@@ -115,18 +115,5 @@ impl<T: Into<OwnedHandle>> TryFrom<Waitable<T>> for OwnedHandle {
 
     fn try_from(handle: Waitable<T>) -> io::Result<Self> {
         handle.into_inner().map(Into::into)
-    }
-}
-
-/// Waits for a [`Waitable`]; made by [`Waitable::ready`].
-#[derive(Debug)]
-#[must_use = "a wait does nothing unless it is awaited"]
-pub struct Ready<'a, T>(Readable<'a, T>);
-
-impl<T> Future for Ready<'_, T> {
-    type Output = io::Result<()>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
     }
 }
