@@ -12,16 +12,16 @@
 
 use std::future::Future;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use crate::executor::hosting::Attendance;
+use crate::executor::{self, hosting::Attendance};
 use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
-use crate::pool::{Pool, Presence, Station};
+use crate::pool::{Pool, Presence, Station, StationOrder as Order};
 use crate::reactor::{self, Event, Watch};
 
 /// Runs a future on the current thread until it is done.
@@ -49,9 +49,15 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// [`block_on`] in a pool, or in the pool whose thread this is.
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
-    match drive(pool, Arc::new(Station::new()), future) {
-        Some(output) => output,
-        None => unreachable!("only a thread with a linger limit is unneeded"),
+    let driven = AssertUnwindSafe(|| drive(pool, Arc::new(Station::new()), future));
+    match catch_unwind(driven) {
+        Ok(Some(output)) => output,
+        Ok(None) => unreachable!("only a thread with a linger limit is unneeded"),
+        Err(panic) => match executor::message_of_end(&*panic) {
+            // What it awaited was a task of a runtime that was shut down. Nobody has heard of that yet.
+            Some(message) => panic!("{message}"),
+            None => resume_unwind(panic),
+        },
     }
 }
 
@@ -82,17 +88,18 @@ pub(crate) fn drive<F: Future>(
     };
     let _member = pool.enter(&station, &presence);
     attendance.is_watched();
-    let mut follower = pool.leadership.join(station.seat.clone());
-    set_rank(&mut follower, &station, &attendance);
+    let mut follower = pool.leadership.join(station.seat.clone(), station.rank_as(attendance.is_host()));
     loop {
         if station.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
-            set_rank(&mut follower, &station, &attendance);
+            follower.set_rank(station.rank_as(attendance.is_host()));
         }
-        if station.is_released() {
-            return None;
+        match station.order() {
+            None => {}
+            Some(Order::Go) => return None,
+            Some(Order::Help) => help(&pool, &station),
         }
         let here = Here { pool: &pool, station: &station, attendance: &attendance };
         let mut leader = match here.become_leader_or_wait(follower) {
@@ -111,11 +118,15 @@ pub(crate) fn drive<F: Future>(
     }
 }
 
-#[inline]
-fn set_rank(follower: &mut Follower<'_, Watch>, station: &Station, attendance: &Attendance) {
-    let is_host = attendance.is_host();
-    station.set_host(is_host);
-    follower.set_rank(if is_host { Rank::Host } else { Rank::Guest });
+/// Runs tasks of the pool on top of the one in which this `block_on` is nested, because nobody else can: all workers are
+/// stuck, and there may be no more of them. What it waits for may be among them.
+#[cold]
+fn help(pool: &Pool, station: &Station) {
+    let Some(crew) = pool.crew() else { return };
+    while !station.is_woken() {
+        let Some(task) = crew.state().any_task() else { return };
+        station.helps(|| task.run());
+    }
 }
 
 /// Where this thread is.
@@ -203,7 +214,7 @@ impl Here<'_> {
         }
         let result = leader.with(|watch| watch.sleep(reactor, || self.station.is_woken() || displaced()));
         self.station.seat.stop_watching();
-        self.pool.deputy.rouse_if_asleep();
+        self.pool.has_risen();
         result
     }
 
@@ -223,14 +234,14 @@ impl Here<'_> {
     fn awake(&self) {
         reactor::next_turn();
         self.attendance.rise();
-        self.pool.deputy.rouse_if_asleep();
+        self.pool.has_risen();
     }
 }
 
-/// Takes the events that nobody else takes, without waiting: the deputy's last resort.
+/// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread.
 pub(crate) fn take_turn(pool: &Arc<Pool>) {
     let station = Arc::new(Station::new());
-    let follower = pool.leadership.join(station.seat.clone());
+    let follower = pool.leadership.join(station.seat.clone(), Rank::Relief);
     let Ok(mut leader) = follower.insist() else { return };
     let mut events = Vec::new();
     leader.with(|watch| {

@@ -83,6 +83,7 @@
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
 //! | `sync` | the only door to atomics and locks: std, or loom in the models | |
+//! | `waking` | calls wakers that may be anybody's | |
 //! | `fork` | notices that the process was forked | |
 //!
 //! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
@@ -97,6 +98,7 @@ mod pool;
 mod reactor;
 mod runtime;
 mod sync;
+mod waking;
 
 pub use block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
@@ -104,6 +106,12 @@ pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOw
 pub use leadership::Order;
 pub use pool::{Promotion, Stall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
+
+/// Shows the overseer an executor that strangers run. The one call that goes up: an executor is made of nothing, so there is
+/// no other place where it could have been told whom to call.
+fn oversee(executor: std::sync::Weak<executor::State>) -> executor::Alarm {
+    pool::oversee(executor)
+}
 
 /// The README's examples, as tests.
 #[cfg(doctest)]

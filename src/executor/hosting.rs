@@ -15,11 +15,14 @@ use std::task::Waker;
 
 use super::runner::Runner;
 use super::state::State;
+use crate::waking;
 
 /// What the executor tells the thread's surroundings.
 pub(crate) trait Surroundings: Send + Sync {
     /// The thread hosts this runner from now on.
     fn hosts(&self, runner: &Arc<Runner>);
+    /// Somebody else runs the executor of a runner that is hosted here: one may come to wait for the other.
+    fn has_company(&self);
     /// Whether this waker wakes the frame's own root future.
     fn is_root(&self, waker: &Waker) -> bool;
     /// The runner is gone.
@@ -37,6 +40,8 @@ struct Hosted {
 
 struct Frame {
     hosted: Vec<Hosted>,
+    /// Its pool has a deputy, or will have one as soon as there is another thread to help this one.
+    watched: bool,
     surroundings: Arc<dyn Surroundings>,
 }
 
@@ -44,7 +49,8 @@ thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
     /// The runner whose `poll` is on top of this thread's stack.
     static RUNNING: Cell<*const Runner> = const { Cell::new(ptr::null()) };
-    /// The innermost frame's pool has a deputy, or will have one as soon as there is another thread to help this one.
+    /// Tasks may be left for the runners of the innermost frame: it is watched, and nobody else's `block_on` is on top of
+    /// the poll that is in progress.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     /// How many tasks a runner may poll before this thread looks at the reactor.
     static BUDGET: Cell<u32> = const { Cell::new(BUDGET_ALONE) };
@@ -67,12 +73,13 @@ pub(crate) struct Attendance {
 impl Attendance {
     pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
         suspend_innermost();
-        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), surroundings }));
+        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), watched: false, surroundings }));
         Self { suspended: RUNNING.replace(ptr::null()), watched_below: WATCHED.replace(false) }
     }
 
     /// From now on a deputy sees it when this thread is stuck, so that tasks may be left here.
     pub(crate) fn is_watched(&self) {
+        FRAMES.with_borrow_mut(|frames| frames.last_mut().expect("this frame").watched = true);
         WATCHED.set(true);
     }
 
@@ -92,13 +99,21 @@ impl Attendance {
     /// all; then none of them rests.
     pub(crate) fn rest(&self) -> bool {
         Self::prune();
-        let has_tasks = FRAMES.with_borrow(|frames| {
-            let hosted = frames.last().map_or(&[][..], |frame| &frame.hosted);
-            let at = hosted.iter().position(|here| !here.runner.rest())?;
-            hosted[..at].iter().for_each(|rested| rested.runner.rise());
-            Some(hosted[at].waker.clone())
-        });
-        has_tasks.map(Waker::wake).is_none()
+        // One at a time, and the frames not borrowed meanwhile: a runner that rests may wake others (LF3).
+        for at in 0.. {
+            let Some(runner) = Self::hosted(at, |here| here.runner.clone()) else { break };
+            if !runner.rest() {
+                (0..at).filter_map(|before| Self::hosted(before, |here| here.runner.clone())).for_each(|rested| rested.rise());
+                Self::hosted(at, |here| here.waker.clone()).into_iter().for_each(waking::wake);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What `f` says of a runner of the innermost frame.
+    fn hosted<R>(at: usize, f: impl FnOnce(&Hosted) -> R) -> Option<R> {
+        FRAMES.with_borrow(|frames| Some(f(frames.last()?.hosted.get(at)?)))
     }
 
     /// Forgets runners that were closed elsewhere: their futures were moved to another thread, or dropped there.
@@ -159,6 +174,14 @@ impl Frame {
     }
 }
 
+/// Somebody else's `block_on`, or a ticker, is polled on this thread and may be about to block it: what the runner below
+/// has is for others, and what is woken here until that runner is polled again, too.
+pub(super) fn stranger_on_top() {
+    if WATCHED.replace(false) {
+        suspend_innermost();
+    }
+}
+
 /// A runner's `poll` is on the stack.
 pub(super) struct Running {
     before: *const Runner,
@@ -170,6 +193,12 @@ impl Running {
     pub(super) fn enter(runner: &Arc<Runner>) -> Self {
         Self { before: RUNNING.replace(Arc::as_ptr(runner)) }
     }
+}
+
+/// Runs `code` as if no runner was being polled here.
+pub(super) fn beside_all_runners<R>(code: impl FnOnce() -> R) -> R {
+    let _none = RUNNING.try_with(|running| Running { before: running.replace(ptr::null()) });
+    code()
 }
 
 impl Drop for Running {
@@ -192,6 +221,7 @@ pub(super) enum Home {
 pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
     let change = FRAMES.with_borrow(|frames| {
         let frame = frames.last()?;
+        WATCHED.set(frame.watched);
         let here = frame.hosted.iter().find(|here| Arc::ptr_eq(&here.runner, runner));
         if here.is_some_and(|here| here.waker.will_wake(waker)) {
             return Some(false);
@@ -228,6 +258,7 @@ fn adopt(runner: &Arc<Runner>, waker: &Waker) {
     drop(old);
     if new {
         surroundings.hosts(runner);
+        runner.is_hosted_in(&surroundings);
     }
 }
 
@@ -273,7 +304,7 @@ pub(super) fn with_runner_of<R>(executor: *const State, place: impl FnOnce(&Runn
         })
         .ok()??;
     // Somebody else's code, which may do anything, so the frames are not borrowed any more (LF3).
-    foreign.into_iter().for_each(Waker::wake);
+    foreign.into_iter().for_each(waking::wake);
     Some(placed)
 }
 

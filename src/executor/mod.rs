@@ -10,10 +10,13 @@
 //! | [`sleepers`] | who sleeps, and waking one |
 //! | [`hosting`] | which runners the current thread hosts |
 //! | [`task`], [`tasks`] | what is kept of a task |
+//! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
 
+mod account;
 pub(crate) mod hosting;
 mod lazy;
 mod local;
+mod oversight;
 mod run;
 mod runner;
 mod sleepers;
@@ -27,10 +30,12 @@ pub use async_task::{FallibleTask, Task};
 pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
+pub(crate) use account::Account;
+pub(crate) use oversight::{Alarm, Overseen};
 pub(crate) use run::Run;
 pub(crate) use runner::{Beat, Counters, Runner};
-pub(crate) use state::{State, StateRef};
-pub(crate) use task::spawn_at;
+pub(crate) use state::{State, StateRef, message_of_end};
+pub(crate) use task::{spawn_at, spawn_in_vain};
 
 use std::cell::UnsafeCell;
 use std::fmt;

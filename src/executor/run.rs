@@ -10,6 +10,7 @@ use async_task::Runnable;
 use pin_project_lite::pin_project;
 
 use super::hosting::{self, Home, Running};
+use super::oversight;
 use super::runner::Runner;
 use super::sleepers::Sleeper;
 use super::state::{State, StateRef};
@@ -107,7 +108,8 @@ impl RunnerSeat {
         self.runner.is_polled();
         let home = hosting::host(&self.runner, waker);
         if home == Home::Nowhere {
-            self.state.takes_strangers();
+            hosting::stranger_on_top();
+            self.state.overseer.call();
             if self.home.is_some() {
                 // On the same thread, but polled by somebody else now.
                 self.move_house();
@@ -116,7 +118,8 @@ impl RunnerSeat {
         self.home = (home == Home::Here).then_some(here);
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
-            self.runner.sleeper.set_waker(waker);
+            self.runner.sleeper.set_waker(waker, home == Home::Here);
+            oversight::joined(&self.state);
         }
         self.runner.rise();
         home
@@ -244,12 +247,15 @@ impl TickerPlace<'_> {
             return Poll::Ready(task);
         }
         let sleeper = self.sleeper.get_or_insert_with(|| {
-            self.state.takes_strangers();
             let sleeper = sync::Arc::new(Sleeper::new());
             sleepers.join(sleeper.clone());
+            self.state.find_in_runners(|other| -> Option<()> { other.has_company(); None });
+            oversight::joined(self.state);
             sleeper
         });
-        sleeper.set_waker(waker);
+        hosting::stranger_on_top();
+        self.state.overseer.call();
+        sleeper.set_waker(waker, false);
         sleepers.rest(sleeper);
         match self.state.any_task() {
             Some(task) => {

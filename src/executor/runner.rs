@@ -1,16 +1,17 @@
 //! [`Runner`]: one `run` in progress. A direct slot, a ring for the surplus of its thread, and what others may
 //! know about it.
 
+use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool as StdBool, AtomicPtr as StdPtr, AtomicU32 as StdU32, Ordering::Relaxed};
 use std::task::Wake;
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
-use super::hosting;
+use super::hosting::{self, Surroundings};
 use super::sleepers::Sleeper;
 use super::slot::Slot;
 use super::state::{State, StateRef};
@@ -40,7 +41,6 @@ impl Counters {
 }
 
 /// One `run` in progress.
-#[derive(Debug)]
 pub(crate) struct Runner {
     state: StateRef,
     pub(super) slot: Slot,
@@ -53,12 +53,20 @@ pub(crate) struct Runner {
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
     pulse: StdU32,
-    /// Where the task was spawned that is polled, or was last.
+    /// Where the task was spawned that is polled; null, if none is.
     place: StdPtr<Location<'static>>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: StdBool,
     /// It has asked to be polled, because it has tasks, and was not polled since.
     asked: StdBool,
+    /// Who hosts it, or did.
+    surroundings: OnceLock<Arc<dyn Surroundings>>,
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner").field("beat", &self.beat()).field("counters", &self.counters).finish_non_exhaustive()
+    }
 }
 
 /// How far a runner has got; equal beats mean no progress.
@@ -86,6 +94,7 @@ impl Runner {
             place: StdPtr::new(ptr::null_mut()),
             caught: StdBool::new(false),
             asked: StdBool::new(false),
+            surroundings: OnceLock::new(),
         }
     }
 
@@ -103,9 +112,12 @@ impl Runner {
         self.pulse.store(pulse.wrapping_add(2), Relaxed);
     }
 
+    /// A task is polled that was spawned at `place`; returns where the one was spawned whose poll that is inside of.
     #[inline]
-    pub(super) fn task_begins(&self, place: &'static Location<'static>) {
-        self.place.store(ptr::from_ref(place).cast_mut(), Relaxed);
+    pub(super) fn task_begins(&self, place: *const Location<'static>) -> *const Location<'static> {
+        let outer = self.place.load(Relaxed);
+        self.place.store(place.cast_mut(), Relaxed);
+        outer
     }
 
     /// Whether the deputy caught the task that was just polled.
@@ -114,26 +126,54 @@ impl Runner {
         self.caught.load(Relaxed) && self.caught.swap(false, Relaxed)
     }
 
+    /// It is hosted from now on.
+    pub(super) fn is_hosted_in(&self, surroundings: &Arc<dyn Surroundings>) {
+        let _ = self.surroundings.set(surroundings.clone());
+        if self.state.has_company() {
+            surroundings.has_company();
+        }
+    }
+
+    /// Somebody else runs the same executor.
+    pub(super) fn has_company(&self) {
+        if let Some(surroundings) = self.surroundings.get() {
+            surroundings.has_company();
+        }
+    }
+
+    /// Whether somebody else runs the same executor.
+    pub(crate) fn is_in_company(&self) -> bool {
+        self.state.has_company()
+    }
+
     /// What the deputy compares from tick to tick.
     pub(crate) fn beat(&self) -> Beat {
         Beat(self.pulse.load(Relaxed))
     }
 
-    /// Where the task was spawned that is being polled.
+    /// Where the task was spawned that is being polled, if one is.
     pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
         // SAFETY: null, or a `&'static` that `task_begins` stored.
         unsafe { self.place.load(Relaxed).as_ref() }
     }
 
-    /// The deputy found no progress since `beat`: what waits here is for others to take. True if something did.
-    pub(crate) fn release_tasks(&self, beat: Beat) -> bool {
+    /// The deputy found no progress since `beat`: the task is to learn that it is slow.
+    pub(crate) fn catch(&self, beat: Beat) {
         self.caught.store(true, Relaxed);
         if self.beat() != beat {
             // It came back meanwhile and may have looked at the mark too early.
             self.caught.store(false, Relaxed);
-            return false;
         }
-        self.hand_over()
+    }
+
+    /// Whether tasks wait here that its own thread is to poll.
+    pub(super) fn has_tasks(&self) -> bool {
+        !self.slot.is_empty() || !self.ring.is_empty()
+    }
+
+    /// The executor whose tasks it runs.
+    pub(crate) fn state(&self) -> &StateRef {
+        &self.state
     }
 
     /// Moves what waits here to where any runner finds it, busy or idle. True if there was something.

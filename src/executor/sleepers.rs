@@ -14,6 +14,7 @@
 use std::task::Waker;
 
 use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering};
+use crate::waking;
 
 const AWAKE: u8 = 0;
 const IDLE: u8 = 1;
@@ -23,24 +24,35 @@ const NOTIFIED: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Sleeper {
     state: AtomicU8,
-    waker: Mutex<Option<Waker>>,
+    /// It is hosted: its thread sleeps nowhere but in our own `block_on`, and comes when it is woken.
+    hosted: AtomicBool,
+    waker: Mutex<Option<Arc<Waker>>>,
 }
 
 impl Sleeper {
     pub(super) fn new() -> Self {
-        Self { state: AtomicU8::new(AWAKE), waker: Mutex::new(None) }
+        Self { state: AtomicU8::new(AWAKE), hosted: AtomicBool::new(false), waker: Mutex::new(None) }
     }
 
-    pub(super) fn set_waker(&self, waker: &Waker) {
-        let old = sync::lock(&self.waker).replace(waker.clone());
+    /// Who is woken; and whether it is to be relied on.
+    pub(super) fn set_waker(&self, waker: &Waker, hosted: bool) {
+        self.hosted.store(hosted, Ordering::Relaxed);
+        // Somebody else's code, which may do anything: not under the lock (LF3).
+        let new = Arc::new(waker.clone());
+        let old = sync::lock(&self.waker).replace(new);
         drop(old);
     }
 
     pub(super) fn wake(&self) {
         let waker = sync::lock(&self.waker).clone();
         if let Some(waker) = waker {
-            waker.wake();
+            waking::wake_by_ref(&waker);
         }
+    }
+
+    /// Whether it sleeps, or is about to, and was not notified.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == IDLE
     }
 }
 
@@ -60,6 +72,26 @@ impl Sleepers {
 
     pub(super) fn join(&self, sleeper: Arc<Sleeper>) {
         sync::lock(&self.all).push(sleeper);
+    }
+
+    /// How many there are, asleep or not.
+    pub(super) fn count(&self) -> usize {
+        sync::lock(&self.all).len()
+    }
+
+    /// Whether one of them is not sure to come when it is woken.
+    pub(super) fn any_stranger(&self) -> bool {
+        sync::lock(&self.all).iter().any(|sleeper| !sleeper.hosted.load(Ordering::Relaxed))
+    }
+
+    /// Whether all of them sleep.
+    pub(super) fn all_idle(&self) -> bool {
+        sync::lock(&self.all).iter().all(|sleeper| sleeper.is_idle())
+    }
+
+    /// Whether any of them sleeps and was not notified.
+    pub(super) fn any_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) > 0
     }
 
     /// `sleeper` is gone. If it was notified and did not notice, somebody else has to be.
@@ -127,20 +159,30 @@ impl Sleepers {
 
     #[cold]
     fn notify_one(&self) {
-        let one_is_enough = || self.on_the_way.load(Ordering::Relaxed);
-        if one_is_enough() {
-            return;
+        if !self.on_the_way.load(Ordering::Relaxed) {
+            self.choose(|all| !all.on_the_way.load(Ordering::Relaxed));
         }
+    }
+
+    /// The deputy found that tasks wait although somebody was notified, perhaps: the next one is.
+    pub(super) fn notify_another(&self) {
+        self.choose(|_| true);
+    }
+
+    /// Wakes one that is idle, if `wanted` still says so under the lock: one that is sure to come, if there is one.
+    fn choose(&self, wanted: impl FnOnce(&Self) -> bool) {
         let sleeper = {
             let all = sync::lock(&self.all);
-            if one_is_enough() {
+            if !wanted(self) {
                 return;
             }
-            let idle = |sleeper: &&Arc<Sleeper>| {
+            let take = |sleeper: &&Arc<Sleeper>| {
                 let state = &sleeper.state;
                 state.compare_exchange(IDLE, NOTIFIED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
             };
-            let Some(sleeper) = all.iter().rev().find(idle).cloned() else { return };
+            let hosted = |sleeper: &&Arc<Sleeper>| sleeper.hosted.load(Ordering::Relaxed);
+            let sure = all.iter().rev().filter(hosted).find(take);
+            let Some(sleeper) = sure.or_else(|| all.iter().rev().find(take)).cloned() else { return };
             // Under the lock and only for somebody: the flag never stands for a look that finds nobody (L8).
             self.on_the_way.store(true, Ordering::Relaxed);
             sleeper

@@ -2,24 +2,34 @@
 //!
 //! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use async_task::{Runnable, ScheduleInfo};
-use concurrent_queue::ConcurrentQueue;
+use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::hosting;
 use super::runner::Runner;
 use super::sleepers::Sleepers;
 use super::tasks::Tasks;
-use crate::sync;
+use crate::sync::{self, Counter};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.
 const STRAGGLERS: Duration = Duration::from_millis(100);
+
+/// How the message begins that a task of a runtime that was shut down leaves for whoever awaits it.
+const ENDED: &str = "the runtime was shut down";
+
+/// What a panic says that comes from awaiting a task of a runtime that was shut down, and that nobody has reported yet.
+pub(crate) fn message_of_end(panic: &(dyn Any + Send)) -> Option<&str> {
+    panic.downcast_ref::<String>().map(String::as_str).filter(|text| text.starts_with(ENDED))
+}
 
 /// The shared part of an executor.
 #[derive(Debug)]
@@ -30,18 +40,40 @@ pub(crate) struct State {
     pub(super) sleepers: Sleepers,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
-    /// Somebody runs its tasks whom no deputy helps, or did: they come only if they are told, and at once.
-    has_strangers: AtomicBool,
-    unclaimed: Unclaimed,
+    /// Its runtime was shut down: what is left of its tasks is told so.
+    ended: AtomicBool,
+    /// Tasks taken from the injector, more or less: two takers at once may count as one.
+    taken: Counter,
+    unclaimed: Hook,
+    /// Called when there is something to watch in an executor that only [strangers](super::oversight) run.
+    pub(super) overseer: Hook,
+    itself: Weak<State>,
 }
 
-/// Who is told that a task came and all runners were busy: they may be stuck.
+/// Somebody who is told something, or nobody.
 #[derive(Default)]
-struct Unclaimed(OnceLock<Box<dyn Fn() + Send + Sync>>);
+pub(super) struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
-impl fmt::Debug for Unclaimed {
+impl Hook {
+    pub(super) fn set(&self, hook: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.0.set(hook);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    #[inline]
+    pub(super) fn call(&self) {
+        if let Some(hook) = self.0.get() {
+            hook();
+        }
+    }
+}
+
+impl fmt::Debug for Hook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Unclaimed").field(&self.0.get().is_some()).finish()
+        f.debug_tuple("Hook").field(&self.0.get().is_some()).finish()
     }
 }
 
@@ -57,12 +89,14 @@ pub(crate) enum StateRef {
 impl StateRef {
     /// The state of an executor that is dropped some day.
     pub(crate) fn shared() -> Self {
-        StateRef::Shared(Arc::new(State::new(true)))
+        StateRef::Shared(State::new(true))
     }
 
     /// The state of one that never is.
     pub(crate) fn forever() -> Self {
-        StateRef::Static(Box::leak(Box::new(State::new(false))))
+        let state = Arc::into_raw(State::new(false));
+        // SAFETY: this count is never given back.
+        StateRef::Static(unsafe { &*state })
     }
 }
 
@@ -80,16 +114,24 @@ impl Deref for StateRef {
 
 impl State {
     /// `tracks_tasks` says whether the executor can be dropped: then its tasks are cancelled.
-    pub(crate) fn new(tracks_tasks: bool) -> Self {
-        Self {
+    pub(crate) fn new(tracks_tasks: bool) -> Arc<Self> {
+        Arc::new_cyclic(|itself| Self {
             injector: ConcurrentQueue::unbounded(),
             runners: RwLock::new(Vec::new()),
             sleepers: Sleepers::new(),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
-            has_strangers: AtomicBool::new(false),
-            unclaimed: Unclaimed::default(),
-        }
+            ended: AtomicBool::new(false),
+            taken: Counter::default(),
+            unclaimed: Hook::default(),
+            overseer: Hook::default(),
+            itself: itself.clone(),
+        })
+    }
+
+    /// A reference that keeps nothing alive.
+    pub(super) fn itself(&self) -> Weak<State> {
+        self.itself.clone()
     }
 
     #[inline]
@@ -114,52 +156,26 @@ impl State {
     /// A task was woken: it goes where it will be polled soonest without waking anybody.
     ///
     /// On a thread that hosts a runner of this executor, that is the runner's slot. A task that woke itself goes
-    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus, and so is
-    /// everything where strangers help: one of them may be what this thread is about to block for.
+    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus.
     #[inline]
     pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
         let mut task = Some(task);
         let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
-        let surplus =
-            !self.has_strangers.load(Relaxed) && hosting::with_runner_of(self, place).unwrap_or(false);
+        let surplus = hosting::with_runner_of(self, place).unwrap_or(false);
         if let Some(task) = task {
             self.inject(task);
             if !self.sleepers.notify() {
-                self.tell_of_unclaimed();
+                self.unclaimed.call();
             }
+            self.overseer.call();
         } else if surplus {
             self.sleepers.invite();
         }
     }
 
-    /// Somebody runs tasks, or is about to, who is in no `block_on` of ours, or ticks.
-    #[inline]
-    pub(super) fn takes_strangers(&self) {
-        if !self.has_strangers.load(Relaxed) {
-            self.take_stranger();
-        }
-    }
-
-    /// Once for each executor. It stays that way, because tickers come and go with each task.
-    #[cold]
-    fn take_stranger(&self) {
-        self.has_strangers.store(true, Relaxed);
-        let runners = self.runners.read().unwrap_or_else(PoisonError::into_inner).clone();
-        for runner in runners {
-            runner.hand_over();
-        }
-    }
-
-    /// Has `hook` called when a task comes from outside and no runner is idle.
+    /// Has `hook` called when a task comes from outside and no runner is idle: they may be stuck.
     pub(crate) fn on_unclaimed(&self, hook: impl Fn() + Send + Sync + 'static) {
-        let _ = self.unclaimed.0.set(Box::new(hook));
-    }
-
-    #[cold]
-    fn tell_of_unclaimed(&self) {
-        if let Some(hook) = self.unclaimed.0.get() {
-            hook();
-        }
+        self.unclaimed.set(Box::new(hook));
     }
 
     /// True if the task is surplus that another runner may want.
@@ -187,15 +203,70 @@ impl State {
         }
     }
 
-    /// Puts a task where any runner finds it.
+    /// Puts a task where any runner finds it; or ends it, where no runner ever comes again.
     pub(super) fn inject(&self, task: Runnable) {
-        let pushed = self.injector.push(task);
-        debug_assert!(pushed.is_ok(), "the injector is unbounded and never closed");
+        match self.injector.push(task) {
+            Ok(()) => {}
+            Err(PushError::Closed(task) | PushError::Full(task)) => self.end_task(task),
+        }
+    }
+
+    /// Ends a task that is not polled any more. What somebody awaits of a runtime that was shut down says so; what he
+    /// awaits of an executor that was dropped is cancelled.
+    fn end_task(&self, task: Runnable) {
+        if self.is_ended() {
+            hosting::beside_all_runners(|| task.run());
+        } else {
+            drop(task);
+        }
+    }
+
+    /// Its runtime is being shut down.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    /// Ends the poll of a task of a runtime that was shut down: as a panic, which is raised in whoever awaits the task. The
+    /// panic hook says nothing here, where nobody may await it; [`message_of_end`] is for those who do.
+    #[cold]
+    fn raise_end(&self, place: &Location<'_>) -> ! {
+        std::panic::resume_unwind(Box::new(format!("{ENDED} before the task spawned at {place} was done")))
+    }
+
+    /// # Panics
+    ///
+    /// If the task's runtime was shut down.
+    #[inline]
+    pub(super) fn assert_not_ended(&self, place: &Location<'_>) {
+        if self.is_ended() {
+            self.raise_end(place);
+        }
     }
 
     pub(super) fn join(&self, runner: &Arc<Runner>) {
         self.sleepers.join(runner.sleeper.clone());
-        self.runners.write().unwrap_or_else(PoisonError::into_inner).push(runner.clone());
+        let others = {
+            let mut runners = self.runners.write().unwrap_or_else(PoisonError::into_inner);
+            runners.push(runner.clone());
+            if runners.len() > 1 { runners.clone() } else { Vec::new() }
+        };
+        // Whoever was alone until now may be what this one waits for.
+        others.iter().for_each(|other| other.has_company());
+    }
+
+    /// Whether it has more than one runner or ticker.
+    pub(super) fn has_company(&self) -> bool {
+        self.sleepers.count() > 1
+    }
+
+    /// Whether it has a runner or ticker whose thread may sleep elsewhere than in our own `block_on`.
+    pub(super) fn has_stranger(&self) -> bool {
+        self.sleepers.any_stranger()
     }
 
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
@@ -209,7 +280,7 @@ impl State {
     }
 
     /// Calls `f` for each runner until it returns something.
-    fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
+    pub(super) fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
         self.runners.read().unwrap_or_else(PoisonError::into_inner).iter().find_map(f)
     }
 
@@ -228,6 +299,7 @@ impl State {
     /// A task from the injector, and some more for the runner's ring.
     pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
         let task = self.injector.pop().ok()?;
+        self.taken.add(1);
         // Half of what is there, so that several runners share it.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
         self.move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
@@ -261,31 +333,41 @@ impl State {
     /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
     pub(super) fn any_task(&self) -> Option<Runnable> {
         let queued = self.injector.pop().ok();
+        self.taken.add(u64::from(queued.is_some()));
         queued
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
+    }
+
+    /// Tasks taken from the injector so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.get()
     }
 
     /// Cancels all tasks that nobody polls right now.
     pub(crate) fn cancel_all(&self) {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
-            drop(task);
+            self.end_task(task);
         }
     }
 
     /// The same where nobody polls any and none is spawned: the executor is being dropped. Then a task that is left is one
     /// that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there, because wakers
     /// are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
-    /// this waits the few instructions until it is here.
+    /// this waits the few instructions until it is here. What comes still later is ended where it comes from.
     pub(crate) fn cancel_to_the_last(&self) {
         self.cancel_all();
         let start = Instant::now();
         while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {
             match self.any_task() {
-                Some(task) => drop(task),
+                Some(task) => self.end_task(task),
                 None => sync::thread::yield_now(),
             }
+        }
+        self.injector.close();
+        while let Some(task) = self.any_task() {
+            self.end_task(task);
         }
     }
 }

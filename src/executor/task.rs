@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::hosting;
+use super::runner::Runner;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 
@@ -43,8 +44,16 @@ impl<F: Future> Future for Tracked<F> {
         // SAFETY: `this` was pinned, and so is the future inside it.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         hosting::with_running(|runner| {
-            let Some(runner) = runner else { return future.poll(cx) };
-            runner.task_begins(this.place);
+            let Some(runner) = runner else {
+                // SAFETY: as in `drop`.
+                unsafe { this.state.as_ref() }.assert_not_ended(this.place);
+                return future.poll(cx);
+            };
+            let within = Within { runner, outer: runner.task_begins(this.place) };
+            if !within.outer.is_null() {
+                // What the deputy says of the runner is about the task below.
+                return future.poll(cx);
+            }
             if this.slow > 0 {
                 hosting::cover();
             }
@@ -56,6 +65,19 @@ impl<F: Future> Future for Tracked<F> {
             }
             result
         })
+    }
+}
+
+/// A task's poll is in progress; dropping the value, after a panic too, says that the one below goes on.
+struct Within<'a> {
+    runner: &'a Runner,
+    outer: *const Location<'static>,
+}
+
+impl Drop for Within<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.runner.task_begins(self.outer);
     }
 }
 
@@ -126,6 +148,22 @@ where
     let schedule = move |task: Runnable, info: ScheduleInfo| state.schedule(task, info);
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
+}
+
+/// Makes a task of a runtime that was shut down: its future is dropped here, and whoever awaits it is told why.
+///
+/// # Safety
+///
+/// As for [`spawn`].
+pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
+    state: &StateRef,
+    future: F,
+    place: &'static Location<'static>,
+) -> Task<F::Output> {
+    // SAFETY: as the caller promises.
+    let (runnable, task) = unsafe { make(state.clone(), future, place, Ticket::NONE) };
+    hosting::beside_all_runners(|| runnable.run());
+    task
 }
 
 /// The same for either kind of reference.

@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, Leadership, Rank, VACANT, WATCHED};
+use super::{Follower, LED, Leadership, OPEN, Rank, VACANT, WATCHED};
 use crate::sync::Ordering;
 
 /// The one thread that may use the guarded value (LF1).
@@ -35,10 +35,10 @@ impl<'a, T> Leader<'a, T> {
         self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);
     }
 
-    /// Asks whether this leader is a guest in whose place a host waits.
+    /// Asks whether somebody of greater rank waits in this leader's place.
     pub(crate) fn displaced(&self) -> impl Fn() -> bool + use<'a, T> {
         let Follower { leadership, rank, .. } = self.follower;
-        move || rank == Rank::Guest && leadership.host_waits()
+        move || rank != Rank::Host && leadership.better_waits(rank)
     }
 
     /// Whether a follower is parked that a promotion would wake, and none is on its way already.
@@ -69,14 +69,18 @@ impl<'a, T> Leader<'a, T> {
         this.release();
         // SAFETY: `this` is never used again, so the follower is moved out once.
         let mut follower = unsafe { std::ptr::read(&this.follower) };
-        follower.owes = follower.rank == Rank::Guest;
+        follower.owes = follower.rank != Rank::Host;
         follower
     }
 
     #[inline]
     fn release(&self) {
+        let Follower { leadership, rank, .. } = self.follower;
+        let open = leadership.state.load(Ordering::Relaxed) & OPEN;
+        // What was open ends as soon as somebody waits whose claim is better.
+        let open = if open != 0 && leadership.better_waits(rank) { VACANT } else { open };
         // ORDER: Release pairs with the Acquire of `Leadership::try_take`.
-        self.follower.leadership.state.store(VACANT, Ordering::Release);
+        leadership.state.store(VACANT | open, Ordering::Release);
     }
 }
 

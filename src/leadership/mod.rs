@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::fork::Origin;
 use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
-use parked::{Parked, Reach};
+use parked::Parked;
 use vigil::Vigil;
 
 /// Nobody leads.
@@ -32,17 +32,40 @@ const LED: u8 = 1;
 const WATCHED: u8 = 2;
 /// Beside `LED` or `WATCHED`: the leader is a guest, and a host may ask for its place.
 const BY_GUEST: u8 = 4;
+/// The same for a relief, whose place anybody may ask for.
+const BY_RELIEF: u8 = 8;
+/// Whoever has the better claim was away for too long: until one of them is back, anybody may lead.
+const OPEN: u8 = 16;
 
 /// How often a thread looks again before it takes a short leadership for a long one.
 const PATIENCE: u32 = if cfg!(paceline_loom) { 1 } else { 64 };
 
-/// What a thread brings along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a thread brings along; the better claim to lead is the greater one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// It hosts a runner: tasks that its events wake are polled by it directly. It leads whenever it can.
-    Host,
+    /// It is here only to lead, because nobody else did. It does so where nobody else can.
+    Relief,
     /// It only awaits a future. It leads only where no host can.
     Guest,
+    /// It hosts a runner: tasks that its events wake are polled by it directly. It leads whenever it can.
+    Host,
+}
+
+impl Rank {
+    /// What the state says while a thread of this rank leads.
+    #[inline]
+    fn leads(self) -> u8 {
+        match self {
+            Rank::Host => LED,
+            Rank::Guest => LED | BY_GUEST,
+            Rank::Relief => LED | BY_RELIEF,
+        }
+    }
+
+    /// Whether a leader with this `state` should make way for it.
+    fn displaces(self, state: u8) -> bool {
+        state & BY_GUEST != 0 && self > Rank::Guest || state & BY_RELIEF != 0 && self > Rank::Relief
+    }
 }
 
 /// A lock on `T` whose holder is the leader of a set of threads.
@@ -52,6 +75,8 @@ pub(crate) struct Leadership<T> {
     state: AtomicU8,
     /// Threads in the set that are hosts, whatever they do right now.
     hosts: AtomicUsize,
+    /// The same for guests.
+    guests: AtomicUsize,
     /// Followers on the list; a hint that saves the lock.
     listed: AtomicUsize,
     /// A follower was woken to lead and has not noticed yet (LF4).
@@ -83,6 +108,7 @@ impl<T> Leadership<T> {
             origin: Origin::here(),
             state: AtomicU8::new(VACANT),
             hosts: AtomicUsize::new(0),
+            guests: AtomicUsize::new(0),
             listed: AtomicUsize::new(0),
             on_the_way: AtomicBool::new(false),
             parked: Mutex::new(Parked::new(order)),
@@ -97,46 +123,82 @@ impl<T> Leadership<T> {
     }
 
     /// The current thread joins the set, in the place `seat`.
-    pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
-        Follower { leadership: self, seat, rank: Rank::Guest, granted: false, owes: false }
+    pub(crate) fn join(&self, seat: Arc<Seat>, rank: Rank) -> Follower<'_, T> {
+        self.enters(rank);
+        Follower { leadership: self, seat, rank, granted: false, owes: false }
     }
 
-    /// A host's thread turns to something else for a while, a nested wait, or is back from it. Meanwhile it is no host.
-    pub(crate) fn suspend_host(&self, suspended: bool) {
+    fn enters(&self, rank: Rank) {
+        match rank {
+            Rank::Host => _ = self.hosts.fetch_add(1, Ordering::Relaxed),
+            Rank::Guest => _ = self.guests.fetch_add(1, Ordering::Relaxed),
+            Rank::Relief => {}
+        }
+    }
+
+    fn leaves(&self, rank: Rank) {
+        match rank {
+            Rank::Host => _ = self.hosts.fetch_sub(1, Ordering::Relaxed),
+            Rank::Guest => _ = self.guests.fetch_sub(1, Ordering::Relaxed),
+            Rank::Relief => {}
+        }
+    }
+
+    /// A member's thread turns to something else for a while, a nested wait, or is back from it. Meanwhile nobody
+    /// stands back for it.
+    pub(crate) fn suspend(&self, rank: Rank, suspended: bool) {
         if suspended {
-            self.hosts.fetch_sub(1, Ordering::Relaxed);
+            self.leaves(rank);
             self.pass_on();
         } else {
-            self.hosts.fetch_add(1, Ordering::Relaxed);
+            self.enters(rank);
         }
     }
 
     /// Whether nobody leads right now.
     pub(crate) fn is_vacant(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == VACANT
+        self.state.load(Ordering::Relaxed) & (LED | WATCHED) == 0
     }
 
-    /// Wakes one parked follower to lead, if leadership is vacant: a host, or a guest where there is no host.
+    /// The least rank that may lead.
+    fn reach(&self) -> Rank {
+        if self.state.load(Ordering::Relaxed) & OPEN != 0 {
+            Rank::Relief
+        } else if self.hosts.load(Ordering::Relaxed) > 0 {
+            Rank::Host
+        } else if self.guests.load(Ordering::Relaxed) > 0 {
+            Rank::Guest
+        } else {
+            Rank::Relief
+        }
+    }
+
+    /// Wakes one parked follower to lead, if leadership is vacant: a host, or one of lower rank where there is none
+    /// better.
     pub(crate) fn pass_on(&self) -> bool {
         // ORDER: pairs with the fence in `Follower::announce`. Either the follower sees the vacancy, or we
         // see the follower.
         sync::full_fence();
-        let reach = if self.hosts.load(Ordering::Relaxed) == 0 { Reach::Anyone } else { Reach::HostsOnly };
-        self.is_vacant() && self.wake_one(reach)
+        self.is_vacant() && self.wake_one(self.reach())
     }
 
-    /// Wakes any parked follower to lead: the deputy's last resort, when no host takes its turn.
+    /// Those who should lead do not come: opens leadership to anybody until one of them does, and wakes a parked
+    /// follower, whatever its rank. False if leadership is vacant and nobody is parked.
     pub(crate) fn rescue(&self) -> bool {
+        // A leader's Release is passed on by this exchange, which is part of its release sequence.
+        let _ = self.state.compare_exchange(VACANT, OPEN, Ordering::Relaxed, Ordering::Relaxed);
+        // ORDER: pairs with the fence in `Follower::announce`: either the follower sees that it may lead, or we see
+        // the follower.
         sync::full_fence();
-        self.is_vacant() && self.wake_one(Reach::Anyone)
+        !self.is_vacant() || self.wake_one(Rank::Relief)
     }
 
-    /// A host waits that could take a guest's place.
-    pub(crate) fn host_waits(&self) -> bool {
-        self.listed.load(Ordering::Relaxed) > 0 && sync::lock(&self.parked).has_host()
+    /// Whether somebody waits who could take the place of a leader of this rank.
+    fn better_waits(&self, than: Rank) -> bool {
+        self.listed.load(Ordering::Relaxed) > 0 && sync::lock(&self.parked).has_better(than)
     }
 
-    fn wake_one(&self, reach: Reach) -> bool {
+    fn wake_one(&self, reach: Rank) -> bool {
         let one_is_enough = || self.on_the_way.load(Ordering::Relaxed);
         if self.listed.load(Ordering::Relaxed) == 0 {
             return false;
@@ -162,20 +224,26 @@ impl<T> Leadership<T> {
         true
     }
 
-    fn try_take(&self, as_state: u8) -> bool {
-        for _ in 0..PATIENCE {
-            // ORDER: Acquire pairs with the Release of `Leader::step_down`: the guarded value as the last
+    fn try_take(&self, rank: Rank) -> bool {
+        let (mut vacant, mut patience) = (VACANT, PATIENCE);
+        loop {
+            // A host is back: what was open is its own again.
+            let taken = if rank == Rank::Host { LED } else { rank.leads() | vacant };
+            // ORDER: Acquire pairs with the Release of `Leader::release`: the guarded value as the last
             // leader left it.
-            match self.state.compare_exchange(VACANT, as_state, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange(vacant, taken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
                     self.taken.add(1);
                     return true;
                 }
-                Err(state) if state & LED != 0 => sync::spin_hint(),
+                Err(state @ (VACANT | OPEN)) => vacant = state,
+                Err(state) if state & LED != 0 && patience > 0 => {
+                    patience -= 1;
+                    sync::spin_hint();
+                }
                 Err(_) => return false,
             }
         }
-        false
     }
 }
 
@@ -187,7 +255,7 @@ pub(crate) struct Follower<'a, T> {
     rank: Rank,
     /// It was chosen to lead, whatever its rank.
     granted: bool,
-    /// It led as a guest, so that a host may wait for what it left vacant.
+    /// It led and is no host, so that somebody better may wait for what it left vacant.
     owes: bool,
 }
 
@@ -214,28 +282,25 @@ impl<'a, T> Follower<'a, T> {
 
     #[cold]
     fn change_rank(&mut self, rank: Rank) {
-        self.rank = rank;
-        match rank {
-            Rank::Host => self.leadership.hosts.fetch_add(1, Ordering::Relaxed),
-            Rank::Guest => self.leadership.hosts.fetch_sub(1, Ordering::Relaxed),
-        };
+        self.leadership.enters(rank);
+        self.leadership.leaves(std::mem::replace(&mut self.rank, rank));
     }
 
-    /// Leads even as a guest among hosts, if leadership is vacant.
+    /// Leads whatever its rank, if leadership is vacant.
     pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
         self.granted = true;
         self.try_lead()
     }
 
+    #[inline]
     fn may_lead(&self) -> bool {
-        self.granted || self.rank == Rank::Host || self.leadership.hosts.load(Ordering::Relaxed) == 0
+        self.granted || self.rank == Rank::Host || self.rank >= self.leadership.reach()
     }
 
     /// Leads, if leadership is vacant and this thread may have it; never waits.
     #[inline]
     pub(crate) fn try_lead(mut self) -> Result<Leader<'a, T>, Self> {
-        let state = if self.rank == Rank::Host { LED } else { LED | BY_GUEST };
-        if self.may_lead() && self.leadership.try_take(state) {
+        if self.may_lead() && self.leadership.try_take(self.rank) {
             self.granted = false;
             return Ok(Leader { follower: self });
         }
@@ -243,8 +308,8 @@ impl<'a, T> Follower<'a, T> {
     }
 
     /// Leads if it can, else sleeps until it is chosen, its root future is woken, or `limit` has passed.
-    /// `displace` is called when a guest leads while this thread, a host, has to wait: it should make the
-    /// guest look up.
+    /// `displace` is called when somebody of lower rank leads while this thread has to wait: it should make that one
+    /// look up.
     pub(crate) fn follow(mut self, limit: Option<Duration>, displace: impl Fn()) -> Turn<'a, T> {
         loop {
             match self.try_lead() {
@@ -263,8 +328,7 @@ impl<'a, T> Follower<'a, T> {
             if !self.announce() {
                 continue;
             }
-            let state = self.leadership.state.load(Ordering::Relaxed);
-            if state & BY_GUEST != 0 && self.rank == Rank::Host {
+            if self.rank.displaces(self.leadership.state.load(Ordering::Relaxed)) {
                 displace();
             }
             let woken = self.park(limit);
@@ -332,7 +396,7 @@ impl<T> Drop for Follower<'_, T> {
         if !self.leadership.origin.is_here() {
             return;
         }
-        self.set_rank(Rank::Guest);
+        self.leadership.leaves(self.rank);
         self.leadership.pass_on();
     }
 }

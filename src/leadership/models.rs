@@ -17,9 +17,7 @@ fn set(order: Order) -> Arc<Set> {
 }
 
 fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
-    let mut follower = set.join(Arc::new(Seat::new()));
-    follower.set_rank(rank);
-    follower
+    set.join(Arc::new(Seat::new()), rank)
 }
 
 /// Leads now, whoever else wants to: for the start of a model. The others park at once instead of looking again,
@@ -46,7 +44,8 @@ fn assert_nothing_left(set: &Set) {
     assert!(!set.on_the_way.load(Ordering::Relaxed), "somebody is on the way for ever");
     assert_eq!(set.listed.load(Ordering::Relaxed), 0);
     assert_eq!(set.hosts.load(Ordering::Relaxed), 0);
-    assert!(sync::lock(&set.parked).pop(Reach::Anyone).is_none());
+    assert_eq!(set.guests.load(Ordering::Relaxed), 0);
+    assert!(sync::lock(&set.parked).pop(Rank::Relief).is_none());
 }
 
 fn lead_and_leave(set: &Set) {
@@ -151,8 +150,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
                 drop(busy);
             })
         };
-        let mut follower = set.join(seat);
-        follower.set_rank(Rank::Host);
+        let mut follower = set.join(seat, Rank::Host);
         let mut root = false;
         let mut follower = match follower.follow(None, || {}) {
             Turn::Root(follower) => {
@@ -192,8 +190,7 @@ fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
             let set = set.clone();
             thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Host))))
         };
-        let mut follower = set.join(seat);
-        follower.set_rank(Rank::Host);
+        let follower = set.join(seat, Rank::Host);
         drop(follower.follow(None, || {}));
         other.join().unwrap();
         done.open();
@@ -259,8 +256,7 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
             thread::spawn(move || {
                 let seat = Arc::new(Seat::new());
                 for _ in 0..2 {
-                    let mut follower = set.join(seat.clone());
-                    follower.set_rank(Rank::Host);
+                    let follower = set.join(seat.clone(), Rank::Host);
                     drop(follower.follow(Some(Duration::ZERO), || {}));
                 }
                 seat
@@ -411,6 +407,64 @@ fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
         };
         drop(host);
         [guest, other].into_iter().for_each(|thread| thread.join().unwrap());
+        assert_nothing_left(&set);
+    });
+}
+
+/// The only host is in a long poll: whoever else waits leads when the deputy says so, again and again, and the host has its
+/// place back when it comes.
+#[test]
+fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
+    model(|| {
+        let set = set(Order::default());
+        let (poller, led) = (Poller::new(), Latch::new());
+        let busy = lead_first(&set, Rank::Host).vacate();
+        let guest = {
+            let (set, poller, led) = (set.clone(), poller.clone(), led.clone());
+            thread::spawn(move || {
+                let once = wait_to_lead(join(&set, Rank::Guest)).vacate();
+                // Nobody else has come: the way is open still.
+                let mut leader = wait_to_lead(once);
+                leader.settle_in();
+                led.open();
+                poller.sleep(leader.displaced());
+                leader.look_up();
+                drop(wait_to_lead(leader.vacate()));
+            })
+        };
+        set.rescue();
+        led.wait();
+        let mut busy = Some(busy);
+        while let Some(host) = busy.take() {
+            match host.follow(None, || poller.interrupt()) {
+                Turn::Lead(leader) => drop(leader),
+                Turn::Root(host) => busy = Some(host),
+                Turn::Unneeded => unreachable!("waits without a limit"),
+            }
+        }
+        guest.join().unwrap();
+        assert_nothing_left(&set);
+    });
+}
+
+/// A relief makes way for a guest, and leads again when that has gone.
+#[test]
+fn lf5_a_relief_makes_way_for_a_guest_and_takes_over_from_it() {
+    model(|| {
+        let set = set(Order::default());
+        let poller = Poller::new();
+        let mut leader = lead_first(&set, Rank::Relief);
+        let guest = {
+            let (set, poller) = (set.clone(), poller.clone());
+            thread::spawn(move || {
+                let turn = join(&set, Rank::Guest).follow(None, || poller.interrupt());
+                assert!(matches!(turn, Turn::Lead(_)));
+            })
+        };
+        poller.sleep(leader.displaced());
+        leader.look_up();
+        drop(wait_to_lead(leader.vacate()));
+        guest.join().unwrap();
         assert_nothing_left(&set);
     });
 }

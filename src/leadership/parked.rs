@@ -15,49 +15,37 @@ pub enum Order {
     FirstInFirstOut,
 }
 
-/// Who may be chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    HostsOnly,
-    Anyone,
-}
-
-/// Parked followers, hosts and guests apart, each in the order in which they parked.
+/// Parked followers, each rank apart, each in the order in which they parked.
 #[derive(Debug)]
 pub(super) struct Parked {
     order: Order,
-    hosts: VecDeque<Arc<Seat>>,
-    guests: VecDeque<Arc<Seat>>,
+    /// The greatest rank first.
+    lists: [(Rank, VecDeque<Arc<Seat>>); 3],
 }
 
 impl Parked {
     pub(super) fn new(order: Order) -> Self {
-        Self { order, hosts: VecDeque::new(), guests: VecDeque::new() }
+        Self { order, lists: [Rank::Host, Rank::Guest, Rank::Relief].map(|rank| (rank, VecDeque::new())) }
     }
 
     pub(super) fn push(&mut self, seat: Arc<Seat>, rank: Rank) {
-        match rank {
-            Rank::Host => self.hosts.push_back(seat),
-            Rank::Guest => self.guests.push_back(seat),
-        }
+        let list = self.lists.iter_mut().find(|(other, _)| *other == rank);
+        list.expect("there is a list for each rank").1.push_back(seat);
     }
 
-    /// The next one to wake; a guest only where no host is parked.
-    pub(super) fn pop(&mut self, reach: Reach) -> Option<Arc<Seat>> {
+    /// The next one to wake, of the greatest rank that is parked, if that is at least `reach`.
+    pub(super) fn pop(&mut self, reach: Rank) -> Option<Arc<Seat>> {
         let order = self.order;
-        let take = |list: &mut VecDeque<Arc<Seat>>| match order {
+        let reachable = self.lists.iter_mut().filter(|(rank, _)| *rank >= reach);
+        reachable.map(|(_, list)| list).find_map(|list| match order {
             Order::LastInFirstOut => list.pop_back(),
             Order::FirstInFirstOut => list.pop_front(),
-        };
-        match take(&mut self.hosts) {
-            None if reach == Reach::Anyone => take(&mut self.guests),
-            found => found,
-        }
+        })
     }
 
     /// Takes `seat` off the list; false if it was not on it.
     pub(super) fn remove(&mut self, seat: &Arc<Seat>) -> bool {
-        for list in [&mut self.hosts, &mut self.guests] {
+        for (_, list) in &mut self.lists {
             // From the back: who leaves on its own account parked lately more often than not.
             if let Some(at) = list.iter().rposition(|other| Arc::ptr_eq(other, seat)) {
                 list.remove(at);
@@ -67,7 +55,8 @@ impl Parked {
         false
     }
 
-    pub(super) fn has_host(&self) -> bool {
-        !self.hosts.is_empty()
+    /// Whether anybody is here of a greater rank than `rank`.
+    pub(super) fn has_better(&self, rank: Rank) -> bool {
+        self.lists.iter().any(|(other, list)| *other > rank && !list.is_empty())
     }
 }

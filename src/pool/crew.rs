@@ -51,13 +51,18 @@ pub(crate) struct Crew {
     stop: Event,
     roll: std::sync::Mutex<Roll>,
     changed: Condvar,
+    /// A hook that was told of a stall is not back yet.
+    pub(super) reporting: AtomicBool,
     /// Threads added because all others were stuck.
     pub(crate) replacements: Counter,
 }
 
 #[derive(Debug, Default)]
 struct Roll {
+    /// Threads that were started and have not ended.
     live: usize,
+    /// Those of them that run tasks already.
+    working: usize,
     ever: usize,
     threads: Vec<thread::ThreadId>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
@@ -84,6 +89,7 @@ impl Crew {
             stop: Event::new(),
             roll: std::sync::Mutex::default(),
             changed: Condvar::new(),
+            reporting: AtomicBool::new(false),
             replacements: Counter::default(),
         }
     }
@@ -100,6 +106,11 @@ impl Crew {
         self.config.on_stall.clone()
     }
 
+    /// Whether there are workers, or will be, or those that were stopped are not gone yet.
+    pub(super) fn is_at_work(&self) -> bool {
+        !self.is_stopped() || self.live() > 0
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(SeqCst)
     }
@@ -107,6 +118,12 @@ impl Crew {
     /// Threads alive right now.
     pub(crate) fn live(&self) -> usize {
         self.roll().live
+    }
+
+    /// How many threads there are, and how many of them are only starting.
+    pub(super) fn staff(&self) -> (usize, usize) {
+        let roll = self.roll();
+        (roll.live, roll.live - roll.working)
     }
 
     fn roll(&self) -> MutexGuard<'_, Roll> {
@@ -124,7 +141,7 @@ impl Crew {
     fn start_the_rest(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
         // Whoever comes while another one starts them has to know whether there are any.
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.deputy.ensure(pool);
+        pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
         while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
         self.complete.store(true, Release);
         Ok(())
@@ -176,9 +193,10 @@ impl Crew {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
         }
+        self.roll().working += 1;
         loop {
             let run = Run::new(self.config.state.clone(), self.until_stopped());
-            let linger = self.is_overstaffed().then_some(LINGER);
+            let linger = self.is_overstaffed(0).then_some(LINGER);
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)
             }));
@@ -207,9 +225,9 @@ impl Crew {
         }
     }
 
-    /// Whether there are more threads than usual.
-    pub(super) fn is_overstaffed(&self) -> bool {
-        self.roll().live > self.config.threads
+    /// Whether there are more threads than usual, not counting those that are `stuck`.
+    pub(super) fn is_overstaffed(&self, stuck: usize) -> bool {
+        self.roll().live > self.config.threads.saturating_add(stuck)
     }
 
     /// Whether this thread may end: the crew was stopped, or nobody needs it and there are more than usual. Then it
@@ -219,6 +237,7 @@ impl Crew {
         let leaves = self.is_stopped() || unneeded && roll.live > self.config.threads;
         if leaves {
             roll.live -= 1;
+            roll.working -= 1;
             let me = thread::current().id();
             roll.threads.retain(|thread| *thread != me);
         }
@@ -228,6 +247,7 @@ impl Crew {
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<Leaving> {
+        self.config.state.end();
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
         let late = self.wait_for_the_others(deadline);

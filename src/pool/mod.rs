@@ -4,27 +4,30 @@
 //! `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers); without one it lives off the threads
 //! that come by.
 
+mod audit;
 mod crew;
 mod deputy;
 mod instance;
+mod relief;
+mod stall;
 mod station;
 
 pub(crate) use crew::{Crew, CrewConfig, Leaving};
-pub use deputy::Stall;
-pub(crate) use deputy::StallHook;
+pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
-pub(crate) use station::{Presence, Station};
+pub use stall::Stall;
+pub(crate) use stall::StallHook;
+pub(crate) use station::{Order as StationOrder, Presence, Station};
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::executor::Counters;
+use crate::executor::{Alarm, Counters, Overseen, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
-use crate::sync::{self, Mutex};
-use deputy::Deputy;
+use crate::sync::{self, AtomicBool, AtomicUsize, Mutex, Ordering};
 use station::Visit;
 
 /// When a leader that found an event wakes a follower to lead in its place.
@@ -72,8 +75,14 @@ pub(crate) struct Pool {
     pub(crate) leadership: Leadership<Watch>,
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) policy: Policy,
-    pub(crate) deputy: Deputy,
+    pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
+    /// Executors that strangers run, of the default instance.
+    overseen: Mutex<Vec<Overseen>>,
+    /// Threads that are here only to lead.
+    reliefs: AtomicUsize,
+    /// Its owner is gone.
+    ended: AtomicBool,
     crew: OnceLock<Arc<Crew>>,
     /// What runners counted here that are gone.
     past_polls: Counters,
@@ -83,23 +92,26 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
         let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
+        let switch = Deputy::switch()?;
         let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(watch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
-            deputy: Deputy::new(),
+            deputy: Deputy::new(itself.clone(), switch, policy.max_blind),
             stations: Mutex::new(Vec::new()),
+            overseen: Mutex::new(Vec::new()),
+            reliefs: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
             crew: OnceLock::new(),
             past_polls: Counters::default(),
             itself: itself.clone(),
             policy,
         });
-        let itself = pool.itself.clone();
+        let (waits, first, last) = (pool.deputy.clone(), pool.deputy.clone(), pool.itself.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
-            foreign_wait: Box::new({
-                let itself = itself.clone();
-                move || itself.upgrade().into_iter().for_each(|pool| pool.someone_waits_here())
-            }),
-            empty: Box::new(move || itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse())),
+            foreign_wait: Box::new(move || waits.call()),
+            // Where no thread is to be had, the next one who comes by tries again.
+            first: Box::new(move || drop(first.call())),
+            empty: Box::new(move || last.upgrade().into_iter().for_each(|pool| pool.relieve_reliefs())),
         });
         Ok(pool)
     }
@@ -134,10 +146,8 @@ impl Pool {
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
             let crew = Arc::new(Crew::new(config()));
-            let itself = self.itself.clone();
-            crew.state().on_unclaimed(move || {
-                itself.upgrade().into_iter().for_each(|pool| pool.deputy.rouse_if_asleep());
-            });
+            let deputy = self.deputy.clone();
+            crew.state().on_unclaimed(move || deputy.call_if(|| false));
             crew
         })
     }
@@ -150,17 +160,38 @@ impl Pool {
     ) -> Membership<'a> {
         station.attach(self);
         presence.in_pool(self);
-        let company = {
-            let mut stations = sync::lock(&self.stations);
-            stations.push(station.clone());
-            stations.iter().any(|other| other.thread.id() != station.thread.id())
-        };
-        if company {
-            // Now there is somebody to rescue, and somebody to do it.
-            self.deputy.ensure(self);
-        }
-        self.deputy.make_way();
+        sync::lock(&self.stations).push(station.clone());
+        self.has_risen();
         Membership { pool: self, station }
+    }
+
+    /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
+    #[inline]
+    pub(crate) fn has_risen(&self) {
+        self.deputy.call_if(|| self.needs_deputy());
+    }
+
+    /// Whether there is anything that a deputy could be needed for.
+    fn needs_deputy(&self) -> bool {
+        self.reactor.is_needed()
+            || self.crew().is_some_and(|crew| crew.is_at_work())
+            || self.has_company()
+            || !self.overseen().is_empty()
+    }
+
+    /// Whether somebody is here who could wait for somebody else.
+    fn has_company(&self) -> bool {
+        let stations = sync::lock(&self.stations);
+        let mut members = stations.iter().filter(|station| !station.is_relief());
+        let Some(first) = members.next() else { return false };
+        first.is_in_company() || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
+    }
+
+    /// Executors that strangers run and others with them.
+    fn overseen(&self) -> Vec<StateRef> {
+        let mut overseen = sync::lock(&self.overseen);
+        overseen.retain(|executor| !executor.is_gone());
+        overseen.iter().filter_map(Overseen::executor).collect()
     }
 
     /// How tasks came to be polled by this pool's threads, whosever they are.
@@ -189,7 +220,7 @@ impl Pool {
     /// The calling thread is about to run a task that is known to block.
     fn cover_for_slow_task(&self) {
         if self.leadership.is_vacant() && !self.leadership.pass_on() {
-            self.deputy.help_wanted();
+            self.deputy.ask_for_help();
         }
     }
 
@@ -200,21 +231,33 @@ impl Pool {
         code()
     }
 
-    /// A thread has left, and its future is gone. If nobody is here now and something is still waited for, by a task
-    /// that was polled here and whose executor others run, too, the deputy leads (LF5).
-    fn was_left(self: &Arc<Self>) {
-        let is_used = !self.is_inherited() && self.reactor.is_needed();
-        if is_used && sync::lock(&self.stations).is_empty() && self.reactor.is_awaited() {
-            self.deputy.ensure(self);
-        }
+    /// Whether its owner is gone.
+    fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
-    /// Somebody waits for a source or timer on a thread that will not lead here.
-    fn someone_waits_here(self: &Arc<Self>) {
-        if !station::will_lead_in(self) {
-            self.deputy.ensure(self);
-        }
+    /// Its owner is gone. Whoever waits for a source or timer is told, and nobody watches any more. Said, and not left to
+    /// `drop`, because the last reference may be anybody's: a stuck worker's, or that of a waker that was just called.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.deputy.end();
+        self.reactor.close();
+        self.relieve_reliefs();
     }
+
+    /// There is nothing to lead for any more.
+    fn relieve_reliefs(&self) {
+        let stations = self.stations();
+        stations.iter().filter(|station| station.is_relief()).for_each(std::task::Wake::wake_by_ref);
+    }
+}
+
+/// Shows the default instance's deputy an executor that strangers run; returns how it is called. Where there is no
+/// descriptor for an instance, or no thread for a deputy, nobody oversees, and the next stranger tries again.
+pub(crate) fn oversee(executor: Weak<State>) -> Alarm {
+    let Ok(pool) = Pool::default_instance() else { return Box::new(|| {}) };
+    sync::lock(&pool.overseen).push(Overseen::new(executor));
+    Box::new(move || pool.has_risen())
 }
 
 #[cold]
@@ -224,12 +267,6 @@ fn inherited() -> ! {
          the default instance, which it has of its own, or build a runtime; or fork before there is one",
         std::process::id()
     );
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        self.reactor.close();
-    }
 }
 
 /// A thread in a pool.
@@ -245,7 +282,7 @@ impl Drop for Membership<'_> {
             return;
         }
         sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
-        self.pool.deputy.rouse_if_asleep();
+        self.pool.has_risen();
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::Pool;
+use super::{Deputy, Pool};
 use crate::executor::{Runner, hosting::Surroundings};
-use crate::leadership::{Rouse, Seat};
+use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::{self, Reactor};
 use crate::sync::{self, Mutex};
 
@@ -21,17 +21,19 @@ pub(crate) struct Station {
     /// The root future was woken on the station's own thread, which is therefore awake: no locked instruction.
     woken_here: AtomicBool,
     /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
-    pool: OnceLock<(Arc<Reactor>, Weak<Pool>)>,
+    pool: OnceLock<(Arc<Reactor>, Weak<Pool>, Arc<Deputy>)>,
     /// A nested `block_on` on the same thread does the waiting.
     suspended: AtomicBool,
-    /// Somebody waits who counts on it to join its pool.
-    relied_on: AtomicBool,
-    /// It counts as a host of its pool.
-    is_host: AtomicBool,
-    /// How long the thread waits when nobody needs it; for ever, if it is no replacement.
+    /// It is nested in a task of its pool's own executor.
+    nested: AtomicBool,
+    /// What it counts as where no runner is hosted here.
+    own_rank: Rank,
+    /// What it counts as.
+    rank: AtomicU8,
+    /// How long the thread waits when nobody needs it; for ever, if it is there for its own future.
     pub(crate) linger: Option<Duration>,
-    /// The thread may go: those that it stood in for are back.
-    released: AtomicBool,
+    /// What the deputy wants of it: `GO`, `HELP`.
+    orders: AtomicU8,
     /// The runners that this thread hosts, for the deputy.
     pub(super) runners: Mutex<Vec<Arc<Runner>>>,
     pub(super) thread: thread::Thread,
@@ -43,26 +45,56 @@ type Stop = (Option<Arc<Station>>, Option<Arc<Pool>>);
 thread_local! {
     /// The innermost station of this thread, as an address to compare with.
     static HERE: Cell<*const Station> = const { Cell::new(ptr::null()) };
+    /// How many tasks run on this thread on top of others that wait.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// This thread's stations and visits, and the pools that they are in, innermost last.
     static STACK: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Tasks on top of one another at most, where nobody else can run them: each takes some of the thread's stack.
+const DEEPEST: u32 = 64;
+
+/// The thread may go: those that it stood in for are back.
+const GO: u8 = 1;
+/// Nobody else can run the tasks that wait: it is to do so while it waits itself.
+const HELP: u8 = 2;
+
+/// What the deputy wants of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Order {
+    /// To leave.
+    Go,
+    /// To run tasks while it waits.
+    Help,
+}
+
 impl Station {
     pub(crate) fn new() -> Self {
-        Self::lingering(None)
+        Self::with(Rank::Guest, None)
     }
 
     /// A station that is left when nobody needs it for as long as `linger`.
     pub(crate) fn lingering(linger: Option<Duration>) -> Self {
+        Self::with(Rank::Guest, linger)
+    }
+
+    /// The same for a thread that is here only to lead.
+    pub(super) fn relief(linger: Duration) -> Self {
+        Self::with(Rank::Relief, Some(linger))
+    }
+
+    fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new()),
             woken_here: AtomicBool::new(true),
             pool: OnceLock::new(),
             suspended: AtomicBool::new(false),
-            relied_on: AtomicBool::new(false),
-            is_host: AtomicBool::new(false),
+            nested: AtomicBool::new(false),
+            own_rank,
+            rank: AtomicU8::new(own_rank as u8),
             linger,
-            released: AtomicBool::new(false),
+            orders: AtomicU8::new(0),
             runners: Mutex::new(Vec::new()),
             thread: thread::current(),
         }
@@ -84,27 +116,97 @@ impl Station {
         self.seat.take_root() || here
     }
 
-    /// Says whether it counts as a host.
+    /// What it counts as, whether or not it hosts a runner.
     #[inline]
-    pub(crate) fn set_host(&self, is_host: bool) {
-        self.is_host.store(is_host, Relaxed);
+    pub(crate) fn rank_as(&self, is_host: bool) -> Rank {
+        let rank = if is_host { Rank::Host } else { self.own_rank };
+        self.rank.store(rank as u8, Relaxed);
+        rank
+    }
+
+    fn rank(&self) -> Rank {
+        if self.rank.load(Relaxed) == Rank::Host as u8 { Rank::Host } else { self.own_rank }
+    }
+
+    /// Whether it stands in for a worker that is stuck.
+    pub(super) fn is_replacement(&self) -> bool {
+        self.linger.is_some() && !self.is_relief()
+    }
+
+    /// Whether it is here only to lead.
+    pub(super) fn is_relief(&self) -> bool {
+        self.own_rank == Rank::Relief
     }
 
     /// Lets a replacement go, even if it leads: somebody else will.
     pub(super) fn release(self: &Arc<Self>) {
-        if self.linger.is_some() {
-            self.released.store(true, Relaxed);
-            self.wake_by_ref();
-        }
+        self.orders.fetch_or(GO, Relaxed);
+        self.wake_by_ref();
     }
 
+    /// Has a thread that waits here run tasks meanwhile. False if it was asked already.
+    pub(super) fn ask_for_help(self: &Arc<Self>) -> bool {
+        let asked = self.orders.fetch_or(HELP, Relaxed) & HELP == 0;
+        self.wake_by_ref();
+        asked
+    }
+
+    /// What the deputy wants.
     #[inline]
-    pub(crate) fn is_released(&self) -> bool {
-        self.released.load(Relaxed)
+    pub(crate) fn order(&self) -> Option<Order> {
+        if self.orders.load(Relaxed) == 0 { None } else { self.take_order() }
+    }
+
+    #[cold]
+    fn take_order(&self) -> Option<Order> {
+        if self.orders.load(Relaxed) & GO != 0 {
+            return Some(Order::Go);
+        }
+        let asked = self.orders.fetch_and(!HELP, Relaxed) & HELP != 0;
+        asked.then_some(Order::Help)
+    }
+
+    /// Runs a task on top of what waits here.
+    ///
+    /// # Panics
+    ///
+    /// If too many tasks are on top of one another on this thread's stack already.
+    pub(crate) fn helps<R>(&self, task: impl FnOnce() -> R) -> R {
+        /// Ends with the task, by a panic too.
+        struct Deeper;
+        impl Drop for Deeper {
+            fn drop(&mut self) {
+                DEPTH.set(DEPTH.get() - 1);
+            }
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        let _deeper = Deeper;
+        assert!(
+            DEPTH.get() <= DEEPEST,
+            "`block_on` is nested {DEEPEST} tasks deep on one worker, because the runtime may have no more threads \
+             (`Builder::max_threads`): let it have more, or await instead of blocking"
+        );
+        task()
+    }
+
+    /// Whether it is nested in a task of its pool's own executor.
+    pub(super) fn is_nested(&self) -> bool {
+        self.nested.load(Relaxed)
+    }
+
+    /// Whether it hosts a runner of an executor that somebody else runs as well.
+    pub(super) fn is_in_company(&self) -> bool {
+        sync::lock(&self.runners).iter().any(|runner| runner.is_in_company())
+    }
+
+    /// Whether it hosts a runner of the pool's own executor.
+    fn works_for(&self, pool: &Pool) -> bool {
+        let Some(crew) = pool.crew() else { return false };
+        sync::lock(&self.runners).iter().any(|runner| runner.is_of(&**crew.state()))
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {
-        let place = (pool.reactor.clone(), Arc::downgrade(pool));
+        let place = (pool.reactor.clone(), Arc::downgrade(pool), pool.deputy.clone());
         self.pool.set(place).expect("a station belongs to one pool");
     }
 
@@ -124,7 +226,7 @@ impl Wake for Station {
         if HERE.try_with(|here| ptr::eq(here.get(), Arc::as_ptr(self))).unwrap_or(false) {
             self.woken_here.store(true, Relaxed);
         } else if self.seat.wake_root() == Rouse::Interrupt {
-            if let Some((reactor, _)) = self.pool.get() {
+            if let Some((reactor, ..)) = self.pool.get() {
                 reactor.interrupt();
             }
         }
@@ -149,7 +251,14 @@ impl Presence {
 
     /// The station got its pool.
     pub(crate) fn in_pool(&self, pool: &Arc<Pool>) {
-        STACK.with_borrow_mut(|stack| stack.last_mut().expect("this station").1 = Some(pool.clone()));
+        STACK.with_borrow_mut(|stack| {
+            let ((innermost, place), below) = stack.split_last_mut().expect("this station");
+            *place = Some(pool.clone());
+            let works = |(station, _): &Stop| station.as_ref().is_some_and(|station| station.works_for(pool));
+            if let Some(station) = innermost.as_ref().filter(|_| below.iter().any(works)) {
+                station.nested.store(true, Relaxed);
+            }
+        });
         reactor::lead_here(&*pool.reactor);
     }
 }
@@ -163,12 +272,7 @@ impl Drop for Presence {
             suspend_innermost(stack, false);
             gone
         });
-        let Some((Some(station), pool)) = gone else { return };
-        // The future was done before it had to wait, and so before the thread joined a pool.
-        let instead = || if station.relied_on.load(Relaxed) { Pool::current().ok() } else { None };
-        if let Some(pool) = pool.or_else(instead) {
-            pool.was_left();
-        }
+        drop(gone);
     }
 }
 
@@ -179,10 +283,8 @@ fn suspend_innermost(stack: &[Stop], suspended: bool) {
     let Some((station, pool)) = stations.next() else { return };
     station.suspended.store(suspended, Relaxed);
     if let Some(pool) = pool {
-        // Its own `block_on`, which sets this, is suspended: it is the same at both ends.
-        if station.is_host.load(Relaxed) {
-            pool.leadership.suspend_host(suspended);
-        }
+        // Its own `block_on`, which sets the rank, is suspended: it is the same at both ends.
+        pool.leadership.suspend(station.rank(), suspended);
     }
 }
 
@@ -220,23 +322,16 @@ pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R>
     STACK.try_with(innermost).ok().flatten()
 }
 
-/// Whether this thread will lead in `pool` when it has nothing else to do: in its innermost `block_on`, which joins the
-/// pool of the one around it, or the default one, as soon as it has to wait. That is relied on from now on.
-pub(super) fn will_lead_in(pool: &Pool) -> bool {
-    let rely_on_it = |stack: &RefCell<Vec<Stop>>| {
-        let stack = stack.borrow();
-        // On a visit it may lead nowhere.
-        let (Some(station), _) = stack.last()? else { return None };
-        station.relied_on.store(true, Relaxed);
-        Some(())
-    };
-    STACK.try_with(rely_on_it).ok().flatten().is_some()
-        && with_current_pool(|own| ptr::eq(&**own, pool)).unwrap_or_else(|| pool.is_default())
-}
-
 impl Surroundings for Station {
     fn hosts(&self, runner: &Arc<Runner>) {
         sync::lock(&self.runners).push(runner.clone());
+    }
+
+    fn has_company(&self) {
+        if let Some((_, _, deputy)) = self.pool.get() {
+            // Where no thread is to be had, the next one who comes by tries again.
+            let _ = deputy.call();
+        }
     }
 
     fn is_root(&self, waker: &Waker) -> bool {
@@ -246,13 +341,13 @@ impl Surroundings for Station {
 
     fn forgets(&self, runner: &Arc<Runner>) {
         sync::lock(&self.runners).retain(|other| !Arc::ptr_eq(other, runner));
-        if let Some(pool) = self.pool.get().and_then(|(_, pool)| pool.upgrade()) {
+        if let Some(pool) = self.pool.get().and_then(|(_, pool, _)| pool.upgrade()) {
             pool.past_polls.absorb(&runner.counters);
         }
     }
 
     fn cover(&self) {
-        if let Some(pool) = self.pool.get().and_then(|(_, pool)| pool.upgrade()) {
+        if let Some(pool) = self.pool.get().and_then(|(_, pool, _)| pool.upgrade()) {
             pool.cover_for_slow_task();
         }
     }

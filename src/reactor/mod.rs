@@ -107,8 +107,10 @@ pub(crate) struct Counters {
 
 /// Whom the reactor tells what it cannot handle itself.
 pub(crate) struct Hooks {
-    /// Somebody waits on a thread that does not lead here.
-    pub(crate) foreign_wait: Box<dyn Fn() + Send + Sync>,
+    /// Somebody waits on a thread that does not lead here. An error if nobody can be found who does.
+    pub(crate) foreign_wait: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
+    /// The first source or timer is there.
+    pub(crate) first: Box<dyn Fn() + Send + Sync>,
     /// The last source or timer is gone.
     pub(crate) empty: Box<dyn Fn() + Send + Sync>,
 }
@@ -210,10 +212,17 @@ impl Reactor {
         if self.closed.load(Ordering::SeqCst) {
             return Err(io::Error::other("the runtime in which this source was registered is gone"));
         }
-        if let Some(hooks) = self.hooks.get() {
-            (hooks.foreign_wait)();
+        match self.hooks.get() {
+            Some(hooks) => (hooks.foreign_wait)().map_err(no_leader),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn note_first(&self) {
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.first)();
+        }
     }
 
     /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.

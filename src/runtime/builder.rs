@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
@@ -324,7 +325,7 @@ impl Builder {
         };
         let crew = pool.crew_or_found(|| config).clone();
         // If not all of its threads can be started, dropping it stops those that were.
-        let runtime = Runtime { pool, crew };
+        let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };
         runtime.crew.start(&runtime.pool)?;
         Ok(runtime)
     }

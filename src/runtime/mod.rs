@@ -12,11 +12,12 @@ use std::future::Future;
 use std::io;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::block_on::block_on_in;
-use crate::executor::{StateRef, Task, spawn_at};
+use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
 use crate::pool::{Crew, CrewConfig, Leaving, Pool};
 
 /// Threads that a runtime may have when all its usual ones are stuck.
@@ -46,6 +47,8 @@ const DROP_PATIENCE: Duration = Duration::from_millis(100);
 pub struct Runtime {
     pool: Arc<Pool>,
     crew: Arc<Crew>,
+    /// It was shut down, so that dropping it waits for nobody.
+    is_shut_down: AtomicBool,
 }
 
 impl Runtime {
@@ -82,7 +85,8 @@ impl Runtime {
 
     /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
     ///
-    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics.
+    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics, with a message that
+    /// says so.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -131,16 +135,21 @@ impl Runtime {
             // Its threads are another process's, and nothing here may be touched.
             return Ok(());
         }
+        self.is_shut_down.store(true, Relaxed);
         let stuck = self.crew.stop(&self.pool, Instant::now().checked_add(patience));
-        self.pool.deputy.dismiss();
         if stuck.is_empty() { Ok(()) } else { Err(StuckError { stuck, patience }) }
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // Whoever wants to know what is stuck calls `shutdown`.
-        let _ = self.shutdown(DROP_PATIENCE);
+        if self.pool.is_inherited() {
+            return;
+        }
+        // Whoever wants to know what is stuck calls `shutdown`, and has waited then.
+        let patience = if self.is_shut_down.load(Relaxed) { Duration::ZERO } else { DROP_PATIENCE };
+        let _ = self.shutdown(patience);
+        self.pool.end();
     }
 }
 
@@ -251,12 +260,12 @@ fn spawn_on<T: Send + 'static>(
     place: &'static Location<'static>,
 ) -> Task<T> {
     pool.assert_not_inherited();
-    // SAFETY: the future is `Send` and borrows nothing.
-    let task = unsafe { spawn_at(crew.state(), future, place) };
     if crew.is_stopped() {
-        crew.cancel_all(pool);
+        // SAFETY: the future is `Send` and borrows nothing.
+        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, place) });
     }
-    task
+    // SAFETY: as above. If the workers stop meanwhile, it is cancelled with the others.
+    unsafe { spawn_at(crew.state(), future, place) }
 }
 
 fn default_crew(threads: usize) -> CrewConfig {

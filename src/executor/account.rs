@@ -1,0 +1,51 @@
+//! [`Account`]: what a deputy remembers of one executor from one look to the next.
+//!
+//! Two promises are kept here. Tasks in a runner's slot or ring are polled next by its own thread, which comes by soon; and
+//! a sleeper that was notified of tasks looks for them. Either thread may be kept by something else instead. So what did not
+//! move between two looks is given to others: tasks from the slot and the ring to the injector, and what is in the
+//! injector to another sleeper.
+
+use super::runner::{Beat, Runner};
+use super::state::State;
+
+/// An executor as it was at the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    /// Tasks taken from the injector, if others waited there.
+    taken: Option<u64>,
+    /// Runners with tasks of their own, and how far they had got.
+    laden: Vec<(*const Runner, Beat)>,
+}
+
+impl State {
+    /// Compares the executor with the last look. True if somebody sleeps beside tasks that wait.
+    pub(crate) fn audit(&self, last: &mut Account) -> bool {
+        let mut laden = Vec::new();
+        let mut stuck = Vec::new();
+        self.find_in_runners(|runner| -> Option<()> {
+            let now = (std::ptr::from_ref(&**runner), runner.beat());
+            if runner.has_tasks() {
+                if last.laden.contains(&now) {
+                    stuck.push(runner.clone());
+                } else {
+                    laden.push(now);
+                }
+            }
+            None
+        });
+        // Wakes others, so not under the lock of the list (LF3).
+        stuck.iter().for_each(|runner| _ = runner.hand_over());
+        let taken = self.has_surplus().then(|| self.taken());
+        let waits = taken.is_some() && self.sleepers.any_idle();
+        if waits && last.taken == taken {
+            self.sleepers.notify_another();
+        }
+        *last = Account { taken, laden };
+        waits
+    }
+
+    /// Whether there is anything that another look could find and mend.
+    pub(crate) fn is_open(&self) -> bool {
+        self.has_surplus() && self.sleepers.any_idle() || self.is_overseen() && !self.sleepers.all_idle()
+    }
+}

@@ -1,0 +1,170 @@
+//! [`Duty`]: the deputy's state, in one atomic word.
+//!
+//! | state | meaning | next |
+//! |---|---|---|
+//! | `OFF` | there is no deputy | [`start`](Duty::start) |
+//! | `STARTING` | its thread is being started, under a lock | [`started`](Duty::started), [`failed`](Duty::failed) |
+//! | `WATCHING` | it looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
+//! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
+//! | `ENDED` | the pool is gone; nobody starts another one | |
+//!
+//! Beside the state: `RUNG`, look now, and `HELP`, a thread is wanted at once. Both stay until the deputy takes them.
+//!
+//! No promise goes unwatched. Who makes one (see the README of the pool) makes it visible, fence, calls; the deputy says
+//! that it dozes, or that it is gone, fence, looks for promises. Of two fences one is first: either the deputy sees the
+//! promise and takes its word back, or the caller sees `DOZING` or `OFF` and gets a verdict that says what to do. Only one
+//! caller gets it: the exchange that takes the word to `WATCHING` is its.
+
+use crate::sync::{self, AtomicU32, Ordering};
+
+const OFF: u32 = 0;
+const STARTING: u32 = 1;
+const WATCHING: u32 = 2;
+const DOZING: u32 = 3;
+const STATE: u32 = 3;
+const ENDED: u32 = 4;
+const RUNG: u32 = 8;
+const HELP: u32 = 16;
+
+/// The word.
+#[derive(Debug)]
+pub(super) struct Duty(AtomicU32);
+
+/// What somebody who made a promise has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Call {
+    /// The deputy looks within a tick anyway.
+    Nothing,
+    /// It dozed: set its switch.
+    Arm,
+    /// There is none: start one, if what was promised needs one.
+    Start,
+}
+
+/// What others told the deputy while it did not look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) struct Orders {
+    /// The pool is gone.
+    pub(super) ended: bool,
+    /// A thread is wanted at once.
+    pub(super) help: bool,
+}
+
+impl Duty {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(OFF))
+    }
+
+    /// Somebody made a promise that the deputy is to watch; it is visible already.
+    #[inline]
+    pub(super) fn call(&self) -> Call {
+        // ORDER: pairs with the fences in `doze` and `resign`.
+        sync::full_fence();
+        if self.0.load(Ordering::Relaxed) & (STATE | ENDED) == WATCHING { Call::Nothing } else { self.call_up() }
+    }
+
+    #[cold]
+    fn call_up(&self) -> Call {
+        let mut now = self.0.load(Ordering::Relaxed);
+        loop {
+            match now & (STATE | ENDED) {
+                OFF | STARTING => return Call::Start,
+                DOZING => {}
+                _ => return Call::Nothing,
+            }
+            // ORDER: Relaxed, here and below: the word orders nothing but itself; what was promised is seen because of
+            // the fences.
+            let next = now & !STATE | WATCHING;
+            match self.0.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Call::Arm,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Has the deputy look now. The caller rings its switch after this.
+    pub(super) fn ring(&self) {
+        self.0.fetch_or(RUNG, Ordering::Relaxed);
+    }
+
+    /// The same, and asks for a thread.
+    pub(super) fn ask_for_help(&self) {
+        self.0.fetch_or(RUNG | HELP, Ordering::Relaxed);
+    }
+
+    /// The pool is gone. The caller rings the switch after this.
+    pub(super) fn end(&self) {
+        self.0.fetch_or(ENDED | RUNG, Ordering::Relaxed);
+    }
+
+    /// One is to be started: true for the one caller that is to do it. Callers hold a lock until they have said what came
+    /// of it, so that nobody relies on a thread that is never started.
+    pub(super) fn start(&self) -> bool {
+        self.moved(OFF, STARTING)
+    }
+
+    /// The thread runs, or is about to: said by it and by who started it, whoever is first.
+    pub(super) fn started(&self) {
+        self.moved(STARTING, WATCHING);
+    }
+
+    /// No thread was to be had. The next caller tries again.
+    pub(super) fn failed(&self) {
+        self.moved(STARTING, OFF);
+    }
+
+    /// The deputy wants to doze: after this it looks once more whether there is anything to watch, and
+    /// [rises](Self::rise) if so. False if it was rung.
+    pub(super) fn doze(&self) -> bool {
+        let dozes = self.moved(WATCHING, DOZING);
+        // ORDER: pairs with the fence in `call`.
+        sync::full_fence();
+        dozes
+    }
+
+    /// Whether nobody has called since it began to doze.
+    pub(super) fn still_dozes(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == DOZING
+    }
+
+    /// Whether it is to look now.
+    pub(super) fn is_rung(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & RUNG != 0
+    }
+
+    /// The deputy looks now, whether it dozed or waited for the next tick.
+    pub(super) fn rise(&self) -> Orders {
+        let mut now = self.0.load(Ordering::Relaxed);
+        loop {
+            let next = now & ENDED | WATCHING;
+            match self.0.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Orders { ended: now & ENDED != 0, help: now & HELP != 0 },
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Nothing needs the deputy: after this it looks once more whether that is so, and [returns](Self::come_back) if not.
+    /// False if it was rung.
+    pub(super) fn resign(&self) -> bool {
+        let resigns = self.moved(WATCHING, OFF);
+        // ORDER: pairs with the fence in `call`.
+        sync::full_fence();
+        resigns
+    }
+
+    /// It is needed after all. False if another one was started meanwhile.
+    pub(super) fn come_back(&self) -> bool {
+        self.moved(OFF, WATCHING)
+    }
+
+    /// True if the word was `from`, without any order beside it, and is `to` now.
+    fn moved(&self, from: u32, to: u32) -> bool {
+        self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(all(test, paceline_loom))]
+mod models;

@@ -1,0 +1,192 @@
+//! The deputy: the standby that watches the watchers.
+//!
+//! Promotion is free by default: a thread that leaves leadership vacant promises to be back after one short poll. There
+//! are more promises of that kind; the README of the pool lists them, and who breaks each. The deputy is who notices:
+//! while a thread of the pool is awake, it looks once a tick ([`max_blind`](super::Policy::max_blind)), and
+//! [`Audit`] says what it does about what it finds. Of two looks the second one knows that nothing has happened since the
+//! first, so a promise is broken for two ticks at most.
+//!
+//! It sleeps without a timeout when no promise is open (LF9). Who makes one then, a thread that wakes up above all, sets
+//! its [`Switch`]: that takes a system call, and wakes nobody before the tick is over. What begins and ends within a tick
+//! costs it one look.
+//!
+//! It starts with the first source or timer of the pool, or when a second thread comes; it ends when nothing was in use
+//! for a second, in a pool without workers. It runs nobody's code but ours and waits for nobody, so nobody has to watch
+//! over it: who has to lead or to call a hook gets a thread for that.
+
+mod duty;
+#[cfg_attr(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle)), path = "switch_timer.rs")]
+#[cfg_attr(not(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle))), path = "switch_condvar.rs")]
+mod switch;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Weak;
+use std::time::Duration;
+
+use super::Pool;
+use super::audit::Audit;
+use crate::fork::Origin;
+use crate::sync::{self, Counter, Instant, Mutex, thread};
+use duty::{Call, Duty};
+use std::sync::Arc;
+use switch::Switch;
+
+/// How long a deputy stays that nobody needs.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The deputy, as others reach it. It knows its pool only by a weak reference: whoever calls it is not to be the one who
+/// drops the pool.
+#[derive(Debug)]
+pub(crate) struct Deputy {
+    origin: Origin,
+    pool: Weak<Pool>,
+    /// The time between two looks.
+    tick: Duration,
+    duty: Duty,
+    switch: Switch,
+    /// Held by who starts the thread.
+    starting: Mutex<()>,
+    /// Times that leadership was vacant for a whole tick.
+    pub(crate) rescues: Counter,
+    pub(crate) stalls: Counter,
+}
+
+impl Deputy {
+    pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            origin: Origin::here(),
+            pool,
+            tick,
+            duty: Duty::new(),
+            switch,
+            starting: Mutex::new(()),
+            rescues: Counter::default(),
+            stalls: Counter::default(),
+        })
+    }
+
+    /// What a deputy sleeps in.
+    pub(super) fn switch() -> io::Result<Switch> {
+        Switch::new()
+    }
+
+    /// The time between two looks.
+    pub(super) fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// A promise was made that it has to watch: from now on it does.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when no thread can be started.
+    #[inline]
+    pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
+        match self.duty.call() {
+            Call::Nothing => Ok(()),
+            Call::Arm => Ok(self.arm()),
+            Call::Start => self.start(),
+        }
+    }
+
+    /// The same, if there is a deputy; else `is_needed` tells whether one is started. Where no thread is to be had the
+    /// pool works without, as long as nobody blocks, and the next one who comes by tries again.
+    #[inline]
+    pub(super) fn call_if(self: &Arc<Self>, is_needed: impl FnOnce() -> bool) {
+        match self.duty.call() {
+            Call::Nothing => {}
+            Call::Arm => self.arm(),
+            Call::Start => {
+                if is_needed() {
+                    let _ = self.start();
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn arm(&self) {
+        if self.origin.is_here() {
+            self.switch.arm(self.tick);
+        }
+    }
+
+    #[cold]
+    fn start(self: &Arc<Self>) -> io::Result<()> {
+        if !self.origin.is_here() {
+            return Ok(());
+        }
+        // Who comes meanwhile waits for what comes of it.
+        let _starting = sync::lock(&self.starting);
+        if !self.duty.start() {
+            return Ok(());
+        }
+        let deputy = self.clone();
+        let started = thread::Builder::new().name("paceline-deputy".into()).spawn(move || deputy.serve());
+        match started {
+            Ok(_) => Ok(self.duty.started()),
+            Err(error) => {
+                self.duty.failed();
+                Err(error)
+            }
+        }
+    }
+
+    /// A task that will block is about to run and nobody is parked: add a thread now, not at the next tick.
+    #[cold]
+    pub(super) fn ask_for_help(&self) {
+        self.duty.ask_for_help();
+        self.switch.ring();
+    }
+
+    /// Has the deputy look now.
+    pub(super) fn ring(&self) {
+        self.duty.ring();
+        self.switch.ring();
+    }
+
+    /// The pool is gone.
+    pub(super) fn end(&self) {
+        self.duty.end();
+        self.switch.ring();
+    }
+
+    /// The deputy's thread.
+    fn serve(&self) {
+        self.duty.started();
+        let mut audit = Audit::default();
+        let mut unneeded_since = None;
+        loop {
+            let orders = self.duty.rise();
+            let Some(pool) = self.pool.upgrade() else { return };
+            if orders.ended {
+                return;
+            }
+            // A look that panics is a defect of ours, but not the last look.
+            let look = AssertUnwindSafe(|| audit.look(&pool, orders.help));
+            let quiet = catch_unwind(look).unwrap_or_else(|_| {
+                audit = Audit::default();
+                false
+            });
+            if pool.needs_deputy() {
+                unneeded_since = None;
+            } else if unneeded_since.get_or_insert_with(Instant::now).elapsed() >= LINGER && self.resigns(&pool) {
+                return;
+            }
+            if quiet && self.duty.doze() && audit.is_quiet(&pool) {
+                drop(pool);
+                self.switch.sleep(unneeded_since.map(|_| LINGER), || !self.duty.still_dozes());
+                audit.forget();
+            } else {
+                drop(pool);
+                self.switch.sleep(Some(self.tick), || self.duty.is_rung());
+            }
+        }
+    }
+
+    /// Ends its duty, unless it is needed after all.
+    fn resigns(&self, pool: &Pool) -> bool {
+        self.duty.resign() && !(pool.needs_deputy() && self.duty.come_back())
+    }
+}
