@@ -44,7 +44,7 @@
 //! |---|---|
 //! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
 //! | [`Async::new`] and what is built on it | the same: its reactor is the source's for good |
-//! | [`Timer`] | the same, at the moment when it is first polled |
+//! | [`Timer`] | the same, at the moment when it is first polled; and again, should that runtime be gone before it fires |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
 //!
 //! A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
@@ -84,6 +84,7 @@
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
 //! | `sync` | the only door to atomics and locks: std, or loom in the models | |
 //! | `fork` | notices that the process was forked | |
+//! | `waking` | calls wakers that may be anybody's | |
 //!
 //! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
 #![warn(missing_docs)]
@@ -97,6 +98,7 @@ mod pool;
 mod reactor;
 mod runtime;
 mod sync;
+mod waking;
 
 pub use block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};

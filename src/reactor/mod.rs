@@ -182,6 +182,7 @@ impl Reactor {
             let all = Happened { read: true, write: true, read_closed: false, write_closed: false };
             self.fire(Event::Source(key, all));
         }
+        self.timers.close();
     }
 
     /// Whether it is that of a process from which this one was forked.
@@ -341,7 +342,7 @@ impl Reactor {
 
     #[inline]
     fn deadline_changed(&self, earlier: bool) {
-        // A timer of a runtime that is gone never fires.
+        // If the runtime is gone since, its timers are woken.
         let _ = self.note_wait();
         if earlier {
             self.interrupt();

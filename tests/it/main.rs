@@ -13,6 +13,7 @@
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
+//! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
 //! | P5, P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
@@ -47,6 +48,8 @@ mod limits;
 mod nested;
 #[cfg(unix)]
 mod notify;
+#[cfg(unix)]
+mod outlive;
 #[cfg(unix)]
 mod panics;
 #[cfg(unix)]

@@ -1,0 +1,23 @@
+//! Calling wakers that may be anybody's.
+//!
+//! The thread that calls one has no part in what it does: it leads, or drops something, or polls another task. So a
+//! panic in there ends here. The panic hook has reported it by then, and no handler further up would know more.
+
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+/// Wakes.
+#[inline]
+pub(crate) fn wake(waker: Waker) {
+    swallow_panic(|| waker.wake());
+}
+
+#[inline]
+fn swallow_panic(code: impl FnOnce()) {
+    // What was interrupted is the stranger's; of ours, it saw nothing.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
+        // It may panic when it is dropped.
+        mem::forget(payload);
+    }
+}
