@@ -55,11 +55,10 @@ impl Armed {
     fn new(when: Instant, waker: &Waker) -> Self {
         // A reactor that is closed between the two calls is not the current one any more.
         let alarm = loop {
-            let alarm = pool::with_current_reactor(|reactor| Alarm::arm(reactor, when, waker));
-            match alarm {
-                Ok(Some(alarm)) => break alarm,
-                Ok(None) => {}
-                Err(error) => panic!("no reactor can be made for a timer: {error}"),
+            let reactor = pool::current_reactor()
+                .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
+            if let Some(alarm) = Alarm::arm(reactor, when, waker) {
+                break alarm;
             }
         };
         Self { alarm, waker: WakerIdentity::of(waker) }

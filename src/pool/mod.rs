@@ -249,19 +249,11 @@ impl Drop for Membership<'_> {
     }
 }
 
-/// Shows `f` the reactor of the runtime whose thread this is, else the default instance's.
-#[inline]
-pub(crate) fn with_current_reactor<R>(f: impl FnOnce(&Arc<Reactor>) -> R) -> io::Result<R> {
-    let mut f = Some(f);
-    let mut once = |reactor: &Arc<Reactor>| f.take().map(|f| f(reactor));
-    let result = station::with_current_pool(|pool| once(&pool.reactor)).flatten();
-    match result {
-        Some(result) => Ok(result),
-        None => Ok(once(&Pool::default_instance()?.reactor).expect("not called yet")),
-    }
-}
-
 /// The reactor of the runtime whose thread this is, else the default instance's.
+#[inline]
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    with_current_reactor(Arc::clone)
+    match station::with_current_pool(|pool| pool.reactor.clone()) {
+        Some(reactor) => Ok(reactor),
+        None => Ok(Pool::default_instance()?.reactor.clone()),
+    }
 }

@@ -124,8 +124,9 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     /// `None` if the reactor is closed.
-    pub(crate) fn arm(reactor: &Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
-        let (reactor, waker) = (reactor.clone(), waker.clone());
+    pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
+        // Before the lock: it is user code (LF3).
+        let waker = waker.clone();
         let (id, earlier) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
         reactor.deadline_changed(earlier);
         Some(Self { reactor, id })

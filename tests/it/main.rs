@@ -19,6 +19,7 @@
 //! | P3, P4, P8 | `shutdown` |
 //! | P6 | follows from P5 and B2: no test of its own |
 //! | P10 | `fork` |
+//! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
 //! | D1-D6 | `direct` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
@@ -61,3 +62,5 @@ mod shutdown;
 #[cfg(unix)]
 mod stale;
 mod timer;
+#[cfg(unix)]
+mod wakers;
