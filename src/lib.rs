@@ -44,7 +44,7 @@
 //! |---|---|
 //! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
 //! | [`Async::new`] and what is built on it | the same: its reactor is the source's for good |
-//! | [`Timer`] | the same, at the moment when it is first polled |
+//! | [`Timer`] | the same, at the moment when it is first polled; and again, should that runtime be gone before it fires |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
 //!
 //! A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.

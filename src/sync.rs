@@ -3,7 +3,7 @@
 //! Everything that a loom model drives takes its primitives from here. What never runs in a model (thread
 //! start-up, counters that only metrics read) may use std directly.
 
-use std::time::Instant;
+pub(crate) use std::time::Instant;
 
 #[cfg(not(paceline_loom))]
 pub(crate) use std::{

@@ -145,7 +145,7 @@ impl Drop for Attendance {
         let frame = FRAMES.with_borrow_mut(Vec::pop);
         RUNNING.set(self.suspended);
         WATCHED.set(self.watched_below);
-        let Some(Frame { hosted, surroundings }) = frame else { return };
+        let Some(Frame { hosted, surroundings, .. }) = frame else { return };
         for here in hosted {
             here.runner.close();
             surroundings.forgets(&here.runner);

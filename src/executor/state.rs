@@ -331,7 +331,7 @@ impl State {
     }
 
     /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
-    pub(super) fn any_task(&self) -> Option<Runnable> {
+    pub(crate) fn any_task(&self) -> Option<Runnable> {
         let queued = self.injector.pop().ok();
         self.taken.add(u64::from(queued.is_some()));
         queued

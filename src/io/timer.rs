@@ -51,6 +51,35 @@ struct Armed {
     waker: WakerIdentity,
 }
 
+impl Armed {
+    fn new(when: Instant, waker: &Waker) -> Self {
+        // A reactor that is closed between the two calls is not the current one any more.
+        let alarm = loop {
+            let reactor = pool::current_reactor()
+                .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
+            if let Some(alarm) = Alarm::arm(reactor, when, waker) {
+                break alarm;
+            }
+        };
+        Self { alarm, waker: WakerIdentity::of(waker) }
+    }
+
+    /// Whether it will wake this task.
+    #[inline]
+    fn is_for(&self, waker: &Waker) -> bool {
+        self.waker.is(waker) && !self.alarm.is_lost()
+    }
+
+    /// False if it [is lost](Alarm::is_lost).
+    fn rearm(&mut self, when: Instant, waker: &Waker) -> bool {
+        if self.waker.is(waker) && self.alarm.rearm(when, None) {
+            return true;
+        }
+        self.waker = WakerIdentity::of(waker);
+        self.alarm.rearm(when, Some(waker))
+    }
+}
+
 /// Which waker the alarm has. The alarm's own copy keeps what this points to alive, so equal means the same.
 #[derive(Clone, Copy, Debug)]
 struct WakerIdentity(*const (), &'static RawWakerVTable);
@@ -211,7 +240,7 @@ impl Timer {
         self.when = when;
         match (when, &mut self.armed) {
             (Some(when), Some(armed)) => {
-                // One that has fired has woken its task, which will arm it when it polls it.
+                // One that has fired, or was lost, has woken its task, which will arm it when it polls it.
                 if !armed.alarm.rearm(when, None) {
                     self.armed = None;
                 }
@@ -225,19 +254,8 @@ impl Timer {
 
     /// Waits for the deadline with this task.
     fn arm(&mut self, when: Instant, waker: &Waker) {
-        match &mut self.armed {
-            Some(armed) => {
-                let same = armed.waker.is(waker);
-                if !(same && armed.alarm.rearm(when, None)) {
-                    armed.alarm.rearm(when, Some(waker));
-                    armed.waker = WakerIdentity::of(waker);
-                }
-            }
-            None => {
-                let alarm = pool::with_current_reactor(|reactor| Alarm::arm(reactor, when, waker))
-                    .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
-                self.armed = Some(Armed { alarm, waker: WakerIdentity::of(waker) });
-            }
+        if !self.armed.as_mut().is_some_and(|armed| armed.rearm(when, waker)) {
+            self.armed = Some(Armed::new(when, waker));
         }
     }
 }
@@ -267,7 +285,7 @@ impl Stream for Timer {
             }
             return Poll::Ready(Some(when));
         }
-        if !this.armed.as_ref().is_some_and(|armed| armed.waker.is(cx.waker())) {
+        if !this.armed.as_ref().is_some_and(|armed| armed.is_for(cx.waker())) {
             this.arm(when, cx.waker());
         }
         Poll::Pending

@@ -72,10 +72,6 @@ impl Pool {
         }
         free
     }
-
-    pub(super) fn is_default(&self) -> bool {
-        place().as_ref().is_some_and(|default| ptr::eq(&**default, self))
-    }
 }
 
 /// The descriptor that the default instance waits on. That instance is never dropped.

@@ -92,11 +92,11 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
         let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
-        let switch = Deputy::switch()?;
+        let deputy = Deputy::new(policy.max_blind)?;
         let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(watch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
-            deputy: Deputy::new(itself.clone(), switch, policy.max_blind),
+            deputy,
             stations: Mutex::new(Vec::new()),
             overseen: Mutex::new(Vec::new()),
             reliefs: AtomicUsize::new(0),
@@ -106,6 +106,7 @@ impl Pool {
             itself: itself.clone(),
             policy,
         });
+        pool.deputy.serves(pool.itself.clone());
         let (waits, first, last) = (pool.deputy.clone(), pool.deputy.clone(), pool.itself.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
             foreign_wait: Box::new(move || waits.call()),
@@ -286,19 +287,12 @@ impl Drop for Membership<'_> {
     }
 }
 
-/// Shows `f` the reactor of the runtime whose thread this is, else the default instance's.
+/// The reactor of the runtime whose thread this is, else the default instance's; that one, too, where the runtime is gone
+/// and this is a task of its that it could not stop.
 #[inline]
-pub(crate) fn with_current_reactor<R>(f: impl FnOnce(&Arc<Reactor>) -> R) -> io::Result<R> {
-    let mut f = Some(f);
-    let mut once = |reactor: &Arc<Reactor>| f.take().map(|f| f(reactor));
-    let result = station::with_current_pool(|pool| once(&pool.reactor)).flatten();
-    match result {
-        Some(result) => Ok(result),
-        None => Ok(once(&Pool::default_instance()?.reactor).expect("not called yet")),
-    }
-}
-
-/// The reactor of the runtime whose thread this is, else the default instance's.
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    with_current_reactor(Arc::clone)
+    match station::with_current_pool(|pool| (!pool.is_ended()).then(|| pool.reactor.clone())).flatten() {
+        Some(reactor) => Ok(reactor),
+        None => Ok(Pool::default_instance()?.reactor.clone()),
+    }
 }

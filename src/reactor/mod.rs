@@ -37,7 +37,7 @@ use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
 use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
 use sys::raw::RawSource;
-use timers::Timers;
+use timers::{Changed, Timers};
 
 /// The two directions in which a source can be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +184,7 @@ impl Reactor {
             let all = Happened { read: true, write: true, read_closed: false, write_closed: false };
             self.fire(Event::Source(key, all));
         }
+        self.timers.close();
     }
 
     /// Whether it is that of a process from which this one was forked.
@@ -213,7 +214,7 @@ impl Reactor {
             return Err(io::Error::other("the runtime in which this source was registered is gone"));
         }
         match self.hooks.get() {
-            Some(hooks) => (hooks.foreign_wait)().map_err(no_leader),
+            Some(hooks) => (hooks.foreign_wait)().map_err(|error| no_leader(&error)),
             None => Ok(()),
         }
     }
@@ -249,11 +250,14 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
-        let (index, generation) = self.slots.acquire();
+        let (index, generation, first) = self.slots.acquire();
         let key = Key::new(index, generation);
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.add(raw, key) };
         added.inspect_err(|_| self.slots.retire(index))?;
+        if first {
+            self.note_first();
+        }
         Ok(key)
     }
 
@@ -349,10 +353,13 @@ impl Reactor {
     }
 
     #[inline]
-    fn deadline_changed(&self, earlier: bool) {
-        // A timer of a runtime that is gone never fires.
+    fn deadline_changed(&self, changed: Changed) {
+        if changed.first {
+            self.note_first();
+        }
+        // A timer has no way to return an error: where nobody can be found to lead, it fires when somebody comes who does.
         let _ = self.note_wait();
-        if earlier {
+        if changed.earlier {
             self.interrupt();
         }
     }
@@ -382,6 +389,12 @@ impl Reactor {
     pub(crate) fn is_needed(&self) -> bool {
         self.sources() > 0 || self.timers.any()
     }
+}
+
+/// What somebody is told who waits where nobody leads.
+fn no_leader(error: &io::Error) -> io::Error {
+    let what = format!("nobody waits for events here, and no thread can be started that does: {error}");
+    io::Error::new(error.kind(), what)
 }
 
 impl std::fmt::Debug for Reactor {

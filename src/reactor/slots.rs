@@ -81,8 +81,8 @@ impl Slots {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// A slot for a new source, and its generation.
-    pub(super) fn acquire(&self) -> (u32, u32) {
+    /// A slot for a new source, its generation, and whether no other source is there.
+    pub(super) fn acquire(&self) -> (u32, u32, bool) {
         let index = {
             let mut free = sync::lock(&self.free);
             free.used.pop().unwrap_or_else(|| {
@@ -93,8 +93,8 @@ impl Slots {
                 index
             })
         };
-        self.in_use.fetch_add(1, Ordering::Relaxed);
-        (index, self.get(index).readiness.open())
+        let first = self.in_use.fetch_add(1, Ordering::Relaxed) == 0;
+        (index, self.get(index).readiness.open(), first)
     }
 
     /// Retires the source of this slot; the slot is used again once no thread has one of its cells.
@@ -172,9 +172,10 @@ mod tests {
     #[test]
     fn a_slot_comes_back_with_another_generation() {
         let slots = Slots::new();
-        let (index, generation) = slots.acquire();
+        let (index, generation, first) = slots.acquire();
+        assert!(first);
         slots.retire(index);
-        let (again, other) = slots.acquire();
+        let (again, other, _) = slots.acquire();
         assert_eq!(again, index);
         assert_ne!(other, generation);
         assert_eq!(slots.in_use(), 1);

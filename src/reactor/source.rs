@@ -9,6 +9,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -75,7 +76,7 @@ impl Source {
 
     /// Takes the descriptor out of the reactor.
     pub(crate) fn deregister(self) -> io::Result<()> {
-        let this = std::mem::ManuallyDrop::new(self);
+        let this = mem::ManuallyDrop::new(self);
         let result = this.reactor.deregister(this.key, this.raw);
         // SAFETY: `this` is not used again, so the reference is moved out once.
         drop(unsafe { std::ptr::read(&this.reactor) });
@@ -217,6 +218,7 @@ impl Source {
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
+        let held = Held { source: self, direction };
         // SAFETY: the claim gave us the cell.
         let (ours, displaced) = unsafe {
             slot.waker(direction, |cell| match cell {
@@ -225,6 +227,7 @@ impl Source {
                 _ => (true, cell.replace(waker.clone())),
             })
         };
+        mem::forget(held);
         let settled = slot.readiness.settle(direction, tick);
         if settled == Settled::Overtaken {
             self.reactor.fire_cell(slot, self.key, direction);
@@ -251,6 +254,19 @@ impl Source {
         let again = last.load(Ordering::Relaxed) == turn;
         last.store(turn, Ordering::Relaxed);
         if again { InCell::Unsure } else { InCell::Waiting }
+    }
+}
+
+/// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
+struct Held<'a> {
+    source: &'a Source,
+    direction: Direction,
+}
+
+impl Drop for Held<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.source.reactor.fire_cell(self.source.slot(), self.source.key, self.direction);
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::Reactor;
 use super::wheel::{Due, Wheel};
 use crate::sync::{self, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::waking;
 
 /// No timer is armed.
 const NEVER: u64 = u64::MAX;
@@ -22,7 +23,8 @@ pub(super) struct Timers {
     earliest: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
-    wheel: Mutex<Wheel<Waker>>,
+    /// `None` once the reactor is closed: whoever has the lock and sees a wheel knows that its timers will be woken.
+    wheel: Mutex<Option<Wheel<Waker>>>,
 }
 
 impl Timers {
@@ -31,12 +33,12 @@ impl Timers {
             origin: Instant::now(),
             earliest: AtomicU64::new(NEVER),
             due: AtomicUsize::new(0),
-            wheel: Mutex::new(Wheel::new()),
+            wheel: Mutex::new(Some(Wheel::new())),
         }
     }
 
     pub(super) fn armed(&self) -> usize {
-        sync::lock(&self.wheel).armed()
+        sync::lock(&self.wheel).as_ref().map_or(0, Wheel::armed)
     }
 
     /// When the leader should look next, as a number that only serves for comparison and [`Timers::instant`].
@@ -74,16 +76,19 @@ impl Timers {
         nanos.unwrap_or(NEVER - 1).min(NEVER - 1)
     }
 
-    /// Runs `change` on the wheel with `at`; true if that deadline is the earliest now.
-    fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> (R, bool) {
+    /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
+    #[inline]
+    fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> Option<(R, Changed)> {
         let at = self.nanos(at);
-        let mut wheel = sync::lock(&self.wheel);
-        let result = change(&mut wheel, at);
+        let mut locked = sync::lock(&self.wheel);
+        let wheel = locked.as_mut()?;
+        let before = wheel.armed();
+        let result = change(wheel, at);
         let earlier = at < self.earliest.load(Ordering::Relaxed);
         if earlier {
             self.earliest.store(at, Ordering::Relaxed);
         }
-        (result, earlier)
+        Some((result, Changed { earlier, first: before == 0 }))
     }
 
     /// Collects the wakers of all timers that are due; the one that was due first is the last.
@@ -92,13 +97,33 @@ impl Timers {
             return;
         }
         let now = self.nanos(Instant::now());
-        let mut wheel = sync::lock(&self.wheel);
+        let mut locked = sync::lock(&self.wheel);
+        let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
         self.earliest.store(wheel.next_look().unwrap_or(NEVER), Ordering::Relaxed);
-        drop(wheel);
+        drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));
     }
+
+    /// Nobody will lead here any more: wakes whoever waits for a timer, to arm it elsewhere, and has no other one armed.
+    pub(super) fn close(&self) {
+        let wheel = {
+            let mut wheel = sync::lock(&self.wheel);
+            self.earliest.store(NEVER, Ordering::Relaxed);
+            wheel.take()
+        };
+        wheel.into_iter().flat_map(Wheel::into_values).for_each(waking::wake);
+    }
+}
+
+/// What an arming has changed for those who watch the time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Changed {
+    /// Its deadline is the earliest now.
+    pub(super) earlier: bool,
+    /// No other timer was armed.
+    pub(super) first: bool,
 }
 
 /// One timer that is armed, or has fired; dropping it cancels.
@@ -109,15 +134,24 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    pub(crate) fn arm(reactor: &Arc<Reactor>, at: Instant, waker: &Waker) -> Self {
-        let (reactor, waker) = (reactor.clone(), waker.clone());
-        let (id, earlier) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker));
-        reactor.deadline_changed(earlier);
-        Self { reactor, id }
+    /// `None` if the reactor is closed.
+    pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
+        // Before the lock: it is user code (LF3).
+        let waker = waker.clone();
+        let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
+        reactor.deadline_changed(changed);
+        Some(Self { reactor, id })
+    }
+
+    /// Whether its reactor was closed, which woke its task: another one has to be armed.
+    #[inline]
+    pub(crate) fn is_lost(&self) -> bool {
+        // Relaxed: the wake-up makes it visible.
+        self.reactor.closed.load(Ordering::Relaxed)
     }
 
     /// Sets another deadline, and another waker, if there is one. False if the timer has fired, which takes its waker,
-    /// and there is no other.
+    /// and there is no other; or if it [is lost](Self::is_lost).
     ///
     /// # Panics
     ///
@@ -128,8 +162,9 @@ impl Alarm {
             "this timer was armed by the process that forked this one: make a new one after the fork"
         );
         let waker = waker.cloned();
-        let (old, earlier) = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
-        self.reactor.deadline_changed(earlier);
+        let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
+        let Some((old, changed)) = changed else { return false };
+        self.reactor.deadline_changed(changed);
         old.is_ok()
     }
 }
@@ -140,7 +175,7 @@ impl Drop for Alarm {
             return;
         }
         let timers = &self.reactor.timers;
-        let waker = sync::lock(&timers.wheel).remove(self.id);
+        let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
         drop(waker);
         self.reactor.note_gone();
     }

@@ -14,6 +14,7 @@ use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::sync::{Ordering, full_fence};
+use crate::waking;
 
 /// What an event is taken to cost at most, in nanoseconds.
 const DEAREST: u64 = 1_000_000;
@@ -199,5 +200,13 @@ impl Watch {
     #[cold]
     fn expire(&mut self, reactor: &Reactor) {
         reactor.timers.expire(&mut self.due);
+    }
+}
+
+/// What is due when the last leader has gone is nobody else's to fire. (Sources that are left in the batch are told by
+/// [`Reactor::close`], as all are.)
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
     }
 }

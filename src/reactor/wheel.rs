@@ -67,6 +67,11 @@ impl<T> Wheel<T> {
         }
     }
 
+    /// The values of all entries that are not due yet, in no order.
+    pub(super) fn into_values(self) -> impl Iterator<Item = T> {
+        self.entries.into_iter().filter_map(|entry| entry.value)
+    }
+
     /// Entries that are not due yet.
     pub(super) fn armed(&self) -> usize {
         self.armed

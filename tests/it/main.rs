@@ -13,11 +13,13 @@
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
+//! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
 //! | P5, P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
 //! | P6 | follows from P5 and B2: no test of its own |
 //! | P10 | `fork` |
+//! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
 //! | D1-D6 | `direct` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
@@ -48,6 +50,8 @@ mod nested;
 #[cfg(unix)]
 mod notify;
 #[cfg(unix)]
+mod outlive;
+#[cfg(unix)]
 mod panics;
 #[cfg(unix)]
 mod promotion;
@@ -58,3 +62,5 @@ mod shutdown;
 #[cfg(unix)]
 mod stale;
 mod timer;
+#[cfg(unix)]
+mod wakers;

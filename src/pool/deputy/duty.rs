@@ -84,12 +84,7 @@ impl Duty {
         }
     }
 
-    /// Has the deputy look now. The caller rings its switch after this.
-    pub(super) fn ring(&self) {
-        self.0.fetch_or(RUNG, Ordering::Relaxed);
-    }
-
-    /// The same, and asks for a thread.
+    /// Has the deputy look now, and asks for a thread. The caller rings its switch after this.
     pub(super) fn ask_for_help(&self) {
         self.0.fetch_or(RUNG | HELP, Ordering::Relaxed);
     }

@@ -15,13 +15,13 @@
 //! over it: who has to lead or to call a hook gets a thread for that.
 
 mod duty;
-#[cfg_attr(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle)), path = "switch_timer.rs")]
-#[cfg_attr(not(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle))), path = "switch_condvar.rs")]
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "switch_timer.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "switch_condvar.rs")]
 mod switch;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Weak;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use super::Pool;
@@ -29,7 +29,6 @@ use super::audit::Audit;
 use crate::fork::Origin;
 use crate::sync::{self, Counter, Instant, Mutex, thread};
 use duty::{Call, Duty};
-use std::sync::Arc;
 use switch::Switch;
 
 /// How long a deputy stays that nobody needs.
@@ -40,7 +39,7 @@ const LINGER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Deputy {
     origin: Origin,
-    pool: Weak<Pool>,
+    pool: OnceLock<Weak<Pool>>,
     /// The time between two looks.
     tick: Duration,
     duty: Duty,
@@ -53,22 +52,23 @@ pub(crate) struct Deputy {
 }
 
 impl Deputy {
-    pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration) -> Arc<Self> {
-        Arc::new(Self {
+    /// The deputy of a pool that is still being made.
+    pub(super) fn new(tick: Duration) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
             origin: Origin::here(),
-            pool,
+            pool: OnceLock::new(),
             tick,
             duty: Duty::new(),
-            switch,
+            switch: Switch::new()?,
             starting: Mutex::new(()),
             rescues: Counter::default(),
             stalls: Counter::default(),
-        })
+        }))
     }
 
-    /// What a deputy sleeps in.
-    pub(super) fn switch() -> io::Result<Switch> {
-        Switch::new()
+    /// The pool is there.
+    pub(super) fn serves(&self, pool: Weak<Pool>) {
+        assert!(self.pool.set(pool).is_ok(), "a deputy has one pool");
     }
 
     /// The time between two looks.
@@ -140,12 +140,6 @@ impl Deputy {
         self.switch.ring();
     }
 
-    /// Has the deputy look now.
-    pub(super) fn ring(&self) {
-        self.duty.ring();
-        self.switch.ring();
-    }
-
     /// The pool is gone.
     pub(super) fn end(&self) {
         self.duty.end();
@@ -159,7 +153,7 @@ impl Deputy {
         let mut unneeded_since = None;
         loop {
             let orders = self.duty.rise();
-            let Some(pool) = self.pool.upgrade() else { return };
+            let Some(pool) = self.pool.get().and_then(Weak::upgrade) else { return };
             if orders.ended {
                 return;
             }

@@ -1,0 +1,94 @@
+//! Wakers that do harm wherever they can: in `wake`, `clone` and `drop`. Who has no part in that goes on.
+
+use std::future::Future;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::time::Duration;
+
+use futures_lite::future;
+use paceline::{Async, Runtime, Timer, block_on};
+
+use crate::setups::{eventually, for_each_setup, waker_that};
+
+/// A waker whose `clone` does something and copies nothing. It is never dropped for good.
+struct Clones(fn());
+
+impl Clones {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::clone, |_| {}, |_| {}, |_| {});
+
+    fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: made of a reference that lives for ever.
+        (unsafe { &*data.cast::<Self>() }.0)();
+        RawWaker::new(data, &Self::VTABLE)
+    }
+
+    fn waker(&'static self) -> Waker {
+        // SAFETY: nothing is counted, and `self` lives for ever.
+        unsafe { Waker::from_raw(RawWaker::new(std::ptr::from_ref(self).cast(), &Self::VTABLE)) }
+    }
+}
+
+fn counting() -> (Waker, Arc<AtomicUsize>) {
+    let wakes = Arc::new(AtomicUsize::new(0));
+    let counter = wakes.clone();
+    let waker = waker_that(move || {
+        counter.fetch_add(1, SeqCst);
+    });
+    (waker, wakes)
+}
+
+fn socket(runtime: &Runtime) -> (UnixStream, Async<UnixStream>) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    (ours, runtime.block_on(async { Async::new(theirs) }).unwrap())
+}
+
+/// The one who polls with it gets the panic. Who comes next finds the cell free, and who was there before is told. Fails
+/// without `Held`: the cell stays taken, and whoever waits there is asked again and again.
+#[test]
+fn a_clone_that_panics_leaves_the_cell_free() {
+    static PANICS: Clones = Clones(|| panic!("on purpose, in a clone"));
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = socket(runtime);
+        let (first, first_wakes) = counting();
+        let (next, next_wakes) = counting();
+        assert!(theirs.poll_readable(&mut Context::from_waker(&first)).is_pending());
+        let bad = PANICS.waker();
+        let polled = catch_unwind(AssertUnwindSafe(|| theirs.poll_readable(&mut Context::from_waker(&bad))));
+        assert!(polled.is_err(), "the panic is the poller's");
+        assert_eq!(first_wakes.load(SeqCst), 1, "who is displaced is told");
+        assert!(theirs.poll_readable(&mut Context::from_waker(&next)).is_pending());
+        assert_eq!(next_wakes.load(SeqCst), 0, "nothing has happened yet");
+        ours.write_all(b"x").unwrap();
+        eventually("the event is told", || next_wakes.load(SeqCst) == 1);
+    });
+}
+
+/// No cell of ours is borrowed, and no lock held (LF3), while a waker is cloned. Fails if `Alarm::arm` is called from
+/// inside of `with_current_pool`.
+#[test]
+fn a_clone_may_nest_a_block_on() {
+    static NESTS: Clones = Clones(|| block_on(async { future::yield_now().await }));
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = socket(runtime);
+        runtime.block_on(async {
+            let waker = NESTS.waker();
+            let mut cx = Context::from_waker(&waker);
+            let mut timer = Timer::after(Duration::from_secs(60));
+            assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
+            timer.set_after(Duration::from_secs(90));
+            assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
+            assert!(theirs.poll_readable(&mut cx).is_pending());
+            // With another waker in the cell, the rest are on the list.
+            assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
+            let mut waits = [theirs.readable(), theirs.readable()].map(Box::pin);
+            assert!(waits.iter_mut().all(|wait| wait.as_mut().poll(&mut cx).is_pending()));
+            ours.write_all(b"x").unwrap();
+            theirs.readable().await.unwrap();
+        });
+    });
+}
