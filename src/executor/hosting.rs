@@ -15,6 +15,7 @@ use std::task::Waker;
 
 use super::runner::Runner;
 use super::state::State;
+use crate::sync::thread_local;
 
 /// What the executor tells the thread's surroundings.
 pub(crate) trait Surroundings: Send + Sync {

@@ -4,7 +4,7 @@
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool as StdBool, AtomicPtr as StdPtr, AtomicU32 as StdU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Wake;
 
 use async_task::Runnable;
@@ -14,7 +14,7 @@ use super::hosting;
 use super::sleepers::Sleeper;
 use super::slot::Slot;
 use super::state::{State, StateRef};
-use crate::sync::{self, Counter};
+use crate::sync::{self, AtomicBool, AtomicPtr, AtomicU32, Counter};
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
@@ -47,18 +47,18 @@ pub(crate) struct Runner {
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
     /// The future that `run` drives was woken.
-    pub(super) root_woken: StdBool,
+    pub(super) root_woken: AtomicBool,
     /// It was woken to look for tasks, wherever they are.
-    searches: StdBool,
+    searches: AtomicBool,
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
-    pulse: StdU32,
+    pulse: AtomicU32,
     /// Where the task was spawned that is polled, or was last.
-    place: StdPtr<Location<'static>>,
+    place: AtomicPtr<Location<'static>>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
-    caught: StdBool,
+    caught: AtomicBool,
     /// It has asked to be polled, because it has tasks, and was not polled since.
-    asked: StdBool,
+    asked: AtomicBool,
 }
 
 /// How far a runner has got; equal beats mean no progress.
@@ -79,13 +79,13 @@ impl Runner {
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new()),
-            root_woken: StdBool::new(true),
-            searches: StdBool::new(true),
+            root_woken: AtomicBool::new(true),
+            searches: AtomicBool::new(true),
             counters: Counters::default(),
-            pulse: StdU32::new(0),
-            place: StdPtr::new(ptr::null_mut()),
-            caught: StdBool::new(false),
-            asked: StdBool::new(false),
+            pulse: AtomicU32::new(0),
+            place: AtomicPtr::new(ptr::null_mut()),
+            caught: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         }
     }
 

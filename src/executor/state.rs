@@ -4,9 +4,9 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::ConcurrentQueue;
@@ -15,7 +15,7 @@ use super::hosting;
 use super::runner::Runner;
 use super::sleepers::Sleepers;
 use super::tasks::Tasks;
-use crate::sync;
+use crate::sync::{self, AtomicBool, Instant, RwLock};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.

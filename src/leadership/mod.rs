@@ -34,7 +34,7 @@ const WATCHED: u8 = 2;
 const BY_GUEST: u8 = 4;
 
 /// How often a thread looks again before it takes a short leadership for a long one.
-const PATIENCE: u32 = if cfg!(paceline_loom) { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
 
 /// What a thread brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,16 +21,15 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::task::Wake;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Pool, Station};
 use crate::block_on;
 use crate::executor::{Beat, Runner};
-use crate::sync::{self, Counter, Mutex};
+use crate::sync::{self, AtomicBool, Counter, Instant, Mutex, thread};
 
 /// Looks in a row at which all threads must be asleep before the deputy sleeps, too.
 const QUIET_LOOKS: u32 = 10;

@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Reactor;
 use super::wheel::{Due, Wheel};
-use crate::sync::{self, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 
 /// No timer is armed.
 const NEVER: u64 = u64::MAX;
