@@ -16,13 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::thread;
 
 use crate::executor::{self, hosting::Attendance};
 use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
 use crate::pool::{Pool, Presence, Station, StationOrder as Order};
 use crate::reactor::{self, Event, Watch};
+use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
 ///

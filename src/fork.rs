@@ -10,6 +10,7 @@
 //! Only `fork` itself is noticed, not a `clone` beside the C library; and whoever replaces the process by another program
 //! (`exec`) needs none of this.
 
+// Std's in all modes: no model forks.
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Forks between this process and the first one that asked.

@@ -82,7 +82,7 @@
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
-//! | `sync` | the only door to atomics and locks: std, or loom in the models | |
+//! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
 //! | `waking` | calls wakers that may be anybody's | |
 //! | `fork` | notices that the process was forked | |
 //!
@@ -94,6 +94,8 @@ mod executor;
 mod fork;
 mod io;
 mod leadership;
+#[cfg(all(test, paceline_shuttle))]
+mod model;
 mod pool;
 mod reactor;
 mod runtime;

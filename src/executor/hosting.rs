@@ -15,6 +15,7 @@ use std::task::Waker;
 
 use super::runner::Runner;
 use super::state::State;
+use crate::sync::thread_local;
 use crate::waking;
 
 /// What the executor tells the thread's surroundings.
@@ -73,7 +74,9 @@ pub(crate) struct Attendance {
 impl Attendance {
     pub(crate) fn new(surroundings: Arc<dyn Surroundings>) -> Self {
         suspend_innermost();
-        FRAMES.with_borrow_mut(|frames| frames.push(Frame { hosted: Vec::new(), watched: false, surroundings }));
+        FRAMES.with_borrow_mut(|frames| {
+            frames.push(Frame { hosted: Vec::new(), watched: false, surroundings })
+        });
         Self { suspended: RUNNING.replace(ptr::null()), watched_below: WATCHED.replace(false) }
     }
 
@@ -103,7 +106,9 @@ impl Attendance {
         for at in 0.. {
             let Some(runner) = Self::hosted(at, |here| here.runner.clone()) else { break };
             if !runner.rest() {
-                (0..at).filter_map(|before| Self::hosted(before, |here| here.runner.clone())).for_each(|rested| rested.rise());
+                (0..at)
+                    .filter_map(|before| Self::hosted(before, |here| here.runner.clone()))
+                    .for_each(|rested| rested.rise());
                 Self::hosted(at, |here| here.waker.clone()).into_iter().for_each(waking::wake);
                 return false;
             }

@@ -2,6 +2,7 @@
 
 use std::ptr;
 use std::sync::Arc;
+// Std's in all modes: an executor is made in constants, where loom's atomics cannot be; and there is one change to it.
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::state::State;

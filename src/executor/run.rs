@@ -249,7 +249,10 @@ impl TickerPlace<'_> {
         let sleeper = self.sleeper.get_or_insert_with(|| {
             let sleeper = sync::Arc::new(Sleeper::new());
             sleepers.join(sleeper.clone());
-            self.state.find_in_runners(|other| -> Option<()> { other.has_company(); None });
+            self.state.find_in_runners(|other| -> Option<()> {
+                other.has_company();
+                None
+            });
             oversight::joined(self.state);
             sleeper
         });

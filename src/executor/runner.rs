@@ -4,8 +4,8 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicBool as StdBool, AtomicPtr as StdPtr, AtomicU32 as StdU32, Ordering::Relaxed};
 use std::task::Wake;
 
 use async_task::Runnable;
@@ -15,7 +15,7 @@ use super::hosting::{self, Surroundings};
 use super::sleepers::Sleeper;
 use super::slot::Slot;
 use super::state::{State, StateRef};
-use crate::sync::{self, Counter};
+use crate::sync::{self, AtomicBool, AtomicPtr, AtomicU32, Counter};
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
@@ -47,25 +47,28 @@ pub(crate) struct Runner {
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
     /// The future that `run` drives was woken.
-    pub(super) root_woken: StdBool,
+    pub(super) root_woken: AtomicBool,
     /// It was woken to look for tasks, wherever they are.
-    searches: StdBool,
+    searches: AtomicBool,
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
-    pulse: StdU32,
+    pulse: AtomicU32,
     /// Where the task was spawned that is polled; null, if none is.
-    place: StdPtr<Location<'static>>,
+    place: AtomicPtr<Location<'static>>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
-    caught: StdBool,
+    caught: AtomicBool,
     /// It has asked to be polled, because it has tasks, and was not polled since.
-    asked: StdBool,
+    asked: AtomicBool,
     /// Who hosts it, or did.
     surroundings: OnceLock<Arc<dyn Surroundings>>,
 }
 
 impl fmt::Debug for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runner").field("beat", &self.beat()).field("counters", &self.counters).finish_non_exhaustive()
+        f.debug_struct("Runner")
+            .field("beat", &self.beat())
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,13 +90,13 @@ impl Runner {
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new()),
-            root_woken: StdBool::new(true),
-            searches: StdBool::new(true),
+            root_woken: AtomicBool::new(true),
+            searches: AtomicBool::new(true),
             counters: Counters::default(),
-            pulse: StdU32::new(0),
-            place: StdPtr::new(ptr::null_mut()),
-            caught: StdBool::new(false),
-            asked: StdBool::new(false),
+            pulse: AtomicU32::new(0),
+            place: AtomicPtr::new(ptr::null_mut()),
+            caught: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             surroundings: OnceLock::new(),
         }
     }

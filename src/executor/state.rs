@@ -6,9 +6,9 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::{ConcurrentQueue, PushError};
@@ -17,7 +17,7 @@ use super::hosting;
 use super::runner::Runner;
 use super::sleepers::Sleepers;
 use super::tasks::Tasks;
-use crate::sync::{self, Counter};
+use crate::sync::{self, AtomicBool, Counter, Instant, RwLock};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
-use crate::sync::{self, Mutex};
+use crate::sync::{self, Mutex, process_static, thread_local};
 
 const SHARDS: usize = 8;
 
@@ -33,7 +33,10 @@ pub(super) struct Tasks([Mutex<Shard>; SHARDS]);
 thread_local! {
     /// The shard in which this thread's tasks go.
     static SHARD: usize = {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        process_static! {
+            /// Std's atomic: nobody waits for another one's number.
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+        }
         NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
     };
 }

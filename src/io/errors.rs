@@ -55,7 +55,7 @@ pub(super) fn queue_full(err: io::Error) -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, Explained { meaning, cause: err })
 }
 
-#[cfg(all(test, unix, not(paceline_loom)))]
+#[cfg(all(test, unix, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::not_registered;
     use rustix::io::Errno;

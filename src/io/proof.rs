@@ -80,7 +80,7 @@ enum PipeReader {}
 #[cfg(paceline_no_pipe)]
 enum PipeWriter {}
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::{Proof, of_read, of_write};
     use std::fs::File;

@@ -40,7 +40,7 @@ fn type_id_without_lifetimes<T: ?Sized>() -> TypeId {
     named.name()
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::same_type;
     use std::io::BufReader;

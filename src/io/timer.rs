@@ -4,12 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll, RawWakerVTable, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::Stream;
 
 use crate::pool;
 use crate::reactor::Alarm;
+use crate::sync::Instant;
 
 /// Fires at a point in time: once as a future, again and again as a stream.
 ///

@@ -38,7 +38,7 @@ const BY_RELIEF: u8 = 8;
 const OPEN: u8 = 16;
 
 /// How often a thread looks again before it takes a short leadership for a long one.
-const PATIENCE: u32 = if cfg!(paceline_loom) { 1 } else { 64 };
+const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
 
 /// What a thread brings along; the better claim to lead is the greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -150,7 +150,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
                 drop(busy);
             })
         };
-        let mut follower = set.join(seat, Rank::Host);
+        let follower = set.join(seat, Rank::Host);
         let mut root = false;
         let mut follower = match follower.follow(None, || {}) {
             Turn::Root(follower) => {

@@ -111,7 +111,7 @@ impl Seat {
     /// Sleeps until a token is there, or until `limit` has passed; returns at once if one is there already.
     pub(crate) fn park(&self, limit: Option<std::time::Duration>) -> Woken {
         if self.word.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let deadline = limit.map(|limit| std::time::Instant::now() + limit);
+            let deadline = limit.map(|limit| sync::Instant::now() + limit);
             while self.word.load(Ordering::Acquire) & TOKENS == 0 && sync::park_until(deadline) {}
         }
         let before = self.word.fetch_and(!(PARKED | LEAD), Ordering::AcqRel);

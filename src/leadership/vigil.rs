@@ -14,8 +14,9 @@
 //! whose waits are long stays awake for none of them. No clock is read by a thread that does not wait.
 
 use std::cell::Cell;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::sync::{Instant, thread, thread_local};
 
 /// Short waits before the first try.
 const FIRST: u32 = 8;
@@ -98,7 +99,7 @@ impl Vigil {
     }
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
 

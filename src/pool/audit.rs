@@ -143,7 +143,13 @@ impl Audit {
     }
 
     /// True if it is in the same poll as at the last look.
-    fn look_at_runner(&mut self, pool: &Arc<Pool>, station: &Station, runner: &Arc<Runner>, now: Instant) -> bool {
+    fn look_at_runner(
+        &mut self,
+        pool: &Arc<Pool>,
+        station: &Station,
+        runner: &Arc<Runner>,
+        now: Instant,
+    ) -> bool {
         let beat = runner.beat();
         let fresh = || Entry { beat, since: now, report_at: STALL, seen: 0 };
         let entry = self.runners.entry(Arc::as_ptr(runner)).or_insert_with(fresh);
@@ -180,7 +186,11 @@ impl Audit {
     fn late(&mut self, starting: usize, now: Instant) -> usize {
         match self.starting {
             Some((known, since)) if starting > 0 && starting >= known => {
-                if now - since >= STALL { known } else { 0 }
+                if now - since >= STALL {
+                    known
+                } else {
+                    0
+                }
             }
             _ => {
                 self.starting = (starting > 0).then_some((starting, now));

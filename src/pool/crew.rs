@@ -3,17 +3,14 @@
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use event_listener::Event;
+use std::sync::atomic::{Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use super::{Pool, StallHook, Station};
 use crate::block_on;
 use crate::executor::{Run, StateRef};
-use crate::sync::Counter;
+use crate::sync::{AtomicBool, Condvar, Counter, Event, Instant, Mutex, MutexGuard, thread};
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -46,10 +43,10 @@ pub(crate) struct Crew {
     /// All workers were started once.
     complete: AtomicBool,
     /// Held by who starts them.
-    starting: std::sync::Mutex<()>,
+    starting: Mutex<()>,
     stopped: AtomicBool,
     stop: Event,
-    roll: std::sync::Mutex<Roll>,
+    roll: Mutex<Roll>,
     changed: Condvar,
     /// A hook that was told of a stall is not back yet.
     pub(super) reporting: AtomicBool,
@@ -84,10 +81,10 @@ impl Crew {
         Self {
             config,
             complete: AtomicBool::new(false),
-            starting: std::sync::Mutex::new(()),
+            starting: Mutex::new(()),
             stopped: AtomicBool::new(false),
             stop: Event::new(),
-            roll: std::sync::Mutex::default(),
+            roll: Mutex::default(),
             changed: Condvar::new(),
             reporting: AtomicBool::new(false),
             replacements: Counter::default(),

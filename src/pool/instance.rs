@@ -3,10 +3,11 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::{Policy, Pool};
 use crate::fork::Origin;
+use crate::sync::{Mutex, MutexGuard, process_static};
 
 /// Where the default instance of a process is. A child leaves its parent's as it is, with the lock, which a thread that it
 /// has not may hold.
@@ -16,8 +17,10 @@ struct Place {
     pool: Mutex<Option<Arc<Pool>>>,
 }
 
-/// Null, or a [`Place`] that is never freed.
-static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+process_static! {
+    /// Null, or a [`Place`] that is never freed. Std's atomic, because the pool is behind a lock, which is where threads meet.
+    static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+}
 
 fn place() -> MutexGuard<'static, Option<Arc<Pool>>> {
     let known = PLACE.load(Ordering::Acquire);
@@ -71,6 +74,13 @@ impl Pool {
             *default = Some(pool.clone());
         }
         free
+    }
+
+    /// Ends the default instance: a scenario's process is over.
+    #[cfg(all(test, paceline_shuttle))]
+    pub(crate) fn end_default_instance() {
+        let default = place().take();
+        default.into_iter().for_each(|pool| pool.end());
     }
 }
 

@@ -185,7 +185,8 @@ impl Pool {
         let stations = sync::lock(&self.stations);
         let mut members = stations.iter().filter(|station| !station.is_relief());
         let Some(first) = members.next() else { return false };
-        first.is_in_company() || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
+        first.is_in_company()
+            || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
     }
 
     /// Executors that strangers run and others with them.

@@ -38,7 +38,10 @@ pub(super) fn start(pool: &Arc<Pool>) {
 fn lead(pool: &Arc<Pool>) {
     // Whoever takes the last source or timer away tells us.
     pool.reactor.watch_for_empty(true);
-    let needed = poll_fn(|_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) });
+    let needed =
+        poll_fn(
+            |_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) },
+        );
     let station = Arc::new(Station::relief(LINGER));
     // What panics here is a defect of ours, for a waker's panic ends in the waker: the deputy notices that nobody leads.
     let _ = catch_unwind(AssertUnwindSafe(|| block_on::drive(Some(pool), station, needed)));

@@ -2,17 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Wake, Waker};
-use std::thread;
 use std::time::Duration;
 
 use super::{Deputy, Pool};
 use crate::executor::{Runner, hosting::Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::{self, Reactor};
-use crate::sync::{self, Mutex};
+use crate::sync::{self, AtomicBool, AtomicU8, Mutex, thread, thread_local};
 
 /// One `block_on`.
 #[derive(Debug)]

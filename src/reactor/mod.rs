@@ -22,6 +22,8 @@ mod watch;
 mod wheel;
 
 pub(crate) use source::{BlindWait, Source};
+#[cfg(all(test, paceline_shuttle))]
+pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
 pub(crate) use timers::Alarm;
 pub(crate) use watch::{Event, Watch};
@@ -33,7 +35,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
+use crate::sync::{AtomicBool, Counter, Ordering, full_fence, thread_local};
 use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
 use sys::raw::RawSource;

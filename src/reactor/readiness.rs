@@ -312,7 +312,7 @@ impl Readiness {
     }
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
 

@@ -156,7 +156,7 @@ impl Slots {
     }
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
 

@@ -8,7 +8,9 @@
 //!
 //! All of it is state of the leader, hence plain variables. A clock is read only at moments without work.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::sync::Instant;
 
 /// Busy periods shorter than this make spinning start; see [`LONG`].
 const SHORT: u32 = 8;
@@ -94,7 +96,7 @@ impl Spin {
     }
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
 

@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Reactor;
 use super::wheel::{Due, Wheel};
-use crate::sync::{self, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
 /// No timer is armed.
@@ -78,7 +78,11 @@ impl Timers {
 
     /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
     #[inline]
-    fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> Option<(R, Changed)> {
+    fn change<R>(
+        &self,
+        at: Instant,
+        change: impl FnOnce(&mut Wheel<Waker>, u64) -> R,
+    ) -> Option<(R, Changed)> {
         let at = self.nanos(at);
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;

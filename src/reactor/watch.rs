@@ -6,14 +6,14 @@
 
 use std::io;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::readiness::Happened;
 use super::spin::{Idle, Spin};
 use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
-use crate::sync::{Ordering, full_fence};
+use crate::sync::{Instant, Ordering, full_fence};
 use crate::waking;
 
 /// What an event is taken to cost at most, in nanoseconds.

@@ -231,7 +231,7 @@ impl<T> Wheel<T> {
     }
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use std::collections::BTreeSet;
 

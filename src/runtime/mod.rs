@@ -14,11 +14,12 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::block_on::block_on_in;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
 use crate::pool::{Crew, CrewConfig, Leaving, Pool};
+use crate::sync::Instant;
 
 /// Threads that a runtime may have when all its usual ones are stuck.
 const MAX_THREADS: usize = 512;

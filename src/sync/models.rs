@@ -4,9 +4,13 @@
 //! and the release of a lock takes away a token that was left.
 
 use std::cell::RefCell;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loom::sync::Notify;
+
+pub(crate) use std::thread::ThreadId;
 
 loom::thread_local! {
     static CURRENT: RefCell<Option<Thread>> = RefCell::new(None);
@@ -23,11 +27,63 @@ impl Thread {
     }
 }
 
+impl Thread {
+    /// Of the one thread that all threads of a model are: no model asks.
+    pub(crate) fn id(&self) -> ThreadId {
+        std::thread::current().id()
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        None
+    }
+}
+
+/// A thread to be.
+#[derive(Debug)]
+pub(crate) struct Builder;
+
+/// A thread of a model.
+#[derive(Debug)]
+pub(crate) struct JoinHandle(Thread);
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    pub(crate) fn name(self, _: String) -> Self {
+        self
+    }
+
+    pub(crate) fn stack_size(self, _: usize) -> Self {
+        self
+    }
+
+    pub(crate) fn spawn(self, body: impl FnOnce() + 'static) -> io::Result<JoinHandle> {
+        let thread = Thread(Arc::new(Notify::new()));
+        let itself = thread.clone();
+        loom::thread::spawn(move || {
+            CURRENT.with(|current| current.replace(Some(itself)));
+            body();
+        });
+        Ok(JoinHandle(thread))
+    }
+}
+
+impl JoinHandle {
+    pub(crate) fn thread(&self) -> &Thread {
+        &self.0
+    }
+}
+
 /// The current thread.
 pub(crate) fn current() -> Thread {
     CURRENT
         .with(|current| current.borrow_mut().get_or_insert_with(|| Thread(Arc::new(Notify::new()))).clone())
 }
+
+/// Returns at once: in a model a deadline may be over at any moment.
+pub(crate) fn park_timeout(_: Duration) {}
 
 /// Waits for the token; once in a model's run it also returns for no reason.
 pub(crate) fn park() {

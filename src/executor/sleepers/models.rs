@@ -34,7 +34,7 @@ impl Executor {
 
     fn join(&self) -> Arc<Sleeper> {
         let sleeper = Arc::new(Sleeper::new());
-        sleeper.set_waker(&waker());
+        sleeper.set_waker(&waker(), true);
         self.sleepers.join(sleeper.clone());
         sleeper
     }

@@ -3,7 +3,7 @@
 //! | state | meaning | next |
 //! |---|---|---|
 //! | `OFF` | there is no deputy | [`start`](Duty::start) |
-//! | `STARTING` | its thread is being started, under a lock | [`started`](Duty::started), [`failed`](Duty::failed) |
+//! | `STARTING` | its thread is being started, under a lock | [`started`](Duty::started), or `OFF` if that fails |
 //! | `WATCHING` | it looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
 //! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
 //! | `ENDED` | the pool is gone; nobody starts another one | |
@@ -15,7 +15,7 @@
 //! promise and takes its word back, or the caller sees `DOZING` or `OFF` and gets a verdict that says what to do. Only one
 //! caller gets it: the exchange that takes the word to `WATCHING` is its.
 
-use crate::sync::{self, AtomicU32, Ordering};
+use crate::sync::{self, AtomicU32, Mutex, Ordering};
 
 const OFF: u32 = 0;
 const STARTING: u32 = 1;
@@ -28,7 +28,12 @@ const HELP: u32 = 16;
 
 /// The word.
 #[derive(Debug)]
-pub(super) struct Duty(AtomicU32);
+pub(super) struct Duty {
+    word: AtomicU32,
+    /// Held by who starts the thread, until it is known what came of that: whoever comes meanwhile must not rely on a thread
+    /// that is never started.
+    starting: Mutex<()>,
+}
 
 /// What somebody who made a promise has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub(super) struct Orders {
 
 impl Duty {
     pub(super) fn new() -> Self {
-        Self(AtomicU32::new(OFF))
+        Self { word: AtomicU32::new(OFF), starting: Mutex::new(()) }
     }
 
     /// Somebody made a promise that the deputy is to watch; it is visible already.
@@ -62,12 +67,16 @@ impl Duty {
     pub(super) fn call(&self) -> Call {
         // ORDER: pairs with the fences in `doze` and `resign`.
         sync::full_fence();
-        if self.0.load(Ordering::Relaxed) & (STATE | ENDED) == WATCHING { Call::Nothing } else { self.call_up() }
+        if self.word.load(Ordering::Relaxed) & (STATE | ENDED) == WATCHING {
+            Call::Nothing
+        } else {
+            self.call_up()
+        }
     }
 
     #[cold]
     fn call_up(&self) -> Call {
-        let mut now = self.0.load(Ordering::Relaxed);
+        let mut now = self.word.load(Ordering::Relaxed);
         loop {
             match now & (STATE | ENDED) {
                 OFF | STARTING => return Call::Start,
@@ -77,7 +86,7 @@ impl Duty {
             // ORDER: Relaxed, here and below: the word orders nothing but itself; what was promised is seen because of
             // the fences.
             let next = now & !STATE | WATCHING;
-            match self.0.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Call::Arm,
                 Err(seen) => now = seen,
             }
@@ -86,18 +95,31 @@ impl Duty {
 
     /// Has the deputy look now, and asks for a thread. The caller rings its switch after this.
     pub(super) fn ask_for_help(&self) {
-        self.0.fetch_or(RUNG | HELP, Ordering::Relaxed);
+        self.word.fetch_or(RUNG | HELP, Ordering::Relaxed);
     }
 
     /// The pool is gone. The caller rings the switch after this.
     pub(super) fn end(&self) {
-        self.0.fetch_or(ENDED | RUNG, Ordering::Relaxed);
+        self.word.fetch_or(ENDED | RUNG, Ordering::Relaxed);
     }
 
-    /// One is to be started: true for the one caller that is to do it. Callers hold a lock until they have said what came
-    /// of it, so that nobody relies on a thread that is never started.
-    pub(super) fn start(&self) -> bool {
-        self.moved(OFF, STARTING)
+    /// Starts a deputy, unless there is one by now.
+    ///
+    /// # Errors
+    ///
+    /// That of `spawn`. The next caller tries again.
+    pub(super) fn start<E>(&self, spawn: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let _starting = sync::lock(&self.starting);
+        if !self.moved(OFF, STARTING) {
+            return Ok(());
+        }
+        match spawn() {
+            Ok(()) => Ok(self.started()),
+            Err(error) => {
+                self.moved(STARTING, OFF);
+                Err(error)
+            }
+        }
     }
 
     /// The thread runs, or is about to: said by it and by who started it, whoever is first.
@@ -105,59 +127,56 @@ impl Duty {
         self.moved(STARTING, WATCHING);
     }
 
-    /// No thread was to be had. The next caller tries again.
-    pub(super) fn failed(&self) {
-        self.moved(STARTING, OFF);
-    }
-
-    /// The deputy wants to doze: after this it looks once more whether there is anything to watch, and
-    /// [rises](Self::rise) if so. False if it was rung.
-    pub(super) fn doze(&self) -> bool {
-        let dozes = self.moved(WATCHING, DOZING);
+    /// The deputy has seen nothing that it would have to watch: it sleeps, if that is so once more after it has said that it
+    /// does. `sleep` is told how to find out whether somebody called meanwhile. False if it did not sleep.
+    pub(super) fn doze(
+        &self,
+        is_quiet: impl FnOnce() -> bool,
+        sleep: impl FnOnce(&dyn Fn() -> bool),
+    ) -> bool {
+        if !self.moved(WATCHING, DOZING) {
+            return false;
+        }
         // ORDER: pairs with the fence in `call`.
         sync::full_fence();
+        let dozes = is_quiet();
+        if dozes {
+            sleep(&|| self.word.load(Ordering::Relaxed) != DOZING);
+        }
         dozes
-    }
-
-    /// Whether nobody has called since it began to doze.
-    pub(super) fn still_dozes(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == DOZING
     }
 
     /// Whether it is to look now.
     pub(super) fn is_rung(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & RUNG != 0
+        self.word.load(Ordering::Relaxed) & RUNG != 0
     }
 
     /// The deputy looks now, whether it dozed or waited for the next tick.
     pub(super) fn rise(&self) -> Orders {
-        let mut now = self.0.load(Ordering::Relaxed);
+        let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let next = now & ENDED | WATCHING;
-            match self.0.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Orders { ended: now & ENDED != 0, help: now & HELP != 0 },
                 Err(seen) => now = seen,
             }
         }
     }
 
-    /// Nothing needs the deputy: after this it looks once more whether that is so, and [returns](Self::come_back) if not.
-    /// False if it was rung.
-    pub(super) fn resign(&self) -> bool {
-        let resigns = self.moved(WATCHING, OFF);
+    /// Nothing needs the deputy: it is gone, if that is so once more after it has said so. False if it stays.
+    pub(super) fn resign(&self, is_needed: impl FnOnce() -> bool) -> bool {
+        if !self.moved(WATCHING, OFF) {
+            return false;
+        }
         // ORDER: pairs with the fence in `call`.
         sync::full_fence();
-        resigns
-    }
-
-    /// It is needed after all. False if another one was started meanwhile.
-    pub(super) fn come_back(&self) -> bool {
-        self.moved(OFF, WATCHING)
+        // Who is needed after all comes back, unless another one was started meanwhile.
+        !(is_needed() && self.moved(OFF, WATCHING))
     }
 
     /// True if the word was `from`, without any order beside it, and is `to` now.
     fn moved(&self, from: u32, to: u32) -> bool {
-        self.0.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 

@@ -15,8 +15,14 @@
 //! over it: who has to lead or to call a hook gets a thread for that.
 
 mod duty;
-#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "switch_timer.rs")]
-#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "switch_condvar.rs")]
+#[cfg_attr(
+    all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle)),
+    path = "switch_timer.rs"
+)]
+#[cfg_attr(
+    not(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle))),
+    path = "switch_condvar.rs"
+)]
 mod switch;
 
 use std::io;
@@ -27,7 +33,7 @@ use std::time::Duration;
 use super::Pool;
 use super::audit::Audit;
 use crate::fork::Origin;
-use crate::sync::{self, Counter, Instant, Mutex, thread};
+use crate::sync::{Counter, Instant, thread};
 use duty::{Call, Duty};
 use switch::Switch;
 
@@ -44,8 +50,6 @@ pub(crate) struct Deputy {
     tick: Duration,
     duty: Duty,
     switch: Switch,
-    /// Held by who starts the thread.
-    starting: Mutex<()>,
     /// Times that leadership was vacant for a whole tick.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Counter,
@@ -60,7 +64,6 @@ impl Deputy {
             tick,
             duty: Duty::new(),
             switch: Switch::new()?,
-            starting: Mutex::new(()),
             rescues: Counter::default(),
             stalls: Counter::default(),
         }))
@@ -117,20 +120,11 @@ impl Deputy {
         if !self.origin.is_here() {
             return Ok(());
         }
-        // Who comes meanwhile waits for what comes of it.
-        let _starting = sync::lock(&self.starting);
-        if !self.duty.start() {
-            return Ok(());
-        }
-        let deputy = self.clone();
-        let started = thread::Builder::new().name("paceline-deputy".into()).spawn(move || deputy.serve());
-        match started {
-            Ok(_) => Ok(self.duty.started()),
-            Err(error) => {
-                self.duty.failed();
-                Err(error)
-            }
-        }
+        self.duty.start(|| {
+            let deputy = self.clone();
+            let thread = thread::Builder::new().name("paceline-deputy".into());
+            thread.spawn(move || deputy.serve()).map(drop)
+        })
     }
 
     /// A task that will block is about to run and nobody is parked: add a thread now, not at the next tick.
@@ -163,24 +157,25 @@ impl Deputy {
                 audit = Audit::default();
                 false
             });
-            if pool.needs_deputy() {
+            let needed = pool.needs_deputy();
+            let since = *unneeded_since.get_or_insert_with(Instant::now);
+            if needed {
                 unneeded_since = None;
-            } else if unneeded_since.get_or_insert_with(Instant::now).elapsed() >= LINGER && self.resigns(&pool) {
+            } else if since.elapsed() >= LINGER && self.duty.resign(|| pool.needs_deputy()) {
                 return;
             }
-            if quiet && self.duty.doze() && audit.is_quiet(&pool) {
-                drop(pool);
-                self.switch.sleep(unneeded_since.map(|_| LINGER), || !self.duty.still_dozes());
+            let limit = unneeded_since.map(|_| LINGER);
+            if self.dozes(quiet, pool, &audit, limit) {
                 audit.forget();
             } else {
-                drop(pool);
                 self.switch.sleep(Some(self.tick), || self.duty.is_rung());
             }
         }
     }
 
-    /// Ends its duty, unless it is needed after all.
-    fn resigns(&self, pool: &Pool) -> bool {
-        self.duty.resign() && !(pool.needs_deputy() && self.duty.come_back())
+    /// Sleeps until it is called, if all is `quiet`, and lets go of the pool before that.
+    fn dozes(&self, quiet: bool, pool: Arc<Pool>, audit: &Audit, limit: Option<Duration>) -> bool {
+        let still_quiet = move || audit.is_quiet(&pool);
+        quiet && self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called))
     }
 }

@@ -2,6 +2,7 @@
 //! sleeps on.
 
 use std::io;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::sync::{self, Condvar, Instant, Mutex};
@@ -42,8 +43,10 @@ impl Switch {
         loop {
             until = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return,
-                Some(left) => sync::wait_timeout(&self.changed, until, left),
-                None => sync::wait(&self.changed, until),
+                Some(left) => {
+                    self.changed.wait_timeout(until, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(until).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }

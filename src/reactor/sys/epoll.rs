@@ -8,7 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polling::Poller;
 use rustix::buffer::spare_capacity;
@@ -21,6 +21,7 @@ use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Patience};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
+use crate::sync::Instant;
 
 /// The key of an event that says only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;

@@ -3,22 +3,36 @@
 //! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes through
 //! `polling`'s own interface, one-shot, and works wherever `polling` does. Which one is used is decided when a
 //! reactor is made: epoll where the platform has it and its self-check passes, unless the caller asks otherwise.
+//! In the scenarios of the whole pool there is one way only: `fake.rs` in the place of epoll.
 
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 use super::readiness::{Happened, Until};
 use super::{Direction, Key};
+use crate::sync::Instant;
 
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)))]
+#[cfg(all(
+    any(target_os = "linux", target_os = "android"),
+    not(any(polling_test_poll_backend, paceline_shuttle))
+))]
 mod epoll;
 mod portable;
 
-#[cfg(not(all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend))))]
+#[cfg(not(any(
+    all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)),
+    paceline_shuttle
+)))]
 #[path = "no_epoll.rs"]
 mod epoll;
+
+#[cfg(paceline_shuttle)]
+#[path = "fake.rs"]
+mod epoll;
+
+#[cfg(all(test, paceline_shuttle))]
+pub(crate) use epoll::Pipe;
 
 /// What can be watched.
 #[cfg_attr(windows, path = "raw_windows.rs")]
@@ -47,6 +61,7 @@ pub(super) enum Patience {
 
 /// A way to wait.
 #[derive(Debug)]
+#[cfg_attr(paceline_shuttle, allow(clippy::large_enum_variant))]
 pub(super) enum Sys {
     Epoll(epoll::Epoll),
     Portable(portable::Portable),
@@ -62,7 +77,7 @@ pub(super) enum Events {
 impl Sys {
     /// The best way there is, or the portable one.
     pub(super) fn new(portable: bool) -> io::Result<Self> {
-        let epoll = if portable { None } else { epoll::Epoll::new_checked()? };
+        let epoll = if portable && !cfg!(paceline_shuttle) { None } else { epoll::Epoll::new_checked()? };
         match epoll {
             Some(epoll) => Ok(Sys::Epoll(epoll)),
             None => Ok(Sys::Portable(portable::Portable::new()?)),

@@ -1,11 +1,11 @@
 //! Stands in for `epoll` where the platform has none: its values do not exist.
 
 use std::io;
-use std::time::Instant;
 
 use super::raw::RawSource;
 use super::{Direction, Key, Patience};
 use crate::reactor::readiness::Happened;
+use crate::sync::Instant;
 
 #[derive(Debug)]
 pub(in crate::reactor) enum Epoll {}

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polling::{Event, Poller};
 
@@ -14,7 +14,7 @@ use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Patience};
 use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
-use crate::sync::{self, Mutex};
+use crate::sync::{self, Instant, Mutex};
 
 #[derive(Debug)]
 pub(in crate::reactor) struct Portable {

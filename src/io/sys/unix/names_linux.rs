@@ -31,7 +31,7 @@ pub(super) fn to_kernel(path: &Path) -> io::Result<SocketAddrUnix> {
     })
 }
 
-#[cfg(all(test, not(paceline_loom)))]
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::{SocketAddrExt, unix_address};
     use std::path::Path;

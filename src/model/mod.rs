@@ -1,0 +1,93 @@
+//! Scenarios of the whole pool: runtimes, deputies, users' threads, under shuttle's randomized scheduler.
+//!
+//! A scenario is a function that is a process of its own: it makes runtimes, starts threads (with the door's
+//! [`thread::Builder`]), and asserts what it likes. [`explore`] runs it under many schedules, in each of which
+//! - the clock is turned beside it, and when it has been turned `ticks` times it stands still: whoever then still waits is
+//!   reported as a deadlock, by name (with a stack, if `SHUTTLE_CAPTURE_BACKTRACE` is set);
+//! - nothing may be left in the end: threads, the default instance's deputy too, have to end by themselves;
+//! - a [`fault`](sync::fault) or a panic of the scenario's own threads is a failure.
+//!
+//! To replay a failure: `SHUTTLE_RANDOM_SEED=<seed> PACELINE_SCHEDULES=1 cargo test ... <name>`.
+//!
+//! What scenarios may not use is what waits outside of shuttle: locks and channels of std's, `async-channel`, sleeping.
+
+mod basics;
+
+use std::sync::Arc;
+
+use shuttle::scheduler::{RandomScheduler, Scheduler, UncontrolledNondeterminismCheckScheduler};
+use shuttle::{Config, FailurePersistence, Runner};
+
+use crate::pool::Pool;
+use crate::sync::{self, clock, thread};
+
+/// Schedules of each scenario, if `PACELINE_SCHEDULES` does not say.
+const SCHEDULES: usize = 1_000;
+
+/// Runs `scenario` under many schedules, none of which takes more than `ticks` of the clock's.
+#[track_caller]
+pub(crate) fn explore(ticks: u32, scenario: impl Fn() + Send + Sync + 'static) {
+    explore_with(RandomScheduler::new(schedules()), ticks, scenario);
+}
+
+/// Runs each schedule twice: what a scenario does must depend on nothing else, or no failure could be replayed.
+#[track_caller]
+pub(crate) fn explore_twice(ticks: u32, scenario: impl Fn() + Send + Sync + 'static) {
+    let scheduler = RandomScheduler::new(schedules());
+    explore_with(UncontrolledNondeterminismCheckScheduler::new(scheduler), ticks, scenario);
+}
+
+fn schedules() -> usize {
+    match std::env::var("PACELINE_SCHEDULES") {
+        Ok(number) => number.parse().expect("PACELINE_SCHEDULES is a number"),
+        Err(_) => SCHEDULES,
+    }
+}
+
+#[track_caller]
+fn explore_with(
+    scheduler: impl Scheduler + 'static,
+    ticks: u32,
+    scenario: impl Fn() + Send + Sync + 'static,
+) {
+    let mut config = Config::new();
+    // The seed is enough to replay a run, and fits on a line.
+    config.failure_persistence = FailurePersistence::None;
+    config.silence_warnings = true;
+    config.stack_size = 0x4_0000;
+    let scenario = Arc::new(scenario);
+    Runner::new(scheduler, config).run(move || run_once(ticks, scenario.clone()));
+}
+
+fn run_once(ticks: u32, scenario: Arc<impl Fn() + Send + Sync + 'static>) {
+    spawn("scenario", move || {
+        scenario();
+        Pool::end_default_instance();
+    });
+    let mut turned = 0;
+    while thread::alive() > 0 {
+        if turned == ticks {
+            stand_still(ticks);
+        }
+        clock::tick();
+        turned += 1;
+    }
+    assert_eq!(sync::reported_fault(), None);
+}
+
+/// Time is over. Shuttle reports who waits.
+fn stand_still(ticks: u32) -> ! {
+    assert_eq!(sync::reported_fault(), None);
+    eprintln!("after {ticks} ticks {} threads have not ended; the clock stands still", thread::alive());
+    loop {
+        thread::park();
+    }
+}
+
+/// Starts a thread of the scenario's own.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    thread::Builder::new().name(name.into()).spawn(body).expect("a scenario's threads start")
+}

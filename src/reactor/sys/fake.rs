@@ -1,0 +1,254 @@
+//! Stands in for [`epoll`](super::epoll) in the scenarios of the whole pool: sources are the numbers of virtual pipes,
+//! and a wait is one of shuttle's, until an event, an interrupt, or the deadline in virtual time.
+//!
+//! It reports as epoll does: an edge for each write; what was drained meanwhile is no event; what is added, or armed
+//! again, is reported if it is ready. Two waits at once are a fault (LF1).
+#![cfg_attr(not(test), allow(dead_code))]
+
+use std::collections::BTreeMap;
+use std::io;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
+
+use super::raw::RawSource;
+use super::{CLOCK, Patience};
+use crate::reactor::readiness::Happened;
+use crate::reactor::{Direction, Key};
+use crate::sync::{self, Condvar, Instant, Mutex, process_static};
+
+/// The key of an event that says only "look again".
+const INTERRUPT: u64 = u64::MAX - 1;
+
+process_static! {
+    /// The run's pipes, by number. Std's lock: nobody takes a step under it.
+    static PIPES: StdMutex<Vec<Arc<Content>>> = StdMutex::default();
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    bytes: AtomicUsize,
+    watched_by: StdMutex<Vec<Weak<Poller>>>,
+}
+
+impl Content {
+    fn happened(&self) -> Option<Happened> {
+        let read = self.bytes.load(Relaxed) > 0;
+        read.then_some(Happened { read, write: false, read_closed: false, write_closed: false })
+    }
+
+    fn watchers(&self) -> Vec<Arc<Poller>> {
+        let watchers = self.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn pipe(raw: RawSource) -> io::Result<Arc<Content>> {
+    let pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = usize::try_from(raw).ok().and_then(|number| pipes.get(number).cloned());
+    found.ok_or_else(|| io::Error::other("there is no such pipe"))
+}
+
+/// A pipe of a scenario. Its read end is a source; writing never waits.
+#[cfg(test)]
+#[derive(Clone, Debug)]
+pub(crate) struct Pipe(RawSource, Arc<Content>);
+
+#[cfg(test)]
+impl Pipe {
+    pub(crate) fn new() -> Self {
+        let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+        pipes.push(Arc::default());
+        let number = RawSource::try_from(pipes.len() - 1).expect("a run has few pipes");
+        Self(number, pipes[pipes.len() - 1].clone())
+    }
+
+    /// What to register.
+    pub(crate) fn raw(&self) -> RawSource {
+        self.0
+    }
+
+    /// Writes a byte.
+    pub(crate) fn write(&self) {
+        sync::step();
+        self.1.bytes.fetch_add(1, Relaxed);
+        self.1.watchers().iter().for_each(|poller| poller.report(self.0));
+    }
+
+    /// Reads a byte, or says that it would block.
+    pub(crate) fn read(&self) -> io::Result<()> {
+        sync::step();
+        let one_less = |bytes: usize| bytes.checked_sub(1);
+        match self.1.bytes.fetch_update(Relaxed, Relaxed, one_less) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Poller {
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sources: BTreeMap<RawSource, Key>,
+    /// Sources with an edge that no wait has looked at yet.
+    edges: Vec<RawSource>,
+    interrupted: bool,
+    /// Somebody waits.
+    waited_on: bool,
+}
+
+impl Poller {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut sync::lock(&self.state));
+        self.bell.notify_all();
+    }
+
+    /// A source may have become ready.
+    fn report(&self, raw: RawSource) {
+        self.change(|state| {
+            if state.sources.contains_key(&raw) && !state.edges.contains(&raw) {
+                state.edges.push(raw);
+            }
+        });
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::reactor) struct Epoll(Arc<Poller>);
+
+#[derive(Debug)]
+pub(in crate::reactor) struct Events {
+    list: Vec<(u64, Happened)>,
+    /// When a wait ends with an event of the clock's.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Epoll {
+    pub(super) fn new_checked() -> io::Result<Option<Self>> {
+        Ok(Some(Self(Arc::default())))
+    }
+
+    #[cfg(unix)]
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        unreachable!("a scenario's poller has no descriptor")
+    }
+
+    /// # Safety
+    ///
+    /// None: a number is no resource.
+    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        let pipe = pipe(raw)?;
+        sync::lock(&self.0.state).sources.insert(raw, key);
+        let mut watchers = pipe.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.push(Arc::downgrade(&self.0));
+        drop(watchers);
+        self.report_if_ready(raw, &pipe);
+        Ok(())
+    }
+
+    pub(super) fn rearm(&self, raw: RawSource, _: Key, direction: Direction) -> io::Result<()> {
+        if direction == Direction::Read {
+            self.report_if_ready(raw, &*pipe(raw)?);
+        }
+        Ok(())
+    }
+
+    fn report_if_ready(&self, raw: RawSource, pipe: &Content) {
+        if pipe.happened().is_some() {
+            self.0.report(raw);
+        }
+    }
+
+    pub(super) fn delete(&self, raw: RawSource) -> io::Result<()> {
+        let pipe = pipe(raw)?;
+        let mut watchers = pipe.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
+        watchers.retain(|poller| !std::ptr::eq(poller.as_ptr(), &*self.0));
+        drop(watchers);
+        let mut state = sync::lock(&self.0.state);
+        state.sources.remove(&raw);
+        state.edges.retain(|edge| *edge != raw);
+        Ok(())
+    }
+
+    /// See [`Sys::announce`](super::Sys::announce).
+    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
+        let is_ahead = deadline.is_none_or(|deadline| deadline > Instant::now());
+        events.deadline = if is_ahead { deadline } else { None };
+        Ok(is_ahead)
+    }
+
+    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+        events.list.clear();
+        let mut state = sync::lock(&self.0.state);
+        if std::mem::replace(&mut state.waited_on, true) {
+            sync::fault("LF1: two threads wait at one poller");
+        }
+        loop {
+            state.collect(events);
+            if !events.list.is_empty() || patience == Patience::None {
+                break;
+            }
+            state = self.sleep(state, events.deadline);
+        }
+        state.waited_on = false;
+        Ok(())
+    }
+
+    fn sleep<'a>(
+        &self,
+        state: sync::MutexGuard<'a, State>,
+        deadline: Option<Instant>,
+    ) -> sync::MutexGuard<'a, State> {
+        let bell = &self.0.bell;
+        let woken = match deadline {
+            None => bell.wait(state).ok(),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                bell.wait_timeout(state, left).map(|(state, _)| state).ok()
+            }
+        };
+        woken.expect("nobody panics under it")
+    }
+
+    pub(super) fn events(&self) -> Events {
+        Events { list: Vec::new(), deadline: None }
+    }
+
+    pub(super) fn interrupt(&self) -> io::Result<()> {
+        self.0.change(|state| state.interrupted = true);
+        Ok(())
+    }
+}
+
+impl State {
+    fn collect(&mut self, events: &mut Events) {
+        if std::mem::take(&mut self.interrupted) {
+            events.list.push((INTERRUPT, Happened::default()));
+        }
+        if events.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            events.list.push((CLOCK, Happened::default()));
+        }
+        for raw in std::mem::take(&mut self.edges) {
+            let happened = pipe(raw).ok().and_then(|pipe| pipe.happened());
+            if let (Some(key), Some(happened)) = (self.sources.get(&raw), happened) {
+                events.list.push((key.to_u64(), happened));
+            }
+        }
+    }
+}
+
+impl Events {
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
+        self.list[at]
+    }
+}

@@ -1,0 +1,62 @@
+//! [`Condvar`]: shuttle's, with timeouts that come.
+
+use std::sync::{Arc, LockResult, PoisonError};
+use std::time::Duration;
+
+use super::MutexGuard;
+use super::clock::{Alarm, Instant};
+
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
+
+/// Whether a wait was over because its time was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    pub(crate) fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.0.wait(guard)
+    }
+
+    /// Like std's, it may return for no reason: for another waiter's timeout.
+    pub(crate) fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        let Some(deadline) = Instant::now().checked_add(limit) else {
+            return both(self.wait(guard), false);
+        };
+        if limit.is_zero() {
+            return Ok((guard, WaitTimeoutResult(true)));
+        }
+        let _alarm = Alarm::set(deadline, &self.0);
+        let result = self.wait(guard);
+        both(result, deadline <= Instant::now())
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+fn both<G>(result: LockResult<G>, late: bool) -> LockResult<(G, WaitTimeoutResult)> {
+    match result {
+        Ok(guard) => Ok((guard, WaitTimeoutResult(late))),
+        Err(poisoned) => Err(PoisonError::new((poisoned.into_inner(), WaitTimeoutResult(late)))),
+    }
+}

@@ -1,0 +1,100 @@
+//! What the scenarios of the whole pool run on: shuttle's randomized scheduler, and a clock that a scenario turns.
+//!
+//! Differences from std, and from shuttle:
+//!
+//! - Time is virtual: see [`clock`]. Shuttle's timeouts never come; those of this door do.
+//! - A parked thread wakes for a reason. Shuttle's own `park` returns at random, which would hide every lost wake.
+//! - Orderings say nothing: each step is seen by all (that is loom's business).
+//! - Statics and thread locals are those of one run, and [`fault`] is for what a panic could not tell, because the pool
+//!   catches those of its users.
+
+// What the crate does not use of it is for scenarios, or is what std has, too.
+#![allow(dead_code)]
+
+pub(crate) mod clock;
+mod condvar;
+mod event;
+mod local;
+pub(crate) mod thread;
+
+pub(crate) use clock::{Instant, park_until};
+pub(crate) use condvar::Condvar;
+pub(crate) use event::Event;
+pub(crate) use local::{LocalKey, local as thread_local};
+pub(crate) use shuttle::sync::{
+    Arc, Mutex, MutexGuard, RwLock,
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+};
+pub(crate) use thread::Thread;
+
+use std::cell::{Cell, UnsafeCell};
+
+/// A static of the run; its value is dropped when that ends.
+macro_rules! process_static {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        ::shuttle::lazy_static! {
+            $(#[$meta])*
+            static ref $name: $type = $value;
+        }
+    };
+}
+pub(crate) use process_static;
+
+process_static! {
+    static FAULT: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
+}
+
+/// Nothing: each step is seen by all.
+pub(crate) fn full_fence() {}
+
+pub(crate) fn spin_hint() {
+    shuttle::thread::yield_now();
+}
+
+/// Lets any thread go first: for what is one step, but not one of a primitive of shuttle's.
+pub(crate) fn step() {
+    shuttle::thread::sleep(std::time::Duration::ZERO);
+}
+
+/// An invariant does not hold. The run fails, whoever catches the panic.
+pub(crate) fn fault(what: &str) -> ! {
+    FAULT.lock().expect("nobody panics under it").get_or_insert_with(|| what.into());
+    panic!("{what}");
+}
+
+/// What was reported in this run.
+#[cfg(test)]
+pub(crate) fn reported_fault() -> Option<String> {
+    FAULT.lock().expect("nobody panics under it").clone()
+}
+
+/// A cell whose exclusive access some protocol grants; a second access at the same time is a fault.
+#[derive(Debug)]
+pub(crate) struct ProtocolCell<T> {
+    value: UnsafeCell<T>,
+    in_use: Cell<bool>,
+}
+
+impl<T> ProtocolCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { value: UnsafeCell::new(value), in_use: Cell::new(false) }
+    }
+
+    /// # Safety
+    ///
+    /// The caller's protocol grants it exclusive access until `f` returns.
+    pub(crate) unsafe fn with_mut<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        struct InUse<'a>(&'a Cell<bool>);
+        impl Drop for InUse<'_> {
+            fn drop(&mut self) {
+                self.0.set(false);
+            }
+        }
+        if self.in_use.replace(true) {
+            fault("two threads are in one protocol's cell");
+        }
+        let _in_use = InUse(&self.in_use);
+        // SAFETY: exclusive, as the caller promises, and as was just checked.
+        f(unsafe { &mut *self.value.get() })
+    }
+}

@@ -1,0 +1,158 @@
+//! Threads that park on a condition variable of the virtual clock's, and are counted.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::{Condvar, Instant, LocalKey, Mutex, process_static};
+use crate::sync;
+
+pub(crate) use shuttle::thread::yield_now;
+
+process_static! {
+    /// Std's, because counting is not what a scenario is about.
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+}
+
+process_static! {
+    static ALIVE: AtomicUsize = AtomicUsize::new(0);
+}
+
+static CURRENT: LocalKey<RefCell<Option<Thread>>> = LocalKey::new(|| RefCell::new(None));
+
+/// A number that tells a thread from all others of its run.
+// Public, because it is in what a stall hook is shown; the module is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(unreachable_pub)]
+pub struct ThreadId(usize);
+
+/// A handle to a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: ThreadId,
+    name: Option<String>,
+    token: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Thread {
+    fn new(name: Option<String>) -> Self {
+        let id = ThreadId(STARTED.fetch_add(1, Relaxed));
+        Self(Arc::new(Inner { id, name, token: Mutex::new(false), bell: Condvar::new() }))
+    }
+
+    pub(crate) fn id(&self) -> ThreadId {
+        self.0.id
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
+
+    pub(crate) fn unpark(&self) {
+        let mut token = sync::lock(&self.0.token);
+        *token = true;
+        drop(token);
+        self.0.bell.notify_all();
+    }
+}
+
+/// The current thread.
+pub(crate) fn current() -> Thread {
+    let make = |current: &RefCell<Option<Thread>>| {
+        current.borrow_mut().get_or_insert_with(|| Thread::new(None)).clone()
+    };
+    CURRENT.with(make)
+}
+
+pub(crate) fn park() {
+    wait_for_token(None);
+}
+
+pub(crate) fn park_timeout(limit: Duration) {
+    wait_for_token(Instant::now().checked_add(limit));
+}
+
+/// Takes the token of the current thread, waiting for it until `deadline`; false if that has passed.
+pub(super) fn wait_for_token(deadline: Option<Instant>) -> bool {
+    let Thread(inner) = current();
+    let mut token = sync::lock(&inner.token);
+    loop {
+        if std::mem::take(&mut *token) {
+            return true;
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let waited = match left {
+            Some(left) if left.is_zero() => return false,
+            Some(left) => inner.bell.wait_timeout(token, left).map(|(token, _)| token).ok(),
+            None => inner.bell.wait(token).ok(),
+        };
+        token = waited.expect("nobody panics under it");
+    }
+}
+
+/// A thread to be.
+#[derive(Debug, Default)]
+pub(crate) struct Builder(shuttle::thread::Builder, Option<String>);
+
+/// A thread to wait for.
+#[derive(Debug)]
+pub(crate) struct JoinHandle<T>(shuttle::thread::JoinHandle<T>, Thread);
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn name(self, name: String) -> Self {
+        Self(self.0.name(name.clone()), Some(name))
+    }
+
+    pub(crate) fn stack_size(self, bytes: usize) -> Self {
+        Self(self.0.stack_size(bytes), self.1)
+    }
+
+    pub(crate) fn spawn<T: Send + 'static>(
+        self,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<T>> {
+        /// Counts until the thread's body is over, by a panic too.
+        struct Alive;
+        impl Drop for Alive {
+            fn drop(&mut self) {
+                ALIVE.fetch_sub(1, Relaxed);
+            }
+        }
+        let thread = Thread::new(self.1);
+        ALIVE.fetch_add(1, Relaxed);
+        let alive = Alive;
+        let itself = thread.clone();
+        let handle = self.0.spawn(move || {
+            let _alive = alive;
+            CURRENT.with(|current| current.replace(Some(itself)));
+            body()
+        })?;
+        Ok(JoinHandle(handle, thread))
+    }
+}
+
+impl<T> JoinHandle<T> {
+    pub(crate) fn thread(&self) -> &Thread {
+        &self.1
+    }
+
+    pub(crate) fn join(self) -> std::thread::Result<T> {
+        self.0.join()
+    }
+}
+
+/// Threads that were started in this run and have not ended.
+#[cfg(test)]
+pub(crate) fn alive() -> usize {
+    ALIVE.load(Relaxed)
+}
