@@ -17,10 +17,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::executor::{self, hosting::Attendance};
+use crate::executor::hosting::Attendance;
 use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
-use crate::pool::{Pool, Presence, Station, StationOrder as Order};
+use crate::pool::{self, Pool, Presence, Station, StationOrder as Order};
 use crate::reactor::{self, Event, Watch};
 use crate::sync::thread;
 
@@ -53,9 +53,8 @@ pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Outpu
     match catch_unwind(driven) {
         Ok(Some(output)) => output,
         Ok(None) => unreachable!("only a thread with a linger limit is unneeded"),
-        Err(panic) => match executor::message_of_end(&*panic) {
-            // What it awaited was a task of a runtime that was shut down. Nobody has heard of that yet.
-            Some(message) => panic!("{message}"),
+        Err(panic) => match pool::explain(&*panic) {
+            Some(explanation) => panic!("{explanation}"),
             None => resume_unwind(panic),
         },
     }

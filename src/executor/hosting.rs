@@ -200,12 +200,6 @@ impl Running {
     }
 }
 
-/// Runs `code` as if no runner was being polled here.
-pub(super) fn beside_all_runners<R>(code: impl FnOnce() -> R) -> R {
-    let _none = RUNNING.try_with(|running| Running { before: running.replace(ptr::null()) });
-    code()
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         RUNNING.set(self.before);

@@ -34,7 +34,7 @@ pub(crate) use account::Account;
 pub(crate) use oversight::{Alarm, Overseen};
 pub(crate) use run::Run;
 pub(crate) use runner::{Beat, Counters, Runner};
-pub(crate) use state::{State, StateRef, message_of_end};
+pub(crate) use state::{State, StateRef};
 pub(crate) use task::{spawn_at, spawn_in_vain};
 
 use std::cell::UnsafeCell;

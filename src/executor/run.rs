@@ -246,19 +246,19 @@ impl TickerPlace<'_> {
         if let Some(task) = self.state.any_task() {
             return Poll::Ready(task);
         }
+        let is_new = self.sleeper.is_none();
         let sleeper = self.sleeper.get_or_insert_with(|| {
             let sleeper = sync::Arc::new(Sleeper::new());
             sleepers.join(sleeper.clone());
-            self.state.find_in_runners(|other| -> Option<()> {
-                other.has_company();
-                None
-            });
-            oversight::joined(self.state);
             sleeper
         });
         hosting::stranger_on_top();
-        self.state.overseer.call();
         sleeper.set_waker(waker, false);
+        if is_new {
+            self.state.tell_of_company();
+            oversight::joined(self.state);
+        }
+        self.state.overseer.call();
         sleepers.rest(sleeper);
         match self.state.any_task() {
             Some(task) => {

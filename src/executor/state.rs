@@ -2,10 +2,8 @@
 //!
 //! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
 
-use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
-use std::panic::Location;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -23,14 +21,6 @@ use crate::sync::{self, AtomicBool, Counter, Instant, RwLock};
 /// such a thread may be off its processor, and the end must come.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
-/// How the message begins that a task of a runtime that was shut down leaves for whoever awaits it.
-const ENDED: &str = "the runtime was shut down";
-
-/// What a panic says that comes from awaiting a task of a runtime that was shut down, and that nobody has reported yet.
-pub(crate) fn message_of_end(panic: &(dyn Any + Send)) -> Option<&str> {
-    panic.downcast_ref::<String>().map(String::as_str).filter(|text| text.starts_with(ENDED))
-}
-
 /// The shared part of an executor.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -40,8 +30,6 @@ pub(crate) struct State {
     pub(super) sleepers: Sleepers,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
-    /// Its runtime was shut down: what is left of its tasks is told so.
-    ended: AtomicBool,
     /// Tasks taken from the injector, more or less: two takers at once may count as one.
     taken: Counter,
     unclaimed: Hook,
@@ -121,7 +109,6 @@ impl State {
             sleepers: Sleepers::new(),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
-            ended: AtomicBool::new(false),
             taken: Counter::default(),
             unclaimed: Hook::default(),
             overseer: Hook::default(),
@@ -203,60 +190,25 @@ impl State {
         }
     }
 
-    /// Puts a task where any runner finds it; or ends it, where no runner ever comes again.
+    /// Puts a task where any runner finds it; or cancels it, where no runner ever comes again.
     pub(super) fn inject(&self, task: Runnable) {
-        match self.injector.push(task) {
-            Ok(()) => {}
-            Err(PushError::Closed(task) | PushError::Full(task)) => self.end_task(task),
-        }
-    }
-
-    /// Ends a task that is not polled any more. What somebody awaits of a runtime that was shut down says so; what he
-    /// awaits of an executor that was dropped is cancelled.
-    fn end_task(&self, task: Runnable) {
-        if self.is_ended() {
-            hosting::beside_all_runners(|| task.run());
-        } else {
+        if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
             drop(task);
-        }
-    }
-
-    /// Its runtime is being shut down.
-    pub(crate) fn end(&self) {
-        self.ended.store(true, Relaxed);
-    }
-
-    #[inline]
-    pub(super) fn is_ended(&self) -> bool {
-        self.ended.load(Relaxed)
-    }
-
-    /// Ends the poll of a task of a runtime that was shut down: as a panic, which is raised in whoever awaits the task. The
-    /// panic hook says nothing here, where nobody may await it; [`message_of_end`] is for those who do.
-    #[cold]
-    fn raise_end(&self, place: &Location<'_>) -> ! {
-        std::panic::resume_unwind(Box::new(format!("{ENDED} before the task spawned at {place} was done")))
-    }
-
-    /// # Panics
-    ///
-    /// If the task's runtime was shut down.
-    #[inline]
-    pub(super) fn assert_not_ended(&self, place: &Location<'_>) {
-        if self.is_ended() {
-            self.raise_end(place);
         }
     }
 
     pub(super) fn join(&self, runner: &Arc<Runner>) {
         self.sleepers.join(runner.sleeper.clone());
-        let others = {
-            let mut runners = self.runners.write().unwrap_or_else(PoisonError::into_inner);
-            runners.push(runner.clone());
-            if runners.len() > 1 { runners.clone() } else { Vec::new() }
-        };
-        // Whoever was alone until now may be what this one waits for.
-        others.iter().for_each(|other| other.has_company());
+        self.runners.write().unwrap_or_else(PoisonError::into_inner).push(runner.clone());
+        self.tell_of_company();
+    }
+
+    /// Somebody has joined: who was alone until now may be what that one will wait for.
+    pub(super) fn tell_of_company(&self) {
+        if self.has_company() {
+            let runners = self.runners.read().unwrap_or_else(PoisonError::into_inner).clone();
+            runners.iter().for_each(|runner| runner.has_company());
+        }
     }
 
     /// Whether it has more than one runner or ticker.
@@ -348,26 +300,26 @@ impl State {
     pub(crate) fn cancel_all(&self) {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
-            self.end_task(task);
+            drop(task);
         }
     }
 
     /// The same where nobody polls any and none is spawned: the executor is being dropped. Then a task that is left is one
     /// that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there, because wakers
     /// are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
-    /// this waits the few instructions until it is here. What comes still later is ended where it comes from.
+    /// this waits the few instructions until it is here. What comes still later is cancelled where it comes from.
     pub(crate) fn cancel_to_the_last(&self) {
         self.cancel_all();
         let start = Instant::now();
         while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {
             match self.any_task() {
-                Some(task) => self.end_task(task),
+                Some(task) => drop(task),
                 None => sync::thread::yield_now(),
             }
         }
         self.injector.close();
         while let Some(task) = self.any_task() {
-            self.end_task(task);
+            drop(task);
         }
     }
 }

@@ -44,11 +44,7 @@ impl<F: Future> Future for Tracked<F> {
         // SAFETY: `this` was pinned, and so is the future inside it.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         hosting::with_running(|runner| {
-            let Some(runner) = runner else {
-                // SAFETY: as in `drop`.
-                unsafe { this.state.as_ref() }.assert_not_ended(this.place);
-                return future.poll(cx);
-            };
+            let Some(runner) = runner else { return future.poll(cx) };
             let within = Within { runner, outer: runner.task_begins(this.place) };
             if !within.outer.is_null() {
                 // What the deputy says of the runner is about the task below.
@@ -150,7 +146,7 @@ where
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }
 
-/// Makes a task of a runtime that was shut down: its future is dropped here, and whoever awaits it is told why.
+/// Makes a task of a runtime that was shut down: it is cancelled already, and its future dropped.
 ///
 /// # Safety
 ///
@@ -162,7 +158,7 @@ pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
 ) -> Task<F::Output> {
     // SAFETY: as the caller promises.
     let (runnable, task) = unsafe { make(state.clone(), future, place, Ticket::NONE) };
-    hosting::beside_all_runners(|| runnable.run());
+    drop(runnable);
     task
 }
 

@@ -1,9 +1,10 @@
 //! The crew: a runtime's own threads. A worker is nothing but a `block_on` of the executor's `run`.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{Ordering::Acquire, Ordering::Release, Ordering::SeqCst};
+use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,23 @@ use crate::sync::{AtomicBool, Condvar, Counter, Event, Instant, Mutex, MutexGuar
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// A runtime of this process was shut down.
+static ANY_STOPPED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// What to say of a panic that comes from awaiting a task that was cancelled, if that may be because its runtime was shut
+/// down. The task's own words are about something else.
+pub(crate) fn explain(panic: &(dyn Any + Send)) -> Option<String> {
+    let said =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let is_of_task =
+        said.is_some_and(|said| said == "Task polled after completion") && ANY_STOPPED.load(Relaxed);
+    is_of_task.then(|| {
+        "a task was awaited that is no more: the runtime on which it was spawned was shut down (or it was polled after it \
+         was done). `Task::fallible` gives `None` instead"
+            .into()
+    })
+}
 
 /// What a crew is made of.
 pub(crate) struct CrewConfig {
@@ -244,7 +262,7 @@ impl Crew {
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<Leaving> {
-        self.config.state.end();
+        ANY_STOPPED.store(true, Relaxed);
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
         let late = self.wait_for_the_others(deadline);

@@ -12,7 +12,7 @@ mod relief;
 mod stall;
 mod station;
 
-pub(crate) use crew::{Crew, CrewConfig, Leaving};
+pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;

@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, OnceLock, Weak, mpsc};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Executor, Runtime, Timer};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, text_of};
 
 /// Counts the futures that were dropped.
 struct Dropped(Arc<AtomicUsize>);
@@ -292,6 +293,26 @@ fn p3_spawning_afterwards_runs_nothing() {
         });
         assert_eq!(dropped.load(SeqCst), 2);
         assert_eq!(future::block_on(task.fallible()), None);
+    });
+}
+
+/// Awaiting a task that was cancelled by the end of its runtime, or spawned after it, says what happened; who would rather
+/// not know asks for a [`FallibleTask`](paceline::FallibleTask).
+#[test]
+fn p3_awaiting_a_task_of_a_runtime_that_is_down_says_so() {
+    for_each_setup(|runtime| {
+        let (before, quiet) = (runtime.spawn(pending::<()>()), runtime.spawn(pending::<()>()));
+        runtime.shutdown(SOON).unwrap();
+        for task in [before, runtime.spawn(async {})] {
+            let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
+            let panic = awaited.expect_err("the task was cancelled");
+            assert!(
+                text_of(&*panic).contains("the runtime on which it was spawned was shut down"),
+                "{}",
+                text_of(&*panic)
+            );
+        }
+        assert_eq!(runtime.block_on(quiet.cancel()), None);
     });
 }
 
