@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use crate::fork::Origin;
 use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
+use crate::waking;
 use readiness::{Delivery, GENERATION_BITS, Happened, Until};
 use slots::{Slot, Slots};
 use sys::raw::RawSource;
@@ -77,16 +78,6 @@ impl Key {
 
     fn to_usize(self) -> usize {
         self.to_u64() as usize
-    }
-}
-
-/// Does something at the end of a scope, even if a panic ends it.
-struct Finally<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for Finally<F> {
-    #[inline]
-    fn drop(&mut self) {
-        (self.0)();
     }
 }
 
@@ -278,12 +269,13 @@ impl Reactor {
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
-    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3).
+    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3). It does not panic
+    /// if they do: it is no business of the thread's.
     #[inline]
     pub(crate) fn fire(&self, event: Event) {
         match event {
             Event::Timer(waker) => {
-                waker.wake();
+                waking::wake(waker);
                 // It may have been cancelled since it was due, when it still counted.
                 self.note_gone();
             }
@@ -294,22 +286,20 @@ impl Reactor {
                 if delivery.is_empty() {
                     return;
                 }
-                // A waker that panics must not keep the others asleep.
-                let _write = Finally(|| self.deliver(slot, key, delivery, Direction::Write));
-                self.deliver(slot, key, delivery, Direction::Read);
+                for direction in Direction::BOTH {
+                    self.deliver(slot, key, delivery, direction);
+                }
             }
         }
     }
 
     #[inline]
     fn deliver(&self, slot: &Slot, key: Key, delivery: Delivery, direction: Direction) {
-        let _list = Finally(|| {
-            if delivery.has_list(direction) {
-                slot.lists[direction as usize].wake_all();
-            }
-        });
         if delivery.has_cell(direction) {
             self.fire_cell(slot, key, direction);
+        }
+        if delivery.has_list(direction) {
+            slot.lists[direction as usize].wake_all();
         }
     }
 
@@ -321,7 +311,7 @@ impl Reactor {
         let waker = unsafe { slot.waker(direction, Option::take) };
         self.slots.free_if(key.index, slot.readiness.release(direction));
         if let Some(waker) = waker {
-            waker.wake();
+            waking::wake(waker);
         }
     }
 

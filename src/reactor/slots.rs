@@ -8,6 +8,7 @@ use super::readiness::{Readiness, Release};
 use super::waiters::Waiters;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicU32, AtomicUsize, Mutex, Ordering, ProtocolCell};
+use crate::waking;
 
 /// Slots in the first page; each further page has twice as many.
 const FIRST_PAGE: usize = 32;
@@ -117,7 +118,7 @@ impl Slots {
         let slot = self.get(index);
         for direction in Direction::BOTH {
             // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
-            drop(unsafe { slot.waker(direction, Option::take) });
+            waking::discard(unsafe { slot.waker(direction, Option::take) });
             slot.blind[direction as usize].store(0, Ordering::Relaxed);
         }
         sync::lock(&self.free).used.push(index);

@@ -20,6 +20,7 @@ use super::slots::Slot;
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
 use crate::sync::Ordering;
+use crate::waking;
 
 /// A descriptor registered with a reactor; dropping it deregisters.
 #[derive(Debug)]
@@ -232,8 +233,10 @@ impl Source {
         if settled == Settled::Overtaken {
             self.reactor.fire_cell(slot, self.key, direction);
         }
-        if let Some(displaced) = displaced.filter(|_| occupied) {
-            displaced.wake();
+        match displaced {
+            Some(displaced) if occupied => waking::wake(displaced),
+            // Woken before, or of somebody who went away.
+            stale => waking::discard(stale),
         }
         if settled == Settled::Overtaken {
             return Ok(InCell::Over);
