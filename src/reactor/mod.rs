@@ -6,13 +6,17 @@
 //! | [`Watch`] | what only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
-//! | [`slots`] | where sources live, so that a key leads to one without a lock |
+//! | [`slot`] | what there is of a source here: who waits meets who tells |
+//! | [`slots`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
+//! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
 //! | [`spin`] | whether to stay awake for a moment before sleeping |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod readiness;
+mod slot;
 mod slots;
+mod slumber;
 mod source;
 mod spin;
 mod sys;
@@ -21,6 +25,7 @@ mod waiters;
 mod watch;
 mod wheel;
 
+pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 pub(crate) use sys::raw;
 pub(crate) use timers::Alarm;
@@ -33,10 +38,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{AtomicBool, Counter, Ordering, full_fence};
+use crate::sync::{AtomicBool, Counter, Ordering};
 use crate::waking;
-use readiness::{Delivery, GENERATION_BITS, Happened, Until};
-use slots::{Slot, Slots};
+use readiness::{GENERATION_BITS, Happened, Until};
+use slot::Slot;
+use slots::Slots;
 use sys::raw::RawSource;
 use timers::Timers;
 
@@ -132,8 +138,7 @@ pub(crate) struct Reactor {
     sys: sys::Sys,
     slots: Slots,
     timers: Timers,
-    /// The leader sleeps in the poller, or is about to.
-    asleep: AtomicBool,
+    slumber: Slumber,
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
     watched_for_empty: AtomicBool,
@@ -153,7 +158,7 @@ impl Reactor {
             sys,
             slots: Slots::new(),
             timers: Timers::new(),
-            asleep: AtomicBool::new(false),
+            slumber: Slumber::new(),
             hooks: OnceLock::new(),
             watched_for_empty: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -283,51 +288,22 @@ impl Reactor {
                 let slot = self.slot(key);
                 let delivery = slot.readiness.event(key.generation, happened);
                 self.sys.rearm_rest(key, || self.wants(key));
-                if delivery.is_empty() {
-                    return;
-                }
-                for direction in Direction::BOTH {
-                    self.deliver(slot, key, delivery, direction);
-                }
+                slot.deliver(delivery, || self.slots.free(key.index));
             }
-        }
-    }
-
-    #[inline]
-    fn deliver(&self, slot: &Slot, key: Key, delivery: Delivery, direction: Direction) {
-        if delivery.has_cell(direction) {
-            self.fire_cell(slot, key, direction);
-        }
-        if delivery.has_list(direction) {
-            slot.lists[direction as usize].wake_all();
-        }
-    }
-
-    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
-    /// wait again on another thread must find the cell free.
-    #[inline]
-    fn fire_cell(&self, slot: &Slot, key: Key, direction: Direction) {
-        // SAFETY: this thread has the cell until it releases it.
-        let waker = unsafe { slot.waker(direction, Option::take) };
-        self.slots.free_if(key.index, slot.readiness.release(direction));
-        if let Some(waker) = waker {
-            waking::wake(waker);
         }
     }
 
     /// Makes a leader that sleeps in the poller look up. The reason must be visible already: a token in a seat,
     /// an earlier deadline, a host on the list.
     pub(crate) fn interrupt(&self) {
-        // ORDER: pairs with the fence in `Watch::sleep`.
-        full_fence();
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+        self.slumber.interrupt(|| {
             if self.is_inherited() {
                 return;
             }
             self.counters.interrupts.add_shared(1);
             // It fails only if the descriptor is gone, and then nobody can be asleep on it.
             let _ = self.sys.interrupt();
-        }
+        });
     }
 
     #[inline]
