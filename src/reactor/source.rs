@@ -96,8 +96,8 @@ impl Source {
     }
 
     /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
-    /// the socket is drained (or full): readiness is cleared without asking again. Where it proves nothing, `full`
-    /// is 0.
+    /// the socket is drained (or full): readiness is cleared without asking again. So `full` is no more than one call is
+    /// sure to move, and 0 where a short transfer proves nothing.
     #[inline]
     pub(crate) fn poll_transfer(
         &self,
