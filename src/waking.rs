@@ -19,6 +19,14 @@ pub(crate) fn wake_by_ref(waker: &Waker) {
     swallow_panic(|| waker.wake_by_ref());
 }
 
+/// Drops a waker that is not needed any more, if there is one.
+#[inline]
+pub(crate) fn discard(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        swallow_panic(|| drop(waker));
+    }
+}
+
 #[inline]
 fn swallow_panic(code: impl FnOnce()) {
     // What was interrupted is the stranger's; of ours, it saw nothing.

@@ -30,7 +30,7 @@ impl<T: IoSafe + Read> AsyncRead for Async<T> {
     ) -> Poll<io::Result<usize>> {
         // SAFETY: `IoSafe` promises that reading does not replace the descriptor.
         let (source, io) = unsafe { self.parts_mut() };
-        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        let len = sure_len(bufs.iter().map(|buf| buf.len()));
         poll_read_of::<T>(source, cx, len, || io.read_vectored(bufs))
     }
 }
@@ -50,7 +50,7 @@ where
         bufs: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut io = self.get_ref();
-        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        let len = sure_len(bufs.iter().map(|buf| buf.len()));
         poll_read_of::<T>(self.source(), cx, len, || io.read_vectored(bufs))
     }
 }
@@ -69,7 +69,7 @@ impl<T: IoSafe + Write> AsyncWrite for Async<T> {
     ) -> Poll<io::Result<usize>> {
         // SAFETY: `IoSafe` promises that writing does not replace the descriptor.
         let (source, io) = unsafe { self.parts_mut() };
-        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        let len = sure_len(bufs.iter().map(|buf| buf.len()));
         poll_write_of::<T>(source, cx, len, || io.write_vectored(bufs))
     }
 
@@ -99,7 +99,7 @@ where
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let mut io = self.get_ref();
-        let len = total_len(bufs.iter().map(|buf| buf.len()));
+        let len = sure_len(bufs.iter().map(|buf| buf.len()));
         poll_write_of::<T>(self.source(), cx, len, || io.write_vectored(bufs))
     }
 
@@ -113,12 +113,19 @@ where
     }
 }
 
-/// The length of a vectored transfer. Slices may name the same bytes twice, so the sum may not fit.
-fn total_len(lens: impl Iterator<Item = usize>) -> usize {
-    lens.fold(0, usize::saturating_add)
+/// So many slices are moved by one call on any system: what POSIX demands. Linux takes 1024.
+const SURE_SLICES: usize = 16;
+
+/// So many bytes, too, if there are as many. Linux stops at 0x7fff_f000, others at `i32::MAX`.
+const SURE_BYTES: usize = 1 << 30;
+
+/// How much of a vectored transfer no system leaves for another call. Slices may name the same bytes twice, so the sum may
+/// not fit.
+fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
+    lens.take(SURE_SLICES).fold(0, usize::saturating_add)
 }
 
-/// Runs a read of `T` into a buffer of `len` bytes.
+/// Runs a read of `T` into a buffer of `len` bytes, or more.
 fn poll_read_of<T>(
     source: &Source,
     cx: &mut Context<'_>,
@@ -128,7 +135,7 @@ fn poll_read_of<T>(
     poll_transfer(source, Direction::Read, proof::of_read::<T>(), cx, len, op)
 }
 
-/// Runs a write of `T` from a buffer of `len` bytes.
+/// Runs a write of `T` from a buffer of `len` bytes, or more.
 fn poll_write_of<T>(
     source: &Source,
     cx: &mut Context<'_>,
@@ -154,7 +161,7 @@ fn poll_transfer(
     match proof {
         Proof::Nothing => poll_retry(source, dir, cx, op),
         Proof::WouldBlock => source.poll_transfer(dir, cx, 0, &mut op),
-        Proof::ShortTransfer => source.poll_transfer(dir, cx, len, &mut op),
+        Proof::ShortTransfer => source.poll_transfer(dir, cx, len.min(SURE_BYTES), &mut op),
     }
 }
 
@@ -183,5 +190,17 @@ fn poll_at_once<R>(
     match proof {
         Proof::Nothing => poll_retry(source, dir, cx, op),
         Proof::WouldBlock | Proof::ShortTransfer => source.poll_io(dir, cx, op),
+    }
+}
+
+#[cfg(all(test, not(paceline_loom)))]
+mod tests {
+    use super::{SURE_SLICES, sure_len};
+
+    #[test]
+    fn slices_that_a_call_may_leave_alone_are_not_counted() {
+        assert_eq!(sure_len([3, 4].into_iter()), 7);
+        assert_eq!(sure_len([1; 3000].into_iter()), SURE_SLICES);
+        assert_eq!(sure_len([usize::MAX; 2].into_iter()), usize::MAX);
     }
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::reactor::Slumber;
 use crate::sync::models::{Latch, model};
 use loom::sync::Notify;
 use loom::thread;
@@ -322,33 +323,26 @@ fn l8_a_look_that_finds_nobody_does_not_hide_who_parks_next() {
     });
 }
 
-/// A poller to sleep in: what `Watch::sleep` and `Reactor::interrupt` do.
+/// A poller to sleep in.
 struct Poller {
-    asleep: AtomicBool,
+    slumber: Slumber,
     bell: Notify,
 }
 
 impl Poller {
     fn new() -> Arc<Self> {
-        Arc::new(Self { asleep: AtomicBool::new(false), bell: Notify::new() })
+        Arc::new(Self { slumber: Slumber::new(), bell: Notify::new() })
     }
 
     fn sleep(&self, cancelled: impl FnOnce() -> bool) {
-        self.asleep.store(true, Ordering::Relaxed);
-        sync::full_fence();
+        let _announced = self.slumber.announce();
         if !cancelled() {
-            while self.asleep.load(Ordering::Relaxed) {
-                self.bell.wait();
-            }
+            self.bell.wait();
         }
-        self.asleep.store(false, Ordering::Relaxed);
     }
 
     fn interrupt(&self) {
-        sync::full_fence();
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.bell.notify();
-        }
+        self.slumber.interrupt(|| self.bell.notify());
     }
 }
 

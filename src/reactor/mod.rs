@@ -6,13 +6,17 @@
 //! | [`Watch`] | what only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
-//! | [`slots`] | where sources live, so that a key leads to one without a lock |
+//! | [`slot`] | what there is of a source here: who waits meets who tells |
+//! | [`slots`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
+//! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
 //! | [`spin`] | whether to stay awake for a moment before sleeping |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod readiness;
+mod slot;
 mod slots;
+mod slumber;
 mod source;
 mod spin;
 mod sys;
@@ -21,6 +25,7 @@ mod waiters;
 mod watch;
 mod wheel;
 
+pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
@@ -35,9 +40,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{AtomicBool, Counter, Ordering, full_fence, thread_local};
-use readiness::{Delivery, GENERATION_BITS, Happened, Until};
-use slots::{Slot, Slots};
+use crate::sync::{AtomicBool, Counter, Ordering, thread_local};
+use crate::waking;
+use readiness::{GENERATION_BITS, Happened, Until};
+use slot::Slot;
+use slots::Slots;
 use sys::raw::RawSource;
 use timers::{Changed, Timers};
 
@@ -79,16 +86,6 @@ impl Key {
 
     fn to_usize(self) -> usize {
         self.to_u64() as usize
-    }
-}
-
-/// Does something at the end of a scope, even if a panic ends it.
-struct Finally<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for Finally<F> {
-    #[inline]
-    fn drop(&mut self) {
-        (self.0)();
     }
 }
 
@@ -145,8 +142,7 @@ pub(crate) struct Reactor {
     sys: sys::Sys,
     slots: Slots,
     timers: Timers,
-    /// The leader sleeps in the poller, or is about to.
-    asleep: AtomicBool,
+    slumber: Slumber,
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
     watched_for_empty: AtomicBool,
@@ -166,7 +162,7 @@ impl Reactor {
             sys,
             slots: Slots::new(),
             timers: Timers::new(),
-            asleep: AtomicBool::new(false),
+            slumber: Slumber::new(),
             hooks: OnceLock::new(),
             watched_for_empty: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -292,12 +288,13 @@ impl Reactor {
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
-    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3).
+    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3). It does not panic
+    /// if they do: it is no business of the thread's.
     #[inline]
     pub(crate) fn fire(&self, event: Event) {
         match event {
             Event::Timer(waker) => {
-                waker.wake();
+                waking::wake(waker);
                 // It may have been cancelled since it was due, when it still counted.
                 self.note_gone();
             }
@@ -305,53 +302,22 @@ impl Reactor {
                 let slot = self.slot(key);
                 let delivery = slot.readiness.event(key.generation, happened);
                 self.sys.rearm_rest(key, || self.wants(key));
-                if delivery.is_empty() {
-                    return;
-                }
-                // A waker that panics must not keep the others asleep.
-                let _write = Finally(|| self.deliver(slot, key, delivery, Direction::Write));
-                self.deliver(slot, key, delivery, Direction::Read);
+                slot.deliver(delivery, || self.slots.free(key.index));
             }
-        }
-    }
-
-    #[inline]
-    fn deliver(&self, slot: &Slot, key: Key, delivery: Delivery, direction: Direction) {
-        let _list = Finally(|| {
-            if delivery.has_list(direction) {
-                slot.lists[direction as usize].wake_all();
-            }
-        });
-        if delivery.has_cell(direction) {
-            self.fire_cell(slot, key, direction);
-        }
-    }
-
-    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
-    /// wait again on another thread must find the cell free.
-    #[inline]
-    fn fire_cell(&self, slot: &Slot, key: Key, direction: Direction) {
-        // SAFETY: this thread has the cell until it releases it.
-        let waker = unsafe { slot.waker(direction, Option::take) };
-        self.slots.free_if(key.index, slot.readiness.release(direction));
-        if let Some(waker) = waker {
-            waker.wake();
         }
     }
 
     /// Makes a leader that sleeps in the poller look up. The reason must be visible already: a token in a seat,
     /// an earlier deadline, a host on the list.
     pub(crate) fn interrupt(&self) {
-        // ORDER: pairs with the fence in `Watch::sleep`.
-        full_fence();
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+        self.slumber.interrupt(|| {
             if self.is_inherited() {
                 return;
             }
             self.counters.interrupts.add_shared(1);
             // It fails only if the descriptor is gone, and then nobody can be asleep on it.
             let _ = self.sys.interrupt();
-        }
+        });
     }
 
     #[inline]

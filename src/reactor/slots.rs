@@ -2,54 +2,14 @@
 //! can go from an event's key to its slot without a lock and without counting references.
 
 use std::sync::OnceLock;
-use std::task::Waker;
 
-use super::readiness::{Readiness, Release};
-use super::waiters::Waiters;
+use super::slot::Slot;
 use super::{Direction, Key};
-use crate::sync::{self, AtomicU32, AtomicUsize, Mutex, Ordering, ProtocolCell};
+use crate::sync::{self, AtomicUsize, Mutex, Ordering};
 
 /// Slots in the first page; each further page has twice as many.
 const FIRST_PAGE: usize = 32;
 const PAGES: usize = 26;
-
-/// What the reactor keeps of one source.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) readiness: Readiness,
-    /// A waker for each direction, owned by whoever holds the direction's BUSY flag.
-    wakers: [ProtocolCell<Option<Waker>>; 2],
-    /// Those who wait beside the cell's owner.
-    pub(super) lists: [Waiters; 2],
-    /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
-    pub(super) blind: [AtomicU32; 2],
-    /// In which turn of its thread a waiter last came to the cell.
-    pub(super) turns: [AtomicU32; 2],
-}
-
-// SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
-unsafe impl Sync for Slot {}
-
-impl Slot {
-    pub(super) fn new() -> Self {
-        Self {
-            readiness: Readiness::new(),
-            wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
-            lists: Default::default(),
-            blind: [AtomicU32::new(0), AtomicU32::new(0)],
-            turns: [AtomicU32::new(0), AtomicU32::new(0)],
-        }
-    }
-
-    /// # Safety
-    ///
-    /// The caller has the direction's BUSY flag.
-    #[inline]
-    pub(super) unsafe fn waker<R>(&self, direction: Direction, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
-        // SAFETY: as the caller promises.
-        unsafe { self.wakers[direction as usize].with_mut(f) }
-    }
-}
 
 /// All slots of a reactor.
 #[derive(Debug)]
@@ -81,6 +41,12 @@ impl Slots {
         self.in_use.load(Ordering::Relaxed)
     }
 
+    /// Retires the source of this slot.
+    pub(super) fn retire(&self, index: u32) {
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.get(index).retire(|| self.free(index));
+    }
+
     /// A slot for a new source, its generation, and whether no other source is there.
     pub(super) fn acquire(&self) -> (u32, u32, bool) {
         let index = {
@@ -97,29 +63,10 @@ impl Slots {
         (index, self.get(index).readiness.open(), first)
     }
 
-    /// Retires the source of this slot; the slot is used again once no thread has one of its cells.
-    pub(super) fn retire(&self, index: u32) {
-        self.in_use.fetch_sub(1, Ordering::Relaxed);
-        let verdict = self.get(index).readiness.retire();
-        self.free_if(index, verdict);
-    }
-
-    /// Frees the slot if the verdict says that this thread should.
-    #[inline]
-    pub(super) fn free_if(&self, index: u32, verdict: Release) {
-        if verdict == Release::Free {
-            self.free(index);
-        }
-    }
-
+    /// The slot is used again. Whoever was told so by it calls this.
     #[cold]
-    fn free(&self, index: u32) {
-        let slot = self.get(index);
-        for direction in Direction::BOTH {
-            // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
-            drop(unsafe { slot.waker(direction, Option::take) });
-            slot.blind[direction as usize].store(0, Ordering::Relaxed);
-        }
+    pub(super) fn free(&self, index: u32) {
+        self.get(index).clear();
         sync::lock(&self.free).used.push(index);
     }
 

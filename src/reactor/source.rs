@@ -3,7 +3,7 @@
 //! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
 //! operation while the word says that it is worth a try, and clears readiness when the operation proves
 //! otherwise. The word is behind the operating system until somebody has looked for events, so a caller who may come
-//! back before that gets one try more ([`InCell::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see
+//! back before that gets one try more ([`Wait::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see
 //! what its caller does next, so it asks for an event that comes after it began, and re-arms the source so that one
 //! comes if the source *is* ready.
 
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use super::raw::RawSource;
-use super::readiness::{Claim, Proof, Settled, Until};
-use super::slots::Slot;
+use super::readiness::{Proof, Until};
+use super::slot::{Displace, Entered, Slot};
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
 use crate::sync::Ordering;
@@ -36,16 +36,9 @@ unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
 
-/// Whether a waiter may take the cell from another one, which is then woken.
+/// What came of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Displace {
-    Yes,
-    No,
-}
-
-/// What came of waiting in the cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InCell {
+enum Wait {
     /// There is nothing to wait for, after all.
     Over,
     /// The waker will be called.
@@ -103,8 +96,8 @@ impl Source {
     }
 
     /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
-    /// the socket is drained (or full): readiness is cleared without asking again. Where it proves nothing, `full`
-    /// is 0.
+    /// the socket is drained (or full): readiness is cleared without asking again. So `full` is no more than one call is
+    /// sure to move, and 0 where a short transfer proves nothing.
     #[inline]
     pub(crate) fn poll_transfer(
         &self,
@@ -145,17 +138,17 @@ impl Source {
         &self,
         direction: Direction,
         op: &mut impl FnMut() -> io::Result<R>,
-        mut wait: impl FnMut() -> io::Result<InCell>,
+        mut wait: impl FnMut() -> io::Result<Wait>,
     ) -> Poll<io::Result<R>> {
         loop {
             if let Some(result) = self.try_io(direction, op) {
                 return Poll::Ready(result);
             }
             match wait()? {
-                InCell::Waiting => return Poll::Pending,
+                Wait::Waiting => return Poll::Pending,
                 // Whatever the word says: whoever waits already is woken, too.
-                InCell::Unsure => return attempt(op).map_or(Poll::Pending, Poll::Ready),
-                InCell::Over | InCell::Occupied => {}
+                Wait::Unsure => return attempt(op).map_or(Poll::Pending, Poll::Ready),
+                Wait::Over | Wait::Occupied => {}
             }
         }
     }
@@ -173,7 +166,7 @@ impl Source {
             waiting => waiting as u16,
         };
         let result = self.wait_in_cell(direction, Until::After(tick), cx.waker(), Displace::Yes);
-        if let Ok(InCell::Waiting | InCell::Unsure) = result {
+        if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
         blind.store(0, Ordering::Relaxed);
@@ -208,65 +201,32 @@ impl Source {
         until: Until,
         waker: &Waker,
         displace: Displace,
-    ) -> io::Result<InCell> {
-        let slot = self.slot();
-        let (tick, occupied) = match slot.readiness.claim(direction, until) {
-            Claim::Over => return Ok(InCell::Over),
-            Claim::Contended => {
-                waker.wake_by_ref();
-                return Ok(InCell::Unsure);
-            }
-            Claim::Taken { tick, occupied } => (tick, occupied),
-        };
-        let held = Held { source: self, direction };
-        // SAFETY: the claim gave us the cell.
-        let (ours, displaced) = unsafe {
-            slot.waker(direction, |cell| match cell {
-                Some(present) if present.will_wake(waker) => (true, None),
-                Some(_) if occupied && displace == Displace::No => (false, None),
-                _ => (true, cell.replace(waker.clone())),
-            })
-        };
-        mem::forget(held);
-        let settled = slot.readiness.settle(direction, tick);
-        if settled == Settled::Overtaken {
-            self.reactor.fire_cell(slot, self.key, direction);
+    ) -> io::Result<Wait> {
+        let free = || self.reactor.slots.free(self.key.index);
+        match self.slot().enter(direction, until, waker, displace, free) {
+            Entered::Over => Ok(Wait::Over),
+            Entered::Contended => Ok(Wait::Unsure),
+            Entered::Occupied => Ok(Wait::Occupied),
+            Entered::Waits => self.go_on_waiting(direction, until),
         }
-        if let Some(displaced) = displaced.filter(|_| occupied) {
-            displaced.wake();
-        }
-        if settled == Settled::Overtaken {
-            return Ok(InCell::Over);
-        }
-        if !ours {
-            return Ok(InCell::Occupied);
-        }
+    }
+
+    /// Who waits is in its place: has the poller report to it, too.
+    #[inline]
+    fn go_on_waiting(&self, direction: Direction, until: Until) -> io::Result<Wait> {
         let turn = self.reactor.rearm(self.key, self.raw, direction, until)?;
         Ok(self.came_in(direction, turn))
     }
 
-    /// Whether a waiter of this turn knows enough: see [`InCell`].
+    /// Whether a waiter of this turn knows enough: see [`Wait`].
     #[inline]
-    fn came_in(&self, direction: Direction, turn: Option<u32>) -> InCell {
-        let Some(turn) = turn else { return InCell::Unsure };
+    fn came_in(&self, direction: Direction, turn: Option<u32>) -> Wait {
+        let Some(turn) = turn else { return Wait::Unsure };
         let last = &self.slot().turns[direction as usize];
         // Relaxed: a number that is out of date costs a try that was not needed.
         let again = last.load(Ordering::Relaxed) == turn;
         last.store(turn, Ordering::Relaxed);
-        if again { InCell::Unsure } else { InCell::Waiting }
-    }
-}
-
-/// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
-struct Held<'a> {
-    source: &'a Source,
-    direction: Direction,
-}
-
-impl Drop for Held<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        self.source.reactor.fire_cell(self.source.slot(), self.source.key, self.direction);
+        if again { Wait::Unsure } else { Wait::Waiting }
     }
 }
 
@@ -296,30 +256,27 @@ struct Place {
 }
 
 impl Place {
-    /// Never [`InCell::Occupied`].
+    /// Never [`Wait::Occupied`].
     fn poll(
         &mut self,
         source: &Source,
         direction: Direction,
         until: Until,
         cx: &mut Context<'_>,
-    ) -> io::Result<InCell> {
+    ) -> io::Result<Wait> {
         let slot = source.slot();
         if self.listed.is_none() {
             match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
-                InCell::Occupied => self.listed = Some(slot.lists[direction as usize].add(cx.waker())),
+                Wait::Occupied => self.listed = Some(slot.lists[direction as usize].add(cx.waker())),
                 settled => return Ok(settled),
             }
         }
-        let waits = self.listed.as_ref().is_some_and(|listed| listed.still_waits(cx.waker()));
-        // On the list first, then the flag: an event between the two finds the flag missing but advances the
-        // tick, which `list` looks at.
-        if waits && slot.readiness.list(direction, until) {
-            let turn = source.reactor.rearm(source.key, source.raw, direction, until)?;
-            return Ok(source.came_in(direction, turn));
+        let waits = |listed| slot.stay_listed(direction, until, cx.waker(), listed);
+        if self.listed.as_ref().is_some_and(waits) {
+            return source.go_on_waiting(direction, until);
         }
         self.listed = None;
-        Ok(InCell::Over)
+        Ok(Wait::Over)
     }
 }
 
@@ -340,7 +297,7 @@ impl BlindWait {
         let readiness = &source.slot().readiness;
         let tick = *self.after.get_or_insert_with(|| readiness.snapshot().tick(self.direction));
         loop {
-            if self.place.poll(source, self.direction, Until::After(tick), cx)? != InCell::Over {
+            if self.place.poll(source, self.direction, Until::After(tick), cx)? != Wait::Over {
                 return Poll::Pending;
             }
             if readiness.snapshot().has(self.direction, Until::After(tick)) {

@@ -169,7 +169,7 @@ impl Alarm {
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, changed)) = changed else { return false };
         self.reactor.deadline_changed(changed);
-        old.is_ok()
+        old.map(waking::discard).is_ok()
     }
 }
 
@@ -180,7 +180,7 @@ impl Drop for Alarm {
         }
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
-        drop(waker);
+        waking::discard(waker);
         self.reactor.note_gone();
     }
 }

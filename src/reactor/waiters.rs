@@ -2,11 +2,11 @@
 //!
 //! Rare, so it costs a pointer until it is used. Wakers are called and dropped outside the lock (LF3).
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use crate::sync::{self, Mutex};
+use crate::waking;
 
 /// The waiters of one direction of a source.
 #[derive(Debug, Default)]
@@ -37,16 +37,7 @@ impl Waiters {
     pub(super) fn wake_all(&self) {
         let Some(list) = self.0.get() else { return };
         let waiting = std::mem::take(&mut sync::lock(list).waiting);
-        let mut panic = None;
-        for (_, waker) in waiting {
-            // One that panics must not keep the others asleep.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                panic.get_or_insert(payload);
-            }
-        }
-        if let Some(payload) = panic {
-            resume_unwind(payload);
-        }
+        waiting.into_iter().for_each(|(_, waker)| waking::wake(waker));
     }
 }
 
@@ -67,7 +58,7 @@ impl Listed {
         };
         let old = std::mem::replace(present, fresh);
         drop(list);
-        drop(old);
+        waking::discard(Some(old));
         true
     }
 }
@@ -76,8 +67,8 @@ impl Drop for Listed {
     fn drop(&mut self) {
         let mut list = sync::lock(&self.list);
         let at = list.waiting.iter().position(|(number, _)| *number == self.number);
-        let waker = at.map(|at| list.waiting.swap_remove(at));
+        let waker = at.map(|at| list.waiting.swap_remove(at).1);
         drop(list);
-        drop(waker);
+        waking::discard(waker);
     }
 }

@@ -13,7 +13,7 @@ use super::spin::{Idle, Spin};
 use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
-use crate::sync::{Instant, Ordering, full_fence};
+use crate::sync::Instant;
 use crate::waking;
 
 /// What an event is taken to cost at most, in nanoseconds.
@@ -121,10 +121,7 @@ impl Watch {
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked once the others know that they have to interrupt.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
-        reactor.asleep.store(true, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `Reactor::interrupt`: either this thread sees the reason, or the other
-        // one sees that it sleeps.
-        full_fence();
+        let announced = reactor.slumber.announce();
         let stale = reactor.timers.earliest() < self.deadline;
         let result = if cancelled() {
             self.idle_over(reactor, false);
@@ -136,7 +133,7 @@ impl Watch {
             reactor.counters.sleeps.add(1);
             self.fetch(reactor, Patience::Forever)
         };
-        reactor.asleep.store(false, Ordering::Relaxed);
+        drop(announced);
         result.map(|_| ())
     }
 

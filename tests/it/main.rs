@@ -21,6 +21,7 @@
 //! | P10 | `fork` |
 //! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
 //! | D1-D6 | `direct` |
+//! | short transfers that are not the last | `short` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
 //! | bad input, exhausted limits | `limits` |
@@ -57,6 +58,8 @@ mod panics;
 mod promotion;
 #[cfg(unix)]
 mod setups;
+#[cfg(unix)]
+mod short;
 #[cfg(unix)]
 mod shutdown;
 #[cfg(unix)]

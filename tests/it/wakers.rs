@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::Duration;
 
 use futures_lite::future;
 use paceline::{Async, Runtime, Timer, block_on};
 
-use crate::setups::{eventually, for_each_setup, waker_that};
+use crate::setups::{SOON, eventually, for_each_builder, for_each_setup, is_child, waker_that};
 
 /// A waker whose `clone` does something and copies nothing. It is never dropped for good.
 struct Clones(fn());
@@ -90,5 +90,114 @@ fn a_clone_may_nest_a_block_on() {
             ours.write_all(b"x").unwrap();
             theirs.readable().await.unwrap();
         });
+    });
+}
+
+/// A timer that is due, and a source that becomes ready, with nobody but an innocent `block_on` to tell. Fails if a waker
+/// is called without `waking`: its panic unwinds that one.
+#[test]
+fn a_wake_that_panics_unwinds_nobody_else() {
+    for_each_builder(|setup| {
+        let runtime = setup.builder().threads(1).max_threads(1).build().unwrap();
+        let bad = || waker_that(|| panic!("on purpose, in a waker"));
+        let (mut ours, theirs) = socket(&runtime);
+        runtime.shutdown(SOON).unwrap();
+        runtime.block_on(async {
+            let mut timer = Timer::after(Duration::from_millis(2));
+            assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&bad())).is_pending());
+            assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
+            ours.write_all(b"x").unwrap();
+            Timer::after(Duration::from_millis(10)).await;
+            assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready());
+            // Displaced, which wakes.
+            assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
+            assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
+        });
+    });
+}
+
+/// Two panics at once would abort the process: one for each direction of an event, one while another unwinds.
+#[test]
+fn wakes_that_panic_together_do_not_abort() {
+    if !is_child("wakers::wakes_that_panic_together_do_not_abort", "ulimit -c 0") {
+        return;
+    }
+    for_each_setup(|runtime| {
+        let bad = waker_that(|| panic!("on purpose, in a waker"));
+        let (good, wakes) = counting();
+        let (ours, theirs) = socket(runtime);
+        let mut cx = Context::from_waker(&bad);
+        // The cell and the list of both directions.
+        let mut reads = [theirs.readable(), theirs.readable()].map(Box::pin);
+        let mut writes = [theirs.writable(), theirs.writable()].map(Box::pin);
+        full(&theirs);
+        for wait in &mut reads {
+            assert!(wait.as_mut().poll(&mut cx).is_pending());
+        }
+        for wait in &mut writes {
+            assert!(wait.as_mut().poll(&mut cx).is_pending());
+        }
+        let mut last = Box::pin(theirs.writable());
+        assert!(last.as_mut().poll(&mut Context::from_waker(&good)).is_pending());
+        drop(ours);
+        eventually("the event is told", || wakes.load(SeqCst) == 1);
+        runtime.block_on(last).unwrap();
+    });
+}
+
+/// Writes until there is no more room.
+fn full(socket: &Async<UnixStream>) {
+    while socket.get_ref().write(&[0; 4096]).is_ok() {}
+}
+
+/// What a timer, a cell and a list drop is a stranger's. In a child, because two panics at once abort.
+#[test]
+fn a_drop_that_panics_unwinds_nobody() {
+    if !is_child("wakers::a_drop_that_panics_unwinds_nobody", "ulimit -c 0") {
+        return;
+    }
+    struct PanicsInDrop;
+    impl Wake for PanicsInDrop {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for PanicsInDrop {
+        fn drop(&mut self) {
+            panic!("on purpose, in a drop");
+        }
+    }
+    /// What `polled` leaves behind holds the only reference.
+    fn with(polled: impl FnOnce(&mut Context<'_>)) {
+        let waker = std::mem::ManuallyDrop::new(Waker::from(Arc::new(PanicsInDrop)));
+        polled(&mut Context::from_waker(&waker));
+        // SAFETY: it is not used again, and was not dropped.
+        unsafe { Arc::decrement_strong_count(waker.data().cast::<PanicsInDrop>()) };
+    }
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = socket(runtime);
+        let (good, wakes) = counting();
+        let mut good = Context::from_waker(&good);
+        runtime.block_on(async {
+            let mut timers = [1, 2].map(|_| Timer::after(Duration::from_secs(60)));
+            for timer in &mut timers {
+                with(|cx| assert!(Pin::new(timer).poll(cx).is_pending()));
+            }
+            let [cancelled, mut rearmed] = timers;
+            drop(cancelled);
+            assert!(Pin::new(&mut rearmed).poll(&mut good).is_pending());
+
+            assert!(theirs.poll_readable(&mut good).is_pending());
+            let mut waits = [theirs.readable(), theirs.readable()].map(Box::pin);
+            for wait in &mut waits {
+                with(|cx| assert!(wait.as_mut().poll(cx).is_pending()));
+            }
+            let [left, mut renewed] = waits;
+            drop(left);
+            assert!(renewed.as_mut().poll(&mut good).is_pending());
+
+            with(|cx| assert!(theirs.poll_readable(cx).is_pending()));
+            assert!(theirs.poll_readable(&mut good).is_pending());
+        });
+        ours.write_all(b"x").unwrap();
+        eventually("both waits are told", || wakes.load(SeqCst) >= 2);
     });
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
 use std::task::Waker;
 
 use super::*;
-use crate::reactor::slots::Slot;
+use crate::reactor::slot::{Displace, Entered, Slot};
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
 use loom::thread;
@@ -15,7 +15,7 @@ use Direction::{Read, Write};
 const IN: Happened = Happened { read: true, write: false, read_closed: false, write_closed: false };
 const OUT: Happened = Happened { read: false, write: true, read_closed: false, write_closed: false };
 
-/// A source and what `Reactor`, `Slots` and `Source` do with one, without the poller.
+/// A slot and its owner, as `Reactor`, `Slots` and `Source` are, without the poller.
 struct Source {
     slot: Slot,
     frees: StdUsize,
@@ -38,72 +38,42 @@ impl Source {
         generation
     }
 
-    /// `Reactor::fire`.
+    fn free(&self) {
+        self.frees.fetch_add(1, Relaxed);
+        self.slot.clear();
+    }
+
     fn fire(&self, generation: u32, happened: Happened) -> Delivery {
         let delivery = self.slot.readiness.event(generation, happened);
-        for direction in Direction::BOTH {
-            if delivery.has_cell(direction) {
-                self.fire_cell(direction);
-            }
-            if delivery.has_list(direction) {
-                self.slot.lists[direction as usize].wake_all();
-            }
-        }
+        self.slot.deliver(delivery, || self.free());
         delivery
     }
 
-    /// `Reactor::fire_cell`.
     fn fire_cell(&self, direction: Direction) {
-        // SAFETY: the caller has the cell.
-        unsafe { self.slot.waker(direction, |cell| cell.iter().for_each(Waker::wake_by_ref)) };
-        self.free_if(self.slot.readiness.release(direction));
+        self.slot.fire_cell(direction, || self.free());
     }
 
-    /// `Slots::retire`.
-    fn retire(&self) -> Release {
-        let verdict = self.slot.readiness.retire();
-        self.free_if(verdict);
-        verdict
+    /// True if that freed the slot.
+    fn retire(&self) -> bool {
+        let mut freed = false;
+        self.slot.retire(|| {
+            self.free();
+            freed = true;
+        });
+        freed
     }
 
-    /// `Slots::free_if`.
-    fn free_if(&self, verdict: Release) {
-        if verdict == Release::Free {
-            self.frees.fetch_add(1, Relaxed);
-            for direction in Direction::BOTH {
-                // SAFETY: the source is gone and nobody has a cell.
-                drop(unsafe { self.slot.waker(direction, Option::take) });
-            }
-        }
-    }
-
-    /// `Source::wait_in_cell`: false if there is nothing to wait for.
+    /// False if there is nothing to wait for.
     fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        let word = &self.slot.readiness;
-        let (tick, occupied) = match word.claim(direction, until) {
-            Claim::Over => return false,
-            Claim::Contended => {
-                waker.wake_by_ref();
+        match self.slot.enter(direction, until, waker, Displace::Yes, || self.free()) {
+            Entered::Over => false,
+            Entered::Waits => true,
+            Entered::Contended => {
                 spin_hint();
-                return true;
+                true
             }
-            Claim::Taken { tick, occupied } => (tick, occupied),
-        };
-        // SAFETY: the claim gave us the cell.
-        let displaced = unsafe {
-            self.slot.waker(direction, |cell| match cell {
-                Some(present) if present.will_wake(waker) => None,
-                _ => cell.replace(waker.clone()),
-            })
-        };
-        let settled = word.settle(direction, tick);
-        if settled == Settled::Overtaken {
-            self.fire_cell(direction);
+            Entered::Occupied => unreachable!("it displaces"),
         }
-        if occupied {
-            displaced.into_iter().for_each(Waker::wake);
-        }
-        settled == Settled::Armed
     }
 
     /// Sleeps until the wait is over.
@@ -226,6 +196,26 @@ fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
     });
 }
 
+/// S4: who finds the cell occupied leaves it so. An event that comes meanwhile finds the cell taken, and is passed on.
+#[test]
+fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
+    model(|| {
+        let (source, generation) = Source::open();
+        let woken = std::sync::Arc::<Woken>::default();
+        assert!(source.wait_in_cell(Read, Until::Ready, &woken.clone().into()));
+        let leader = {
+            let source = source.clone();
+            thread::spawn(move || {
+                let _ = source.fire(generation, IN);
+            })
+        };
+        let entered = source.slot.enter(Read, Until::Ready, Waker::noop(), Displace::No, || source.free());
+        assert_ne!(entered, Entered::Waits);
+        leader.join().unwrap();
+        assert_eq!(woken.0.load(Relaxed), 1);
+    });
+}
+
 /// LF6, beside the cell: on the list first, then the flag, then the sleep.
 #[test]
 fn lf6_a_waiter_on_the_list_is_woken() {
@@ -239,7 +229,7 @@ fn lf6_a_waiter_on_the_list_is_woken() {
         };
         let waker = waker();
         let listed = source.slot.lists[Read as usize].add(&waker);
-        while listed.still_waits(&waker) && source.slot.readiness.list(Read, Until::Ready) {
+        while source.slot.stay_listed(Read, Until::Ready, &waker, &listed) {
             park();
         }
         leader.join().unwrap();
@@ -304,10 +294,10 @@ fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
                 assert!(!was_retired || delivery == Delivery::default(), "the source was gone");
             })
         };
-        let verdict = source.retire();
+        let freed = source.retire();
         retired.store(true, Ordering::Release);
         let mut leader = Some(leader);
-        if verdict == Release::Nothing {
+        if !freed {
             leader.take().unwrap().join().unwrap();
         }
         assert_ne!(source.reopen(), generation);

@@ -1,0 +1,189 @@
+//! [`Slot`]: what the reactor keeps of one source, and how those who wait there meet those who tell them.
+//!
+//! The poller has no part in any of this, so the loom models drive these very functions. Whoever finds that a source is
+//! gone and nobody is left in its slot (see [`Release`]) calls `free`, which is the owner's of all slots.
+
+use std::mem;
+use std::task::Waker;
+
+use super::Direction;
+use super::readiness::{Claim, Delivery, Readiness, Release, Settled, Until};
+use super::waiters::{Listed, Waiters};
+use crate::sync::{AtomicU32, Ordering, ProtocolCell};
+use crate::waking;
+
+/// The reactor's half of a source.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) readiness: Readiness,
+    /// A waker for each direction, owned by whoever holds the direction's BUSY flag.
+    wakers: [ProtocolCell<Option<Waker>>; 2],
+    /// Those who wait beside the cell's owner.
+    pub(super) lists: [Waiters; 2],
+    /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
+    pub(super) blind: [AtomicU32; 2],
+    /// In which turn of its thread a waiter last came to the cell.
+    pub(super) turns: [AtomicU32; 2],
+}
+
+// SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
+unsafe impl Sync for Slot {}
+
+/// Whether a waiter may take the cell from another one, which is then woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Displace {
+    Yes,
+    No,
+}
+
+/// What came of an attempt to wait in the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Entered {
+    /// There is nothing to wait for, after all.
+    Over,
+    /// The next event calls the waker.
+    Waits,
+    /// Another thread had the cell: the waker was called, to try again.
+    Contended,
+    /// Another task waits there.
+    Occupied,
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Self {
+            readiness: Readiness::new(),
+            wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
+            lists: Default::default(),
+            blind: [AtomicU32::new(0), AtomicU32::new(0)],
+            turns: [AtomicU32::new(0), AtomicU32::new(0)],
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The caller has the direction's BUSY flag.
+    #[inline]
+    unsafe fn waker<R>(&self, direction: Direction, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
+        // SAFETY: as the caller promises.
+        unsafe { self.wakers[direction as usize].with_mut(f) }
+    }
+
+    /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3).
+    #[inline]
+    pub(super) fn deliver(&self, delivery: Delivery, free: impl Fn()) {
+        if delivery.is_empty() {
+            return;
+        }
+        for direction in Direction::BOTH {
+            if delivery.has_cell(direction) {
+                self.fire_cell(direction, &free);
+            }
+            if delivery.has_list(direction) {
+                self.lists[direction as usize].wake_all();
+            }
+        }
+    }
+
+    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
+    /// wait again on another thread must find the cell free.
+    #[inline]
+    pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) {
+        // SAFETY: this thread has the cell until it releases it.
+        let waker = unsafe { self.waker(direction, Option::take) };
+        if self.readiness.release(direction) == Release::Free {
+            free();
+        }
+        if let Some(waker) = waker {
+            waking::wake(waker);
+        }
+    }
+
+    /// Leaves `waker` in the direction's cell.
+    #[inline]
+    pub(super) fn enter(
+        &self,
+        direction: Direction,
+        until: Until,
+        waker: &Waker,
+        displace: Displace,
+        free: impl Fn(),
+    ) -> Entered {
+        let (tick, occupied) = match self.readiness.claim(direction, until) {
+            Claim::Over => return Entered::Over,
+            Claim::Contended => {
+                waker.wake_by_ref();
+                return Entered::Contended;
+            }
+            Claim::Taken { tick, occupied } => (tick, occupied),
+        };
+        let held = Held { slot: self, direction, free: &free };
+        // SAFETY: the claim gave us the cell.
+        let (ours, displaced) = unsafe {
+            self.waker(direction, |cell| match cell {
+                Some(present) if present.will_wake(waker) => (true, None),
+                Some(_) if occupied && displace == Displace::No => (false, None),
+                _ => (true, cell.replace(waker.clone())),
+            })
+        };
+        mem::forget(held);
+        let settled = self.readiness.settle(direction, tick);
+        if settled == Settled::Overtaken {
+            self.fire_cell(direction, &free);
+        }
+        match displaced {
+            Some(displaced) if occupied => waking::wake(displaced),
+            // Woken before, or of somebody who went away.
+            stale => waking::discard(stale),
+        }
+        match settled {
+            Settled::Overtaken => Entered::Over,
+            Settled::Armed if ours => Entered::Waits,
+            Settled::Armed => Entered::Occupied,
+        }
+    }
+
+    /// Waits on the list beside the cell, in a place there; false if there is nothing to wait for.
+    pub(super) fn stay_listed(
+        &self,
+        direction: Direction,
+        until: Until,
+        waker: &Waker,
+        listed: &Listed,
+    ) -> bool {
+        // On the list first, then the flag: an event between the two finds the flag missing but advances the tick, which
+        // `list` looks at.
+        listed.still_waits(waker) && self.readiness.list(direction, until)
+    }
+
+    /// The source is gone; the slot is used again once no thread has one of its cells.
+    pub(super) fn retire(&self, free: impl FnOnce()) {
+        if self.readiness.retire() == Release::Free {
+            free();
+        }
+    }
+
+    /// Forgets what the source left. The caller was told to free the slot.
+    pub(super) fn clear(&self) {
+        for direction in Direction::BOTH {
+            // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
+            waking::discard(unsafe { self.waker(direction, Option::take) });
+            self.blind[direction as usize].store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
+struct Held<'a, F: Fn()> {
+    slot: &'a Slot,
+    direction: Direction,
+    free: &'a F,
+}
+
+impl<F: Fn()> Drop for Held<'_, F> {
+    #[cold]
+    fn drop(&mut self) {
+        self.slot.fire_cell(self.direction, self.free);
+    }
+}
