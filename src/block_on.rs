@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::executor::hosting::Attendance;
+use crate::executor::hosting::{self, Attendance};
 use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
 use crate::pool::{self, Pool, Presence, Station, StationOrder as Order};
@@ -124,7 +124,7 @@ fn help(pool: &Pool, station: &Station) {
     let Some(crew) = pool.crew() else { return };
     while !station.is_woken() {
         let Some(task) = crew.state().any_task() else { return };
-        station.helps(|| task.run());
+        station.helps(|| hosting::run_beside(task));
     }
 }
 

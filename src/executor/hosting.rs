@@ -13,6 +13,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 
+use async_task::Runnable;
+
 use super::runner::Runner;
 use super::state::State;
 use crate::sync::thread_local;
@@ -198,6 +200,13 @@ impl Running {
     pub(super) fn enter(runner: &Arc<Runner>) -> Self {
         Self { before: RUNNING.replace(Arc::as_ptr(runner)) }
     }
+}
+
+/// Polls a task that was taken out by hand, on top of another one's poll, perhaps: what is said of the runner that polls
+/// that one is not about this one.
+pub(crate) fn run_beside(task: Runnable) {
+    let _none = RUNNING.try_with(|running| Running { before: running.replace(ptr::null()) });
+    task.run();
 }
 
 impl Drop for Running {

@@ -156,7 +156,7 @@ impl<'a> Executor<'a> {
     /// ```
     pub fn try_tick(&self) -> bool {
         let task = self.state.peek().and_then(State::any_task);
-        task.map(|task| task.run()).is_some()
+        task.map(hosting::run_beside).is_some()
     }
 
     /// Runs one task, waiting for one to be scheduled.

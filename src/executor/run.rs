@@ -228,7 +228,7 @@ pub(super) async fn tick(state: &State) {
     let mut place = TickerPlace { state, sleeper: None };
     let task = std::future::poll_fn(|cx| place.poll(cx.waker())).await;
     drop(place);
-    task.run();
+    hosting::run_beside(task);
 }
 
 /// Where a `tick` in progress sleeps.

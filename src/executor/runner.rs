@@ -53,7 +53,7 @@ pub(crate) struct Runner {
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
     pulse: AtomicU32,
-    /// Where the task was spawned that is polled; null, if none is.
+    /// Where the task was spawned that is polled, or was last.
     place: AtomicPtr<Location<'static>>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: AtomicBool,
@@ -115,12 +115,9 @@ impl Runner {
         self.pulse.store(pulse.wrapping_add(2), Relaxed);
     }
 
-    /// A task is polled that was spawned at `place`; returns where the one was spawned whose poll that is inside of.
     #[inline]
-    pub(super) fn task_begins(&self, place: *const Location<'static>) -> *const Location<'static> {
-        let outer = self.place.load(Relaxed);
-        self.place.store(place.cast_mut(), Relaxed);
-        outer
+    pub(super) fn task_begins(&self, place: &'static Location<'static>) {
+        self.place.store(ptr::from_ref(place).cast_mut(), Relaxed);
     }
 
     /// Whether the deputy caught the task that was just polled.
@@ -154,7 +151,7 @@ impl Runner {
         Beat(self.pulse.load(Relaxed))
     }
 
-    /// Where the task was spawned that is being polled, if one is.
+    /// Where the task was spawned that is being polled.
     pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
         // SAFETY: null, or a `&'static` that `task_begins` stored.
         unsafe { self.place.load(Relaxed).as_ref() }

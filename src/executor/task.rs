@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::hosting;
-use super::runner::Runner;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 
@@ -45,11 +44,7 @@ impl<F: Future> Future for Tracked<F> {
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         hosting::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
-            let within = Within { runner, outer: runner.task_begins(this.place) };
-            if !within.outer.is_null() {
-                // What the deputy says of the runner is about the task below.
-                return future.poll(cx);
-            }
+            runner.task_begins(this.place);
             if this.slow > 0 {
                 hosting::cover();
             }
@@ -61,19 +56,6 @@ impl<F: Future> Future for Tracked<F> {
             }
             result
         })
-    }
-}
-
-/// A task's poll is in progress; dropping the value, after a panic too, says that the one below goes on.
-struct Within<'a> {
-    runner: &'a Runner,
-    outer: *const Location<'static>,
-}
-
-impl Drop for Within<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.runner.task_begins(self.outer);
     }
 }
 

@@ -54,14 +54,13 @@ struct Armed {
 
 impl Armed {
     fn new(when: Instant, waker: &Waker) -> Self {
-        // A reactor that is closed between the two calls is not the current one any more.
-        let alarm = loop {
-            let reactor = pool::current_reactor()
-                .unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"));
-            if let Some(alarm) = Alarm::arm(reactor, when, waker) {
-                break alarm;
-            }
-        };
+        let no_reactor = |error| -> ! { panic!("no reactor can be made for a timer: {error}") };
+        let current = pool::current_reactor().unwrap_or_else(|error| no_reactor(error));
+        let alarm = Alarm::arm(current, when, waker).unwrap_or_else(|| {
+            // This is a task that its runtime could not stop, and the runtime is gone.
+            let default = pool::default_reactor().unwrap_or_else(|error| no_reactor(error));
+            Alarm::arm(default, when, waker).expect("the default instance stays")
+        });
         Self { alarm, waker: WakerIdentity::of(waker) }
     }
 

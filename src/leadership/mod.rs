@@ -294,7 +294,11 @@ impl<'a, T> Follower<'a, T> {
 
     #[inline]
     fn may_lead(&self) -> bool {
-        self.granted || self.rank == Rank::Host || self.rank >= self.leadership.reach()
+        // The last one says it all; the others are cheaper.
+        self.granted
+            || self.rank == Rank::Host
+            || self.rank == Rank::Guest && self.leadership.hosts.load(Ordering::Relaxed) == 0
+            || self.rank >= self.leadership.reach()
     }
 
     /// Leads, if leadership is vacant and this thread may have it; never waits.

@@ -79,16 +79,22 @@ impl Audit {
         if help && pool.leadership.is_vacant() && !pool.leadership.rescue() {
             add_thread(pool);
         }
-        // Rung between two ticks: nobody had the time to keep a promise since the last look.
-        let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
-        if soon && self.taken.is_some() {
-            return false;
-        }
-        self.looked = Some(now);
-        self.looks += 1;
-        self.look_at_leadership(pool);
-        let hands = self.look_at_executors(pool, now);
-        self.look_at_crew(pool, &hands, now);
+        let hands = if self.is_quiet(pool) {
+            self.forget();
+            Hands::default()
+        } else {
+            // Rung between two ticks: nobody had the time to keep a promise since the last look.
+            let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
+            if soon && self.taken.is_some() {
+                return false;
+            }
+            self.looked = Some(now);
+            self.looks += 1;
+            self.look_at_leadership(pool);
+            let hands = self.look_at_executors(pool, now);
+            self.look_at_crew(pool, &hands, now);
+            hands
+        };
         let quiet = !hands.open && self.is_quiet(pool);
         self.let_some_go(pool, hands.stuck, quiet, now);
         quiet && self.overstaffed.is_none()
@@ -96,12 +102,9 @@ impl Audit {
 
     /// Whether nothing needs to be watched right now.
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
-        let waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !self.helpless;
-        let stations = pool.stations();
-        stations.iter().all(|station| station.is_quiet())
-            && !(pool.leadership.is_vacant() && pool.reactor.is_awaited())
-            && !waits()
-            && !executors(pool, &stations).iter().any(|state| state.is_open())
+        let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !self.helpless;
+        let vacant = || pool.leadership.is_vacant() && pool.reactor.is_awaited();
+        pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
 
     fn look_at_leadership(&mut self, pool: &Arc<Pool>) {

@@ -172,6 +172,12 @@ impl Pool {
         self.deputy.call_if(|| self.needs_deputy());
     }
 
+    /// The same for a deputy that has just said that it is gone: what comes from now on is told to be the first.
+    fn still_needs_deputy(&self) -> bool {
+        self.reactor.start_over();
+        self.needs_deputy()
+    }
+
     /// Whether there is anything that a deputy could be needed for.
     fn needs_deputy(&self) -> bool {
         self.reactor.is_needed()
@@ -187,6 +193,11 @@ impl Pool {
         let Some(first) = members.next() else { return false };
         first.is_in_company()
             || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
+    }
+
+    /// Whether all threads sleep, and beside no task that one of them could run.
+    fn is_asleep(&self) -> bool {
+        sync::lock(&self.stations).iter().all(|station| station.is_quiet() && !station.sleeps_beside_tasks())
     }
 
     /// Executors that strangers run and others with them.
@@ -288,12 +299,16 @@ impl Drop for Membership<'_> {
     }
 }
 
-/// The reactor of the runtime whose thread this is, else the default instance's; that one, too, where the runtime is gone
-/// and this is a task of its that it could not stop.
+/// The reactor of the runtime whose thread this is, else the default instance's.
 #[inline]
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    match station::with_current_pool(|pool| (!pool.is_ended()).then(|| pool.reactor.clone())).flatten() {
+    match station::with_current_pool(|pool| pool.reactor.clone()) {
         Some(reactor) => Ok(reactor),
-        None => Ok(Pool::default_instance()?.reactor.clone()),
+        None => default_reactor(),
     }
+}
+
+/// The default instance's reactor.
+pub(crate) fn default_reactor() -> io::Result<Arc<Reactor>> {
+    Ok(Pool::default_instance()?.reactor.clone())
 }

@@ -198,6 +198,11 @@ impl Station {
         sync::lock(&self.runners).iter().any(|runner| runner.is_in_company())
     }
 
+    /// Whether it hosts a runner of an executor in which somebody sleeps beside tasks that wait.
+    pub(super) fn sleeps_beside_tasks(&self) -> bool {
+        sync::lock(&self.runners).iter().any(|runner| runner.state().is_open())
+    }
+
     /// Whether it hosts a runner of the pool's own executor.
     fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };

@@ -322,14 +322,23 @@ impl Reactor {
 
     #[inline]
     fn deadline_changed(&self, changed: Changed) {
-        if changed.first {
-            self.note_first();
-        }
         // A timer has no way to return an error: where nobody can be found to lead, it fires when somebody comes who does.
         let _ = self.note_wait();
-        if changed.earlier {
-            self.interrupt();
+        if changed != Changed::Nothing {
+            self.deadline_is_earlier(changed);
         }
+    }
+
+    fn deadline_is_earlier(&self, changed: Changed) {
+        if changed == Changed::First {
+            self.note_first();
+        }
+        self.interrupt();
+    }
+
+    /// Nobody watches any more: the next source or timer is the first.
+    pub(crate) fn start_over(&self) {
+        self.timers.start_over();
     }
 
     /// What a leader waits on, where that is a descriptor.

@@ -86,13 +86,23 @@ impl Timers {
         let at = self.nanos(at);
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;
-        let before = wheel.armed();
         let result = change(wheel, at);
-        let earlier = at < self.earliest.load(Ordering::Relaxed);
-        if earlier {
+        let earliest = self.earliest.load(Ordering::Relaxed);
+        let changed = if at >= earliest {
+            Changed::Nothing
+        } else {
             self.earliest.store(at, Ordering::Relaxed);
+            if earliest == NEVER { Changed::First } else { Changed::Earlier }
+        };
+        Some((result, changed))
+    }
+
+    /// If no timer is armed, the next one is the first: nobody watches over those that there were any more.
+    pub(super) fn start_over(&self) {
+        let wheel = sync::lock(&self.wheel);
+        if wheel.as_ref().is_some_and(|wheel| wheel.armed() == 0) {
+            self.earliest.store(NEVER, Ordering::Relaxed);
         }
-        Some((result, Changed { earlier, first: before == 0 }))
     }
 
     /// Collects the wakers of all timers that are due; the one that was due first is the last.
@@ -122,12 +132,14 @@ impl Timers {
 }
 
 /// What an arming has changed for those who watch the time.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Changed {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// Another deadline is earlier.
+    Nothing,
     /// Its deadline is the earliest now.
-    pub(super) earlier: bool,
-    /// No other timer was armed.
-    pub(super) first: bool,
+    Earlier,
+    /// The same, and nobody knew of any other.
+    First,
 }
 
 /// One timer that is armed, or has fired; dropping it cancels.

@@ -161,7 +161,7 @@ impl Deputy {
             let since = *unneeded_since.get_or_insert_with(Instant::now);
             if needed {
                 unneeded_since = None;
-            } else if since.elapsed() >= LINGER && self.duty.resign(|| pool.needs_deputy()) {
+            } else if since.elapsed() >= LINGER && self.duty.resign(|| pool.still_needs_deputy()) {
                 return;
             }
             let limit = unneeded_since.map(|_| LINGER);
