@@ -255,5 +255,5 @@ fn add_thread(pool: &Arc<Pool>) -> bool {
 
 /// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none.
 fn ask_for_help(pool: &Pool) -> bool {
-    pool.stations().iter().any(|station| station.is_nested() && station.is_quiet() && station.ask_for_help())
+    pool.stations().iter().any(Station::ask_for_help)
 }

@@ -143,11 +143,14 @@ impl Station {
         self.wake_by_ref();
     }
 
-    /// Has a thread that waits here run tasks meanwhile. False if it was asked already.
+    /// If a thread waits here on top of a task of its pool's own executor, has it run others meanwhile.
     pub(super) fn ask_for_help(self: &Arc<Self>) -> bool {
-        let asked = self.orders.fetch_or(HELP, Relaxed) & HELP == 0;
-        self.wake_by_ref();
-        asked
+        let waits = self.nested.load(Relaxed) && !self.suspended.load(Relaxed) && self.seat.is_asleep();
+        if waits {
+            self.orders.fetch_or(HELP, Relaxed);
+            self.wake_by_ref();
+        }
+        waits
     }
 
     /// What the deputy wants.
@@ -186,11 +189,6 @@ impl Station {
              (`Builder::max_threads`): let it have more, or await instead of blocking"
         );
         task()
-    }
-
-    /// Whether it is nested in a task of its pool's own executor.
-    pub(super) fn is_nested(&self) -> bool {
-        self.nested.load(Relaxed)
     }
 
     /// Whether it hosts a runner of an executor that somebody else runs as well.

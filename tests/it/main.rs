@@ -28,6 +28,8 @@
 #![allow(unreachable_pub)]
 
 mod again;
+#[cfg(unix)]
+mod answerable;
 mod io;
 
 #[cfg(unix)]
