@@ -29,9 +29,9 @@ pub(super) enum Proof {
 /// What the outcome of `T`'s `read` proves.
 ///
 /// A short read of a Unix stream does *not* prove that it is drained: the kernel ends a read behind a message that
-/// carries descriptors, and between messages of different senders, with more queued. A short read of a TCP stream
-/// does, unless the peer sends urgent data, whose mark ends a read as well; then the rest is seen with the next
-/// segment, and only that peer's own connection waits for it.
+/// carries descriptors, and between messages of different senders, with more queued. Nor does one of a file: behind it may
+/// be a terminal, which gives a line at a time, a pipe that keeps packets apart, a device. A short read of a TCP stream
+/// does, unless the event before it said that there is an urgent mark, which ends a read as well: the reactor sees to that.
 pub(super) fn of_read<T: ?Sized>() -> Proof {
     if same_type::<T, TcpStream>() {
         Proof::ShortTransfer

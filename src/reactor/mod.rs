@@ -179,7 +179,7 @@ impl Reactor {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for key in self.slots.live() {
-            let all = Happened { read: true, write: true, read_closed: false, write_closed: false };
+            let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
             self.fire(Event::Source(key, all));
         }
         self.timers.close();

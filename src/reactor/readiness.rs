@@ -10,7 +10,7 @@
 //! | flag | meaning | set by | cleared by |
 //! |---|---|---|---|
 //! | `READY` | an operation is worth a try | [`event`](Readiness::event) | [`clear`](Readiness::clear) |
-//! | `CLOSED` | no further edge will come: a short transfer proves nothing | `event` | `clear` after a `WouldBlock` |
+//! | `CUT` | something else than an empty (or full) buffer may cut a transfer short: an end, which no edge follows, or an urgent mark, with more behind it | `event` | `clear` after a `WouldBlock` |
 //! | `ARMED` | the cell holds the waker of somebody who waits | [`settle`](Readiness::settle) | `event`, [`claim`](Readiness::claim) |
 //! | `BUSY` | one thread has the cell to itself | `claim`, `event` | `settle`, [`release`](Readiness::release) |
 //! | `LISTED` | somebody may wait on the list beside the cell | [`list`](Readiness::list) | `event` |
@@ -32,7 +32,7 @@ use crate::sync::{AtomicU64, Ordering};
 use super::Direction;
 
 const READY: u64 = 1;
-const CLOSED: u64 = 2;
+const CUT: u64 = 2;
 const ARMED: u64 = 4;
 const BUSY: u64 = 8;
 const LISTED: u64 = 16;
@@ -50,20 +50,21 @@ const fn flag(direction: Direction, flag: u64) -> u64 {
     flag << (direction as u32 * DIRECTION_BITS)
 }
 
-/// What the operating system said about a source.
+/// What the operating system said about a source: in which directions it is ready, and in which a short transfer proves
+/// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Happened {
     pub(crate) read: bool,
     pub(crate) write: bool,
-    pub(crate) read_closed: bool,
-    pub(crate) write_closed: bool,
+    pub(crate) read_cut: bool,
+    pub(crate) write_cut: bool,
 }
 
 impl Happened {
     fn in_direction(self, direction: Direction) -> (bool, bool) {
         match direction {
-            Direction::Read => (self.read, self.read_closed),
-            Direction::Write => (self.write, self.write_closed),
+            Direction::Read => (self.read, self.read_cut),
+            Direction::Write => (self.write, self.write_cut),
         }
     }
 }
@@ -223,7 +224,7 @@ impl Readiness {
             }
             let (mut next, mut delivery) = (now, 0);
             for direction in Direction::BOTH {
-                let (ready, closed) = happened.in_direction(direction);
+                let (ready, cut) = happened.in_direction(direction);
                 if !ready {
                     continue;
                 }
@@ -233,7 +234,7 @@ impl Readiness {
                 // A cell that somebody has stays as it is: its owner will see the tick.
                 let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
                 let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
-                next.0 = next.0 & !fires | takes | flag(direction, READY | if closed { CLOSED } else { 0 });
+                next.0 = next.0 & !fires | takes | flag(direction, READY | if cut { CUT } else { 0 });
                 delivery |= fires;
             }
             (Some(next.0), Delivery(delivery))
@@ -292,8 +293,8 @@ impl Readiness {
     pub(crate) fn clear(&self, direction: Direction, tick: u16, proof: Proof) {
         self.change(|now| {
             let keeps = now.tick(direction) != tick
-                || proof == Proof::ShortTransfer && now.0 & flag(direction, CLOSED) != 0;
-            (if keeps { None } else { Some(now.0 & !flag(direction, READY | CLOSED)) }, ())
+                || proof == Proof::ShortTransfer && now.0 & flag(direction, CUT) != 0;
+            (if keeps { None } else { Some(now.0 & !flag(direction, READY | CUT)) }, ())
         });
     }
 
@@ -316,7 +317,7 @@ impl Readiness {
 mod tests {
     use super::*;
 
-    const IN: Happened = Happened { read: true, write: false, read_closed: false, write_closed: false };
+    const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
 
     fn open() -> (Readiness, u32) {
         let word = Readiness::new();
@@ -366,9 +367,9 @@ mod tests {
     }
 
     #[test]
-    fn a_short_transfer_forgets_nothing_after_the_other_side_closed() {
+    fn a_short_transfer_forgets_nothing_where_it_may_be_cut() {
         let (word, generation) = open();
-        let _ = word.event(generation, Happened { read_closed: true, ..IN });
+        let _ = word.event(generation, Happened { read_cut: true, ..IN });
         let tick = word.snapshot().tick(Direction::Read);
         word.clear(Direction::Read, tick, Proof::ShortTransfer);
         assert!(word.snapshot().has(Direction::Read, Until::Ready));

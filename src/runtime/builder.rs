@@ -11,6 +11,9 @@ use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::{CrewConfig, Policy, Pool, Promotion, Stall, StallHook};
 
+/// As good as for ever; and unlike [`Duration::MAX`] it can be added to others, and to the present, without overflow.
+const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Builds a [`Runtime`], or the default instance.
 ///
 /// # Examples
@@ -119,7 +122,7 @@ impl Builder {
 
     /// How long a thread may stay awake without work, where its waits are usually shorter than that: the leader, where
     /// events come one by one, and a thread that waits for what another one does. Without it: 50 microseconds; zero
-    /// turns it off.
+    /// turns it off, and [`Duration::MAX`] sets no limit.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -130,12 +133,12 @@ impl Builder {
     /// # }
     /// ```
     pub fn spin(mut self, spin: Duration) -> Self {
-        self.policy.spin = spin;
+        self.policy.spin = spin.min(AGES);
         self
     }
 
     /// How often the deputy looks whether anybody looks for events. When a task blocks the thread that was going to, its
-    /// second look finds that out. Without it: one millisecond.
+    /// second look finds that out. Without it: one millisecond; with [`Duration::MAX`] it looks only when it is called.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -146,7 +149,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn max_blind(mut self, max_blind: Duration) -> Self {
-        self.policy.max_blind = max_blind;
+        self.policy.max_blind = max_blind.min(AGES);
         self
     }
 

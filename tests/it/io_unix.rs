@@ -215,29 +215,6 @@ pub fn datagrams_get_through_a_full_queue() -> io::Result<()> {
     })
 }
 
-/// The kernel ends a read of a Unix stream behind a message that carries descriptors: a short read with more queued.
-#[cfg(target_os = "linux")]
-#[test]
-pub fn a_short_read_of_a_unix_stream_is_not_the_last() -> io::Result<()> {
-    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-    use std::mem::MaybeUninit;
-
-    block_on(async {
-        let (mut one, mut other) = Async::<UnixStream>::pair()?;
-        let descriptors = [one.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
-        sendmsg(&one, &[io::IoSlice::new(b"with")], &mut control, SendFlags::empty())?;
-        one.write_all(b"without").await?;
-
-        let mut buf = [0; 64];
-        assert_eq!(other.read(&mut buf).await?, 4);
-        assert_eq!(other.read(&mut buf).await?, 7);
-        Ok(())
-    })
-}
-
 /// Through the pipes of a child process, far more than they hold.
 #[test]
 pub fn pipes_of_a_child() -> io::Result<()> {

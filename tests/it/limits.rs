@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use paceline::{Async, IoSafe, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Builder, IoSafe, Runtime, Timer, block_on, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::setups::{Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
@@ -95,6 +95,28 @@ fn builders_that_make_no_sense() {
             assert!(error.to_string().contains(words), "{error}");
         }
         setup.builder().threads(setup.threads).max_threads(setup.threads).build().unwrap();
+    });
+}
+
+/// No limit is none: nothing overflows where it is added to something. Fails if `spin` is taken as it is: workers panic in a
+/// loop.
+#[test]
+fn times_without_end() {
+    for_each_builder(|setup| {
+        let builders: [fn(Builder) -> Builder; 2] =
+            [|builder| builder.spin(Duration::MAX), |builder| builder.max_blind(Duration::MAX)];
+        for with in builders {
+            let runtime = with(setup.builder()).on_stall(|_| {}).build().unwrap();
+            let mut ping = Ping::new(&runtime);
+            for _ in 0..10 {
+                runtime.spawn(async { thread::sleep(Duration::from_millis(2)) }).detach();
+                ping.ping();
+                runtime.block_on(Timer::after(Duration::from_micros(100)));
+                let task = runtime.spawn(async { Timer::after(Duration::from_micros(100)).await });
+                runtime.block_on(task);
+            }
+            runtime.shutdown(Duration::MAX).unwrap();
+        }
     });
 }
 

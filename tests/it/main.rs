@@ -60,7 +60,7 @@ mod panics;
 mod promotion;
 #[cfg(unix)]
 mod setups;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod short;
 #[cfg(unix)]
 mod shutdown;

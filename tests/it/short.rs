@@ -3,12 +3,14 @@
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use paceline::{Async, Timer};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::{Async, IoSafe, Runtime, Timer};
 
-use crate::setups::for_each_setup;
+use crate::setups::{SOON, for_each_setup};
 
 /// More than a call takes anywhere.
 const SLICES: usize = 3000;
@@ -20,7 +22,7 @@ fn tcp() -> (TcpStream, TcpStream) {
 }
 
 /// Registered, and the event that says what it is ready for now has come: no other one is on its way.
-async fn settled(stream: TcpStream) -> Async<TcpStream> {
+async fn settled<T: AsFd>(stream: T) -> Async<T> {
     let stream = Async::new(stream).unwrap();
     Timer::after(Duration::from_millis(5)).await;
     stream
@@ -57,5 +59,64 @@ fn more_slices_than_a_call_takes_are_read() {
                 left -= theirs.read_vectored(&mut slices).await.unwrap();
             }
         });
+    });
+}
+
+/// All comes in one event, which says that there is an urgent mark. Fails if the read that ends at it is taken for one that
+/// drained the socket: without `PRI` in `read_cut`.
+#[test]
+fn a_read_that_ends_at_the_urgent_mark_is_not_the_last() {
+    use rustix::net::{SendFlags, send};
+    for_each_setup(|runtime| {
+        let (ours, theirs) = tcp();
+        ours.set_nodelay(true).unwrap();
+        read_parts(runtime, theirs, b"abc__def", || {
+            let parts =
+                [(b"abc", SendFlags::empty()), (b"__X", SendFlags::OOB), (b"def", SendFlags::empty())];
+            for (part, flags) in parts {
+                assert_eq!(send(&ours, part, flags).unwrap(), 3);
+            }
+        });
+    });
+}
+
+/// A read of a Unix stream ends behind a message that carries descriptors. Fails if a short read of one counts:
+/// `proof::of_read`.
+#[test]
+fn a_read_that_ends_behind_descriptors_is_not_the_last() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::mem::MaybeUninit;
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        read_parts(runtime, theirs, b"with descriptors, without", || {
+            let descriptors = [ours.as_fd()];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+            let bytes = [IoSlice::new(b"with descriptors, ")];
+            sendmsg(&ours, &bytes, &mut control, SendFlags::empty()).unwrap();
+            ours.write_all(b"without").unwrap();
+        });
+    });
+}
+
+/// Reads all of `expected`, which `send` sends in parts while nobody looks for events: one is found for all of them.
+fn read_parts<T: IoSafe + Read + AsFd>(runtime: &Runtime, theirs: T, expected: &[u8], send: impl FnOnce()) {
+    // Nobody but this thread leads.
+    runtime.shutdown(SOON).unwrap();
+    runtime.block_on(async {
+        let mut theirs = settled(theirs).await;
+        let mut bytes = [0; 64];
+        assert!(future::poll_once(theirs.read(&mut bytes)).await.is_none());
+        // Who waits twice without a look for events in between is given a try besides.
+        Timer::after(Duration::from_millis(5)).await;
+        send();
+        let mut got = Vec::new();
+        while got.len() < expected.len() {
+            let n = theirs.read(&mut bytes).await.unwrap();
+            assert!(n < expected.len(), "they came as one");
+            got.extend_from_slice(&bytes[..n]);
+        }
+        assert_eq!(got, expected);
     });
 }

@@ -62,3 +62,68 @@ fn a_first_poll_after_the_deadline_is_ready() {
         assert!(block_on(future::poll_once(timer)).is_some());
     }
 }
+
+/// Thousands of timers are due at once, and a socket becomes readable while they fire: it does not wait for all of them, and
+/// they keep their order. Fails if the timers of a batch come before its sources, or if the poller is asked again only after
+/// the last of them.
+#[cfg(unix)]
+#[test]
+fn a_source_does_not_wait_for_all_timers_that_are_due() {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::task::{Context, Poll};
+
+    use crate::setups::{SOON, for_each_setup, waker_that};
+
+    const TIMERS: usize = 3000;
+    const WRITES: usize = 100;
+    /// The rest of one row of timers, one more, and some room.
+    const SHORTLY: usize = 100;
+
+    for_each_setup(|runtime| {
+        // Nobody but this thread leads.
+        runtime.shutdown(SOON).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let ours = Arc::new(ours);
+        let fired = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::new(AtomicUsize::new(0));
+        let disorder = Arc::new(AtomicUsize::new(0));
+        runtime.block_on(async {
+            let theirs = paceline::Async::new(theirs).unwrap();
+            let soon = Instant::now() + Duration::from_millis(100);
+            let at = |number| soon + Duration::from_nanos(number);
+            let mut timers: Vec<_> = (0..TIMERS as u64).map(|number| Timer::at(at(number))).collect();
+            // Armed in another order than that in which they are due.
+            for (number, timer) in timers.iter_mut().enumerate().rev() {
+                let (fired, disorder, ours) = (fired.clone(), disorder.clone(), ours.clone());
+                let waker = waker_that(move || {
+                    if fired.fetch_add(1, SeqCst) != number {
+                        disorder.fetch_add(1, SeqCst);
+                    }
+                    if number == WRITES {
+                        (&*ours).write_all(b"x").unwrap();
+                    }
+                });
+                let polled = Pin::new(timer).poll_next(&mut Context::from_waker(&waker));
+                assert!(polled.is_pending(), "the machine is too slow for this test");
+            }
+            let reader = waker_that({
+                let (seen, fired) = (seen.clone(), fired.clone());
+                move || seen.store(fired.load(SeqCst), SeqCst)
+            });
+            let waits = theirs.poll_readable(&mut Context::from_waker(&reader)).is_pending();
+            assert!(waits);
+            let mut last = Timer::at(at(TIMERS as u64));
+            assert!(future::poll_once(&mut last).await.is_none(), "the machine is too slow for this test");
+            thread::sleep(Duration::from_millis(110));
+            // So the first look for events finds all of them due. The last one wakes this task.
+            let mut waits = true;
+            poll_fn(|_| if std::mem::take(&mut waits) { Poll::Pending } else { Poll::Ready(()) }).await;
+            assert_eq!(fired.load(SeqCst), TIMERS);
+        });
+        assert_eq!(disorder.load(SeqCst), 0, "timers fired out of order");
+        let seen = seen.load(SeqCst);
+        assert!((WRITES..WRITES + SHORTLY).contains(&seen), "{seen} timers came first");
+    });
+}

@@ -12,8 +12,8 @@ use loom::thread;
 
 use Direction::{Read, Write};
 
-const IN: Happened = Happened { read: true, write: false, read_closed: false, write_closed: false };
-const OUT: Happened = Happened { read: false, write: true, read_closed: false, write_closed: false };
+const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
+const OUT: Happened = Happened { read: false, write: true, read_cut: false, write_cut: false };
 
 /// A slot and its owner, as `Reactor`, `Slots` and `Source` are, without the poller.
 struct Source {

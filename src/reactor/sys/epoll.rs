@@ -186,11 +186,12 @@ impl Events {
         let (flags, key) = (event.flags, event.data.u64());
         let broken = flags.intersects(Flags::HUP | Flags::ERR);
         let ended = flags.contains(Flags::RDHUP);
+        let urgent = flags.contains(Flags::PRI);
         let happened = Happened {
-            read: broken || ended || flags.intersects(Flags::IN | Flags::PRI),
+            read: broken || ended || urgent || flags.contains(Flags::IN),
             write: broken || flags.contains(Flags::OUT),
-            read_closed: broken || ended,
-            write_closed: broken,
+            read_cut: broken || ended || urgent,
+            write_cut: broken,
         };
         (key, happened)
     }
