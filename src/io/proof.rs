@@ -47,13 +47,18 @@ pub(super) fn of_read<T: ?Sized>() -> Proof {
 /// A stream socket takes less than it is given only when its send buffer is full. A pipe does not promise that: it
 /// takes small writes whole or not at all.
 pub(super) fn of_write<T: ?Sized>() -> Proof {
-    if same_type::<T, TcpStream>() || same_type::<T, UnixStream>() {
+    if is_stream_socket::<T>() {
         Proof::ShortTransfer
     } else if is_plain_handle::<T>() {
         Proof::WouldBlock
     } else {
         Proof::Nothing
     }
+}
+
+/// Whether `T` is a stream socket of the standard library.
+pub(super) fn is_stream_socket<T: ?Sized>() -> bool {
+    same_type::<T, TcpStream>() || same_type::<T, UnixStream>()
 }
 
 /// Whether `T` is a handle of the standard library that gets a `WouldBlock` from nowhere but the kernel.

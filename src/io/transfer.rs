@@ -10,6 +10,7 @@ use super::async_handle::Async;
 use super::io_safe::IoSafe;
 use super::proof::{self, Proof};
 use super::retry::poll_retry;
+use super::sys;
 use crate::reactor::{Direction, Source};
 use futures::io::{AsyncRead, AsyncWrite};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -20,7 +21,7 @@ impl<T: IoSafe + Read> AsyncRead for Async<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         // SAFETY: `IoSafe` promises that reading does not replace the descriptor.
         let (source, io) = unsafe { self.parts_mut() };
-        poll_read_of::<T>(source, cx, buf.len(), || io.read(buf))
+        poll_read_of::<T>(source, cx, buf.len(), || read_into::<T>(source, buf, |buf| io.read(buf)))
     }
 
     fn poll_read_vectored(
@@ -40,8 +41,8 @@ where
     for<'a> &'a T: Read,
 {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut io = self.get_ref();
-        poll_read_of::<T>(self.source(), cx, buf.len(), || io.read(buf))
+        let (source, mut io) = (self.source(), self.get_ref());
+        poll_read_of::<T>(source, cx, buf.len(), || read_into::<T>(source, buf, |buf| io.read(buf)))
     }
 
     fn poll_read_vectored(
@@ -59,7 +60,7 @@ impl<T: IoSafe + Write> AsyncWrite for Async<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         // SAFETY: `IoSafe` promises that writing does not replace the descriptor.
         let (source, io) = unsafe { self.parts_mut() };
-        poll_write_of::<T>(source, cx, buf.len(), || io.write(buf))
+        poll_write_of::<T>(source, cx, buf.len(), || write_from::<T>(source, buf, |buf| io.write(buf)))
     }
 
     fn poll_write_vectored(
@@ -89,8 +90,8 @@ where
     for<'a> &'a T: Write,
 {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let mut io = self.get_ref();
-        poll_write_of::<T>(self.source(), cx, buf.len(), || io.write(buf))
+        let (source, mut io) = (self.source(), self.get_ref());
+        poll_write_of::<T>(source, cx, buf.len(), || write_from::<T>(source, buf, |buf| io.write(buf)))
     }
 
     fn poll_write_vectored(
@@ -123,6 +124,28 @@ const SURE_BYTES: usize = 1 << 30;
 /// not fit.
 fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
     lens.take(SURE_SLICES).fold(0, usize::saturating_add)
+}
+
+/// Reads as `T` does, the best way there is.
+#[inline]
+fn read_into<T>(
+    source: &Source,
+    buf: &mut [u8],
+    read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let direct = if proof::is_stream_socket::<T>() { sys::read_stream(source, buf) } else { None };
+    direct.unwrap_or_else(|| read(buf))
+}
+
+/// Writes as `T` does, the best way there is.
+#[inline]
+fn write_from<T>(
+    source: &Source,
+    buf: &[u8],
+    write: impl FnOnce(&[u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let direct = if proof::is_stream_socket::<T>() { sys::write_stream(source, buf) } else { None };
+    direct.unwrap_or_else(|| write(buf))
 }
 
 /// Runs a read of `T` into a buffer of `len` bytes, or more.

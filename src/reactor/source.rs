@@ -242,6 +242,14 @@ fn attempt<R>(op: &mut impl FnMut() -> io::Result<R>) -> Option<io::Result<R>> {
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl std::os::fd::AsFd for Source {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        // SAFETY: it stays open as long as it is registered, as the caller of `new` promised.
+        unsafe { std::os::fd::BorrowedFd::borrow_raw(self.raw) }
+    }
+}
+
 impl Drop for Source {
     fn drop(&mut self) {
         // Nobody is left to tell; the descriptor may be closed already by a caller that broke its promise.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::Reactor;
 use super::wheel::{Due, Wheel};
-use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
+use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
 /// No timer is armed.
@@ -23,6 +23,8 @@ pub(super) struct Timers {
     earliest: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
+    /// Nobody watches over timers; changed under the lock.
+    unwatched: AtomicBool,
     /// `None` once the reactor is closed: whoever has the lock and sees a wheel knows that its timers will be woken.
     wheel: Mutex<Option<Wheel<Waker>>>,
 }
@@ -33,6 +35,7 @@ impl Timers {
             origin: Instant::now(),
             earliest: AtomicU64::new(NEVER),
             due: AtomicUsize::new(0),
+            unwatched: AtomicBool::new(true),
             wheel: Mutex::new(Some(Wheel::new())),
         }
     }
@@ -87,22 +90,22 @@ impl Timers {
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;
         let result = change(wheel, at);
-        let earliest = self.earliest.load(Ordering::Relaxed);
-        let changed = if at >= earliest {
-            Changed::Nothing
-        } else {
+        let mut changed = Changed::Nothing;
+        if at < self.earliest.load(Ordering::Relaxed) {
             self.earliest.store(at, Ordering::Relaxed);
-            if earliest == NEVER { Changed::First } else { Changed::Earlier }
-        };
+            changed = Changed::Earlier;
+        }
+        if self.unwatched.load(Ordering::Relaxed) {
+            self.unwatched.store(false, Ordering::Relaxed);
+            changed = Changed::First;
+        }
         Some((result, changed))
     }
 
-    /// If no timer is armed, the next one is the first: nobody watches over those that there were any more.
+    /// Nobody watches over timers any more: whoever arms the next one is told.
     pub(super) fn start_over(&self) {
-        let wheel = sync::lock(&self.wheel);
-        if wheel.as_ref().is_some_and(|wheel| wheel.armed() == 0) {
-            self.earliest.store(NEVER, Ordering::Relaxed);
-        }
+        let _wheel = sync::lock(&self.wheel);
+        self.unwatched.store(true, Ordering::Relaxed);
     }
 
     /// Collects the wakers of all timers that are due; the one that was due first is the last.
@@ -138,7 +141,7 @@ pub(super) enum Changed {
     Nothing,
     /// Its deadline is the earliest now.
     Earlier,
-    /// The same, and nobody knew of any other.
+    /// It may be the earliest, and nobody watches over any.
     First,
 }
 

@@ -1,10 +1,14 @@
 //! The system calls that differ by platform: which of the files below are compiled is decided here and in `unix`.
 
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "streams_direct.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "streams_plain.rs")]
+mod streams;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
+pub(super) use streams::{read_stream, write_stream};
 #[cfg(unix)]
 pub(super) use unix::{
     accept_tcp, accept_unix, connect_tcp, connect_unix, is_bad_handle, set_nonblocking, unix_address,

@@ -1,0 +1,18 @@
+//! Stream sockets without the C library. Its `recv` and `send` are points at which a thread may be cancelled: in a process
+//! with a second thread they say so, and take it back, with a locked instruction each.
+
+use crate::reactor::Source;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+
+/// What `read` of a stream socket of std's does; `None` where there is no better way.
+#[inline]
+pub(in crate::io) fn read_stream(socket: &Source, buf: &mut [u8]) -> Option<io::Result<usize>> {
+    Some(recv(socket, buf, RecvFlags::empty()).map(|(read, _)| read).map_err(Into::into))
+}
+
+/// What `write` of a stream socket of std's does; `None` where there is no better way.
+#[inline]
+pub(in crate::io) fn write_stream(socket: &Source, buf: &[u8]) -> Option<io::Result<usize>> {
+    Some(send(socket, buf, SendFlags::NOSIGNAL).map_err(Into::into))
+}
