@@ -96,8 +96,10 @@ impl Audit {
 
     /// Whether nothing needs to be watched right now.
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
-        let waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !self.helpless;
         let stations = pool.stations();
+        // Whoever can be asked is seen now; whoever comes later calls.
+        let hopeless = || self.helpless && !stations.iter().any(|station| station.is_nested());
+        let waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
         stations.iter().all(|station| station.is_quiet())
             && !(pool.leadership.is_vacant() && pool.reactor.is_awaited())
             && !waits()
@@ -250,7 +252,12 @@ fn add_thread(pool: &Arc<Pool>) -> bool {
     pool.crew().is_some_and(|crew| crew.add_thread(pool))
 }
 
-/// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none.
+/// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none. One that is awake just now,
+/// or was asked already, may be asked at the next look.
 fn ask_for_help(pool: &Pool) -> bool {
-    pool.stations().iter().any(|station| station.is_nested() && station.is_quiet() && station.ask_for_help())
+    let stations = pool.stations();
+    let mut nested = stations.iter().filter(|station| station.is_nested()).peekable();
+    let any = nested.peek().is_some();
+    let _asked = nested.any(|station| station.is_quiet() && station.ask_for_help());
+    any
 }
