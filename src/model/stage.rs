@@ -108,10 +108,6 @@ impl Latch {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        sync::lock(&self.0.state).0
-    }
-
     /// Blocks the thread, as the channels of std do.
     pub(crate) fn wait(&self) {
         let mut state = sync::lock(&self.0.state);
