@@ -291,6 +291,16 @@ impl State {
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
+    /// Whether no task is left, and nobody was notified of one and did not come.
+    #[cfg(all(test, paceline_shuttle))]
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let holds = |runner: &Arc<Runner>| runner.has_tasks().then_some(());
+        !self.has_surplus()
+            && self.find_in_runners(holds).is_none()
+            && self.unfinished().unwrap_or(0) == 0
+            && self.sleepers.all_idle()
+    }
+
     /// Tasks taken from the injector so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()

@@ -7,19 +7,36 @@
 //! - nothing may be left in the end: threads, the default instance's deputy too, have to end by themselves;
 //! - a [`fault`](sync::fault) or a panic of the scenario's own threads is a failure.
 //!
+//! What can run does so soon: a scenario says so with [`within`], in ticks, because what the deputy mends is not found by
+//! asking whether it ends. In half of the runs ticks are so long that they hardly ever come while a thread has something to do, and
+//! bounds hold to the tick; in the others, in which the deputy looks at threads in the middle of something, there is some [`leeway`].
+//!
 //! To replay a failure: `SHUTTLE_RANDOM_SEED=<seed> PACELINE_SCHEDULES=1 cargo test ... <name>`.
 //!
 //! What scenarios may not use is what waits outside of shuttle: locks and channels of std's, `async-channel`, sleeping.
+//! They use what [`stage`] has.
 
 mod basics;
+mod blocked;
+mod dismissed;
+mod foreign;
+mod guest;
+mod relief;
+mod stage;
+mod stuck;
+mod two_pools;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{RandomScheduler, Scheduler, UncontrolledNondeterminismCheckScheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 
 use crate::pool::Pool;
-use crate::sync::{self, clock, thread};
+use crate::sync::clock::{self, Speed};
+use crate::sync::{self, process_static, thread};
+pub(crate) use stage::{Latch, Pace, Reader, foreign_block_on, runtime, sleep, ticks, within};
 
 /// Schedules of each scenario, if `PACELINE_SCHEDULES` does not say.
 const SCHEDULES: usize = 1_000;
@@ -59,20 +76,44 @@ fn explore_with(
     Runner::new(scheduler, config).run(move || run_once(ticks, scenario.clone()));
 }
 
+process_static! {
+    /// Whether the clock lets others do all that there is to do. Then bounds in ticks can be tight.
+    static SLOW: AtomicBool = AtomicBool::new(true);
+}
+
+/// How much longer than with a slow clock things may take.
+pub(crate) fn leeway() -> u32 {
+    if SLOW.load(Relaxed) { 1 } else { 3 }
+}
+
+process_static! {
+    /// The run's pools. Std's lock: nobody takes a step under it.
+    static POOLS: std::sync::Mutex<Vec<Weak<Pool>>> = std::sync::Mutex::default();
+}
+
+/// Has the run look in the end whether the pool is still there.
+pub(crate) fn remember(pool: &Arc<Pool>) {
+    POOLS.lock().expect("nobody panics under it").push(Arc::downgrade(pool));
+}
+
 fn run_once(ticks: u32, scenario: Arc<impl Fn() + Send + Sync + 'static>) {
     spawn("scenario", move || {
         scenario();
-        Pool::end_default_instance();
+        Pool::end_default_instance().iter().for_each(remember);
     });
+    let speed = if thread_rng().gen_bool(0.5) { Speed::Slow } else { Speed::Fast };
+    SLOW.store(speed == Speed::Slow, Relaxed);
     let mut turned = 0;
     while thread::alive() > 0 {
         if turned == ticks {
             stand_still(ticks);
         }
-        clock::tick();
+        clock::tick(speed);
         turned += 1;
     }
     assert_eq!(sync::reported_fault(), None);
+    let pools = POOLS.lock().expect("nobody panics under it");
+    assert!(pools.iter().all(|pool| pool.strong_count() == 0), "a pool is left, and nobody is in it");
 }
 
 /// Time is over. Shuttle reports who waits.

@@ -102,7 +102,9 @@ impl Audit {
 
     /// Whether nothing needs to be watched right now.
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
-        let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !self.helpless;
+        // Whoever can be asked to help is seen now; whoever comes later calls.
+        let hopeless = || self.helpless && !pool.stations().iter().any(|station| station.is_nested());
+        let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
         let vacant = || pool.leadership.is_vacant() && pool.reactor.is_awaited();
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
@@ -253,7 +255,12 @@ fn add_thread(pool: &Arc<Pool>) -> bool {
     pool.crew().is_some_and(|crew| crew.add_thread(pool))
 }
 
-/// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none.
+/// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none. One that is awake just now,
+/// or was asked already, may be asked at the next look.
 fn ask_for_help(pool: &Pool) -> bool {
-    pool.stations().iter().any(Station::ask_for_help)
+    let stations = pool.stations();
+    let mut nested = stations.iter().filter(|station| station.is_nested()).peekable();
+    let any = nested.peek().is_some();
+    let _asked = nested.any(|station| station.ask_for_help());
+    any
 }

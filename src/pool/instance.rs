@@ -78,9 +78,10 @@ impl Pool {
 
     /// Ends the default instance: a scenario's process is over.
     #[cfg(all(test, paceline_shuttle))]
-    pub(crate) fn end_default_instance() {
+    pub(crate) fn end_default_instance() -> Option<Arc<Self>> {
         let default = place().take();
-        default.into_iter().for_each(|pool| pool.end());
+        default.iter().for_each(|pool| pool.end());
+        default
     }
 }
 

@@ -258,6 +258,13 @@ impl Pool {
         self.relieve_reliefs();
     }
 
+    /// Whether nothing is open here: nobody awake, no task that waits, nobody who was notified and did not come.
+    #[cfg(all(test, paceline_shuttle))]
+    pub(crate) fn is_at_rest(self: &Arc<Self>) -> bool {
+        let state = self.crew().map(|crew| crew.state());
+        audit::Audit::default().is_quiet(self) && state.is_none_or(|state| state.is_at_rest())
+    }
+
     /// There is nothing to lead for any more.
     fn relieve_reliefs(&self) {
         let stations = self.stations();

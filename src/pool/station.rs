@@ -143,14 +143,14 @@ impl Station {
         self.wake_by_ref();
     }
 
-    /// If a thread waits here on top of a task of its pool's own executor, has it run others meanwhile.
+    /// If the thread sleeps here, has it run tasks while it waits.
     pub(super) fn ask_for_help(self: &Arc<Self>) -> bool {
-        let waits = self.nested.load(Relaxed) && !self.suspended.load(Relaxed) && self.seat.is_asleep();
-        if waits {
+        let sleeps = self.seat.is_asleep();
+        if sleeps {
             self.orders.fetch_or(HELP, Relaxed);
             self.wake_by_ref();
         }
-        waits
+        sleeps
     }
 
     /// What the deputy wants.
@@ -189,6 +189,11 @@ impl Station {
              (`Builder::max_threads`): let it have more, or await instead of blocking"
         );
         task()
+    }
+
+    /// Whether its thread is here, nested in a task of its pool's own executor, and in no other one on top.
+    pub(super) fn is_nested(&self) -> bool {
+        self.nested.load(Relaxed) && !self.suspended.load(Relaxed)
     }
 
     /// Whether it hosts a runner of an executor that somebody else runs as well.
@@ -245,7 +250,7 @@ pub(crate) struct Presence {
 impl Presence {
     pub(crate) fn new(station: &Arc<Station>) -> Self {
         STACK.with_borrow_mut(|stack| {
-            suspend_innermost(stack, true);
+            let _ = suspend_innermost(stack, true);
             stack.push((Some(station.clone()), None));
         });
         Self { before: HERE.replace(Arc::as_ptr(station)), led_before: reactor::lead_here(ptr::null()) }
@@ -269,25 +274,23 @@ impl Drop for Presence {
     fn drop(&mut self) {
         HERE.set(self.before);
         reactor::lead_here(self.led_before);
-        let gone = STACK.with_borrow_mut(|stack| {
-            let gone = stack.pop();
-            suspend_innermost(stack, false);
-            gone
-        });
+        let (gone, below) = STACK.with_borrow_mut(|stack| (stack.pop(), suspend_innermost(stack, false)));
+        // Nobody has looked at the one below meanwhile, and it may sleep next.
+        below.iter().filter(|pool| !pool.is_inherited()).for_each(|pool| pool.has_risen());
         drop(gone);
     }
 }
 
 /// Says of the innermost station whether another one on top of it does the waiting: then its thread is no host of its
-/// pool, whatever its rank, because it will not come back to lead before the other one is done.
-fn suspend_innermost(stack: &[Stop], suspended: bool) {
+/// pool, whatever its rank, because it will not come back to lead before the other one is done. Returns its pool.
+fn suspend_innermost(stack: &[Stop], suspended: bool) -> Option<Arc<Pool>> {
     let mut stations = stack.iter().rev().filter_map(|(station, pool)| Some((station.as_ref()?, pool)));
-    let Some((station, pool)) = stations.next() else { return };
+    let (station, pool) = stations.next()?;
     station.suspended.store(suspended, Relaxed);
-    if let Some(pool) = pool {
-        // Its own `block_on`, which sets the rank, is suspended: it is the same at both ends.
-        pool.leadership.suspend(station.rank(), suspended);
-    }
+    let pool = pool.as_ref()?;
+    // Its own `block_on`, which sets the rank, is suspended: it is the same at both ends.
+    pool.leadership.suspend(station.rank(), suspended);
+    Some(pool.clone())
 }
 
 /// The thread is called by a pool outside of any `block_on`: in a hook, or to drop a future. Free functions act on that

@@ -142,6 +142,14 @@ impl Runtime {
     }
 }
 
+#[cfg(all(test, paceline_shuttle))]
+impl Runtime {
+    /// For scenarios, which look whether anything is left in it.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+}
+
 impl Drop for Runtime {
     fn drop(&mut self) {
         if self.pool.is_inherited() {

@@ -15,10 +15,35 @@ use super::process_static;
 /// How far a tick turns the clock: the deputy's default patience, so that it looks about once a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// Times that the clock lets others go first between two ticks. A thread that can run takes about as many steps.
-const TURNS: u32 = 100;
-/// Turns in a row in which nobody else did anything, after which everybody is taken to wait.
-const QUIET_TURNS: u32 = 6;
+/// How much others do between two ticks.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speed {
+    /// Hardly ever more than there is to do: ticks go by while threads wait.
+    Slow,
+    /// Ticks come while threads are at work, too.
+    Fast,
+}
+
+#[cfg(test)]
+impl Speed {
+    /// Times that the clock lets others go first between two ticks. A thread that can run takes about as many steps.
+    fn turns(self) -> u32 {
+        match self {
+            Self::Slow => 600,
+            Self::Fast => 100,
+        }
+    }
+
+    /// Turns in a row in which nobody else did anything, after which everybody is taken to wait. One other thread that
+    /// can run does nothing in half of them.
+    fn quiet_turns(self) -> u32 {
+        match self {
+            Self::Slow => 14,
+            Self::Fast => 6,
+        }
+    }
+}
 
 /// What a run begins with: some time has passed already, so that there is a past to subtract from.
 const START: u64 = 3_600_000_000_000;
@@ -63,8 +88,8 @@ impl Drop for Alarm {
 
 /// Lets the other threads run for a while, then turns the clock.
 #[cfg(test)]
-pub(crate) fn tick() {
-    let_others_run();
+pub(crate) fn tick(speed: Speed) {
+    let_others_run(speed);
     NOW.fetch_add(TICK.as_nanos() as u64, Relaxed);
     let now = Instant::now();
     let due: Vec<_> =
@@ -73,14 +98,14 @@ pub(crate) fn tick() {
 }
 
 #[cfg(test)]
-fn let_others_run() {
+fn let_others_run(speed: Speed) {
     let mut quiet = 0;
-    for _ in 0..TURNS {
+    for _ in 0..speed.turns() {
         let before = shuttle::current::context_switches();
         shuttle::thread::yield_now();
         let alone = shuttle::current::context_switches() == before + 1;
         quiet = if alone { quiet + 1 } else { 0 };
-        if quiet == QUIET_TURNS {
+        if quiet == speed.quiet_turns() {
             return;
         }
     }

@@ -1,0 +1,193 @@
+//! What scenarios are made of.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use crate::reactor::{Direction, Pipe, Source};
+use crate::sync::{self, Condvar, Instant, Mutex, clock};
+use crate::{Runtime, pool};
+
+/// How many ticks it may take until the deputy has mended what others broke: two looks, and a tick in which somebody comes.
+pub(crate) const SOON: u32 = 4;
+
+/// So many ticks of the clock's.
+pub(crate) fn ticks(number: u32) -> Duration {
+    number * clock::TICK
+}
+
+/// The longest that `what` took in any run, for who wants to know how tight a bound is: set `PACELINE_LONGEST`.
+fn note_longest(what: &str, took: u128) {
+    static LONGEST: std::sync::Mutex<std::collections::BTreeMap<String, u128>> =
+        std::sync::Mutex::new(std::collections::BTreeMap::new());
+    if std::env::var_os("PACELINE_LONGEST").is_none() {
+        return;
+    }
+    let mut longest = LONGEST.lock().expect("nobody panics under it");
+    let known = longest.entry(what.into()).or_default();
+    if took > *known {
+        *known = took;
+        eprintln!("{what}: {took} ticks");
+    }
+    eprintln!("HIST {what}: {took}");
+}
+
+/// Measures how long something takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace(Instant);
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    /// # Panics
+    ///
+    /// If more than `limit` ticks of a slow clock's have gone by. It is a fault, whoever catches the panic.
+    #[track_caller]
+    pub(crate) fn at_most(self, limit: u32, what: impl fmt::Display) {
+        let took = self.0.elapsed().as_nanos() / clock::TICK.as_nanos();
+        let limit = limit * super::leeway();
+        note_longest(&format!("{what} ({limit})"), took);
+        if took > limit.into() {
+            let place = std::panic::Location::caller();
+            sync::fault(&format!("{place}: {what}: after {took} ticks, instead of {limit}"));
+        }
+    }
+}
+
+/// Asserts that `code` takes no more than so many ticks.
+#[track_caller]
+pub(crate) fn within<R>(limit: u32, what: impl fmt::Display, code: impl FnOnce() -> R) -> R {
+    let pace = Pace::new();
+    let result = code();
+    pace.at_most(limit, what);
+    result
+}
+
+/// Blocks the thread for so many ticks, whatever tokens it gets.
+pub(crate) fn sleep(number: u32) {
+    let until = Instant::now() + ticks(number);
+    let (lock, bell) = (Mutex::new(()), Condvar::new());
+    let mut guard = sync::lock(&lock);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        guard = bell.wait_timeout(guard, left).expect("nobody panics under it").0;
+    }
+}
+
+/// Something that happens once. Threads wait for it, or tasks; a one-shot channel without a value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latch(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<(bool, Vec<Waker>)>,
+    bell: Condvar,
+}
+
+impl Latch {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn open(&self) {
+        let wakers = {
+            let mut state = sync::lock(&self.0.state);
+            state.0 = true;
+            std::mem::take(&mut state.1)
+        };
+        self.0.bell.notify_all();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Blocks the thread, as the channels of std do.
+    pub(crate) fn wait(&self) {
+        let mut state = sync::lock(&self.0.state);
+        while !state.0 {
+            state = self.0.bell.wait(state).expect("nobody panics under it");
+        }
+    }
+
+    /// Waits as a task does.
+    pub(crate) async fn opened(&self) {
+        poll_fn(|cx| {
+            let waker = cx.waker().clone();
+            let mut state = sync::lock(&self.0.state);
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1.push(waker);
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Somebody else's `block_on`: polls, and blocks the thread until its own waker is called.
+pub(crate) fn foreign_block_on<T>(future: impl Future<Output = T>) -> T {
+    #[derive(Default)]
+    struct Signal(Mutex<bool>, Condvar);
+    impl Wake for Signal {
+        fn wake(self: Arc<Self>) {
+            *sync::lock(&self.0) = true;
+            self.1.notify_one();
+        }
+    }
+    let signal = Arc::new(Signal::default());
+    let waker = Waker::from(signal.clone());
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        let mut woken = sync::lock(&signal.0);
+        while !std::mem::take(&mut *woken) {
+            woken = signal.1.wait(woken).expect("nobody panics under it");
+        }
+    }
+}
+
+/// The read end of a pipe, registered in the pool where it was made.
+#[derive(Debug)]
+pub(crate) struct Reader(Source, Pipe);
+
+impl Reader {
+    /// Registers it in the reactor of the thread's pool.
+    pub(crate) fn new(pipe: &Pipe) -> Self {
+        let reactor = pool::current_reactor().expect("a poller is made of memory only");
+        // SAFETY: a number stays what it is.
+        let source = unsafe { Source::new(reactor, pipe.raw()) }.expect("there is such a pipe");
+        Self(source, pipe.clone())
+    }
+
+    /// Waits for a byte and takes it.
+    pub(crate) async fn byte(&self) -> io::Result<()> {
+        self.0.perform(Direction::Read, || self.1.read()).await
+    }
+}
+
+/// A runtime, of which nothing may be left when the run is over.
+pub(crate) fn runtime(threads: usize, max_threads: usize) -> Runtime {
+    let builder = Runtime::builder().threads(threads).max_threads(max_threads);
+    let runtime = builder.build().expect("threads start");
+    super::remember(runtime.pool());
+    runtime
+}
+
+/// Asserts that the runtime comes to rest: its workers sleep, and there is nothing that they would have to do.
+#[track_caller]
+pub(crate) fn settles(runtime: &Runtime) {
+    let pace = Pace::new();
+    while !runtime.pool().is_at_rest() {
+        pace.at_most(6, "the runtime comes to rest");
+        sleep(1);
+    }
+}
