@@ -29,7 +29,8 @@
 //!
 //! # Three ways to use it
 //!
-//! 1. **[`block_on`](block_on())**: one future on the current thread, which waits for its own events. No other thread is started.
+//! 1. **[`block_on`](block_on())**: one future on the current thread, which waits for its own events. No other thread is started
+//!    but the deputy, which sleeps while that thread does.
 //! 2. **[`spawn`]**, or a [`Runtime`] of your own: tasks on worker threads. Dropping a [`Task`] cancels it;
 //!    [`Task::detach`] lets it run on its own.
 //! 3. **[`Executor`], [`LocalExecutor`], [`Async`], [`Timer`]** in place of their namesakes of `async-executor` and
@@ -51,8 +52,17 @@
 //!
 //! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
 //! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
-//! a reactor that is in use, because its tasks run under somebody else's `block_on`, or because a wait outlives the
-//! `block_on` in which it began, its deputy does.
+//! a reactor that is in use, because its tasks run under somebody else's `block_on`, because the only thread blocks, or because a
+//! wait outlives the `block_on` in which it began, the deputy notices within two ticks and has a thread lead.
+//!
+//! # When a runtime ends
+//!
+//! | what | after [`Runtime::shutdown`] | after its drop |
+//! |---|---|---|
+//! | its tasks | are cancelled; awaiting one panics and says so, its [`fallible`](Task::fallible) form gives `None` | the same |
+//! | what is spawned on it | is cancelled at once | - |
+//! | a source that was made in it | works on, wherever it is awaited | is an error |
+//! | a [`Timer`] that was polled in it | fires | fires: it is armed anew where it is awaited |
 //!
 //! # After a fork
 //!
@@ -78,7 +88,7 @@
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
 //! | `block_on` | the loop that each thread is in, on one screen: start here | where reactor and executor meet |
-//! | `pool` | one reactor, its threads, and the deputy that watches over them | leadership and reactor |
+//! | `pool` | one reactor, its threads, and the deputy that watches over them: its README lists every promise and who notices when it is broken | leadership and reactor |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |

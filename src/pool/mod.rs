@@ -3,6 +3,8 @@
 //! Here the layers below meet: [`Leadership`] guards the reactor's [`Watch`], and each [`Station`] is one thread in
 //! `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers); without one it lives off the threads
 //! that come by.
+//!
+//! The README beside this file lists what the runtime promises itself, and who notices when a promise is broken.
 
 mod audit;
 mod crew;

@@ -77,6 +77,10 @@ impl Builder {
     /// A task that computes for long looks the same as one that blocks: to have no more threads than cores in that
     /// case, set this to the same number as [`threads`](Builder::threads).
     ///
+    /// Where all of them are stuck, and one of them in a `block_on` inside of a task, that one polls other tasks while it waits:
+    /// what it waits for may be among them. A lock that is held across such a `block_on`, and that those tasks take, is a
+    /// deadlock then; one thread more avoids that.
+    ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
     /// let runtime = paceline::Runtime::builder().threads(1).max_threads(8).build()?;
@@ -223,8 +227,8 @@ impl Builder {
     }
 
     /// Called when a task has blocked its thread for ten milliseconds, and again whenever that has become ten times
-    /// as long. The hook runs on a thread that watches over the others: it should be quick. Free functions called in it
-    /// act on this runtime.
+    /// as long. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
+    /// functions called in it act on this runtime.
     ///
     /// It is about spawned tasks. The future given to [`Runtime::block_on`] may block its own thread without a report.
     /// To watch the default instance, give the hook to the builder that is [installed](Builder::install).

@@ -33,7 +33,8 @@ const DROP_PATIENCE: Duration = Duration::from_millis(100);
 /// have threads of your own number and kind, or two that do not disturb each other.
 ///
 /// Dropping it stops its workers after the polls they are in and cancels its tasks; it waits no longer than a
-/// tenth of a second for tasks that block. [`shutdown`](Runtime::shutdown) waits as long as you say.
+/// tenth of a second for tasks that block. [`shutdown`](Runtime::shutdown) waits as long as you say, and then dropping it does
+/// not wait again.
 ///
 /// # Examples
 ///
@@ -86,8 +87,8 @@ impl Runtime {
 
     /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
     ///
-    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics, with a message that
-    /// says so.
+    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics; in a `block_on` of
+    /// paceline's the panic says why. [`Task::fallible`] gives `None` instead.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -116,7 +117,8 @@ impl Runtime {
     }
 
     /// Stops the workers after the polls they are in, waits for them no longer than `patience`, and cancels all
-    /// tasks. May be called again, and from inside a task: then it does not wait for that task's own thread.
+    /// tasks: whoever awaits one panics, unless it is [`fallible`](Task::fallible). May be called again, and from inside a task:
+    /// then it does not wait for that task's own thread. Sources and timers work on until the runtime is dropped.
     ///
     /// ```
     /// use std::time::Duration;
