@@ -2,7 +2,7 @@
 //!
 //! | what it finds at two looks in a row | what it does |
 //! |---|---|
-//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else starts a [relief](super::relief) |
+//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else starts a [`relief`] |
 //! | a runner in the same poll | marks the task slow; reports it when that has lasted ten milliseconds |
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |

@@ -114,12 +114,13 @@ impl Duty {
             return Ok(());
         }
         match spawn() {
-            Ok(()) => Ok(self.started()),
+            Ok(()) => self.started(),
             Err(error) => {
                 self.moved(STARTING, OFF);
-                Err(error)
+                return Err(error);
             }
         }
+        Ok(())
     }
 
     /// The thread runs, or is about to: said by it and by who started it, whoever is first.

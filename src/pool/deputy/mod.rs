@@ -87,10 +87,11 @@ impl Deputy {
     #[inline]
     pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
         match self.duty.call() {
-            Call::Nothing => Ok(()),
-            Call::Arm => Ok(self.arm()),
-            Call::Start => self.start(),
+            Call::Nothing => {}
+            Call::Arm => self.arm(),
+            Call::Start => self.start()?,
         }
+        Ok(())
     }
 
     /// The same, if there is a deputy; else `is_needed` tells whether one is started. Where no thread is to be had the

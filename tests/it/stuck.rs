@@ -1,0 +1,251 @@
+//! All workers are stuck, or whoever stands in for them is; and what a stranger leaves behind when it goes.
+
+use std::future::Future;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::Context;
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::{Async, Executor, Order, Promotion, Runtime, Timer, block_on};
+
+use crate::answerable::{MOMENT, a_socket, a_timer, soon};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_setups, is_child, text_of, waker_that};
+
+/// A guest's own events while every host is stuck: it leads, and does not wait for the deputy each time. Fails if a rescue does
+/// not open leadership to guests (`OPEN`).
+#[test]
+fn lf5_a_guest_leads_while_all_hosts_are_stuck() {
+    for_setups(
+        |setup| setup.threads <= 2,
+        |setup, runtime| {
+            let end = Latch::new();
+            let _end = OpenOnDrop(end.clone());
+            let stuck = Arc::new(AtomicUsize::new(0));
+            for _ in 0..setup.threads {
+                let (end, stuck) = (end.clone(), stuck.clone());
+                runtime
+                    .spawn(async move {
+                        stuck.fetch_add(1, SeqCst);
+                        end.wait();
+                    })
+                    .detach();
+            }
+            eventually("all are stuck", || stuck.load(SeqCst) == setup.threads);
+            let rescues = runtime.metrics().deputy_rescues;
+            const ROUNDS: u64 = 2_000;
+            runtime.block_on(async {
+                let (mut here, mut there) = Async::<UnixStream>::pair().unwrap();
+                for _ in 0..ROUNDS {
+                    let send = async { here.write_all(b"x").await.unwrap() };
+                    future::zip(async { there.read_exact(&mut [0]).await.unwrap() }, send).await;
+                }
+            });
+            let rescues = runtime.metrics().deputy_rescues - rescues;
+            assert!(rescues < ROUNDS / 10, "the deputy was needed {rescues} times in {ROUNDS} rounds");
+            end.open();
+            // The hosts have their place back.
+            Ping::new(runtime).ping();
+        },
+    );
+}
+
+/// A task waits in a nested `block_on` for another one of the same runtime, which may have no second thread.
+#[test]
+fn b5_a_nested_block_on_where_no_thread_may_be_added() {
+    fn nest(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
+        Box::pin(async move {
+            if depth == 0 {
+                return 0;
+            }
+            Timer::after(Duration::from_micros(10)).await;
+            1 + block_on(paceline::spawn(nest(depth - 1)))
+        })
+    }
+    for portable in [false, true] {
+        let runtime = Runtime::builder().threads(1).max_threads(1).portable(portable).build().unwrap();
+        soon("the waiter runs what it waits for", move || {
+            assert_eq!(runtime.block_on(runtime.spawn(nest(5))), 5);
+            assert_eq!(runtime.metrics().workers, 1);
+        });
+    }
+}
+
+/// There is an end to that, and it is said.
+#[test]
+fn b5_nesting_without_end_is_a_panic() {
+    fn nest() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async { block_on(paceline::spawn(nest())) })
+    }
+    let runtime = Runtime::builder()
+        .threads(1)
+        .max_threads(1)
+        .stack_size(16 << 20)
+        .max_blind(Duration::from_micros(100));
+    let runtime = runtime.build().unwrap();
+    soon("it panics", move || {
+        let nested = runtime.spawn(nest());
+        let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(nested))).unwrap_err();
+        assert!(text_of(&*panic).contains("nested"), "{}", text_of(&*panic));
+    });
+}
+
+/// A waker that blocks, in a pool that nobody is in: whoever leads there is stuck, and somebody else leads.
+#[test]
+fn lf5_a_waker_that_blocks_the_relief() {
+    if !is_child("stuck::lf5_a_waker_that_blocks_the_relief", ":") {
+        return;
+    }
+    let (called, end) = (Latch::new(), Latch::new());
+    let _end = OpenOnDrop(end.clone());
+    let waker = waker_that({
+        let called = called.clone();
+        move || {
+            called.open();
+            end.wait();
+        }
+    });
+    let mut timer = pin!(Timer::after(MOMENT));
+    assert!(timer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    called.wait();
+    for _ in 0..3 {
+        soon("somebody else leads", || pollster::block_on(async { (a_timer().await, a_socket().await) }));
+    }
+}
+
+/// A hook that blocks has its own thread to block; and while it does, the next report waits.
+#[test]
+fn lf5_a_hook_that_blocks_blocks_nobody() {
+    let (called, end) = (Latch::new(), Latch::new());
+    let _end = OpenOnDrop(end.clone());
+    let runtime = Runtime::builder()
+        .threads(1)
+        .on_stall({
+            let (called, end) = (called.clone(), end.clone());
+            move |_| {
+                called.open();
+                end.wait();
+            }
+        })
+        .build()
+        .unwrap();
+    let mut ping = Ping::new(&runtime);
+    let stuck = runtime.spawn({
+        let end = end.clone();
+        async move { end.wait() }
+    });
+    called.wait();
+    assert!(ping.ping() < SOON);
+    end.open();
+    runtime.block_on(stuck);
+}
+
+/// A worker that is starting, and whose hook blocks, is no hand to count on.
+#[test]
+fn lf5_a_worker_that_does_not_start() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let hook = {
+        let (starts, end) = (starts.clone(), end.clone());
+        move || {
+            // The first replacement.
+            if starts.fetch_add(1, SeqCst) == 1 {
+                end.wait();
+            }
+        }
+    };
+    let runtime = Runtime::builder().threads(1).max_threads(4).on_thread_start(hook).build().unwrap();
+    let stuck = runtime.spawn({
+        let end = end.clone();
+        async move { end.wait() }
+    });
+    assert!(pollster::block_on(runtime.spawn(async { true })), "a second replacement comes");
+    end.open();
+    pollster::block_on(stuck);
+}
+
+/// Where every thread gets work in turn, none of those that were added is idle for long; they go all the same.
+#[test]
+fn replacements_go_under_load() {
+    let runtime = Runtime::builder()
+        .threads(1)
+        .promotion(Promotion::Eager)
+        .order(Order::FirstInFirstOut)
+        .build()
+        .unwrap();
+    let mut pings: Vec<_> = (0..4).map(|_| Ping::new(&runtime)).collect();
+    let blocked: Vec<_> =
+        (0..3).map(|_| runtime.spawn(async { thread::sleep(Duration::from_millis(50)) })).collect();
+    blocked.into_iter().for_each(pollster::block_on);
+    assert!(runtime.metrics().workers > 1, "nobody stood in");
+    eventually("the replacements are gone", || {
+        pings.iter_mut().for_each(|ping| _ = ping.ping());
+        runtime.metrics().workers == 1
+    });
+}
+
+// --- direct polling
+
+/// A tick, or a run under somebody else's `block_on`, that is over leaves nothing behind. Fails if strangers turn direct polling
+/// off for good.
+#[test]
+fn direct_polling_comes_back() {
+    let executor: Arc<Executor<'static>> = Arc::default();
+    let round = || {
+        let runtime = Runtime::builder().threads(1).build().unwrap();
+        // The worker has nothing to do with it and would take half of the events.
+        let end = Latch::new();
+        let _end = OpenOnDrop(end.clone());
+        runtime.spawn(async move { end.wait() }).detach();
+        runtime.block_on(executor.run(async {
+            let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
+            let echo = executor.spawn(async move {
+                let mut byte = [0];
+                for _ in 0..500 {
+                    other.read_exact(&mut byte).await.unwrap();
+                    other.write_all(&byte).await.unwrap();
+                }
+            });
+            let talk = executor.spawn(async move {
+                for _ in 0..500 {
+                    one.write_all(b"x").await.unwrap();
+                    one.read_exact(&mut [0]).await.unwrap();
+                }
+            });
+            (talk.await, echo.await)
+        }));
+        runtime.metrics().direct_share()
+    };
+    assert!(round() > 0.9);
+    let ticker = {
+        let executor = executor.clone();
+        thread::spawn(move || pollster::block_on(executor.tick()))
+    };
+    thread::sleep(Duration::from_millis(5));
+    executor.spawn(async {}).detach();
+    ticker.join().unwrap();
+    future::block_on(executor.run(async { Timer::after(Duration::from_millis(1)).await }));
+    assert!(round() > 0.9, "direct polls did not come back");
+}
+
+/// A task that ticks another executor and then blocks is reported as itself.
+#[test]
+fn a_stall_after_a_tick_names_the_task_that_blocks() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.spawned_at.line());
+    let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+    let other: Arc<Executor<'static>> = Arc::default();
+    other.spawn(async {}).detach();
+    let line = line!() + 1;
+    let blocks = runtime.spawn(async move {
+        assert!(other.try_tick());
+        thread::sleep(Duration::from_millis(100));
+    });
+    assert_eq!(told.recv_timeout(SOON), Ok(line));
+    runtime.block_on(blocks);
+}
