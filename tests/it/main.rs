@@ -6,7 +6,7 @@
 //! | rows | where |
 //! |---|---|
 //! | L2, L4, L6, L7 (in short), L11, L12 | `promotion` |
-//! | L7 (for minutes) | `../stress.rs` |
+//! | L7 (for minutes) | `../stress` |
 //! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
 //! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
 //! | L13 | waits for the blocking pool |

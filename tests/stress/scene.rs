@@ -1,0 +1,229 @@
+//! What all actions share: dice, the runtimes, `block_on`s of all makes, and things to wait for.
+
+use std::fmt;
+use std::future::Future;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, future};
+use paceline::{Async, Runtime, Timer, block_on, spawn};
+
+pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// xorshift: reproducible as far as threads are.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        // Neighbours are to have nothing in common.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+
+    /// Dice for somebody else.
+    pub fn fork(&mut self) -> Self {
+        Self::new(self.roll(u64::MAX))
+    }
+
+    pub fn micros(&mut self, below: u64) -> Duration {
+        Duration::from_micros(self.roll(below))
+    }
+
+    pub fn coin(&mut self) -> bool {
+        self.roll(2) == 0
+    }
+}
+
+/// Where it all happens. The default instance is there, too.
+#[derive(Clone)]
+pub struct Scene {
+    /// The one that is tested.
+    pub runtime: Arc<Runtime>,
+    pub other: Arc<Runtime>,
+    pub server: SocketAddr,
+}
+
+impl Scene {
+    pub fn metrics(&self) -> String {
+        let (runtime, other) = (self.runtime.metrics(), self.other.metrics());
+        format!("the runtime:\n{runtime}\nthe other:\n{other}\nthe default one:\n{}", paceline::metrics())
+    }
+
+    /// Blocks on a future, here and now, in one of the ways there are.
+    pub fn block_on<T>(&self, dice: &mut Dice, future: impl Future<Output = T>) -> T {
+        match dice.roll(6) {
+            0 | 1 => block_on(future),
+            2 => self.runtime.block_on(future),
+            3 => self.other.block_on(future),
+            way => foreign(way + dice.roll(2), future),
+        }
+    }
+
+    /// Has a future run somewhere else, from here or from another thread.
+    pub fn run_elsewhere(&self, dice: &mut Dice, future: impl Future<Output = ()> + Send + 'static) {
+        let (runtime, other, which) = (self.runtime.clone(), self.other.clone(), dice.roll(3));
+        match dice.roll(8) {
+            0 | 1 => spawn(future).detach(),
+            2 => runtime.spawn(future).detach(),
+            3 => other.spawn(future).detach(),
+            4 => _ = thread::spawn(move || runtime.spawn(future).detach()),
+            5 => _ = thread::spawn(move || foreign(which, future)),
+            6 => _ = thread::spawn(move || block_on(future)),
+            _ => _ = thread::spawn(move || other.block_on(future)),
+        }
+    }
+}
+
+/// Somebody else's `block_on`, one of three.
+pub fn foreign<T>(which: u64, future: impl Future<Output = T>) -> T {
+    match which % 3 {
+        0 => future::block_on(future),
+        // This one does not nest.
+        1 if futures_executor::enter().is_ok() => futures_executor::block_on(future),
+        _ => pollster::block_on(future),
+    }
+}
+
+/// Has a byte sent soon.
+pub fn send_soon(dice: &mut Dice, mut far: UnixStream) {
+    let wait = dice.micros(1_500);
+    match dice.roll(3) {
+        0 => far.write_all(b"x").unwrap(),
+        1 => {
+            thread::spawn(move || {
+                thread::sleep(wait);
+                far.write_all(b"x").unwrap();
+            });
+        }
+        _ => spawn(async move {
+            Timer::after(wait).await;
+            far.write_all(b"x").unwrap();
+        })
+        .detach(),
+    }
+}
+
+/// A socket that has a byte to read soon.
+pub fn socket_soon(dice: &mut Dice) -> UnixStream {
+    let (near, far) = UnixStream::pair().unwrap();
+    send_soon(dice, far);
+    near
+}
+
+pub async fn read_byte(stream: &mut Async<UnixStream>) {
+    let mut byte = [0];
+    stream.read_exact(&mut byte).await.unwrap();
+    assert_eq!(&byte, b"x");
+}
+
+pub async fn some_timer(dice: &mut Dice) {
+    let (start, length) = (Instant::now(), dice.micros(2_000));
+    Timer::after(length).await;
+    assert!(start.elapsed() >= length, "a timer was early");
+}
+
+pub async fn some_socket(dice: &mut Dice) {
+    read_byte(&mut Async::new(socket_soon(dice)).unwrap()).await;
+}
+
+pub async fn some_task(dice: &mut Dice) {
+    let (n, yields) = (dice.roll(1_000), dice.coin());
+    let task = spawn(async move {
+        if yields {
+            future::yield_now().await;
+        }
+        n + 1
+    });
+    assert_eq!(task.await, n + 1);
+}
+
+/// Waits for one of the things there are, or for all of them.
+pub async fn some_wait(dice: &mut Dice) {
+    match dice.roll(5) {
+        0 => some_timer(dice).await,
+        1 => some_socket(dice).await,
+        2 => some_task(dice).await,
+        3 => future::yield_now().await,
+        _ => {
+            let (mut dice2, mut dice3) = (dice.fork(), dice.fork());
+            let two = future::zip(some_timer(dice), some_socket(&mut dice2));
+            future::zip(two, some_task(&mut dice3)).await;
+        }
+    }
+}
+
+/// How often something has happened, where it should exactly once each.
+#[derive(Clone)]
+pub struct Tally(Arc<[AtomicUsize]>);
+
+impl Tally {
+    pub fn new(size: usize) -> Self {
+        Self((0..size).map(|_| AtomicUsize::new(0)).collect())
+    }
+
+    pub fn count(&self, number: usize) {
+        self.0[number].fetch_add(1, SeqCst);
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.0.iter().all(|count| count.load(SeqCst) > 0)
+    }
+
+    pub fn assert_each_once(&self) {
+        assert!(self.0.iter().all(|count| count.load(SeqCst) == 1), "not once each: {self:?}");
+    }
+
+    /// For what nobody reports: the watchdog sees to it that this ends.
+    pub fn wait_until_complete(&self) {
+        while !self.is_complete() {
+            thread::sleep(Duration::from_micros(200));
+        }
+        self.assert_each_once();
+    }
+
+    /// Counts when it is dropped.
+    pub fn guard(&self, number: usize) -> Guard {
+        Guard(self.clone(), number)
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+pub struct Guard(Tally, usize);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.count(self.1);
+    }
+}
+
+struct Does<F>(F);
+
+impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// A waker that does something.
+pub fn waker_that(does: impl Fn() + Send + Sync + 'static) -> Waker {
+    Waker::from(Arc::new(Does(does)))
+}
