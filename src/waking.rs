@@ -3,6 +3,7 @@
 //! The thread that calls one has no part in what it does: it leads, or drops something, or polls another task. So a
 //! panic in there ends here. The panic hook has reported it by then, and no handler further up would know more.
 
+use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -31,7 +32,14 @@ pub(crate) fn discard(waker: Option<Waker>) {
 fn swallow_panic(code: impl FnOnce()) {
     // What was interrupted is the stranger's; of ours, it saw nothing.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        // It may panic when it is dropped.
-        mem::forget(payload);
+        discard_payload(payload);
+    }
+}
+
+/// What a panic carries is the stranger's, too, and may panic when it is dropped; what that carries is left alone.
+#[cold]
+fn discard_payload(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(another);
     }
 }
