@@ -249,13 +249,12 @@ impl TickerPlace<'_> {
         let is_new = self.sleeper.is_none();
         let sleeper = self.sleeper.get_or_insert_with(|| {
             let sleeper = sync::Arc::new(Sleeper::new());
-            sleepers.join(sleeper.clone());
+            self.state.join_sleepers(sleeper.clone());
             sleeper
         });
         hosting::stranger_on_top();
         sleeper.set_waker(waker, false);
         if is_new {
-            self.state.tell_of_company();
             oversight::joined(self.state);
         }
         self.state.overseer.call();

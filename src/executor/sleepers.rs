@@ -71,8 +71,11 @@ impl Sleepers {
         Self { idle: AtomicUsize::new(0), on_the_way: AtomicBool::new(false), all: Mutex::new(Vec::new()) }
     }
 
-    pub(super) fn join(&self, sleeper: Arc<Sleeper>) {
-        sync::lock(&self.all).push(sleeper);
+    /// Returns how many there are now.
+    pub(super) fn join(&self, sleeper: Arc<Sleeper>) -> usize {
+        let mut all = sync::lock(&self.all);
+        all.push(sleeper);
+        all.len()
     }
 
     /// How many there are, asleep or not.

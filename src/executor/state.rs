@@ -13,7 +13,7 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::hosting;
 use super::runner::Runner;
-use super::sleepers::Sleepers;
+use super::sleepers::{Sleeper, Sleepers};
 use super::tasks::Tasks;
 use crate::sync::{self, AtomicBool, Counter, Instant, RwLock};
 
@@ -150,14 +150,20 @@ impl State {
         let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
         let surplus = hosting::with_runner_of(self, place).unwrap_or(false);
         if let Some(task) = task {
-            self.inject(task);
-            if !self.sleepers.notify() {
-                self.unclaimed.call();
-            }
-            self.overseer.call();
+            self.schedule_elsewhere(task);
         } else if surplus {
             self.sleepers.invite();
         }
+    }
+
+    /// A task was woken on a thread that hosts no runner of this executor.
+    #[inline]
+    pub(super) fn schedule_elsewhere(&self, task: Runnable) {
+        self.inject(task);
+        if !self.sleepers.notify() {
+            self.unclaimed.call();
+        }
+        self.overseer.call();
     }
 
     /// Has `hook` called when a task comes from outside and no runner is idle: they may be stuck.
@@ -198,14 +204,13 @@ impl State {
     }
 
     pub(super) fn join(&self, runner: &Arc<Runner>) {
-        self.sleepers.join(runner.sleeper.clone());
         self.runners.write().unwrap_or_else(PoisonError::into_inner).push(runner.clone());
-        self.tell_of_company();
+        self.join_sleepers(runner.sleeper.clone());
     }
 
-    /// Somebody has joined: who was alone until now may be what that one will wait for.
-    pub(super) fn tell_of_company(&self) {
-        if self.has_company() {
+    /// A runner or ticker joins. Whoever was alone until now is told: it may be what this one will wait for.
+    pub(super) fn join_sleepers(&self, sleeper: sync::Arc<Sleeper>) {
+        if self.sleepers.join(sleeper) == 2 {
             let runners = self.runners.read().unwrap_or_else(PoisonError::into_inner).clone();
             runners.iter().for_each(|runner| runner.has_company());
         }

@@ -163,8 +163,7 @@ fn lf5_an_executor_run_in_two_runtimes() {
 // --- a thread that was to come back and lead, in somebody else's `block_on`
 
 /// The only thread of the pool waits for a timer, a socket, in somebody else's `block_on`. In processes of their own, where no
-/// other thread is in the default instance. Fails if the first source or timer does not bring the deputy (`Hooks::first`), if
-/// nobody is found to lead (`relief`), or if the deputy sleeps beside a pool that nobody leads (`Audit::is_quiet`).
+/// other thread is in the default instance. Fails if nobody is found to lead (`relief`).
 fn foreign_inside(name: &str, inside: fn(BlockOn)) {
     if is_child(name, ":") {
         let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
@@ -195,6 +194,30 @@ fn lf5_foreign_block_on_in_a_root_future_that_has_waited() {
             }
         });
     });
+}
+
+/// The thread is in the pool already when the first timer of the process, or the first source, is waited for elsewhere.
+fn the_first_of_all(name: &str, first: fn() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
+    if is_child(name, ":") {
+        soon(name, move || {
+            block_on(async {
+                future::yield_now().await;
+                pollster::block_on(first());
+            });
+        });
+    }
+}
+
+/// Fails if the first timer does not bring the deputy: `Changed::First`.
+#[test]
+fn lf5_foreign_block_on_with_the_first_timer() {
+    the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_timer", || Box::pin(a_timer()));
+}
+
+/// Fails if the first source does not: `note_first` in `Reactor::register`.
+#[test]
+fn lf5_foreign_block_on_with_the_first_source() {
+    the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_source", || Box::pin(a_socket()));
 }
 
 #[test]

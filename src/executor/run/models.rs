@@ -1,7 +1,7 @@
 //! Loom models of a [`Run`] that somebody else's executor polls. A task that nobody comes for shows as a deadlock.
 //!
 //! All threads of a model share one thread's locals, so only the thread that polls may touch what `hosting` keeps there:
-//! the others leave their tasks where `State::schedule` leaves those of a thread that hosts nothing.
+//! the others schedule theirs as a thread does that hosts nothing.
 
 use std::future::pending;
 use std::pin::pin;
@@ -30,8 +30,7 @@ impl Scene {
         let never_again = |_| unreachable!("the task does not wake itself");
         let (task, handle) = async_task::spawn(async move { ran.fetch_add(1, Relaxed) }, never_again);
         handle.detach();
-        self.state.inject(task);
-        self.state.sleepers.notify();
+        self.state.schedule_elsewhere(task);
     }
 
     /// What somebody else's `block_on` does with a `run`, until `tasks` of its tasks were run.
