@@ -192,17 +192,16 @@ fn replacements_go_under_load() {
 // --- direct polling
 
 /// A tick, or a run under somebody else's `block_on`, that is over leaves nothing behind. Fails if strangers turn direct polling
-/// off for good.
+/// off for good. (In a process of its own, where no worker takes some of the events.)
 #[test]
 fn direct_polling_comes_back() {
+    if !is_child("stuck::direct_polling_comes_back", ":") {
+        return;
+    }
     let executor: Arc<Executor<'static>> = Arc::default();
     let round = || {
-        let runtime = Runtime::builder().threads(1).build().unwrap();
-        // The worker has nothing to do with it and would take half of the events.
-        let end = Latch::new();
-        let _end = OpenOnDrop(end.clone());
-        runtime.spawn(async move { end.wait() }).detach();
-        runtime.block_on(executor.run(async {
+        let before = paceline::metrics();
+        block_on(executor.run(async {
             let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
             let echo = executor.spawn(async move {
                 let mut byte = [0];
@@ -219,9 +218,13 @@ fn direct_polling_comes_back() {
             });
             (talk.await, echo.await)
         }));
-        runtime.metrics().direct_share()
+        let after = paceline::metrics();
+        let (direct, surplus) =
+            (after.polls_direct - before.polls_direct, after.polls_surplus - before.polls_surplus);
+        // A thread that is taken off its processor may have others lead for a moment.
+        assert!(direct > surplus, "{direct} direct, {surplus} from surplus");
     };
-    assert!(round() > 0.9);
+    round();
     let ticker = {
         let executor = executor.clone();
         thread::spawn(move || pollster::block_on(executor.tick()))
@@ -230,7 +233,7 @@ fn direct_polling_comes_back() {
     executor.spawn(async {}).detach();
     ticker.join().unwrap();
     future::block_on(executor.run(async { Timer::after(Duration::from_millis(1)).await }));
-    assert!(round() > 0.9, "direct polls did not come back");
+    round();
 }
 
 /// A task that ticks another executor and then blocks is reported as itself.
