@@ -9,11 +9,13 @@
 
 mod leader;
 mod parked;
+mod rank;
 mod seat;
 mod vigil;
 
 pub(crate) use leader::Leader;
 pub use parked::Order;
+pub(crate) use rank::Rank;
 use seat::Woken;
 pub(crate) use seat::{Rouse, Seat};
 
@@ -39,34 +41,6 @@ const OPEN: u8 = 16;
 
 /// How often a thread looks again before it takes a short leadership for a long one.
 const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
-
-/// What a thread brings along; the better claim to lead is the greater one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Rank {
-    /// It is here only to lead, because nobody else did. It does so where nobody else can.
-    Relief,
-    /// It only awaits a future. It leads only where no host can.
-    Guest,
-    /// It hosts a runner: tasks that its events wake are polled by it directly. It leads whenever it can.
-    Host,
-}
-
-impl Rank {
-    /// What the state says while a thread of this rank leads.
-    #[inline]
-    fn leads(self) -> u8 {
-        match self {
-            Rank::Host => LED,
-            Rank::Guest => LED | BY_GUEST,
-            Rank::Relief => LED | BY_RELIEF,
-        }
-    }
-
-    /// Whether a leader with this `state` should make way for it.
-    fn displaces(self, state: u8) -> bool {
-        state & BY_GUEST != 0 && self > Rank::Guest || state & BY_RELIEF != 0 && self > Rank::Relief
-    }
-}
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]

@@ -346,27 +346,36 @@ impl Poller {
     }
 }
 
-/// A guest leads, asleep in the poller, and a host comes: the guest gets out of its way, and leads again when the
-/// host has gone.
-#[test]
-fn lf5_a_guest_makes_way_for_a_host_and_takes_over_from_it() {
-    model(|| {
+/// Somebody of lower rank leads, asleep in the poller, and a better one comes: the first gets out of its way, and leads again
+/// when it has gone.
+fn makes_way(worse: Rank, better: Rank) {
+    model(move || {
         let set = set(Order::default());
         let poller = Poller::new();
-        let mut leader = lead_first(&set, Rank::Guest);
-        let host = {
+        let mut leader = lead_first(&set, worse);
+        let comes = {
             let (set, poller) = (set.clone(), poller.clone());
             thread::spawn(move || {
-                let turn = join(&set, Rank::Host).follow(None, || poller.interrupt());
+                let turn = join(&set, better).follow(None, || poller.interrupt());
                 assert!(matches!(turn, Turn::Lead(_)));
             })
         };
         poller.sleep(leader.displaced());
         leader.look_up();
         drop(wait_to_lead(leader.vacate()));
-        host.join().unwrap();
+        comes.join().unwrap();
         assert_nothing_left(&set);
     });
+}
+
+#[test]
+fn lf5_a_guest_makes_way_for_a_host_and_takes_over_from_it() {
+    makes_way(Rank::Guest, Rank::Host);
+}
+
+#[test]
+fn lf5_a_relief_makes_way_for_a_guest_and_takes_over_from_it() {
+    makes_way(Rank::Relief, Rank::Guest);
 }
 
 /// The last host goes, and a guest that parked because there was a host has to lead.
@@ -436,28 +445,6 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
                 Turn::Unneeded => unreachable!("waits without a limit"),
             }
         }
-        guest.join().unwrap();
-        assert_nothing_left(&set);
-    });
-}
-
-/// A relief makes way for a guest, and leads again when that has gone.
-#[test]
-fn lf5_a_relief_makes_way_for_a_guest_and_takes_over_from_it() {
-    model(|| {
-        let set = set(Order::default());
-        let poller = Poller::new();
-        let mut leader = lead_first(&set, Rank::Relief);
-        let guest = {
-            let (set, poller) = (set.clone(), poller.clone());
-            thread::spawn(move || {
-                let turn = join(&set, Rank::Guest).follow(None, || poller.interrupt());
-                assert!(matches!(turn, Turn::Lead(_)));
-            })
-        };
-        poller.sleep(leader.displaced());
-        leader.look_up();
-        drop(wait_to_lead(leader.vacate()));
         guest.join().unwrap();
         assert_nothing_left(&set);
     });
