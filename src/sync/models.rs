@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use loom::sync::Notify;
 
@@ -42,10 +41,6 @@ impl Thread {
 #[derive(Debug)]
 pub(crate) struct Builder;
 
-/// A thread of a model.
-#[derive(Debug)]
-pub(crate) struct JoinHandle(Thread);
-
 impl Builder {
     pub(crate) fn new() -> Self {
         Self
@@ -59,20 +54,9 @@ impl Builder {
         self
     }
 
-    pub(crate) fn spawn(self, body: impl FnOnce() + 'static) -> io::Result<JoinHandle> {
-        let thread = Thread(Arc::new(Notify::new()));
-        let itself = thread.clone();
-        loom::thread::spawn(move || {
-            CURRENT.with(|current| current.replace(Some(itself)));
-            body();
-        });
-        Ok(JoinHandle(thread))
-    }
-}
-
-impl JoinHandle {
-    pub(crate) fn thread(&self) -> &Thread {
-        &self.0
+    pub(crate) fn spawn(self, body: impl FnOnce() + 'static) -> io::Result<()> {
+        loom::thread::spawn(body);
+        Ok(())
     }
 }
 
@@ -81,9 +65,6 @@ pub(crate) fn current() -> Thread {
     CURRENT
         .with(|current| current.borrow_mut().get_or_insert_with(|| Thread(Arc::new(Notify::new()))).clone())
 }
-
-/// Returns at once: in a model a deadline may be over at any moment.
-pub(crate) fn park_timeout(_: Duration) {}
 
 /// Waits for the token; once in a model's run it also returns for no reason.
 pub(crate) fn park() {

@@ -35,7 +35,7 @@ struct Content {
 impl Content {
     fn happened(&self) -> Option<Happened> {
         let read = self.bytes.load(Relaxed) > 0;
-        read.then_some(Happened { read, write: false, read_closed: false, write_closed: false })
+        read.then_some(Happened { read, write: false, read_cut: false, write_cut: false })
     }
 
     fn watchers(&self) -> Vec<Arc<Poller>> {
