@@ -2,7 +2,7 @@
 //!
 //! | what it finds at two looks in a row | what it does |
 //! |---|---|
-//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else starts a [`relief`] |
+//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else, if no thread runs or that has lasted, starts a [`relief`] |
 //! | a runner in the same poll | marks the task slow; reports it when that has lasted ten milliseconds |
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
@@ -22,6 +22,8 @@ use crate::sync::{self, Instant};
 /// How long a thread beyond the usual number stays when nobody needs it; and how long a worker may take to start before it
 /// counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the only threads may be busy, and not blocked, before somebody else leads for them.
+const BUSY: Duration = Duration::from_millis(100);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
 
@@ -32,6 +34,8 @@ pub(super) struct Audit {
     looked: Option<Instant>,
     /// Leaderships taken up to the last look.
     taken: Option<u64>,
+    /// Since when nobody has led who should.
+    blind: Option<Instant>,
     runners: HashMap<*const Runner, Entry>,
     executors: HashMap<*const State, Account>,
     /// Since when there are more workers than are needed.
@@ -90,7 +94,7 @@ impl Audit {
             }
             self.looked = Some(now);
             self.looks += 1;
-            self.look_at_leadership(pool);
+            self.look_at_leadership(pool, now);
             let hands = self.look_at_executors(pool, now);
             self.look_at_crew(pool, &hands, now);
             hands
@@ -109,18 +113,22 @@ impl Audit {
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
 
-    fn look_at_leadership(&mut self, pool: &Arc<Pool>) {
+    fn look_at_leadership(&mut self, pool: &Arc<Pool>, now: Instant) {
         let taken = pool.leadership.taken.get();
         let before = self.taken.replace(taken);
-        if !pool.leadership.is_vacant() || !pool.reactor.is_awaited() {
-            return;
-        }
+        let abandoned = pool.leadership.is_vacant() && pool.reactor.is_awaited();
         // Where nobody is, nobody has promised anything: no need for a second look.
-        if before != Some(taken) && !pool.stations().is_empty() {
+        if !abandoned || before != Some(taken) && !pool.stations().is_empty() {
+            self.blind = None;
             return;
         }
+        let since = *self.blind.get_or_insert(now);
         pool.deputy.rescues.add_shared(1);
-        if !pool.leadership.rescue() && !add_thread(pool) {
+        if pool.leadership.rescue() || add_thread(pool) {
+            return;
+        }
+        // Who runs is back soon, more often than not, and a thread of its own to lead for it would be in its way.
+        if now - since >= BUSY || !pool.is_busy() {
             relief::start(pool);
         }
     }

@@ -13,6 +13,15 @@ mod instance;
 mod relief;
 mod stall;
 mod station;
+#[cfg_attr(
+    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle))),
+    path = "thread_state_proc.rs"
+)]
+#[cfg_attr(
+    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle)))),
+    path = "thread_state_unknown.rs"
+)]
+mod thread_state;
 
 pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
 pub(crate) use deputy::Deputy;
@@ -200,6 +209,11 @@ impl Pool {
     /// Whether all threads sleep, and beside no task that one of them could run.
     fn is_asleep(&self) -> bool {
         sync::lock(&self.stations).iter().all(|station| station.is_quiet() && !station.sleeps_beside_tasks())
+    }
+
+    /// Whether a thread that is awake runs, as opposed to one that blocks.
+    fn is_busy(&self) -> bool {
+        self.stations().iter().any(|station| !station.is_quiet() && station.runs())
     }
 
     /// Executors that strangers run and others with them.

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
+use super::thread_state::ThreadState;
 use super::{Deputy, Pool};
 use crate::executor::{Runner, hosting::Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
@@ -36,6 +37,7 @@ pub(crate) struct Station {
     /// The runners that this thread hosts, for the deputy.
     pub(super) runners: Mutex<Vec<Arc<Runner>>>,
     pub(super) thread: thread::Thread,
+    state: ThreadState,
 }
 
 /// A station of a thread, and the pool that it is in; or a pool alone, which the thread visits.
@@ -96,6 +98,7 @@ impl Station {
             orders: AtomicU8::new(0),
             runners: Mutex::new(Vec::new()),
             thread: thread::current(),
+            state: ThreadState::here(),
         }
     }
 
@@ -199,6 +202,11 @@ impl Station {
     /// Whether it hosts a runner of an executor that somebody else runs as well.
     pub(super) fn is_in_company(&self) -> bool {
         sync::lock(&self.runners).iter().any(|runner| runner.is_in_company())
+    }
+
+    /// Whether its thread runs, as opposed to one that blocks.
+    pub(super) fn runs(&self) -> bool {
+        self.state.is_running()
     }
 
     /// Whether it hosts a runner of an executor in which somebody sleeps beside tasks that wait.
