@@ -20,14 +20,14 @@ use std::task::{Context, Poll, Waker};
 use crate::executor::hosting::{self, Attendance};
 use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
-use crate::pool::{self, Pool, Presence, Station, StationOrder as Order};
+use crate::pool::{self, Deeper, Pool, Presence, Station, StationOrder as Order};
 use crate::reactor::{self, Event, Watch};
 use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
 ///
-/// While the future waits, the thread takes its turn at the reactor: alone, it waits for its own events, and no
-/// other thread is needed. Calls may be nested.
+/// While the future waits, the thread takes its turn at the reactor: alone, it waits for its own events. Calls may be
+/// nested.
 ///
 /// # Examples
 ///
@@ -98,7 +98,7 @@ pub(crate) fn drive<F: Future>(
         match station.order() {
             None => {}
             Some(Order::Go) => return None,
-            Some(Order::Help) => help(&pool, &station),
+            Some(Order::Help) => help(&station),
         }
         let here = Here { pool: &pool, station: &station, attendance: &attendance };
         let mut leader = match here.become_leader_or_wait(follower) {
@@ -112,19 +112,25 @@ pub(crate) fn drive<F: Future>(
         let event = here.wait_for_event(&mut leader);
         follower = here.promote_new_leader(leader, &event);
         if let Some(event) = event {
+            station.fires();
             pool.reactor.fire(event);
+            station.fires();
         }
     }
 }
 
-/// Runs tasks of the pool on top of the one in which this `block_on` is nested, because nobody else can: all workers are
-/// stuck, and there may be no more of them. What it waits for may be among them.
+/// Runs tasks of the runtime in one of whose tasks this `block_on` is nested, on top of that one, because nobody else can:
+/// all its workers are stuck, and there may be no more of them. What is waited for here may be among them.
 #[cold]
-fn help(pool: &Pool, station: &Station) {
+fn help(station: &Station) {
+    let Some(pool) = station.helps() else { return };
     let Some(crew) = pool.crew() else { return };
-    while !station.is_woken() {
-        let Some(task) = crew.state().any_task() else { return };
-        station.helps(|| hosting::run_beside(task));
+    while !station.is_woken() && crew.has_surplus() {
+        let deeper = Deeper::enter(crew.stack_size());
+        // What came last is what this thread waits for, most likely; and what came first is another one that will wait.
+        let Some(task) = crew.state().newest_task() else { return };
+        hosting::run_beside(task);
+        drop(deeper);
     }
 }
 
@@ -237,11 +243,12 @@ impl Here<'_> {
     }
 }
 
-/// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread.
-pub(crate) fn take_turn(pool: &Arc<Pool>) {
+/// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread. False if
+/// somebody leads.
+pub(crate) fn take_turn(pool: &Arc<Pool>) -> bool {
     let station = Arc::new(Station::new());
     let follower = pool.leadership.join(station.seat.clone(), Rank::Relief);
-    let Ok(mut leader) = follower.insist() else { return };
+    let Ok(mut leader) = follower.insist() else { return false };
     let mut events = Vec::new();
     leader.with(|watch| {
         // What somebody fetched and had no time to take comes first.
@@ -253,10 +260,10 @@ pub(crate) fn take_turn(pool: &Arc<Pool>) {
     });
     let follower = leader.vacate();
     for event in events {
-        // A waker that panics has said so by its panic message; the other events are not to be lost with it.
-        let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| pool.reactor.fire(event))));
+        pool.visit(|| pool.reactor.fire(event));
     }
     drop(follower);
+    true
 }
 
 /// Drives a future on a thread that gets no reactor, because the process has no descriptor left. It is woken by

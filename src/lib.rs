@@ -121,7 +121,7 @@ pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 
 /// Shows the overseer an executor that strangers run. The one call that goes up: an executor is made of nothing, so there is
 /// no other place where it could have been told whom to call.
-fn oversee(executor: std::sync::Weak<executor::State>) -> executor::Alarm {
+fn oversee(executor: std::sync::Weak<executor::State>) -> Option<executor::Alarm> {
     pool::oversee(executor)
 }
 

@@ -14,10 +14,10 @@ pub(crate) fn wake(waker: Waker) {
     swallow_panic(|| waker.wake());
 }
 
-/// The same, and keeps the waker.
+/// Calls what may be a stranger's code.
 #[inline]
-pub(crate) fn wake_by_ref(waker: &Waker) {
-    swallow_panic(|| waker.wake_by_ref());
+pub(crate) fn call(code: impl FnOnce()) {
+    swallow_panic(code);
 }
 
 /// Drops a waker that is not needed any more, if there is one.

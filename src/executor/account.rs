@@ -34,7 +34,7 @@ impl State {
             None
         });
         // Wakes others, so not under the lock of the list (LF3).
-        stuck.iter().for_each(|runner| _ = runner.hand_over());
+        stuck.iter().for_each(|runner| runner.hand_over_from_afar());
         let taken = self.has_surplus().then(|| self.taken());
         let waits = taken.is_some() && self.sleepers.any_idle();
         if waits && last.taken == taken {
@@ -46,6 +46,7 @@ impl State {
 
     /// Whether there is anything that another look could find and mend.
     pub(crate) fn is_open(&self) -> bool {
-        self.has_surplus() && self.sleepers.any_idle() || self.is_overseen() && !self.sleepers.all_idle()
+        let laden = || self.find_in_runners(|runner| runner.has_tasks().then_some(())).is_some();
+        self.has_surplus() && self.sleepers.any_idle() || self.is_overseen() && laden()
     }
 }

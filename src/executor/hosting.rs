@@ -181,10 +181,15 @@ impl Frame {
     }
 }
 
-/// Somebody else's `block_on`, or a ticker, is polled on this thread and may be about to block it: what the runner below
-/// has is for others, and what is woken here until that runner is polled again, too.
-pub(super) fn stranger_on_top() {
-    if WATCHED.replace(false) {
+/// A run, or a ticker, is polled here with `waker`. If that is neither a frame's nor the running task's, somebody else's
+/// `block_on` may be on top of this thread's stack, and about to block it: what the runner below has is for others, and what is
+/// woken here until that runner is polled again, too.
+pub(super) fn stranger_on_top(waker: &Waker) {
+    let is_ours = with_running(|runner| runner.is_some_and(|runner| runner.polls_with(waker)))
+        || FRAMES
+            .try_with(|frames| frames.borrow().last().is_some_and(|frame| frame.polls_with(waker)))
+            .unwrap_or(true);
+    if !is_ours && WATCHED.try_with(|watched| watched.replace(false)).unwrap_or(false) {
         suspend_innermost();
     }
 }
@@ -227,7 +232,8 @@ pub(super) enum Home {
 /// Hosts `runner` in the current frame, if it is that which polls it. Cheap if it is there with the same waker already.
 #[inline]
 pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
-    let change = FRAMES.with_borrow(|frames| {
+    let change = FRAMES.try_with(|frames| {
+        let frames = frames.borrow();
         let frame = frames.last()?;
         WATCHED.set(frame.watched);
         let here = frame.hosted.iter().find(|here| Arc::ptr_eq(&here.runner, runner));
@@ -236,7 +242,8 @@ pub(super) fn host(runner: &Arc<Runner>, waker: &Waker) -> Home {
         }
         frame.polls_with(waker).then_some(true)
     });
-    match change {
+    // Where the thread's locals are gone, it hosts nothing.
+    match change.ok().flatten() {
         None => Home::Nowhere,
         Some(false) => Home::Here,
         Some(true) => {

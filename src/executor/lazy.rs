@@ -29,7 +29,7 @@ impl LazyState {
 
     #[cold]
     fn make(&self) -> *const State {
-        let fresh = Arc::into_raw(State::new(self.tracks_tasks)).cast_mut();
+        let fresh = Arc::into_raw(State::new(self.tracks_tasks, false)).cast_mut();
         match self.pointer.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => fresh,
             Err(state) => {

@@ -17,7 +17,9 @@ pub(crate) type Alarm = Box<dyn Fn() + Send + Sync>;
 pub(super) fn joined(state: &State) {
     if state.has_company() && state.has_stranger() && !state.is_overseen() {
         // Two at once: either alarm will do.
-        state.overseer.set(crate::oversee(state.itself()));
+        if let Some(alarm) = crate::oversee(state.itself()) {
+            state.overseer.set(alarm);
+        }
     }
     state.overseer.call();
 }

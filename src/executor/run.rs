@@ -108,7 +108,7 @@ impl RunnerSeat {
         self.runner.is_polled();
         let home = hosting::host(&self.runner, waker);
         if home == Home::Nowhere {
-            hosting::stranger_on_top();
+            hosting::stranger_on_top(waker);
             self.state.overseer.call();
             if self.home.is_some() {
                 // On the same thread, but polled by somebody else now.
@@ -252,7 +252,7 @@ impl TickerPlace<'_> {
             self.state.join_sleepers(sleeper.clone());
             sleeper
         });
-        hosting::stranger_on_top();
+        hosting::stranger_on_top(waker);
         sleeper.set_waker(waker, false);
         if is_new {
             oversight::joined(self.state);

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
-use std::task::Wake;
+use std::task::{Wake, Waker};
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
@@ -55,6 +55,8 @@ pub(crate) struct Runner {
     pulse: AtomicU32,
     /// Where the task was spawned that is polled, or was last.
     place: AtomicPtr<Location<'static>>,
+    /// What that task's waker points to, to compare with.
+    task: AtomicPtr<()>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: AtomicBool,
     /// It has asked to be polled, because it has tasks, and was not polled since.
@@ -95,6 +97,7 @@ impl Runner {
             counters: Counters::default(),
             pulse: AtomicU32::new(0),
             place: AtomicPtr::new(ptr::null_mut()),
+            task: AtomicPtr::new(ptr::null_mut()),
             caught: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             surroundings: OnceLock::new(),
@@ -116,8 +119,14 @@ impl Runner {
     }
 
     #[inline]
-    pub(super) fn task_begins(&self, place: &'static Location<'static>) {
+    pub(super) fn task_begins(&self, place: &'static Location<'static>, waker: &Waker) {
         self.place.store(ptr::from_ref(place).cast_mut(), Relaxed);
+        self.task.store(waker.data().cast_mut(), Relaxed);
+    }
+
+    /// Whether it is this waker with which the current task is polled.
+    pub(super) fn polls_with(&self, waker: &Waker) -> bool {
+        ptr::eq(self.task.load(Relaxed), waker.data())
     }
 
     /// Whether the deputy caught the task that was just polled.
@@ -176,17 +185,28 @@ impl Runner {
         &self.state
     }
 
-    /// Moves what waits here to where any runner finds it, busy or idle. True if there was something.
-    pub(crate) fn hand_over(&self) -> bool {
+    /// Moves what waits here to where any runner finds it, busy or idle.
+    pub(super) fn hand_over(&self) {
+        if self.empty() {
+            self.state.sleepers.notify();
+        }
+    }
+
+    /// The same from a thread that must not run anybody's code.
+    pub(super) fn hand_over_from_afar(&self) {
+        if self.empty() {
+            self.state.sleepers.notify_from_afar();
+        }
+    }
+
+    /// True if something was here.
+    fn empty(&self) -> bool {
         let direct = self.slot.take();
         let mut waited = direct.is_some();
         direct.into_iter().for_each(|task| self.state.inject(task));
         while let Ok(task) = self.ring.pop() {
             self.state.inject(task);
             waited = true;
-        }
-        if waited {
-            self.state.sleepers.notify();
         }
         waited
     }
@@ -195,8 +215,8 @@ impl Runner {
     pub(super) fn rest(&self) -> bool {
         if self.asked.load(Relaxed) {
             // It is hosted here, but whoever owns its future does not poll it: it is nobody to be notified, and tasks
-            // that this thread left here are for others.
-            self.hand_over();
+            // that this thread left here are for others. It leads, perhaps.
+            self.hand_over_from_afar();
             return true;
         }
         self.state.sleepers.rest(&self.sleeper);
@@ -229,7 +249,7 @@ impl Runner {
         self.ring.close();
         let waited = direct.is_some();
         direct.into_iter().for_each(|task| self.state.inject(task));
-        if !self.hand_over() && waited {
+        if self.empty() || waited {
             self.state.sleepers.notify();
         }
     }

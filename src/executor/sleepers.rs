@@ -13,7 +13,7 @@
 
 use std::task::Waker;
 
-use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering};
+use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering, thread};
 use crate::waking;
 
 const AWAKE: u8 = 0;
@@ -46,14 +46,23 @@ impl Sleeper {
 
     pub(super) fn wake(&self) {
         let waker = sync::lock(&self.waker).clone();
-        if let Some(waker) = waker {
-            waking::wake_by_ref(&waker);
-        }
+        waking::call(move || {
+            waker.iter().for_each(|waker| waker.wake_by_ref());
+            drop(waker);
+        });
     }
 
-    /// Whether it sleeps, or is about to, and was not notified.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == IDLE
+    /// The same from a thread that must not run anybody's code, because it leads or watches: a stranger's waker is called on
+    /// a thread of its own. False if none is to be had.
+    fn wake_from_afar(sleeper: &Arc<Self>) -> bool {
+        if sleeper.hosted.load(Ordering::Relaxed) {
+            // Our own code: a seat, or a runner's flag.
+            sleeper.wake();
+            return true;
+        }
+        let sleeper = sleeper.clone();
+        let errand = thread::Builder::new().name("paceline-errand".into());
+        errand.spawn(move || sleeper.wake()).is_ok()
     }
 }
 
@@ -86,11 +95,6 @@ impl Sleepers {
     /// Whether one of them is not sure to come when it is woken.
     pub(super) fn any_stranger(&self) -> bool {
         sync::lock(&self.all).iter().any(|sleeper| !sleeper.hosted.load(Ordering::Relaxed))
-    }
-
-    /// Whether all of them sleep.
-    pub(super) fn all_idle(&self) -> bool {
-        sync::lock(&self.all).iter().all(|sleeper| sleeper.is_idle())
     }
 
     /// Whether any of them sleeps and was not notified.
@@ -163,22 +167,47 @@ impl Sleepers {
 
     #[cold]
     fn notify_one(&self) {
-        if !self.on_the_way.load(Ordering::Relaxed) {
-            self.choose(|all| !all.on_the_way.load(Ordering::Relaxed));
+        if let Some(sleeper) = self.choose_first() {
+            sleeper.wake();
         }
+    }
+
+    /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code.
+    pub(super) fn notify_from_afar(&self) {
+        sync::full_fence();
+        let chosen = self.choose_first();
+        self.wake_from_afar(chosen);
     }
 
     /// The deputy found that tasks wait although somebody was notified, perhaps: the next one is.
     pub(super) fn notify_another(&self) {
-        self.choose(|_| true);
+        let chosen = self.choose(|_| true);
+        self.wake_from_afar(chosen);
     }
 
-    /// Wakes one that is idle, if `wanted` still says so under the lock: one that is sure to come, if there is one.
-    fn choose(&self, wanted: impl FnOnce(&Self) -> bool) {
+    fn wake_from_afar(&self, chosen: Option<Arc<Sleeper>>) {
+        let Some(sleeper) = chosen else { return };
+        let notified = Sleeper::wake_from_afar(&sleeper);
+        let take_back =
+            || sleeper.state.compare_exchange(NOTIFIED, IDLE, Ordering::AcqRel, Ordering::Relaxed);
+        if !notified && take_back().is_ok() {
+            // The next look tries again.
+            self.idle.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Chooses one that is idle, unless somebody is on the way.
+    fn choose_first(&self) -> Option<Arc<Sleeper>> {
+        let nobody_comes = |all: &Self| !all.on_the_way.load(Ordering::Relaxed);
+        if nobody_comes(self) { self.choose(nobody_comes) } else { None }
+    }
+
+    /// Chooses one that is idle, if `wanted` still says so under the lock: one that is sure to come, if there is one.
+    fn choose(&self, wanted: impl FnOnce(&Self) -> bool) -> Option<Arc<Sleeper>> {
         let sleeper = {
             let all = sync::lock(&self.all);
             if !wanted(self) {
-                return;
+                return None;
             }
             let take = |sleeper: &&Arc<Sleeper>| {
                 let state = &sleeper.state;
@@ -186,13 +215,13 @@ impl Sleepers {
             };
             let hosted = |sleeper: &&Arc<Sleeper>| sleeper.hosted.load(Ordering::Relaxed);
             let sure = all.iter().rev().filter(hosted).find(take);
-            let Some(sleeper) = sure.or_else(|| all.iter().rev().find(take)).cloned() else { return };
+            let sleeper = sure.or_else(|| all.iter().rev().find(take)).cloned()?;
             // Under the lock and only for somebody: the flag never stands for a look that finds nobody (L8).
             self.on_the_way.store(true, Ordering::Relaxed);
             sleeper
         };
         self.idle.fetch_sub(1, Ordering::Relaxed);
-        sleeper.wake();
+        Some(sleeper)
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(super) sleepers: Sleepers,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
+    /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
+    of_runtime: bool,
     /// Tasks taken from the injector, more or less: two takers at once may count as one.
     taken: Counter,
     unclaimed: Hook,
@@ -77,12 +79,12 @@ pub(crate) enum StateRef {
 impl StateRef {
     /// The state of an executor that is dropped some day.
     pub(crate) fn shared() -> Self {
-        StateRef::Shared(State::new(true))
+        StateRef::Shared(State::new(true, true))
     }
 
     /// The state of one that never is.
     pub(crate) fn forever() -> Self {
-        let state = Arc::into_raw(State::new(false));
+        let state = Arc::into_raw(State::new(false, true));
         // SAFETY: this count is never given back.
         StateRef::Static(unsafe { &*state })
     }
@@ -101,14 +103,16 @@ impl Deref for StateRef {
 }
 
 impl State {
-    /// `tracks_tasks` says whether the executor can be dropped: then its tasks are cancelled.
-    pub(crate) fn new(tracks_tasks: bool) -> Arc<Self> {
+    /// `tracks_tasks` says whether the executor can be dropped: then its tasks are cancelled. `of_runtime` says that they are
+    /// `Send` and borrow nothing.
+    pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             injector: ConcurrentQueue::unbounded(),
             runners: RwLock::new(Vec::new()),
             sleepers: Sleepers::new(),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
+            of_runtime,
             taken: Counter::default(),
             unclaimed: Hook::default(),
             overseer: Hook::default(),
@@ -196,9 +200,11 @@ impl State {
         }
     }
 
-    /// Puts a task where any runner finds it; or cancels it, where no runner ever comes again.
+    /// Puts a task where any runner finds it; or cancels it, where no runner ever comes again: that of a runtime, because no
+    /// other injector is ever closed.
     pub(super) fn inject(&self, task: Runnable) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
+            debug_assert!(self.of_runtime, "this future may not be dropped here");
             drop(task);
         }
     }
@@ -265,16 +271,17 @@ impl State {
 
     /// A task from the ring of another runner.
     pub(super) fn steal_for(&self, runner: &Runner) -> Option<Runnable> {
-        self.find_in_runners(|other| {
-            if std::ptr::eq(&**other, runner) {
-                return None;
-            }
-            let stolen = other.ring.pop().ok();
-            if stolen.is_some() {
+        // The list is not locked while tasks are moved: one that finds no place may be dropped.
+        let laden = |other: &Arc<Runner>| {
+            (!std::ptr::eq(&**other, runner) && !other.ring.is_empty()).then(|| other.clone())
+        };
+        while let Some(other) = self.find_in_runners(laden) {
+            if let Ok(stolen) = other.ring.pop() {
                 self.move_some(&other.ring, runner, other.ring.len() / 2);
+                return Some(stolen);
             }
-            stolen
-        })
+        }
+        None
     }
 
     fn move_some(&self, from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
@@ -306,6 +313,16 @@ impl State {
             && self.sleepers.all_idle()
     }
 
+    /// The task that came last to where any runner finds it; then any other one. Goes through all of them: for who has no other
+    /// choice.
+    pub(crate) fn newest_task(&self) -> Option<Runnable> {
+        let mut injected: Vec<_> = self.injector.try_iter().collect();
+        let newest = injected.pop();
+        self.taken.add(u64::from(newest.is_some()));
+        injected.into_iter().for_each(|task| self.inject(task));
+        newest.or_else(|| self.any_task())
+    }
+
     /// Tasks taken from the injector so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
@@ -322,7 +339,8 @@ impl State {
     /// The same where nobody polls any and none is spawned: the executor is being dropped. Then a task that is left is one
     /// that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there, because wakers
     /// are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
-    /// this waits the few instructions until it is here. What comes still later is cancelled where it comes from.
+    /// this waits the few instructions until it is here. What comes still later is cancelled where it comes from, if it is a
+    /// runtime's; what may borrow from something that is gone by then, or belongs to one thread, is left alone.
     pub(crate) fn cancel_to_the_last(&self) {
         self.cancel_all();
         let start = Instant::now();
@@ -331,6 +349,9 @@ impl State {
                 Some(task) => drop(task),
                 None => sync::thread::yield_now(),
             }
+        }
+        if !self.of_runtime {
+            return;
         }
         self.injector.close();
         while let Some(task) = self.any_task() {

@@ -44,7 +44,7 @@ impl<F: Future> Future for Tracked<F> {
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         hosting::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
-            runner.task_begins(this.place);
+            runner.task_begins(this.place, cx.waker());
             if this.slow > 0 {
                 hosting::cover();
             }

@@ -19,8 +19,7 @@ use super::{Pool, Station, relief};
 use crate::executor::{Account, Beat, Runner, State, StateRef};
 use crate::sync::{self, Instant};
 
-/// How long a thread beyond the usual number stays when nobody needs it; and how long a worker may take to start before it
-/// counts as stuck.
+/// How long a thread beyond the usual number stays when nobody needs it.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the only threads may be busy, and not blocked, before somebody else leads for them.
 const BUSY: Duration = Duration::from_millis(100);
@@ -44,7 +43,6 @@ pub(super) struct Audit {
     short_of_hands: Option<Instant>,
     /// Nothing more can be done about the tasks that wait.
     helpless: bool,
-    starting: Option<(usize, Instant)>,
 }
 
 // SAFETY: the pointers are only compared.
@@ -52,7 +50,8 @@ unsafe impl Send for Audit {}
 
 #[derive(Debug)]
 struct Entry {
-    beat: Beat,
+    /// How far the runner has got in its tasks, and its thread with events.
+    progress: (Beat, u32),
     since: Instant,
     /// When it is reported next.
     report_at: Duration,
@@ -107,7 +106,7 @@ impl Audit {
     /// Whether nothing needs to be watched right now.
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
         // Whoever can be asked to help is seen now; whoever comes later calls.
-        let hopeless = || self.helpless && !pool.stations().iter().any(|station| station.is_nested());
+        let hopeless = || self.helpless && pool.helpers().is_empty();
         let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
         let vacant = || pool.leadership.is_vacant() && pool.reactor.is_awaited();
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
@@ -155,7 +154,7 @@ impl Audit {
         hands
     }
 
-    /// True if it is in the same poll as at the last look.
+    /// True if its thread is in the same poll, or calls the same waker, as at the last look.
     fn look_at_runner(
         &mut self,
         pool: &Arc<Pool>,
@@ -163,16 +162,17 @@ impl Audit {
         runner: &Arc<Runner>,
         now: Instant,
     ) -> bool {
-        let beat = runner.beat();
-        let fresh = || Entry { beat, since: now, report_at: STALL, seen: 0 };
+        let progress = (runner.beat(), station.pulse());
+        let fresh = || Entry { progress, since: now, report_at: STALL, seen: 0 };
         let entry = self.runners.entry(Arc::as_ptr(runner)).or_insert_with(fresh);
         let first = mem::replace(&mut entry.seen, self.looks) == 0;
-        if entry.beat != beat {
+        if entry.progress != progress {
             *entry = Entry { seen: self.looks, ..fresh() };
             return false;
         }
+        let (beat, pulse) = progress;
         if first || !beat.is_in_task() {
-            return false;
+            return !first && pulse % 2 == 1;
         }
         runner.catch(beat);
         entry.report(pool, station, runner, now);
@@ -181,9 +181,9 @@ impl Audit {
 
     fn look_at_crew(&mut self, pool: &Arc<Pool>, hands: &Hands, now: Instant) {
         let Some(crew) = pool.crew() else { return };
-        let (live, starting) = crew.staff();
-        // Threads that are only starting are no help yet, but no reason for more of them either.
-        let stuck = hands.stuck + self.late(starting, now);
+        // Threads that are only starting are no help yet, but no reason for more of them either: not at once.
+        let (live, late) = crew.staff(now, STALL);
+        let stuck = hands.stuck + late;
         self.helpless = false;
         if crew.has_surplus() && stuck >= live {
             let since = *self.short_of_hands.get_or_insert(now);
@@ -192,23 +192,6 @@ impl Audit {
             }
         } else {
             self.short_of_hands = None;
-        }
-    }
-
-    /// How many of the workers that are starting have taken too long: a hook of theirs blocks, perhaps.
-    fn late(&mut self, starting: usize, now: Instant) -> usize {
-        match self.starting {
-            Some((known, since)) if starting > 0 && starting >= known => {
-                if now - since >= STALL {
-                    known
-                } else {
-                    0
-                }
-            }
-            _ => {
-                self.starting = (starting > 0).then_some((starting, now));
-                0
-            }
         }
     }
 
@@ -266,9 +249,7 @@ fn add_thread(pool: &Arc<Pool>) -> bool {
 /// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none. One that is awake just now,
 /// or was asked already, may be asked at the next look.
 fn ask_for_help(pool: &Pool) -> bool {
-    let stations = pool.stations();
-    let mut nested = stations.iter().filter(|station| station.is_nested()).peekable();
-    let any = nested.peek().is_some();
-    let _asked = nested.any(|station| station.ask_for_help());
-    any
+    let helpers = pool.helpers();
+    let _asked = helpers.iter().any(|station| station.ask_for_help());
+    !helpers.is_empty()
 }

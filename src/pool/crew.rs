@@ -33,6 +33,9 @@ pub(crate) fn explain(panic: &(dyn Any + Send)) -> Option<String> {
     })
 }
 
+/// How large a worker's stack is if nothing is said: the standard library's default.
+const STACK_SIZE: usize = 2 << 20;
+
 /// What a crew is made of.
 pub(crate) struct CrewConfig {
     pub(crate) state: StateRef,
@@ -76,8 +79,8 @@ pub(crate) struct Crew {
 struct Roll {
     /// Threads that were started and have not ended.
     live: usize,
-    /// Those of them that run tasks already.
-    working: usize,
+    /// Those of them that are only starting, by number, and since when.
+    starting: Vec<(usize, Instant)>,
     ever: usize,
     threads: Vec<thread::ThreadId>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
@@ -135,10 +138,16 @@ impl Crew {
         self.roll().live
     }
 
-    /// How many threads there are, and how many of them are only starting.
-    pub(super) fn staff(&self) -> (usize, usize) {
+    /// How many threads there are; and how many of them take longer than `patience` to start, in a hook that blocks, perhaps.
+    pub(super) fn staff(&self, now: Instant, patience: Duration) -> (usize, usize) {
         let roll = self.roll();
-        (roll.live, roll.live - roll.working)
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= patience;
+        (roll.live, roll.starting.iter().filter(|(_, since)| is_late(*since)).count())
+    }
+
+    /// How large a worker's stack is.
+    pub(crate) fn stack_size(&self) -> usize {
+        self.config.stack_size.unwrap_or(STACK_SIZE)
     }
 
     fn roll(&self) -> MutexGuard<'_, Roll> {
@@ -190,25 +199,31 @@ impl Crew {
             }
             roll.live += 1;
             roll.ever += 1;
-            roll.ever
+            let number = roll.ever;
+            roll.starting.push((number, Instant::now()));
+            number
         };
         let mut builder = thread::Builder::new().name(format!("{}-{number}", self.config.name));
         if let Some(size) = self.config.stack_size {
             builder = builder.stack_size(size);
         }
         let (crew, pool) = (self.clone(), pool.clone());
-        let started = builder.spawn(move || crew.work(&pool));
-        started.map(|_| true).inspect_err(|_| self.roll().live -= 1)
+        let started = builder.spawn(move || crew.work(&pool, number));
+        started.map(|_| true).inspect_err(|_| {
+            let mut roll = self.roll();
+            roll.live -= 1;
+            roll.has_started(number);
+        })
     }
 
     /// A worker's life.
-    fn work(&self, pool: &Arc<Pool>) {
+    fn work(&self, pool: &Arc<Pool>, number: usize) {
         self.roll().threads.push(thread::current().id());
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
         }
-        self.roll().working += 1;
+        self.roll().has_started(number);
         loop {
             let run = Run::new(self.config.state.clone(), self.until_stopped());
             let linger = self.is_overstaffed(0).then_some(LINGER);
@@ -252,7 +267,6 @@ impl Crew {
         let leaves = self.is_stopped() || unneeded && roll.live > self.config.threads;
         if leaves {
             roll.live -= 1;
-            roll.working -= 1;
             let me = thread::current().id();
             roll.threads.retain(|thread| *thread != me);
         }
@@ -311,6 +325,10 @@ impl Crew {
 }
 
 impl Roll {
+    fn has_started(&mut self, number: usize) {
+        self.starting.retain(|(other, _)| *other != number);
+    }
+
     /// Those that were to stop and have not.
     fn late(&self) -> Vec<thread::ThreadId> {
         let is_late = |thread: &&thread::ThreadId| !self.stoppers.contains(*thread);

@@ -8,6 +8,7 @@
 
 mod audit;
 mod crew;
+mod deeper;
 mod deputy;
 mod instance;
 mod relief;
@@ -24,6 +25,7 @@ mod station;
 mod thread_state;
 
 pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
+pub(crate) use deeper::Deeper;
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
@@ -35,6 +37,7 @@ use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crate::block_on;
 use crate::executor::{Alarm, Counters, Overseen, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
@@ -80,6 +83,9 @@ impl Default for Policy {
 /// microseconds each; below this, one thread is done with the batch before two would have shared it to any gain.
 const WAKE_PAYS: Duration = Duration::from_micros(500);
 
+/// How often the end of a pool looks whether leadership is free, which is held for some instructions by who is awake.
+const PARTING_LOOKS: u32 = 1000;
+
 /// One reactor and its threads.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -88,6 +94,8 @@ pub(crate) struct Pool {
     pub(crate) policy: Policy,
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
+    /// Threads that wait, anywhere, in a `block_on` inside of a task of the crew's.
+    helpers: Mutex<Vec<Arc<Station>>>,
     /// Executors that strangers run, of the default instance.
     overseen: Mutex<Vec<Overseen>>,
     /// Threads that are here only to lead.
@@ -109,6 +117,7 @@ impl Pool {
             reactor: Arc::new(reactor),
             deputy,
             stations: Mutex::new(Vec::new()),
+            helpers: Mutex::new(Vec::new()),
             overseen: Mutex::new(Vec::new()),
             reliefs: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
@@ -172,6 +181,7 @@ impl Pool {
     ) -> Membership<'a> {
         station.attach(self);
         presence.in_pool(self);
+        station.joins(true);
         sync::lock(&self.stations).push(station.clone());
         self.has_risen();
         Membership { pool: self, station }
@@ -214,6 +224,20 @@ impl Pool {
     /// Whether a thread that is awake runs, as opposed to one that blocks.
     fn is_busy(&self) -> bool {
         self.stations().iter().any(|station| !station.is_quiet() && station.runs())
+    }
+
+    /// A thread waits in a `block_on` inside of a task of the crew's.
+    fn gets_helper(&self, station: Arc<Station>) {
+        sync::lock(&self.helpers).push(station);
+    }
+
+    fn loses_helper(&self, station: &Arc<Station>) {
+        sync::lock(&self.helpers).retain(|other| !Arc::ptr_eq(other, station));
+    }
+
+    /// Those of them that are on top of their threads' stacks.
+    fn helpers(&self) -> Vec<Arc<Station>> {
+        sync::lock(&self.helpers).iter().filter(|station| station.is_on_top()).cloned().collect()
     }
 
     /// Executors that strangers run and others with them.
@@ -272,6 +296,14 @@ impl Pool {
         self.deputy.end();
         self.reactor.close();
         self.relieve_reliefs();
+        // What is in the batch is waited for as well. Whoever leads, asleep perhaps, takes it or leaves it to us.
+        for _ in 0..PARTING_LOOKS {
+            if block_on::take_turn(&self.itself.upgrade().expect("somebody calls this")) {
+                break;
+            }
+            self.reactor.interrupt();
+            sync::thread::yield_now();
+        }
     }
 
     /// Whether nothing is open here: nobody awake, no task that waits, nobody who was notified and did not come.
@@ -288,12 +320,17 @@ impl Pool {
     }
 }
 
-/// Shows the default instance's deputy an executor that strangers run; returns how it is called. Where there is no
-/// descriptor for an instance, or no thread for a deputy, nobody oversees, and the next stranger tries again.
-pub(crate) fn oversee(executor: Weak<State>) -> Alarm {
-    let Ok(pool) = Pool::default_instance() else { return Box::new(|| {}) };
+/// Shows the default instance's deputy an executor that strangers run; returns how it is called. `None` where there is no
+/// descriptor for an instance: the next stranger tries again.
+pub(crate) fn oversee(executor: Weak<State>) -> Option<Alarm> {
+    let pool = Pool::default_instance().ok()?;
     sync::lock(&pool.overseen).push(Overseen::new(executor));
-    Box::new(move || pool.has_risen())
+    Some(Box::new(move || {
+        // In a child, strangers are on their own.
+        if !pool.is_inherited() {
+            pool.has_risen();
+        }
+    }))
 }
 
 #[cold]
@@ -317,6 +354,7 @@ impl Drop for Membership<'_> {
         if self.pool.is_inherited() {
             return;
         }
+        self.station.joins(false);
         sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
         self.pool.has_risen();
     }

@@ -12,7 +12,7 @@ use super::{Deputy, Pool};
 use crate::executor::{Runner, hosting::Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::{self, Reactor};
-use crate::sync::{self, AtomicBool, AtomicU8, Mutex, thread, thread_local};
+use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Mutex, thread, thread_local};
 
 /// One `block_on`.
 #[derive(Debug)]
@@ -24,8 +24,12 @@ pub(crate) struct Station {
     pool: OnceLock<(Arc<Reactor>, Weak<Pool>, Arc<Deputy>)>,
     /// A nested `block_on` on the same thread does the waiting.
     suspended: AtomicBool,
-    /// It is nested in a task of its pool's own executor.
-    nested: AtomicBool,
+    /// It is a member of its pool.
+    joined: AtomicBool,
+    /// It is nested in a task of this pool's own executor, and may be asked to run others.
+    helps: OnceLock<Weak<Pool>>,
+    /// Odd while its thread fires an event; the deputy compares it with what it was a tick ago.
+    pulse: AtomicU32,
     /// What it counts as where no runner is hosted here.
     own_rank: Rank,
     /// What it counts as.
@@ -46,14 +50,9 @@ type Stop = (Option<Arc<Station>>, Option<Arc<Pool>>);
 thread_local! {
     /// The innermost station of this thread, as an address to compare with.
     static HERE: Cell<*const Station> = const { Cell::new(ptr::null()) };
-    /// How many tasks run on this thread on top of others that wait.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// This thread's stations and visits, and the pools that they are in, innermost last.
     static STACK: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
 }
-
-/// Tasks on top of one another at most, where nobody else can run them: each takes some of the thread's stack.
-const DEEPEST: u32 = 64;
 
 /// The thread may go: those that it stood in for are back.
 const GO: u8 = 1;
@@ -91,7 +90,9 @@ impl Station {
             woken_here: AtomicBool::new(true),
             pool: OnceLock::new(),
             suspended: AtomicBool::new(false),
-            nested: AtomicBool::new(false),
+            joined: AtomicBool::new(false),
+            helps: OnceLock::new(),
+            pulse: AtomicU32::new(0),
             own_rank,
             rank: AtomicU8::new(own_rank as u8),
             linger,
@@ -171,32 +172,31 @@ impl Station {
         asked.then_some(Order::Help)
     }
 
-    /// Runs a task on top of what waits here.
-    ///
-    /// # Panics
-    ///
-    /// If too many tasks are on top of one another on this thread's stack already.
-    pub(crate) fn helps<R>(&self, task: impl FnOnce() -> R) -> R {
-        /// Ends with the task, by a panic too.
-        struct Deeper;
-        impl Drop for Deeper {
-            fn drop(&mut self) {
-                DEPTH.set(DEPTH.get() - 1);
-            }
-        }
-        DEPTH.set(DEPTH.get() + 1);
-        let _deeper = Deeper;
-        assert!(
-            DEPTH.get() <= DEEPEST,
-            "`block_on` is nested {DEEPEST} tasks deep on one worker, because the runtime may have no more threads \
-             (`Builder::max_threads`): let it have more, or await instead of blocking"
-        );
-        task()
+    /// The pool in one of whose own tasks it is nested.
+    pub(crate) fn helps(&self) -> Option<Arc<Pool>> {
+        self.helps.get().and_then(Weak::upgrade)
     }
 
-    /// Whether its thread is here, nested in a task of its pool's own executor, and in no other one on top.
-    pub(super) fn is_nested(&self) -> bool {
-        self.nested.load(Relaxed) && !self.suspended.load(Relaxed)
+    /// Whether its thread is here, and in no other `block_on` on top.
+    pub(super) fn is_on_top(&self) -> bool {
+        !self.suspended.load(Relaxed)
+    }
+
+    /// The thread begins to fire an event, or has fired it.
+    #[inline]
+    pub(crate) fn fires(&self) {
+        // A plain load and store: nobody else writes it.
+        self.pulse.store(self.pulse.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// How many events it has fired, twice; one more while it fires one.
+    pub(super) fn pulse(&self) -> u32 {
+        self.pulse.load(Relaxed)
+    }
+
+    /// It is a member of its pool from now on, or has left.
+    pub(super) fn joins(&self, joined: bool) {
+        self.joined.store(joined, Relaxed);
     }
 
     /// Whether it hosts a runner of an executor that somebody else runs as well.
@@ -266,14 +266,19 @@ impl Presence {
 
     /// The station got its pool.
     pub(crate) fn in_pool(&self, pool: &Arc<Pool>) {
-        STACK.with_borrow_mut(|stack| {
+        let helper = STACK.with_borrow_mut(|stack| {
             let ((innermost, place), below) = stack.split_last_mut().expect("this station");
             *place = Some(pool.clone());
-            let works = |(station, _): &Stop| station.as_ref().is_some_and(|station| station.works_for(pool));
-            if let Some(station) = innermost.as_ref().filter(|_| below.iter().any(works)) {
-                station.nested.store(true, Relaxed);
-            }
+            let works = |stop: &Stop| {
+                let (station, pool) = (stop.0.as_ref()?, stop.1.as_ref()?);
+                station.works_for(pool).then(|| pool.clone())
+            };
+            Some((innermost.clone()?, below.iter().rev().find_map(works)?))
         });
+        if let Some((station, blocked)) = helper {
+            let _ = station.helps.set(Arc::downgrade(&blocked));
+            blocked.gets_helper(station);
+        }
         reactor::lead_here(&*pool.reactor);
     }
 }
@@ -285,6 +290,13 @@ impl Drop for Presence {
         let (gone, below) = STACK.with_borrow_mut(|stack| (stack.pop(), suspend_innermost(stack, false)));
         // Nobody has looked at the one below meanwhile, and it may sleep next.
         below.iter().filter(|pool| !pool.is_inherited()).for_each(|pool| pool.has_risen());
+        if let Some((Some(station), _)) = &gone {
+            station
+                .helps()
+                .iter()
+                .filter(|pool| !pool.is_inherited())
+                .for_each(|pool| pool.loses_helper(station));
+        }
         drop(gone);
     }
 }
@@ -295,7 +307,8 @@ fn suspend_innermost(stack: &[Stop], suspended: bool) -> Option<Arc<Pool>> {
     let mut stations = stack.iter().rev().filter_map(|(station, pool)| Some((station.as_ref()?, pool)));
     let (station, pool) = stations.next()?;
     station.suspended.store(suspended, Relaxed);
-    let pool = pool.as_ref()?;
+    // Not one that has left already, and whose future is being dropped.
+    let pool = pool.as_ref().filter(|_| station.joined.load(Relaxed))?;
     // Its own `block_on`, which sets the rank, is suspended: it is the same at both ends.
     pool.leadership.suspend(station.rank(), suspended);
     Some(pool.clone())

@@ -197,7 +197,7 @@ impl Reactor {
     fn note_wait(&self) -> io::Result<Option<u32>> {
         let turn = HERE.try_with(|here| ptr::eq(here.leads.get(), self).then(|| here.turn.get()));
         match turn {
-            Ok(Some(turn)) if !self.is_inherited() => Ok(Some(turn)),
+            Ok(Some(turn)) if !self.is_inherited() && !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
     }
@@ -209,7 +209,7 @@ impl Reactor {
             return Err(io::Error::other(what));
         }
         if self.closed.load(Ordering::SeqCst) {
-            return Err(io::Error::other("the runtime in which this source was registered is gone"));
+            return Err(closed());
         }
         match self.hooks.get() {
             Some(hooks) => (hooks.foreign_wait)().map_err(|error| no_leader(&error)),
@@ -248,14 +248,16 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
-        let (index, generation, first) = self.slots.acquire();
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(closed());
+        }
+        let (index, generation) = self.slots.acquire();
         let key = Key::new(index, generation);
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.add(raw, key) };
         added.inspect_err(|_| self.slots.retire(index))?;
-        if first {
-            self.note_first();
-        }
+        // Told each time, for nothing if somebody watches already: beside the call to the system it costs nothing.
+        self.note_first();
         Ok(key)
     }
 
@@ -366,6 +368,11 @@ impl Reactor {
     pub(crate) fn is_needed(&self) -> bool {
         self.sources() > 0 || self.timers.any()
     }
+}
+
+/// What somebody is told whose runtime was dropped.
+fn closed() -> io::Error {
+    io::Error::other("the runtime in which this source was registered is gone")
 }
 
 /// What somebody is told who waits where nobody leads.

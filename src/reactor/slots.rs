@@ -47,8 +47,8 @@ impl Slots {
         self.get(index).retire(|| self.free(index));
     }
 
-    /// A slot for a new source, its generation, and whether no other source is there.
-    pub(super) fn acquire(&self) -> (u32, u32, bool) {
+    /// A slot for a new source, and its generation.
+    pub(super) fn acquire(&self) -> (u32, u32) {
         let index = {
             let mut free = sync::lock(&self.free);
             free.used.pop().unwrap_or_else(|| {
@@ -59,8 +59,8 @@ impl Slots {
                 index
             })
         };
-        let first = self.in_use.fetch_add(1, Ordering::Relaxed) == 0;
-        (index, self.get(index).readiness.open(), first)
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        (index, self.get(index).readiness.open())
     }
 
     /// The slot is used again. Whoever was told so by it calls this.
@@ -119,10 +119,9 @@ mod tests {
     #[test]
     fn a_slot_comes_back_with_another_generation() {
         let slots = Slots::new();
-        let (index, generation, first) = slots.acquire();
-        assert!(first);
+        let (index, generation) = slots.acquire();
         slots.retire(index);
-        let (again, other, _) = slots.acquire();
+        let (again, other) = slots.acquire();
         assert_eq!(again, index);
         assert_ne!(other, generation);
         assert_eq!(slots.in_use(), 1);

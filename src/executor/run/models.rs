@@ -21,7 +21,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self { state: State::new(false), ran: Arc::default() }
+        Self { state: State::new(false, false), ran: Arc::default() }
     }
 
     /// A task comes from a thread that hosts no runner.
