@@ -247,7 +247,7 @@ impl TickerPlace<'_> {
             return Poll::Ready(task);
         }
         let sleeper = self.sleeper.get_or_insert_with(|| {
-            let sleeper = sync::Arc::new(Sleeper::new());
+            let sleeper = sync::Arc::new(Sleeper::new(false));
             sleepers.join(sleeper.clone());
             self.state.find_in_runners(|other| -> Option<()> {
                 other.has_company();
@@ -274,6 +274,7 @@ impl Drop for TickerPlace<'_> {
     fn drop(&mut self) {
         if let Some(sleeper) = &self.sleeper {
             self.state.sleepers.leave(sleeper);
+            self.state.overseer.call();
         }
         // Whoever took a task out of several lets somebody else have the next.
         if self.state.has_surplus() {

@@ -30,8 +30,9 @@ pub(super) struct Sleeper {
 }
 
 impl Sleeper {
-    pub(super) fn new() -> Self {
-        Self { state: AtomicU8::new(AWAKE), hosted: AtomicBool::new(false), waker: Mutex::new(None) }
+    /// One that has not slept yet. `hosted` is what it counts as until it has a waker.
+    pub(super) fn new(hosted: bool) -> Self {
+        Self { state: AtomicU8::new(AWAKE), hosted: AtomicBool::new(hosted), waker: Mutex::new(None) }
     }
 
     /// Who is woken; and whether it is to be relied on.
