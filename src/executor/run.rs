@@ -248,7 +248,7 @@ impl TickerPlace<'_> {
         }
         let is_new = self.sleeper.is_none();
         let sleeper = self.sleeper.get_or_insert_with(|| {
-            let sleeper = sync::Arc::new(Sleeper::new());
+            let sleeper = sync::Arc::new(Sleeper::new(false));
             self.state.join_sleepers(sleeper.clone());
             sleeper
         });
@@ -273,6 +273,7 @@ impl Drop for TickerPlace<'_> {
     fn drop(&mut self) {
         if let Some(sleeper) = &self.sleeper {
             self.state.sleepers.leave(sleeper);
+            self.state.overseer.call();
         }
         // Whoever took a task out of several lets somebody else have the next.
         if self.state.has_surplus() {

@@ -91,7 +91,7 @@ impl Runner {
             state,
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
-            sleeper: sync::Arc::new(Sleeper::new()),
+            sleeper: sync::Arc::new(Sleeper::new(true)),
             root_woken: AtomicBool::new(true),
             searches: AtomicBool::new(true),
             counters: Counters::default(),

@@ -24,15 +24,15 @@ const NOTIFIED: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Sleeper {
     state: AtomicU8,
-    /// It is hosted: its thread sleeps nowhere but in our own `block_on`, and comes when it is woken. Also said of one that
-    /// was not polled yet.
+    /// It is hosted: its thread sleeps nowhere but in our own `block_on`, and comes when it is woken.
     hosted: AtomicBool,
     waker: Mutex<Option<Arc<Waker>>>,
 }
 
 impl Sleeper {
-    pub(super) fn new() -> Self {
-        Self { state: AtomicU8::new(AWAKE), hosted: AtomicBool::new(true), waker: Mutex::new(None) }
+    /// One that has not slept yet. `hosted` is what it counts as until it has a waker.
+    pub(super) fn new(hosted: bool) -> Self {
+        Self { state: AtomicU8::new(AWAKE), hosted: AtomicBool::new(hosted), waker: Mutex::new(None) }
     }
 
     /// Who is woken; and whether it is to be relied on.

@@ -240,6 +240,8 @@ impl State {
             .retain(|other| !Arc::ptr_eq(other, runner));
         self.sleepers.leave(&runner.sleeper);
         self.sleepers.notify();
+        // There may be nobody left to watch over.
+        self.overseer.call();
     }
 
     /// Calls `f` for each runner until it returns something.

@@ -4,7 +4,7 @@
 use shuttle::rand::{Rng, thread_rng};
 
 use super::stage::SOON;
-use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, within};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, within, yields};
 use crate::reactor::Pipe;
 use crate::{Executor, LocalExecutor, Timer, block_on};
 
@@ -42,8 +42,11 @@ fn waits_for_nothing() {
 
 /// Waits there at once or later, and once or twice.
 async fn blocks() {
-    if thread_rng().gen_bool(0.5) {
-        Timer::after(ticks(1)).await;
+    match thread_rng().gen_range(0..3) {
+        0 => {}
+        // In the pool, then, and nothing was registered there yet.
+        1 => yields().await,
+        _ => _ = Timer::after(ticks(1)).await,
     }
     wait_here();
     match thread_rng().gen_range(0..3) {

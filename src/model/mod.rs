@@ -11,16 +11,23 @@
 //! asking whether it ends. In half of the runs ticks are so long that they hardly ever come while a thread has something to do, and
 //! bounds hold to the tick; in the others, in which the deputy looks at threads in the middle of something, there is some [`leeway`].
 //!
-//! To replay a failure: `SHUTTLE_RANDOM_SEED=<seed> PACELINE_SCHEDULES=1 cargo test ... <name>`.
+//! To replay a failure: take the number under "failing seed:" of the output, and
+//! `SHUTTLE_RANDOM_SEED=<seed> PACELINE_SCHEDULES=1 cargo test ... <name> -- --exact --nocapture`. The seed is good for the
+//! very code that it was found with: a step more or less, and it is another schedule (what is printed is no step). A scenario
+//! that calls [`explore`] twice runs both with that seed. `RUST_BACKTRACE=0` keeps the output short, and
+//! `PACELINE_LONGEST=1` prints how long what [`within`] measures took at worst.
 //!
 //! What scenarios may not use is what waits outside of shuttle: locks and channels of std's, `async-channel`, sleeping.
 //! They use what [`stage`] has.
 
 mod basics;
 mod blocked;
+mod deputies;
 mod dismissed;
+mod ends;
 mod foreign;
 mod guest;
+mod mixed;
 mod relief;
 mod stage;
 mod stuck;
@@ -36,7 +43,7 @@ use shuttle::{Config, FailurePersistence, Runner};
 use crate::pool::Pool;
 use crate::sync::clock::{self, Speed};
 use crate::sync::{self, process_static, thread};
-pub(crate) use stage::{Latch, Pace, Reader, foreign_block_on, runtime, sleep, ticks, within};
+pub(crate) use stage::{Latch, Pace, Reader, foreign_block_on, runtime, sleep, ticks, within, yields};
 
 /// Schedules of each scenario, if `PACELINE_SCHEDULES` does not say.
 const SCHEDULES: usize = 1_000;

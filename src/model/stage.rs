@@ -33,7 +33,6 @@ fn note_longest(what: &str, took: u128) {
         *known = took;
         eprintln!("{what}: {took} ticks");
     }
-    eprintln!("HIST {what}: {took}");
 }
 
 /// Measures how long something takes.
@@ -153,6 +152,19 @@ pub(crate) fn foreign_block_on<T>(future: impl Future<Output = T>) -> T {
             woken = signal.1.wait(woken).expect("nobody panics under it");
         }
     }
+}
+
+/// Comes back at the next poll.
+pub(crate) async fn yields() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The read end of a pipe, registered in the pool where it was made.

@@ -93,6 +93,25 @@ fn in_a_slot_of_an_executor() {
     });
 }
 
+/// What a runner has is for others as soon as a foreign `block_on` begins to run an executor on top of it.
+#[test]
+fn below_a_stranger_that_runs_an_executor() {
+    explore(1_500, || {
+        let runtime = runtime(2, 2);
+        let task = runtime.spawn(async {
+            let start = Latch::new();
+            let done = Latch::new();
+            crate::spawn(follows(start.clone(), done.clone())).detach();
+            Timer::after(ticks(2)).await;
+            start.open();
+            let executor = Executor::new();
+            within(1, "what is below a stranger", || foreign_block_on(executor.run(done.opened())));
+        });
+        foreign_block_on(task);
+        settles(&runtime);
+    });
+}
+
 /// Each task waits for the next one, and there are more of them than workers: one is added for each.
 #[test]
 fn a_chain_that_is_longer_than_the_workers_are_many() {

@@ -79,6 +79,9 @@ impl Audit {
     /// One look. True if there was nothing to watch. `help` says that a thread is wanted at once.
     pub(super) fn look(&mut self, pool: &Arc<Pool>, help: bool) -> bool {
         let now = Instant::now();
+        if !pool.reactor.is_needed() {
+            pool.relieve_reliefs();
+        }
         if help && pool.leadership.is_vacant() && !pool.leadership.rescue() {
             add_thread(pool);
         }

@@ -127,12 +127,12 @@ impl Pool {
             policy,
         });
         pool.deputy.serves(pool.itself.clone());
-        let (waits, first, last) = (pool.deputy.clone(), pool.deputy.clone(), pool.itself.clone());
+        let [waits, first, last] = [(); 3].map(|()| pool.deputy.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
             foreign_wait: Box::new(move || waits.call()),
             // Where no thread is to be had, the next one who comes by tries again.
             first: Box::new(move || drop(first.call())),
-            empty: Box::new(move || last.upgrade().into_iter().for_each(|pool| pool.relieve_reliefs())),
+            empty: Box::new(move || last.call_if(|| false)),
         });
         Ok(pool)
     }

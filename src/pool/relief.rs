@@ -36,8 +36,7 @@ pub(super) fn start(pool: &Arc<Pool>) {
 
 /// The thread's life.
 fn lead(pool: &Arc<Pool>) {
-    // Whoever takes the last source or timer away tells us.
-    pool.reactor.watch_for_empty(true);
+    // The deputy tells us when the last source or timer is gone.
     let needed =
         poll_fn(
             |_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) },

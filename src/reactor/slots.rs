@@ -43,7 +43,8 @@ impl Slots {
 
     /// Retires the source of this slot.
     pub(super) fn retire(&self, index: u32) {
-        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        // ORDER: before the look whether somebody watches for the last one, which pairs with the fence in `Duty::doze`.
+        self.in_use.fetch_sub(1, Ordering::SeqCst);
         self.get(index).retire(|| self.free(index));
     }
 

@@ -33,7 +33,7 @@ impl Executor {
     }
 
     fn join(&self) -> Arc<Sleeper> {
-        let sleeper = Arc::new(Sleeper::new());
+        let sleeper = Arc::new(Sleeper::new(true));
         sleeper.set_waker(&waker(), true);
         self.sleepers.join(sleeper.clone());
         sleeper

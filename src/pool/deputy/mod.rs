@@ -165,8 +165,7 @@ impl Deputy {
             } else if since.elapsed() >= LINGER && self.duty.resign(|| pool.still_needs_deputy()) {
                 return;
             }
-            let limit = unneeded_since.map(|_| LINGER);
-            if self.dozes(quiet, pool, &audit, limit) {
+            if quiet && self.dozes(pool, &audit, needed) {
                 audit.forget();
             } else {
                 self.switch.sleep(Some(self.tick), || self.duty.is_rung());
@@ -174,9 +173,16 @@ impl Deputy {
         }
     }
 
-    /// Sleeps until it is called, if all is `quiet`, and lets go of the pool before that.
-    fn dozes(&self, quiet: bool, pool: Arc<Pool>, audit: &Audit, limit: Option<Duration>) -> bool {
-        let still_quiet = move || audit.is_quiet(&pool);
-        quiet && self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called))
+    /// Sleeps until it is called, if all is quiet, and lets go of the pool before that; not for long if it is not `needed`,
+    /// and not if that is over by now, because those who went may have called before it dozed.
+    fn dozes(&self, pool: Arc<Pool>, audit: &Audit, needed: bool) -> bool {
+        let reactor = pool.reactor.clone();
+        // Whoever takes the last source or timer away while it sleeps calls it.
+        reactor.watch_for_empty(needed);
+        let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
+        let limit = (!needed).then_some(LINGER);
+        let dozed = self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called));
+        reactor.watch_for_empty(false);
+        dozed
     }
 }

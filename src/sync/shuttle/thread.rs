@@ -20,6 +20,24 @@ process_static! {
     static ALIVE: AtomicUsize = AtomicUsize::new(0);
 }
 
+process_static! {
+    /// Threads of the pool's that will not start.
+    static FAILING: AtomicUsize = AtomicUsize::new(0);
+}
+
+/// The system has no threads left: the next `number` of those that are named after the crate do not start.
+#[cfg(test)]
+pub(crate) fn fail_starts(number: u32) {
+    FAILING.store(number as usize, Relaxed);
+}
+
+/// Whether the thread does not start.
+fn fails(name: Option<&str>) -> bool {
+    let one_less = |left: usize| left.checked_sub(1);
+    name.is_some_and(|name| name.starts_with("paceline"))
+        && FAILING.fetch_update(Relaxed, Relaxed, one_less).is_ok()
+}
+
 static CURRENT: LocalKey<RefCell<Option<Thread>>> = LocalKey::new(|| RefCell::new(None));
 
 /// A number that tells a thread from all others of its run.
@@ -127,6 +145,9 @@ impl Builder {
             fn drop(&mut self) {
                 ALIVE.fetch_sub(1, Relaxed);
             }
+        }
+        if fails(self.1.as_deref()) {
+            return Err(io::Error::from(io::ErrorKind::WouldBlock));
         }
         let thread = Thread::new(self.1);
         ALIVE.fetch_add(1, Relaxed);
