@@ -11,7 +11,7 @@
 //! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
 //! | L13 | waits for the blocking pool |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
-//! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable` and `stuck` |
+//! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
 //! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
@@ -58,6 +58,8 @@ mod outlive;
 mod panics;
 #[cfg(unix)]
 mod promotion;
+#[cfg(unix)]
+mod relatives;
 #[cfg(unix)]
 mod setups;
 #[cfg(target_os = "linux")]

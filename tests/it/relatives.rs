@@ -1,0 +1,301 @@
+//! Relatives of what `answerable` and `stuck` show: the same promises, broken in places that are harder to see.
+
+use std::future::{Future, pending, poll_fn};
+use std::os::unix::net::UnixStream;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, future};
+use paceline::{Async, Executor, Runtime, Timer, block_on};
+
+use crate::answerable::{MOMENT, a_timer, soon};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, is_child, waker_that};
+
+/// Polls once with this waker.
+fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(waker))
+}
+
+/// A waker that blocks until the latch is open; and when it was called.
+fn blocks_until(end: &Latch) -> (Waker, Latch) {
+    let called = Latch::new();
+    let (end, tell) = (end.clone(), called.clone());
+    let waker = waker_that(move || {
+        tell.open();
+        end.wait();
+    });
+    (waker, called)
+}
+
+/// The deputy hands a stuck thread's tasks over, and the stranger that is told of them blocks in its waker: that has a thread
+/// of its own to block. Fails if the deputy calls it (`Sleeper::wake_from_afar`).
+#[test]
+fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
+    if !is_child("relatives::lf5_a_strangers_waker_that_the_deputy_would_call_blocks", ":") {
+        return;
+    }
+    static EXECUTOR: Executor<'static> = Executor::new();
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let (waker, called) = blocks_until(&end);
+    let mut stranger = pin!(EXECUTOR.run(pending::<()>()));
+    assert!(poll(stranger.as_mut(), &waker).is_pending());
+    let stuck = end.clone();
+    thread::spawn(move || {
+        block_on(EXECUTOR.run(async {
+            Timer::after(Duration::from_millis(1)).await;
+            let blocks = EXECUTOR.spawn(async move {
+                // Into the slot.
+                EXECUTOR.spawn(async {}).detach();
+                stuck.wait();
+            });
+            blocks.await;
+        }));
+    });
+    called.wait();
+    soon("somebody watches", || pollster::block_on(a_timer()));
+}
+
+/// A run is hosted by a thread that does not poll it any more, and a stranger runs the same executor: what the thread leaves for
+/// the first it gives to the second before it sleeps, as the leader, perhaps. Fails if it calls the stranger's waker then (LF2).
+#[test]
+fn lf2_no_strangers_waker_is_called_by_a_leader() {
+    if !is_child("relatives::lf2_no_strangers_waker_is_called_by_a_leader", ":") {
+        return;
+    }
+    static EXECUTOR: Executor<'static> = Executor::new();
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let (waker, called) = blocks_until(&end);
+    let mut stranger = Box::pin(EXECUTOR.run(pending::<()>()));
+    assert!(poll(stranger.as_mut(), &waker).is_pending());
+    thread::spawn(|| {
+        block_on(async {
+            let mut forgotten = pin!(EXECUTOR.run(pending::<()>()));
+            let place = Arc::new(Mutex::new(None::<Waker>));
+            let task = {
+                let place = place.clone();
+                poll_fn(move |cx| {
+                    *place.lock().unwrap() = Some(cx.waker().clone());
+                    Poll::<()>::Pending
+                })
+            };
+            EXECUTOR.spawn(task).detach();
+            poll_fn(|cx| {
+                assert!(forgotten.as_mut().poll(cx).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            let task = place.lock().unwrap().take().expect("it was polled");
+            // Fires on this thread, and wakes the task here.
+            let mut timer = pin!(Timer::after(MOMENT));
+            assert!(poll(timer.as_mut(), &waker_that(move || task.wake_by_ref())).is_pending());
+            pending::<()>().await;
+        });
+    });
+    called.wait();
+    soon("somebody leads", || {
+        block_on(a_timer());
+        pollster::block_on(a_timer());
+    });
+}
+
+/// Every worker is stuck in a waker that it calls, not in a task. Fails if only polls count (`Station::fires`).
+#[test]
+fn lf5_workers_that_are_stuck_in_wakers() {
+    for threads in [1, 2] {
+        let end = Latch::new();
+        let _end = OpenOnDrop(end.clone());
+        let runtime = Runtime::builder().threads(threads).build().unwrap();
+        let mut timers: Vec<_> = (1..=threads as u32).map(|n| Box::pin(Timer::after(n * MOMENT))).collect();
+        for timer in &mut timers {
+            let (waker, called) = blocks_until(&end);
+            runtime.block_on(async { assert!(poll(timer.as_mut(), &waker).is_pending()) });
+            called.wait();
+        }
+        soon("a worker is added", move || pollster::block_on(runtime.spawn(async {})));
+    }
+}
+
+/// Several workers do not get past the hook with which they start.
+#[test]
+fn lf5_workers_that_do_not_start_one_after_the_other() {
+    let starts = AtomicUsize::new(0);
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let hook = {
+        let end = end.clone();
+        move || {
+            if starts.fetch_add(1, SeqCst) < 3 {
+                end.wait();
+            }
+        }
+    };
+    let runtime = Runtime::builder().threads(1).max_threads(6).on_thread_start(hook).build().unwrap();
+    assert!(pollster::block_on(runtime.spawn(async { true })), "the fourth one starts");
+    end.open();
+}
+
+/// The wait nests in another pool, and what is awaited is of the first, whose only worker waits.
+#[test]
+fn b5_a_nested_block_on_in_another_runtime() {
+    let build = || Arc::new(Runtime::builder().threads(1).max_threads(1).build().unwrap());
+    let (one, other) = (build(), build());
+    soon("the waiter runs what it waits for", move || {
+        let nested = {
+            let one = one.clone();
+            async move { other.block_on(one.spawn(async { 7 })) }
+        };
+        assert_eq!(pollster::block_on(one.spawn(nested)), 7);
+    });
+}
+
+/// Many tasks nest on one worker, side by side: each runs what it waits for, and not the others on top of itself. Fails if the
+/// oldest task is taken instead of the newest.
+#[test]
+fn b5_many_nested_block_ons_side_by_side() {
+    let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
+    soon("all are done", move || {
+        let tasks: Vec<_> = (0..100)
+            .map(|n| runtime.spawn(async move { block_on(paceline::spawn(async move { n })) }))
+            .collect();
+        let sum: i32 = tasks.into_iter().map(pollster::block_on).sum();
+        assert_eq!(sum, 99 * 100 / 2);
+    });
+}
+
+/// A timer is in the batch, behind one whose task blocks, when the runtime ends.
+#[test]
+fn lf5_a_timer_in_the_batch_of_a_runtime_that_ends() {
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    // Nobody takes it out before the runtime is gone.
+    let runtime =
+        Runtime::builder().threads(1).max_threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let at = Instant::now() + 3 * MOMENT;
+    let mut waits = Box::pin(Timer::at(at));
+    runtime.block_on(async { assert!(poll(waits.as_mut(), Waker::noop()).is_pending()) });
+    let stuck = Latch::new();
+    runtime
+        .spawn({
+            let (stuck, end) = (stuck.clone(), end.clone());
+            async move {
+                Timer::at(at - Duration::from_micros(50)).await;
+                stuck.open();
+                end.wait();
+            }
+        })
+        .detach();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        pollster::block_on(waits);
+        tell.send(()).unwrap();
+    });
+    stuck.wait();
+    runtime.shutdown(Duration::ZERO).unwrap_err();
+    drop(runtime);
+    told.recv_timeout(SOON).expect("it fires elsewhere");
+}
+
+/// A task that its runtime could not stop waits for a source of it, on a thread that would have led.
+#[test]
+fn lf5_a_source_of_the_runtime_that_is_gone() {
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let (begun, gone) = (Latch::new(), Latch::new());
+    let (tell, told) = mpsc::channel();
+    runtime
+        .spawn({
+            let (begun, gone) = (begun.clone(), gone.clone());
+            async move {
+                let (near, _far) = UnixStream::pair().unwrap();
+                let mut near = Async::new(near).unwrap();
+                begun.open();
+                gone.wait();
+                let read = pollster::block_on(near.read(&mut [0]));
+                let (near, _far) = UnixStream::pair().unwrap();
+                tell.send((read.map(drop), Async::new(near).map(drop))).unwrap();
+            }
+        })
+        .detach();
+    begun.wait();
+    runtime.shutdown(Duration::ZERO).unwrap_err();
+    drop(runtime);
+    gone.open();
+    let (read, new) = told.recv_timeout(SOON).expect("neither waits");
+    for error in [read.unwrap_err(), new.unwrap_err()] {
+        assert!(error.to_string().contains("gone"), "{error}");
+    }
+}
+
+/// A stranger that was told of tasks and is never polled again keeps nobody awake (LF9).
+#[test]
+fn lf9_a_stranger_that_is_forgotten() {
+    if !is_child("relatives::lf9_a_stranger_that_is_forgotten", ":") {
+        return;
+    }
+    static EXECUTOR: Executor<'static> = Executor::new();
+    thread::spawn(|| pollster::block_on(EXECUTOR.run(pending::<()>())));
+    thread::sleep(MOMENT);
+    let told = Latch::new();
+    let mut forgotten = Box::pin(EXECUTOR.run(pending::<()>()));
+    let tell = told.clone();
+    assert!(poll(forgotten.as_mut(), &waker_that(move || tell.open())).is_pending());
+    let task = EXECUTOR.spawn(async {});
+    soon("the other one runs it", move || pollster::block_on(task));
+    told.wait();
+    eventually("the deputy sleeps", || {
+        let before = switches_of_deputies();
+        thread::sleep(5 * MOMENT);
+        switches_of_deputies() == before
+    });
+}
+
+/// How often the deputies of this process have slept so far.
+fn switches_of_deputies() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
+    let of =
+        |file: &str, task: &std::path::Path| std::fs::read_to_string(task.join(file)).unwrap_or_default();
+    let deputies = tasks.filter(|task| of("comm", task).starts_with("paceline-deputy"));
+    let switches = deputies.map(|task| {
+        let status = of("status", &task);
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.map_or(0, |number| number.trim().parse::<u64>().unwrap())
+    });
+    switches.sum()
+}
+
+/// A root future that waits once more when it is dropped, after its thread has left the pool: it does not leave a second time.
+/// Fails if it does (`Station::joins`), because then there seem to be hosts for whom guests stand back.
+#[test]
+fn lf5_a_wait_in_the_drop_of_a_root_future() {
+    struct Waits(Arc<Runtime>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.0.block_on(a_timer());
+        }
+    }
+    // A deputy that comes to help would hide it, and so would a worker.
+    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    runtime.shutdown(SOON).unwrap();
+    let runtime = Arc::new(runtime);
+    soon("it waits and comes back", move || {
+        for host in [false, true] {
+            let (executor, waits) = (Executor::new(), Waits(runtime.clone()));
+            let mut again = true;
+            let root = poll_fn(move |cx| {
+                let _waits = &waits;
+                cx.waker().wake_by_ref();
+                if std::mem::take(&mut again) { Poll::Pending } else { Poll::Ready(()) }
+            });
+            if host {
+                runtime.block_on(future::or(executor.run(pending()), root));
+            } else {
+                runtime.block_on(root);
+            }
+        }
+    });
+}
