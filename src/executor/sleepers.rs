@@ -97,6 +97,12 @@ impl Sleepers {
         sync::lock(&self.all).iter().any(|sleeper| !sleeper.hosted.load(Ordering::Relaxed))
     }
 
+    /// Whether all of them sleep, and none was notified.
+    #[cfg(all(test, paceline_shuttle))]
+    pub(super) fn all_idle(&self) -> bool {
+        sync::lock(&self.all).iter().all(|sleeper| sleeper.state.load(Ordering::Relaxed) == IDLE)
+    }
+
     /// Whether any of them sleeps and was not notified.
     pub(super) fn any_idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed) > 0
