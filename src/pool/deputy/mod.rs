@@ -12,7 +12,8 @@
 //!
 //! It starts with the first source or timer of the pool, or when a second thread comes; it ends when nothing was in use
 //! for a second, in a pool without workers. It runs nobody's code but ours and waits for nobody, so nobody has to watch
-//! over it: who has to lead or to call a hook gets a thread for that.
+//! over it: who has to lead, to call a hook or a stranger's waker gets a thread for that. Only where there are no threads to be had
+//! it takes events itself.
 
 mod duty;
 #[cfg_attr(
