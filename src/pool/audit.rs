@@ -2,7 +2,7 @@
 //!
 //! | what it finds at two looks in a row | what it does |
 //! |---|---|
-//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else, if no thread runs or that has lasted, starts a [`relief`] |
+//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else starts a [`relief`] |
 //! | a runner in the same poll | marks the task slow; reports it when that has lasted ten milliseconds |
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
@@ -21,8 +21,8 @@ use crate::sync::{self, Instant};
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the only threads may be busy, and not blocked, before somebody else leads for them.
-const BUSY: Duration = Duration::from_millis(100);
+/// How long the threads of a pool without workers may be busy, and not blocked, before somebody else leads for them.
+const BUSY: Duration = Duration::from_millis(10);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
 
@@ -129,8 +129,10 @@ impl Audit {
         if pool.leadership.rescue() || add_thread(pool) {
             return;
         }
-        // Who runs is back soon, more often than not, and a thread of its own to lead for it would be in its way.
-        if now - since >= BUSY || !pool.is_busy() {
+        // A thread that runs, in a pool that lives off those that come by, is back soon more often than not, and another one
+        // that leads for it meanwhile would be in its way.
+        let excused = pool.crew().is_none() && now - since < BUSY && pool.is_busy();
+        if !excused {
             relief::start(pool);
         }
     }
