@@ -133,31 +133,35 @@ fn a_stranger_is_told(foreign: BlockOn) {
     second.join().unwrap();
 }
 
-/// An executor is run by threads of two runtimes, neither of which has anything else to do; a task waits in one's slot while
-/// that one blocks. Fails if a runner that gets company does not call its deputy (`Runner::has_company`).
+/// An executor is run by threads of two runtimes, neither of which has anything else to do, and one came before the other; a
+/// task waits in the first one's slot while that one blocks. Fails if a runner that gets company does not call its deputy
+/// (`Runner::has_company`).
 #[test]
 fn lf5_an_executor_run_in_two_runtimes() {
-    for portable in [false, true] {
-        soon("the other runtime's thread runs it", move || {
-            let executor: Arc<Executor<'static>> = Arc::default();
-            let other = Runtime::builder().threads(1).portable(portable).build().unwrap();
-            let (end, ended) = async_channel::bounded::<()>(1);
-            let helper = {
-                let executor = executor.clone();
-                thread::spawn(move || other.block_on(executor.run(async { _ = ended.recv().await })))
-            };
-            block_on(executor.run(async {
-                for _ in 0..20 {
-                    let (tell, told) = mpsc::channel();
-                    executor.spawn(async move { tell.send(()).unwrap() }).detach();
-                    told.recv_timeout(SOON).expect("somebody runs it");
-                    future::yield_now().await;
-                }
-            }));
-            drop(end);
-            helper.join().unwrap();
-        });
+    if !is_child("answerable::lf5_an_executor_run_in_two_runtimes", ":") {
+        return;
     }
+    soon("the other runtime's thread runs it", move || {
+        let executor: Arc<Executor<'static>> = Arc::default();
+        let other = Runtime::builder().threads(1).build().unwrap();
+        let (end, ended) = async_channel::bounded::<()>(1);
+        let helper = block_on(executor.run(async {
+            // In the pool, in which there is no source, no timer and nobody else.
+            future::yield_now().await;
+            let helps = executor.clone();
+            let helper = thread::spawn(move || other.block_on(helps.run(async { _ = ended.recv().await })));
+            thread::sleep(MOMENT);
+            for _ in 0..20 {
+                let (tell, told) = mpsc::channel();
+                executor.spawn(async move { tell.send(()).unwrap() }).detach();
+                told.recv_timeout(SOON).expect("somebody runs it");
+                future::yield_now().await;
+            }
+            helper
+        }));
+        drop(end);
+        helper.join().unwrap();
+    });
 }
 
 // --- a thread that was to come back and lead, in somebody else's `block_on`
