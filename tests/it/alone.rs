@@ -168,8 +168,8 @@ fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
         let (wrote, read) = block_on(future::zip(write, async { other.read_exact(&mut [0]).await }));
         assert!(wrote.is_ok() && read.is_ok());
     }
-    // Where this thread was kept from its processor for long, somebody else may have led meanwhile, for a second.
-    eventually("nobody else is here", || threads() == before + 1);
+    // A relief, too, if this thread was kept from its processor for long in the midst of it.
+    assert!((before + 1..=before + 2).contains(&threads()), "{} threads", threads());
     drop((one, other));
     eventually("the deputy has gone home", || threads() == before);
 }
