@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::stage::{SOON, settles};
+use super::stage::{SOON, settles, writes_in};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, within};
 use crate::reactor::Pipe;
 use crate::sync::thread::fail_starts;
@@ -49,11 +49,7 @@ fn one_after_the_other() {
             let runtime = runtime(1, 1);
             let pipe = Pipe::new();
             let reader = runtime.block_on(async { Reader::new(&pipe) });
-            let writer = spawn("writer", move || {
-                sleep(thread_rng().gen_range(0..3));
-                pipe.write();
-                Pace::new()
-            });
+            let writer = writes_in(thread_rng().gen_range(0..3), &pipe);
             assert!(waits(&reader));
             writer.join().expect("it only writes").at_most(SOON, "a byte of a runtime");
         }
@@ -83,14 +79,7 @@ fn no_thread_for_a_foreign_wait() {
         fail_starts(thread_rng().gen_range(1..4));
         let pipe = Pipe::new();
         let reader = Reader::new(&pipe);
-        let writer = spawn("writer", {
-            let pipe = pipe.clone();
-            move || {
-                sleep(2);
-                pipe.write();
-                Pace::new()
-            }
-        });
+        let writer = writes_in(2, &pipe);
         let mut tries = 0;
         while let Err(error) = foreign_block_on(reader.byte()) {
             tries += 1;
@@ -109,14 +98,7 @@ fn no_thread_for_a_relief() {
         let reader = Reader::new(&pipe);
         fail_starts(thread_rng().gen_range(1..6));
         for _ in 0..3 {
-            let writer = spawn("writer", {
-                let pipe = pipe.clone();
-                move || {
-                    sleep(1);
-                    pipe.write();
-                    Pace::new()
-                }
-            });
+            let writer = writes_in(1, &pipe);
             while foreign_block_on(reader.byte()).is_err() {}
             writer.join().expect("it only writes").at_most(SOON, "a byte while no thread starts");
         }

@@ -3,8 +3,8 @@
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::stage::SOON;
-use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, within, yields};
+use super::stage::{SOON, writes_in};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, spawn, ticks, within, yields};
 use crate::reactor::Pipe;
 use crate::{Executor, LocalExecutor, Timer, block_on};
 
@@ -24,11 +24,7 @@ fn waits_for_a_timer() {
 fn waits_for_a_pipe() {
     let pipe = Pipe::new();
     let reader = Reader::new(&pipe);
-    let writer = spawn("writer", move || {
-        sleep(thread_rng().gen_range(0..4));
-        pipe.write();
-        Pace::new()
-    });
+    let writer = writes_in(thread_rng().gen_range(0..4), &pipe);
     foreign_block_on(reader.byte()).expect("somebody leads");
     writer.join().expect("it only writes").at_most(SOON, "a byte under a foreign block_on");
 }

@@ -1,7 +1,7 @@
 //! All workers block, so a guest leads, main's `block_on`: it gets its events as promptly as if they were there, but for the
 //! first. When the workers are back, they lead.
 
-use super::stage::{SOON, settles};
+use super::stage::{SOON, settles, writes_in};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks};
 use crate::Timer;
 use crate::reactor::Pipe;
@@ -101,14 +101,7 @@ fn while_workers_come_and_go() {
         runtime.block_on(async {
             let reader = Reader::new(&pipe);
             for _ in 0..3 {
-                let writer = spawn("writer", {
-                    let pipe = pipe.clone();
-                    move || {
-                        sleep(2);
-                        pipe.write();
-                        Pace::new()
-                    }
-                });
+                let writer = writes_in(2, &pipe);
                 reader.byte().await.expect("somebody leads");
                 writer.join().expect("it only writes").at_most(SOON, "a byte for the guest");
             }

@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::stage::SOON;
+use super::stage::{SOON, writes_in};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks};
 use crate::reactor::Pipe;
 use crate::{Timer, block_on};
@@ -42,14 +42,7 @@ fn blocks_who_leads(pipe: &Pipe, until: &Latch) -> impl Future<Output = std::io:
 fn waits_for_a_byte() {
     let pipe = Pipe::new();
     let reader = Reader::new(&pipe);
-    let writer = spawn("writer", {
-        let pipe = pipe.clone();
-        move || {
-            sleep(1);
-            pipe.write();
-            Pace::new()
-        }
-    });
+    let writer = writes_in(1, &pipe);
     foreign_block_on(reader.byte()).expect("somebody leads");
     writer.join().expect("it only writes").at_most(SOON, "a byte while the waker blocks");
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::reactor::{Direction, Pipe, Source};
+use crate::sync::thread::JoinHandle;
 use crate::sync::{self, Condvar, Instant, Mutex, clock};
 use crate::{Runtime, pool};
 
@@ -66,6 +67,16 @@ pub(crate) fn within<R>(limit: u32, what: impl fmt::Display, code: impl FnOnce()
     let result = code();
     pace.at_most(limit, what);
     result
+}
+
+/// Writes to the pipe after so many ticks; joined, it measures from that moment on.
+pub(crate) fn writes_in(number: u32, pipe: &Pipe) -> JoinHandle<Pace> {
+    let pipe = pipe.clone();
+    super::spawn("writer", move || {
+        sleep(number);
+        pipe.write();
+        Pace::new()
+    })
 }
 
 /// Blocks the thread for so many ticks, whatever tokens it gets.

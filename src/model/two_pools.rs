@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::stage::{SOON, settles};
-use super::{Pace, Reader, explore, runtime, sleep, spawn, ticks};
+use super::stage::{SOON, settles, writes_in};
+use super::{Pace, Reader, explore, runtime, ticks};
 use crate::reactor::Pipe;
 use crate::sync::thread::JoinHandle;
 use crate::{Runtime, Timer, block_on};
@@ -16,11 +16,7 @@ use crate::{Runtime, Timer, block_on};
 fn source() -> (Reader, JoinHandle<Pace>) {
     let pipe = Pipe::new();
     let reader = Reader::new(&pipe);
-    let writer = spawn("writer", move || {
-        sleep(thread_rng().gen_range(0..4));
-        pipe.write();
-        Pace::new()
-    });
+    let writer = writes_in(thread_rng().gen_range(0..4), &pipe);
     (reader, writer)
 }
 

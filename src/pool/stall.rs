@@ -56,11 +56,8 @@ pub(super) fn report(pool: &Arc<Pool>, station: &Station, runner: &Runner, block
         drop(hook);
         crew.reporting.store(false, Ordering::Release);
     });
-    started.inspect_err(|_| crew_is_free(pool)).is_ok()
-}
-
-fn crew_is_free(pool: &Pool) {
-    if let Some(crew) = pool.crew() {
+    if started.is_err() {
         crew.reporting.store(false, Ordering::Release);
     }
+    started.is_ok()
 }
