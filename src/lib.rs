@@ -104,6 +104,8 @@ mod executor;
 mod fork;
 mod io;
 mod leadership;
+#[allow(dead_code, reason = "leadership and executor move in next")]
+mod line;
 #[cfg(all(test, paceline_shuttle))]
 mod model;
 mod pool;
