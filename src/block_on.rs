@@ -16,12 +16,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use crate::executor::hosting::{self, Attendance};
+use crate::executor;
 use crate::fork;
-use crate::leadership::{Follower, Leader, Rank, Turn};
-use crate::pool::{self, Deeper, Pool, Presence, Station, StationOrder as Order};
-use crate::reactor::{self, Event, Watch};
+use crate::frame;
+use crate::leadership::{Follower, Leader, Turn};
+use crate::pool::{self, Pool, Station, StationOrder as Order, Stay, Staying};
+use crate::reactor::{Event, Watch};
 use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
@@ -69,38 +71,36 @@ pub(crate) fn drive<F: Future>(
     if let Some(pool) = pool {
         pool.assert_not_inherited();
     }
-    let presence = Presence::new(&station);
-    let attendance = Attendance::new(station.clone());
+    let frame = Stay::at(&station);
+    let stay = frame.begin();
     let waker = Waker::from(station.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
     // A future that need not wait needs no pool.
     if pool.is_none() {
-        station.take_woken();
+        stay.take_woken();
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return Some(output);
         }
     }
     let pool = match pool.cloned().map_or_else(Pool::current, Ok) {
         Ok(pool) => pool,
-        Err(_) => return Some(without_reactor(&station, &attendance, future.as_mut(), &mut cx)),
+        Err(_) => return Some(without_reactor(&station, &stay, future.as_mut(), &mut cx)),
     };
-    let _member = pool.enter(&station, &presence);
-    attendance.is_watched();
-    let mut follower = pool.leadership.join(station.seat.clone(), station.rank_as(attendance.is_host()));
+    stay.joins(&pool);
+    let here = Here { pool: &pool, station: &station, stay: &stay };
+    let mut follower = pool.leadership.join(station.seat.clone());
     loop {
-        if station.take_woken() {
+        if stay.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
-            follower.set_rank(station.rank_as(attendance.is_host()));
         }
         match station.order() {
             None => {}
             Some(Order::Go) => return None,
-            Some(Order::Help) => help(&station),
+            Some(Order::Help) => here.help(),
         }
-        let here = Here { pool: &pool, station: &station, attendance: &attendance };
         let mut leader = match here.become_leader_or_wait(follower) {
             Turn::Lead(leader) => leader,
             Turn::Root(woken) => {
@@ -119,43 +119,43 @@ pub(crate) fn drive<F: Future>(
     }
 }
 
-/// Runs tasks of the runtime in one of whose tasks this `block_on` is nested, on top of that one, because nobody else can:
-/// all its workers are stuck, and there may be no more of them. What is waited for here may be among them.
-#[cold]
-fn help(station: &Station) {
-    let Some(pool) = station.helps() else { return };
-    let Some(crew) = pool.crew() else { return };
-    while !station.is_woken() && crew.has_surplus() {
-        let deeper = Deeper::enter(crew.stack_size());
-        // What came last is what this thread waits for, most likely; and what came first is another one that will wait.
-        let Some(task) = crew.state().newest_task() else { return };
-        hosting::run_beside(task);
-        drop(deeper);
-    }
-}
-
 /// Where this thread is.
 struct Here<'a> {
     pool: &'a Arc<Pool>,
     station: &'a Station,
-    attendance: &'a Attendance,
+    stay: &'a Staying<'a>,
 }
 
 impl Here<'_> {
+    /// Runs tasks of the runtime in one of whose tasks this `block_on` is nested, on top of that one, because nobody else can:
+    /// all its workers are stuck, and there may be no more of them. What is waited for here may be among them.
+    #[cold]
+    fn help(&self) {
+        let Some(pool) = self.station.helps() else { return };
+        let Some(crew) = pool.crew() else { return };
+        while !self.stay.is_woken() && crew.has_surplus() {
+            // What came last is what this thread waits for, most likely; and what came first is another one that will wait.
+            let run = || crew.state().newest_task().map(executor::run_beside).is_some();
+            if !self.stay.go_deeper(crew.stack_size(), run) {
+                return;
+            }
+        }
+    }
+
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
     fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Watch>) -> Turn<'l, Watch> {
         if self.pool.is_inherited() {
             fork::abort_child();
         }
-        if self.station.is_woken() && !self.pool.reactor.is_needed() {
+        if self.stay.is_woken() && !self.pool.reactor.is_needed() {
             return Turn::Root(follower);
         }
         let follower = match follower.try_lead() {
             Ok(leader) => return Turn::Lead(leader),
             Err(follower) => follower,
         };
-        if self.station.is_woken() || !self.attendance.rest() {
+        if self.stay.is_woken() || !self.stay.host.rest() {
             return Turn::Root(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -183,19 +183,19 @@ impl Here<'_> {
 
     fn wait_for_batch(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
-        reactor::next_turn();
-        if self.station.is_woken() {
+        frame::next_turn();
+        if self.stay.is_woken() {
             leader.with(|watch| watch.look(reactor))?;
             return Ok(());
         }
         if leader.with(|watch| watch.look_if_cheap(reactor))? {
             return Ok(());
         }
-        if !self.attendance.rest() {
+        if !self.stay.host.rest() {
             return Ok(());
         }
         let result = self.idle(leader);
-        self.attendance.rise();
+        self.stay.host.rise();
         result
     }
 
@@ -205,7 +205,7 @@ impl Here<'_> {
         let displaced = leader.displaced();
         while leader.with(|watch| watch.stays_awake()) {
             thread::yield_now();
-            if self.station.is_woken() || displaced() {
+            if self.stay.is_woken() || displaced() {
                 leader.with(|watch| watch.interrupted(reactor));
                 return Ok(());
             }
@@ -217,7 +217,7 @@ impl Here<'_> {
             leader.with(|watch| watch.interrupted(reactor));
             return Ok(());
         }
-        let result = leader.with(|watch| watch.sleep(reactor, || self.station.is_woken() || displaced()));
+        let result = leader.with(|watch| watch.sleep(reactor, || self.stay.is_woken() || displaced()));
         self.station.seat.stop_watching();
         self.pool.has_risen();
         result
@@ -231,14 +231,14 @@ impl Here<'_> {
         event: &Option<Event>,
     ) -> Follower<'l, Watch> {
         let (left, pays) = leader.with(|watch| (watch.left(), self.pool.promotion_pays(watch)));
-        self.attendance.events_wait(left > 0);
+        self.stay.host.events_wait(left > 0);
         if pays && event.is_some() && leader.has_follower() { leader.promote() } else { leader.vacate() }
     }
 
     /// The thread was asleep, perhaps.
     fn awake(&self) {
-        reactor::next_turn();
-        self.attendance.rise();
+        frame::next_turn();
+        self.stay.host.rise();
         self.pool.has_risen();
     }
 }
@@ -246,8 +246,8 @@ impl Here<'_> {
 /// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread. False if
 /// somebody leads.
 pub(crate) fn take_turn(pool: &Arc<Pool>) -> bool {
-    let station = Arc::new(Station::new());
-    let follower = pool.leadership.join(station.seat.clone(), Rank::Relief);
+    let station = Arc::new(Station::relief(Duration::ZERO));
+    let follower = pool.leadership.join(station.seat.clone());
     let Ok(mut leader) = follower.insist() else { return false };
     let mut events = Vec::new();
     leader.with(|watch| {
@@ -270,19 +270,19 @@ pub(crate) fn take_turn(pool: &Arc<Pool>) -> bool {
 /// others, or tries again when it is polled.
 fn without_reactor<F: Future>(
     station: &Station,
-    attendance: &Attendance,
+    stay: &Staying<'_>,
     mut future: std::pin::Pin<&mut F>,
     cx: &mut Context<'_>,
 ) -> F::Output {
     loop {
-        if station.take_woken() {
+        if stay.take_woken() {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return output;
             }
         }
-        if !station.is_woken() && attendance.rest() {
+        if !stay.is_woken() && stay.host.rest() {
             let _ = station.seat.park(None);
-            attendance.rise();
+            stay.host.rise();
         }
     }
 }

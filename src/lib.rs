@@ -102,6 +102,7 @@
 mod block_on;
 mod executor;
 mod fork;
+mod frame;
 mod io;
 mod leadership;
 #[allow(dead_code, reason = "leadership and executor move in next")]
@@ -117,13 +118,13 @@ mod waking;
 pub use block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
-pub use leadership::Order;
+pub use line::Order;
 pub use pool::{Promotion, Stall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 
 /// Shows the overseer an executor that strangers run. The one call that goes up: an executor is made of nothing, so there is
 /// no other place where it could have been told whom to call.
-fn oversee(executor: std::sync::Weak<executor::State>) -> Option<executor::Alarm> {
+fn oversee(executor: std::sync::Weak<executor::State>) -> Option<std::sync::Weak<dyn executor::Overseer>> {
     pool::oversee(executor)
 }
 

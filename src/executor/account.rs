@@ -34,11 +34,11 @@ impl State {
             None
         });
         // Wakes others, so not under the lock of the list (LF3).
-        stuck.iter().for_each(|runner| runner.hand_over_from_afar());
+        stuck.iter().for_each(|runner| self.hand_over_from_afar(runner));
         let taken = self.has_surplus().then(|| self.taken());
-        let waits = taken.is_some() && self.sleepers.any_idle();
+        let waits = taken.is_some() && self.any_idle();
         if waits && last.taken == taken {
-            self.sleepers.notify_another();
+            self.notify_another();
         }
         *last = Account { taken, laden };
         waits
@@ -47,6 +47,6 @@ impl State {
     /// Whether there is anything that another look could find and mend.
     pub(crate) fn is_open(&self) -> bool {
         let laden = || self.find_in_runners(|runner| runner.has_tasks().then_some(())).is_some();
-        self.has_surplus() && self.sleepers.any_idle() || self.is_overseen() && laden()
+        self.has_surplus() && self.any_idle() || self.is_overseen() && laden()
     }
 }

@@ -7,19 +7,19 @@
 //! | [`run`] | the futures behind `run` and `tick` |
 //! | [`runner`] | one `run` in progress: slot, ring, and what the deputy may know |
 //! | [`slot`] | the direct slot |
-//! | [`sleepers`] | who sleeps, and waking one |
-//! | [`hosting`] | which runners the current thread hosts |
+//! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
+//! | [`sleeper`] | a runner or ticker that waits for tasks |
 //! | [`task`], [`tasks`] | what is kept of a task |
 //! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
 
 mod account;
-pub(crate) mod hosting;
+mod host;
 mod lazy;
 mod local;
 mod oversight;
 mod run;
 mod runner;
-mod sleepers;
+mod sleeper;
 mod slot;
 mod state;
 mod statics;
@@ -31,7 +31,8 @@ pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::Account;
-pub(crate) use oversight::{Alarm, Overseen};
+pub(crate) use host::{Host, Hosted, Runners, Surroundings, run_beside};
+pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;
 pub(crate) use runner::{Beat, Counters, Runner};
 pub(crate) use state::{State, StateRef};
@@ -156,7 +157,7 @@ impl<'a> Executor<'a> {
     /// ```
     pub fn try_tick(&self) -> bool {
         let task = self.state.peek().and_then(State::any_task);
-        task.map(hosting::run_beside).is_some()
+        task.map(host::run_beside).is_some()
     }
 
     /// Runs one task, waiting for one to be scheduled.

@@ -1,52 +1,71 @@
-//! Oversight of executors that strangers run: threads in somebody else's `block_on`, and tickers.
+//! Oversight: which deputies look at an executor, and how they are told that there is something to see.
 //!
-//! A runner that is hosted in our own `block_on` is known to the deputy of its pool. A stranger is known to none, and may
-//! be told of a task and not come, because its thread blocks in something else. So an executor with more than one runner
-//! of which one is a stranger is shown to an overseer: the default instance's deputy. A stranger that is alone needs none,
-//! there is nobody else to be told.
+//! A runner that is hosted in our own `block_on` is known to the deputy of its pool. A stranger, that is a thread in
+//! somebody else's `block_on` or a ticker, is known to none, and may be told of a task and not come, because its thread blocks
+//! in something else. So an executor with more than one runner of which one is a stranger is shown to the default
+//! instance's deputy. A stranger that is alone needs none, there is nobody else to be told.
 
-use std::sync::Weak;
+use std::fmt;
+use std::sync::{Arc, Weak};
 
 use super::state::State;
+use crate::sync::{self, AtomicBool, Mutex, Ordering::Relaxed};
 
-/// How an overseer is told that there is something to see.
-pub(crate) type Alarm = Box<dyn Fn() + Send + Sync>;
+/// Somebody who looks at executors, and is told when there is something to see.
+pub(crate) trait Overseer: Send + Sync {
+    /// There may be something to see.
+    fn look(self: Arc<Self>);
+}
 
-/// A stranger has joined `state`, or somebody who joins a stranger.
-#[cold]
-pub(super) fn joined(state: &State) {
-    if state.has_company() && state.has_stranger() && !state.is_overseen() {
-        // Two at once: either alarm will do.
-        if let Some(alarm) = crate::oversee(state.itself()) {
-            state.overseer.set(alarm);
+/// Who looks at one executor.
+#[derive(Default)]
+pub(crate) struct Alarms {
+    overseers: Mutex<Vec<Weak<dyn Overseer>>>,
+    /// It was shown to somebody because of strangers.
+    strange: AtomicBool,
+}
+
+impl Alarms {
+    /// From now on `overseer` is told, too.
+    pub(crate) fn add(&self, overseer: Weak<dyn Overseer>) {
+        let mut overseers = sync::lock(&self.overseers);
+        overseers.retain(|other| other.strong_count() > 0);
+        if !overseers.iter().any(|other| Weak::ptr_eq(other, &overseer)) {
+            overseers.push(overseer);
         }
     }
-    state.overseer.call();
+
+    /// Tells them all.
+    #[cold]
+    pub(crate) fn call(&self) {
+        let overseers = sync::lock(&self.overseers).clone();
+        overseers.iter().filter_map(Weak::upgrade).for_each(|overseer| overseer.look());
+    }
+}
+
+impl fmt::Debug for Alarms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Alarms").field("strange", &self.strange).finish_non_exhaustive()
+    }
 }
 
 impl State {
-    /// Whether a deputy has been shown this executor.
+    /// A stranger has joined, or somebody who joins a stranger; or one is polled, and may block next.
+    #[cold]
+    pub(super) fn has_strangers(&self) {
+        if self.has_company() && self.has_stranger() && !self.is_overseen() {
+            // Two at once: they show it to the same one.
+            if let Some(overseer) = crate::oversee(self.itself()) {
+                self.alarms.add(overseer);
+                self.alarms.strange.store(true, Relaxed);
+            }
+        }
+        self.alarms.call();
+    }
+
+    /// Whether a deputy has been shown this executor because of strangers.
+    #[inline]
     pub(super) fn is_overseen(&self) -> bool {
-        self.overseer.is_set()
-    }
-}
-
-/// An executor that an overseer keeps an eye on, as long as it is there and has more than one runner.
-#[derive(Debug)]
-pub(crate) struct Overseen(Weak<State>);
-
-impl Overseen {
-    pub(crate) fn new(state: Weak<State>) -> Self {
-        Self(state)
-    }
-
-    /// Whether the executor is gone.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-
-    /// The executor, if there is anything to watch.
-    pub(crate) fn executor(&self) -> Option<super::StateRef> {
-        self.0.upgrade().filter(|state| state.has_company()).map(super::StateRef::Shared)
+        self.alarms.strange.load(Relaxed)
     }
 }

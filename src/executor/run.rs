@@ -2,20 +2,19 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::hosting::{self, Home, Running};
-use super::oversight;
+use super::host::{self, Host, Hosted, Running};
 use super::runner::Runner;
-use super::sleepers::Sleeper;
+use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use crate::fork::Origin;
-use crate::sync;
+use crate::sync::{self, Ordering};
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
 const STREAK: u32 = 32;
@@ -27,31 +26,27 @@ pin_project! {
     pub(crate) struct Run<F> {
         #[pin]
         future: F,
-        seat: RunnerSeat,
+        member: Member,
     }
 }
 
-/// The runner of one [`Run`]; dropping it gives its tasks back to the executor.
-struct RunnerSeat {
-    state: StateRef,
-    runner: Arc<Runner>,
+/// A [`Run`] as a member of its executor; dropping it gives its tasks back.
+struct Member {
+    /// Its runner, and the executor.
+    own: Hosted,
     /// The runner as the waker of the future inside.
     inner: Waker,
     /// The waker that the sleeper has.
     outer: Option<Waker>,
-    /// The thread whose frame hosts the runner.
-    home: Option<usize>,
-    turn: u32,
+    /// The address of the host, or null where somebody else polls it.
+    host: usize,
+    polled: u32,
     streak: u32,
 }
 
 impl<F: Future> Run<F> {
     pub(crate) fn new(state: StateRef, future: F) -> Self {
-        let (runner, inner) = new_runner(&state);
-        Self {
-            future,
-            seat: RunnerSeat { state, runner, inner, outer: None, home: None, turn: 0, streak: 0 },
-        }
+        Self { future, member: Member::new(state) }
     }
 }
 
@@ -60,16 +55,16 @@ impl<F: Future> Future for Run<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let seat = this.seat;
-        let home = seat.enter(cx.waker());
-        let _running = Running::enter(&seat.runner);
-        let mut budget = hosting::budget();
+        let member = this.member;
+        let mut budget = host::with_top(|host| member.enter(host, cx.waker()));
+        let _running = Running::enter(Arc::as_ptr(&member.own.runner));
         // A forked child must not go on to tasks that its parent polls as well.
         let process = Origin::of_this_call();
         loop {
-            let root_woken = &seat.runner.root_woken;
-            if root_woken.load(Relaxed) && root_woken.swap(false, AcqRel) {
-                let mut inner = Context::from_waker(&seat.inner);
+            let root_woken = &member.own.runner.root_woken;
+            // ORDER: Acquire pairs with the Release in `Runner::wake_by_ref`: what was done before the wake is seen by the poll.
+            if root_woken.load(Ordering::Relaxed) && root_woken.swap(false, Ordering::Acquire) {
+                let mut inner = Context::from_waker(&member.inner);
                 if let Poll::Ready(output) = this.future.as_mut().poll(&mut inner) {
                     return Poll::Ready(output);
                 }
@@ -81,92 +76,130 @@ impl<F: Future> Future for Run<F> {
                 return Poll::Pending;
             }
             budget -= 1;
-            match seat.next_task(home) {
+            match member.next_task() {
                 Some(task) => {
-                    seat.runner.run(task);
+                    member.own.runner.run(task);
                     process.assert_here();
                 }
-                None => ready!(seat.out_of_tasks(home)),
+                None => ready!(member.out_of_tasks()),
             }
         }
     }
 }
 
-fn new_runner(state: &StateRef) -> (Arc<Runner>, Waker) {
-    let runner = Arc::new(Runner::new(state.clone()));
-    state.join(&runner);
-    (runner.clone(), Waker::from(runner))
+/// As a waker, a runner wakes the future that `run` drives: only that, so that a task woken on this thread does not
+/// make the future be polled in vain.
+impl Wake for Runner {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.root_woken.store(true, Ordering::Release);
+        // On this thread and being polled: `run` looks at the flag between two tasks.
+        let polled_here =
+            host::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
+        if !polled_here {
+            self.sleeper.wake();
+        }
+    }
 }
 
-impl RunnerSeat {
+impl Member {
+    fn new(state: StateRef) -> Self {
+        let runner = state.join();
+        let inner = Waker::from(runner.clone());
+        Self { own: Hosted { state, runner }, inner, outer: None, host: 0, polled: 0, streak: 0 }
+    }
+
+    /// It is polled. Returns how many tasks it may poll in one go.
     #[inline]
-    fn enter(&mut self, waker: &Waker) -> Home {
-        let here = hosting::this_thread();
-        if self.home.is_some_and(|home| home != here) || self.runner.is_closed() {
-            self.move_house();
+    fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
+        let address = host.map_or(0, Host::address);
+        let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
+        if !(is_known && address != 0 && address == self.host && !self.own.runner.left.load(Ordering::Relaxed)) {
+            self.settle(host, waker);
         }
-        self.runner.is_polled();
-        let home = hosting::host(&self.runner, waker);
-        if home == Home::Nowhere {
-            hosting::stranger_on_top(waker);
-            self.state.overseer.call();
-            if self.home.is_some() {
-                // On the same thread, but polled by somebody else now.
-                self.move_house();
+        let Hosted { state, runner } = &self.own;
+        runner.is_polled();
+        state.rise(runner);
+        match host {
+            Some(host) => {
+                if self.host != 0 {
+                    host.polls(runner);
+                }
+                host.budget()
+            }
+            None => Host::BUDGET,
+        }
+    }
+
+    /// It was not polled in this way before, or is polled by a stranger.
+    #[cold]
+    fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
+        let address = host.map_or(0, Host::address);
+        if self.own.runner.left.load(Ordering::Relaxed) || self.host != 0 && self.host != address {
+            self.renew();
+        }
+        let is_hosted =
+            |here: &Self| host.is_some_and(|host| host.adopts(&here.own.state, &here.own.runner, waker));
+        let mut hosted = is_hosted(self);
+        if !hosted {
+            host::stranger_on_top(waker);
+            if self.host != 0 {
+                // In the same `block_on`, but polled by somebody else now.
+                self.renew();
+                hosted = is_hosted(self);
             }
         }
-        self.home = (home == Home::Here).then_some(here);
+        self.host = if hosted { address } else { 0 };
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
-            self.runner.sleeper.set_waker(waker, home == Home::Here);
-            oversight::joined(&self.state);
+            self.own.runner.sleeper.set_waker(waker, hosted);
         }
-        self.runner.rise();
-        home
+        if !hosted {
+            self.own.state.has_strangers();
+        }
     }
 
-    /// The future was moved to another thread. The one it comes from may still feed its runner, but would wake
-    /// nobody to poll it there: so that runner is closed, and there is a new one.
+    /// The future was moved to another `block_on`. The one it comes from may still feed its runner, but would wake
+    /// nobody to poll it there: so that runner is left there, and there is a new one.
     #[cold]
-    fn move_house(&mut self) {
-        let (runner, inner) = new_runner(&self.state);
-        let old = std::mem::replace(&mut self.runner, runner);
-        self.inner = inner;
-        self.outer = None;
-        self.state.leave(&old);
+    fn renew(&mut self) {
+        drop(std::mem::replace(self, Self::new(self.own.state.clone())));
     }
 
     /// The task to poll next: directly, as long as there is one and it is not the others' turn; else surplus.
     #[inline]
-    fn next_task(&mut self, home: Home) -> Option<Runnable> {
-        self.turn = self.turn.wrapping_add(1);
+    fn next_task(&mut self) -> Option<Runnable> {
+        self.polled = self.polled.wrapping_add(1);
         if self.streak < STREAK {
-            if let Some(task) = self.runner.slot.take() {
+            if let Some(task) = self.own.runner.slot.take() {
                 self.streak += 1;
-                self.runner.counters.direct.add(1);
+                self.own.runner.counters.direct.add(1);
                 return Some(task);
             }
         }
         self.streak = 0;
-        self.next_surplus(home).or_else(|| {
+        self.next_surplus().or_else(|| {
             // The streak was over, but nobody else wants the turn.
-            let task = self.runner.slot.take()?;
-            self.runner.counters.direct.add(1);
+            let task = self.own.runner.slot.take()?;
+            self.own.runner.counters.direct.add(1);
             Some(task)
         })
     }
 
     #[inline]
-    fn next_surplus(&self, home: Home) -> Option<Runnable> {
-        let runner = &*self.runner;
-        if runner.ring.is_empty() && !self.state.has_surplus() {
+    fn next_surplus(&self) -> Option<Runnable> {
+        let runner = &*self.own.runner;
+        if runner.ring.is_empty() && !self.own.state.has_surplus() {
             // Looking into other runners takes a lock: only where nothing else is left to do.
-            let searches = home == Home::Nowhere || runner.stops_searching();
+            let searches = self.host == 0 || runner.stops_searching();
             return if searches { self.steal() } else { None };
         }
         let from_ring = || runner.ring.pop().ok();
-        let from_injector = || self.state.take_injected(runner);
-        let task = if self.turn % INJECTOR_TURN == 0 {
+        let from_injector = || self.own.state.take_injected(runner);
+        let task = if self.polled % INJECTOR_TURN == 0 {
             from_injector().or_else(from_ring)
         } else {
             from_ring().or_else(from_injector)
@@ -182,8 +215,8 @@ impl RunnerSeat {
 
     #[cold]
     fn steal(&self) -> Option<Runnable> {
-        let task = self.state.steal_for(&self.runner)?;
-        self.runner.counters.stolen.add(1);
+        let task = self.own.state.steal_for(&self.own.runner)?;
+        self.own.runner.counters.stolen.add(1);
         self.share_all();
         Some(task)
     }
@@ -191,93 +224,92 @@ impl RunnerSeat {
     /// More surplus than the task that is polled now: one more runner may come.
     #[inline]
     fn share(&self) {
-        if !self.runner.ring.is_empty() || self.state.has_surplus() {
-            self.state.sleepers.invite();
+        if !self.own.runner.ring.is_empty() || self.own.state.has_surplus() {
+            self.own.state.invite();
         }
     }
 
     /// The same for who was woken to look for tasks and found one: more may be left wherever it could have looked.
     #[cold]
     fn share_all(&self) {
-        if self.state.has_tasks_for(&self.runner) {
-            self.state.sleepers.notify();
+        if self.own.state.has_tasks_for(&self.own.runner) {
+            self.own.state.notify();
         }
     }
 
     /// `Pending` if there is nothing to do. A `block_on` that hosts the runner says so to the executor when it is
     /// about to sleep; anybody else's executor may sleep at once.
-    fn out_of_tasks(&self, home: Home) -> Poll<()> {
-        if home == Home::Here || self.runner.rest() {
+    fn out_of_tasks(&self) -> Poll<()> {
+        let Hosted { state, runner } = &self.own;
+        if self.host != 0 || state.rest(runner) {
             return Poll::Pending;
         }
         // What the runner asked for is happening: it is polled on.
-        self.runner.is_polled();
+        runner.is_polled();
         Poll::Ready(())
     }
 }
 
-impl Drop for RunnerSeat {
+impl Drop for Member {
     fn drop(&mut self) {
-        hosting::forget(&self.runner);
-        self.state.leave(&self.runner);
+        host::forget(self.host, &self.own);
     }
 }
 
 /// Runs one task of `state`, waiting for one if there is none.
 pub(super) async fn tick(state: &State) {
-    let mut place = TickerPlace { state, sleeper: None };
-    let task = std::future::poll_fn(|cx| place.poll(cx.waker())).await;
-    drop(place);
-    hosting::run_beside(task);
+    let mut ticker = Ticker { state, sleeper: None, rests: false };
+    let task = std::future::poll_fn(|cx| ticker.poll(cx.waker())).await;
+    drop(ticker);
+    host::run_beside(task);
 }
 
-/// Where a `tick` in progress sleeps.
-struct TickerPlace<'a> {
+/// A `tick` in progress.
+struct Ticker<'a> {
     state: &'a State,
+    /// Once there was nothing to run.
     sleeper: Option<sync::Arc<Sleeper>>,
+    rests: bool,
 }
 
-impl TickerPlace<'_> {
+impl Ticker<'_> {
     fn poll(&mut self, waker: &Waker) -> Poll<Runnable> {
-        let sleepers = &self.state.sleepers;
-        if let Some(sleeper) = &self.sleeper {
-            let _ = sleepers.rise(sleeper);
-        }
+        let _ = self.rise();
         if let Some(task) = self.state.any_task() {
             return Poll::Ready(task);
         }
-        let is_new = self.sleeper.is_none();
         let sleeper = self.sleeper.get_or_insert_with(|| {
-            let sleeper = sync::Arc::new(Sleeper::new(false));
-            self.state.join_sleepers(sleeper.clone());
-            sleeper
+            self.state.counts_ticker(true);
+            sync::Arc::new(Sleeper::new(false))
         });
-        hosting::stranger_on_top(waker);
+        host::stranger_on_top(waker);
         sleeper.set_waker(waker, false);
-        if is_new {
-            oversight::joined(self.state);
-        }
-        self.state.overseer.call();
-        sleepers.rest(sleeper);
+        self.state.has_strangers();
+        self.state.ticker_rests(sleeper);
+        self.rests = true;
         match self.state.any_task() {
-            Some(task) => {
-                let _ = sleepers.rise(sleeper);
-                Poll::Ready(task)
-            }
+            Some(task) => Poll::Ready(task),
             None => Poll::Pending,
         }
     }
+
+    /// It is awake. True if it was called.
+    fn rise(&mut self) -> bool {
+        let rested = std::mem::take(&mut self.rests);
+        self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.ticker_rises(sleeper))
+    }
 }
 
-impl Drop for TickerPlace<'_> {
+impl Drop for Ticker<'_> {
     fn drop(&mut self) {
-        if let Some(sleeper) = &self.sleeper {
-            self.state.sleepers.leave(sleeper);
-            self.state.overseer.call();
+        let called = self.rise();
+        if self.sleeper.is_some() {
+            self.state.counts_ticker(false);
+            self.state.alarms.call();
         }
-        // Whoever took a task out of several lets somebody else have the next.
-        if self.state.has_surplus() {
-            self.state.sleepers.notify();
+        // Whoever took a task out of several, or was called and comes no more, lets somebody else have the next.
+        if called || self.state.has_surplus() {
+            self.state.notify();
         }
     }
 }

@@ -4,18 +4,14 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
-use super::hosting::{self, Surroundings};
-use super::sleepers::Sleeper;
+use super::sleeper::Sleeper;
 use super::slot::Slot;
-use super::state::{State, StateRef};
-use crate::sync::{self, AtomicBool, AtomicPtr, AtomicU32, Counter};
+use crate::sync::{self, AtomicBool, AtomicPtr, AtomicU32, Counter, Ordering::Relaxed};
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
@@ -42,27 +38,32 @@ impl Counters {
 
 /// One `run` in progress.
 pub(crate) struct Runner {
-    state: StateRef,
+    /// The executor whose tasks it runs, as an address to compare with.
+    executor: usize,
     pub(super) slot: Slot,
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
+    /// It is in the line of those that wait for tasks. Written by who polls it, or hosts it.
+    pub(super) rests: AtomicBool,
     /// The future that `run` drives was woken.
     pub(super) root_woken: AtomicBool,
     /// It was woken to look for tasks, wherever they are.
-    searches: AtomicBool,
+    pub(super) searches: AtomicBool,
+    /// It is polled with the waker of the future of the frame that hosts it.
+    pub(super) is_root: AtomicBool,
+    /// It is polled elsewhere now, or no more. Who hosts it, forgets it.
+    pub(super) left: AtomicBool,
+    /// It has asked to be polled, because it has tasks, and was not polled since.
+    pub(super) asked: AtomicBool,
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
     pulse: AtomicU32,
     /// Where the task was spawned that is polled, or was last.
-    place: AtomicPtr<Location<'static>>,
+    spawned_at: AtomicPtr<Location<'static>>,
     /// What that task's waker points to, to compare with.
     task: AtomicPtr<()>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: AtomicBool,
-    /// It has asked to be polled, because it has tasks, and was not polled since.
-    asked: AtomicBool,
-    /// Who hosts it, or did.
-    surroundings: OnceLock<Arc<dyn Surroundings>>,
 }
 
 impl fmt::Debug for Runner {
@@ -86,32 +87,35 @@ impl Beat {
 }
 
 impl Runner {
-    pub(super) fn new(state: StateRef) -> Self {
+    pub(super) fn new(executor: usize) -> Self {
         Self {
-            state,
+            executor,
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
+            rests: AtomicBool::new(false),
             root_woken: AtomicBool::new(true),
             searches: AtomicBool::new(true),
+            is_root: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             counters: Counters::default(),
             pulse: AtomicU32::new(0),
-            place: AtomicPtr::new(ptr::null_mut()),
+            spawned_at: AtomicPtr::new(ptr::null_mut()),
             task: AtomicPtr::new(ptr::null_mut()),
             caught: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
-            surroundings: OnceLock::new(),
         }
     }
 
     #[inline]
-    pub(crate) fn is_of(&self, state: *const State) -> bool {
-        ptr::eq(&*self.state, state)
+    pub(super) fn is_of(&self, executor: usize) -> bool {
+        self.executor == executor
     }
 
     /// Polls one task.
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
+        // A plain load and store: nobody else writes it.
         let pulse = self.pulse.load(Relaxed);
         self.pulse.store(pulse.wrapping_add(1), Relaxed);
         task.run();
@@ -119,8 +123,8 @@ impl Runner {
     }
 
     #[inline]
-    pub(super) fn task_begins(&self, place: &'static Location<'static>, waker: &Waker) {
-        self.place.store(ptr::from_ref(place).cast_mut(), Relaxed);
+    pub(super) fn task_begins(&self, spawned_at: &'static Location<'static>, waker: &Waker) {
+        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Relaxed);
         self.task.store(waker.data().cast_mut(), Relaxed);
     }
 
@@ -135,35 +139,15 @@ impl Runner {
         self.caught.load(Relaxed) && self.caught.swap(false, Relaxed)
     }
 
-    /// It is hosted from now on.
-    pub(super) fn is_hosted_in(&self, surroundings: &Arc<dyn Surroundings>) {
-        let _ = self.surroundings.set(surroundings.clone());
-        if self.state.has_company() {
-            surroundings.has_company();
-        }
-    }
-
-    /// Somebody else runs the same executor.
-    pub(super) fn has_company(&self) {
-        if let Some(surroundings) = self.surroundings.get() {
-            surroundings.has_company();
-        }
-    }
-
-    /// Whether somebody else runs the same executor.
-    pub(crate) fn is_in_company(&self) -> bool {
-        self.state.has_company()
-    }
-
     /// What the deputy compares from tick to tick.
     pub(crate) fn beat(&self) -> Beat {
         Beat(self.pulse.load(Relaxed))
     }
 
     /// Where the task was spawned that is being polled.
-    pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
+    pub(crate) fn spawned_at(&self) -> Option<&'static Location<'static>> {
         // SAFETY: null, or a `&'static` that `task_begins` stored.
-        unsafe { self.place.load(Relaxed).as_ref() }
+        unsafe { self.spawned_at.load(Relaxed).as_ref() }
     }
 
     /// The deputy found no progress since `beat`: the task is to learn that it is slow.
@@ -180,61 +164,9 @@ impl Runner {
         !self.slot.is_empty() || !self.ring.is_empty()
     }
 
-    /// The executor whose tasks it runs.
-    pub(crate) fn state(&self) -> &StateRef {
-        &self.state
-    }
-
-    /// Moves what waits here to where any runner finds it, busy or idle.
-    pub(super) fn hand_over(&self) {
-        if self.empty() {
-            self.state.sleepers.notify();
-        }
-    }
-
-    /// The same from a thread that must not run anybody's code.
-    pub(super) fn hand_over_from_afar(&self) {
-        if self.empty() {
-            self.state.sleepers.notify_from_afar();
-        }
-    }
-
-    /// True if something was here.
-    fn empty(&self) -> bool {
-        let direct = self.slot.take();
-        let mut waited = direct.is_some();
-        direct.into_iter().for_each(|task| self.state.inject(task));
-        while let Ok(task) = self.ring.pop() {
-            self.state.inject(task);
-            waited = true;
-        }
-        waited
-    }
-
-    /// The thread is about to sleep. False if there are tasks to poll, after all.
-    pub(super) fn rest(&self) -> bool {
-        if self.asked.load(Relaxed) {
-            // It is hosted here, but whoever owns its future does not poll it: it is nobody to be notified, and tasks
-            // that this thread left here are for others. It leads, perhaps.
-            self.hand_over_from_afar();
-            return true;
-        }
-        self.state.sleepers.rest(&self.sleeper);
-        if self.state.has_tasks_for(self) || self.root_woken.load(Relaxed) {
-            self.rise();
-            self.asked.store(true, Relaxed);
-            self.searches.store(true, Relaxed);
-            return false;
-        }
-        true
-    }
-
-    /// The thread is awake. Whoever was notified looks for tasks next.
-    #[inline]
-    pub(super) fn rise(&self) {
-        if self.state.sleepers.rise(&self.sleeper) {
-            self.searches.store(true, Relaxed);
-        }
+    /// The task that waits here and comes first.
+    pub(super) fn pop(&self) -> Option<Runnable> {
+        self.slot.take().or_else(|| self.ring.pop().ok())
     }
 
     /// Whether the runner should look into other runners; it will not again until it is told to.
@@ -243,44 +175,11 @@ impl Runner {
         self.searches.load(Relaxed) && self.searches.swap(false, Relaxed)
     }
 
-    /// From now on no task gets in, and what is here goes to the injector.
-    pub(super) fn close(&self) {
-        let direct = self.slot.close();
-        self.ring.close();
-        let waited = direct.is_some();
-        direct.into_iter().for_each(|task| self.state.inject(task));
-        if self.empty() || waited {
-            self.state.sleepers.notify();
-        }
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.ring.is_closed()
-    }
-
     /// It is polled.
     #[inline]
     pub(super) fn is_polled(&self) {
         if self.asked.load(Relaxed) {
             self.asked.store(false, Relaxed);
-        }
-    }
-}
-
-/// As a waker, a runner wakes the future that `run` drives: only that, so that a task woken on this thread does not
-/// make the future be polled in vain.
-impl Wake for Runner {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.root_woken.store(true, std::sync::atomic::Ordering::Release);
-        // On this thread and being polled: `run` looks at the flag between two tasks.
-        let polled_here =
-            hosting::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
-        if !polled_here {
-            self.sleeper.wake();
         }
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
 
-use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::ptr;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::hosting;
+use super::oversight::Alarms;
 use super::runner::Runner;
-use super::sleepers::{Sleeper, Sleepers};
+use super::sleeper::Sleeper;
 use super::tasks::Tasks;
-use crate::sync::{self, AtomicBool, Counter, Instant, RwLock};
+use crate::line::{Called, Line, Order, Rank};
+use crate::sync::{self, AtomicBool, AtomicUsize, Counter, Instant, Mutex, MutexGuard, Ordering::Relaxed, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.
@@ -26,45 +26,19 @@ const STRAGGLERS: Duration = Duration::from_millis(100);
 pub(crate) struct State {
     /// Tasks that nobody could poll directly: woken on a thread that hosts no runner of this executor.
     injector: ConcurrentQueue<Runnable>,
-    runners: RwLock<Vec<Arc<Runner>>>,
-    pub(super) sleepers: Sleepers,
+    runners: Mutex<Vec<Arc<Runner>>>,
+    /// Runners and tickers that sleep.
+    idle: Line<Sleeper>,
+    tickers: AtomicUsize,
     pub(super) tasks: Tasks,
     tracks_tasks: AtomicBool,
     /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
     of_runtime: bool,
     /// Tasks taken from the injector, more or less: two takers at once may count as one.
     taken: Counter,
-    unclaimed: Hook,
-    /// Called when there is something to watch in an executor that only [strangers](super::oversight) run.
-    pub(super) overseer: Hook,
+    /// Who is told when there is something to watch here.
+    pub(crate) alarms: Alarms,
     itself: Weak<State>,
-}
-
-/// Somebody who is told something, or nobody.
-#[derive(Default)]
-pub(super) struct Hook(OnceLock<Box<dyn Fn() + Send + Sync>>);
-
-impl Hook {
-    pub(super) fn set(&self, hook: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.0.set(hook);
-    }
-
-    pub(super) fn is_set(&self) -> bool {
-        self.0.get().is_some()
-    }
-
-    #[inline]
-    pub(super) fn call(&self) {
-        if let Some(hook) = self.0.get() {
-            hook();
-        }
-    }
-}
-
-impl fmt::Debug for Hook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hook").field(&self.0.get().is_some()).finish()
-    }
 }
 
 /// A reference to an executor's state.
@@ -108,16 +82,22 @@ impl State {
     pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             injector: ConcurrentQueue::unbounded(),
-            runners: RwLock::new(Vec::new()),
-            sleepers: Sleepers::new(),
+            runners: Mutex::new(Vec::new()),
+            idle: Line::new(Order::LastInFirstOut),
+            tickers: AtomicUsize::new(0),
             tasks: Tasks::new(),
             tracks_tasks: AtomicBool::new(tracks_tasks),
             of_runtime,
             taken: Counter::default(),
-            unclaimed: Hook::default(),
-            overseer: Hook::default(),
+            alarms: Alarms::default(),
             itself: itself.clone(),
         })
+    }
+
+    /// An address that tells this executor from all others.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     /// A reference that keeps nothing alive.
@@ -144,40 +124,22 @@ impl State {
         self.tracks_tasks().then(|| self.tasks.count())
     }
 
-    /// A task was woken: it goes where it will be polled soonest without waking anybody.
-    ///
-    /// On a thread that hosts a runner of this executor, that is the runner's slot. A task that woke itself goes
-    /// to the back of the ring, or two of them would starve the rest (D4). Everything else is surplus.
-    #[inline]
-    pub(super) fn schedule(&self, task: Runnable, info: ScheduleInfo) {
-        let mut task = Some(task);
-        let place = |runner: &Runner| self.place(runner, task.take().expect("placed once"), info);
-        let surplus = hosting::with_runner_of(self, place).unwrap_or(false);
-        if let Some(task) = task {
-            self.schedule_elsewhere(task);
-        } else if surplus {
-            self.sleepers.invite();
-        }
-    }
-
     /// A task was woken on a thread that hosts no runner of this executor.
     #[inline]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        if !self.sleepers.notify() {
-            self.unclaimed.call();
+        // Where all are busy they may be stuck, and a stranger may not come.
+        if !self.notify() || self.is_overseen() {
+            self.alarms.call();
         }
-        self.overseer.call();
-    }
-
-    /// Has `hook` called when a task comes from outside and no runner is idle: they may be stuck.
-    pub(crate) fn on_unclaimed(&self, hook: impl Fn() + Send + Sync + 'static) {
-        self.unclaimed.set(Box::new(hook));
     }
 
     /// True if the task is surplus that another runner may want.
+    ///
+    /// It goes where it is polled soonest, which is the slot. A task that woke itself goes to the back of the ring, or two of
+    /// them would starve the rest (D4).
     #[inline]
-    fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) -> bool {
+    pub(super) fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) -> bool {
         if info.woken_while_running {
             // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is
             // more in it.
@@ -209,44 +171,163 @@ impl State {
         }
     }
 
-    pub(super) fn join(&self, runner: &Arc<Runner>) {
-        self.runners.write().unwrap_or_else(PoisonError::into_inner).push(runner.clone());
-        self.join_sleepers(runner.sleeper.clone());
+    /// A runner joins. Whoever was alone until now may come to wait for this one.
+    pub(super) fn join(&self) -> Arc<Runner> {
+        let runner = Arc::new(Runner::new(self.address()));
+        self.runners().push(runner.clone());
+        if self.has_company() {
+            self.alarms.call();
+        }
+        runner
     }
 
-    /// A runner or ticker joins. Whoever was alone until now is told: it may be what this one will wait for.
-    pub(super) fn join_sleepers(&self, sleeper: sync::Arc<Sleeper>) {
-        if self.sleepers.join(sleeper) == 2 {
-            let runners = self.runners.read().unwrap_or_else(PoisonError::into_inner).clone();
-            runners.iter().for_each(|runner| runner.has_company());
+    /// What is here is others' now, and nothing more is put here. Only for who hosts the runner, or polls one that is not hosted.
+    pub(super) fn leave(&self, runner: &Arc<Runner>) {
+        runner.left.store(true, Relaxed);
+        self.runners().retain(|other| !Arc::ptr_eq(other, runner));
+        self.empty(runner);
+        self.rise(runner);
+        self.notify();
+        // There may be nobody left to watch over.
+        self.alarms.call();
+    }
+
+    /// A ticker comes or goes.
+    pub(super) fn counts_ticker(&self, comes: bool) {
+        if comes {
+            self.tickers.fetch_add(1, Relaxed);
+        } else {
+            self.tickers.fetch_sub(1, Relaxed);
         }
     }
 
+    fn runners(&self) -> MutexGuard<'_, Vec<Arc<Runner>>> {
+        sync::lock(&self.runners)
+    }
+
     /// Whether it has more than one runner or ticker.
-    pub(super) fn has_company(&self) -> bool {
-        self.sleepers.count() > 1
+    pub(crate) fn has_company(&self) -> bool {
+        self.runners().len() + self.tickers.load(Relaxed) > 1
     }
 
     /// Whether it has a runner or ticker whose thread may sleep elsewhere than in our own `block_on`.
     pub(super) fn has_stranger(&self) -> bool {
-        self.sleepers.any_stranger()
+        self.tickers.load(Relaxed) > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
     }
 
-    pub(super) fn leave(&self, runner: &Arc<Runner>) {
-        runner.close();
-        self.runners
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|other| !Arc::ptr_eq(other, runner));
-        self.sleepers.leave(&runner.sleeper);
-        self.sleepers.notify();
-        // There may be nobody left to watch over.
-        self.overseer.call();
+    /// Whether a runner or ticker sleeps.
+    pub(super) fn any_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// A task is visible: wakes one that sleeps, unless somebody is on the way. False if nobody sleeps.
+    #[inline]
+    pub(super) fn notify(&self) -> bool {
+        Self::wakes(self.idle.call(Rank::Relief))
+    }
+
+    /// The same for tasks that the caller's own runner will poll if nobody else does: without the fence. One that goes to
+    /// sleep at this very moment may be missed, which costs some parallelism and no task.
+    #[inline]
+    pub(super) fn invite(&self) {
+        Self::wakes(self.idle.invite(Rank::Relief));
+    }
+
+    /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code, because it leads or watches: a
+    /// stranger is called on a thread of its own. Where none is to be had the deputy tries again.
+    pub(super) fn notify_from_afar(&self) {
+        if !Self::wakes(self.idle.call(Rank::Host)) && self.any_idle() {
+            self.run_errand(|state| _ = state.notify());
+        }
+    }
+
+    /// The deputy found that tasks wait although somebody was called, perhaps: the next one is.
+    pub(super) fn notify_another(&self) {
+        if !Self::wakes(self.idle.call_another(Rank::Host)) && self.any_idle() {
+            self.run_errand(|state| _ = Self::wakes(state.idle.call_another(Rank::Relief)));
+        }
+    }
+
+    fn run_errand(&self, errand: fn(&State)) {
+        if let Some(state) = self.itself.upgrade() {
+            let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || errand(&state));
+        }
+    }
+
+    /// False if nobody was there to be called.
+    #[inline]
+    fn wakes(called: Called<Sleeper>) -> bool {
+        match called {
+            Called::Nobody => return false,
+            Called::OnTheWay => {}
+            Called::Wake(sleeper) => sleeper.wake(),
+        }
+        true
+    }
+
+    /// Who polls the runner is about to sleep. False if there are tasks to poll, after all. Runs nobody's code.
+    pub(super) fn rest(&self, runner: &Runner) -> bool {
+        if runner.asked.load(Relaxed) {
+            // It is hosted here, but whoever owns its future does not poll it: it is nobody to be called, and tasks
+            // that this thread left here are for others. It leads, perhaps.
+            self.hand_over_from_afar(runner);
+            return true;
+        }
+        runner.rests.store(true, Relaxed);
+        self.idle.enter(&runner.sleeper, runner.sleeper.rank());
+        if self.has_tasks_for(runner) || runner.root_woken.load(Relaxed) {
+            self.rise(runner);
+            runner.asked.store(true, Relaxed);
+            runner.searches.store(true, Relaxed);
+            return false;
+        }
+        true
+    }
+
+    /// It is awake. If it was called it looks for tasks next.
+    #[inline]
+    pub(super) fn rise(&self, runner: &Runner) {
+        if runner.rests.load(Relaxed) {
+            runner.rests.store(false, Relaxed);
+            if self.idle.leave(&runner.sleeper) {
+                runner.searches.store(true, Relaxed);
+            }
+        }
+    }
+
+    /// A ticker is about to sleep.
+    pub(super) fn ticker_rests(&self, ticker: &sync::Arc<Sleeper>) {
+        self.idle.enter(ticker, ticker.rank());
+    }
+
+    /// It is awake. True if it was called.
+    pub(super) fn ticker_rises(&self, ticker: &sync::Arc<Sleeper>) -> bool {
+        self.idle.leave(ticker)
+    }
+
+    /// Moves what waits in a runner to where any other finds it, busy or idle.
+    pub(super) fn hand_over(&self, runner: &Runner) {
+        if self.empty(runner) {
+            self.notify();
+        }
+    }
+
+    /// The same from a thread that must not run anybody's code.
+    pub(super) fn hand_over_from_afar(&self, runner: &Runner) {
+        if self.empty(runner) {
+            self.notify_from_afar();
+        }
+    }
+
+    /// True if something was there.
+    fn empty(&self, runner: &Runner) -> bool {
+        let tasks = std::iter::from_fn(|| runner.pop());
+        tasks.map(|task| self.inject(task)).count() > 0
     }
 
     /// Calls `f` for each runner until it returns something.
     pub(super) fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
-        self.runners.read().unwrap_or_else(PoisonError::into_inner).iter().find_map(f)
+        self.runners().iter().find_map(f)
     }
 
     /// Whether tasks wait that any runner could take.
@@ -312,7 +393,7 @@ impl State {
         !self.has_surplus()
             && self.find_in_runners(holds).is_none()
             && self.unfinished().unwrap_or(0) == 0
-            && self.sleepers.all_idle()
+            && self.idle.len() == self.runners().len() + self.tickers.load(Relaxed)
     }
 
     /// The task that came last to where any runner finds it; then any other one. Goes through all of them: for who has no other

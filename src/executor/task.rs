@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
-use super::hosting;
+use super::host;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 
@@ -42,11 +42,11 @@ impl<F: Future> Future for Tracked<F> {
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: `this` was pinned, and so is the future inside it.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
-        hosting::with_running(|runner| {
+        host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.task_begins(this.place, cx.waker());
             if this.slow > 0 {
-                hosting::cover();
+                host::with_top(|host| host.into_iter().for_each(host::Host::cover));
             }
             let result = future.poll(cx);
             if runner.take_caught() {
@@ -123,7 +123,7 @@ where
 {
     let at = NonNull::from(&*state);
     let future = Tracked { future: ManuallyDrop::new(future), place, state: at, ticket, slow: 0 };
-    let schedule = move |task: Runnable, info: ScheduleInfo| state.schedule(task, info);
+    let schedule = move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info);
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }

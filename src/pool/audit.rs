@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use super::stall::{self, STALL};
 use super::{Pool, Station, relief};
-use crate::executor::{Account, Beat, Runner, State, StateRef};
-use crate::sync::{self, Instant};
+use crate::executor::{Account, Beat, Hosted, Runner, State, StateRef};
+use crate::sync::Instant;
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -141,11 +141,12 @@ impl Audit {
         let stations = pool.stations();
         let mut hands = Hands::default();
         for station in &stations {
-            let hosted = sync::lock(&station.runners).clone();
-            for runner in hosted {
-                let stuck = self.look_at_runner(pool, station, &runner, now);
+            let hosted = station.runners.lock().clone();
+            for Hosted { state, runner } in &hosted {
+                let stuck = self.look_at_runner(pool, station, runner, now);
                 // Another executor's runner that idles is no help to the crew's tasks.
-                hands.stuck += usize::from(stuck && is_of_crew(pool, &runner));
+                let is_of_crew = pool.crew().is_some_and(|crew| std::ptr::eq(&**crew.state(), &**state));
+                hands.stuck += usize::from(stuck && is_of_crew);
             }
         }
         let states = executors(pool, &stations);
@@ -234,17 +235,13 @@ impl Entry {
 fn executors(pool: &Pool, stations: &[Arc<Station>]) -> Vec<StateRef> {
     let mut states = pool.overseen();
     for station in stations {
-        for runner in &*sync::lock(&station.runners) {
-            if !states.iter().any(|known| std::ptr::eq(&**known, &**runner.state())) {
-                states.push(runner.state().clone());
+        for hosted in &*station.runners.lock() {
+            if !states.iter().any(|known| std::ptr::eq(&**known, &*hosted.state)) {
+                states.push(hosted.state.clone());
             }
         }
     }
     states
-}
-
-fn is_of_crew(pool: &Pool, runner: &Runner) -> bool {
-    pool.crew().is_some_and(|crew| runner.is_of(&**crew.state()))
 }
 
 fn add_thread(pool: &Arc<Pool>) -> bool {

@@ -341,9 +341,9 @@ fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<Leaving> {
     let stations = pool.stations();
     let busy = stations.iter().filter(|station| late.contains(&station.thread.id()));
     busy.map(|station| {
-        let runners = crate::sync::lock(&station.runners).clone();
+        let hosted = station.runners.lock().clone();
         let spawned_at =
-            runners.iter().filter(|runner| runner.beat().is_in_task()).find_map(|runner| runner.place());
+            hosted.iter().find_map(|hosted| hosted.runner.spawned_at().filter(|_| hosted.runner.beat().is_in_task()));
         Leaving { spawned_at, thread: station.thread.name().map(Into::into) }
     })
     .collect()

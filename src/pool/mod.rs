@@ -8,12 +8,12 @@
 
 mod audit;
 mod crew;
-mod deeper;
 mod deputy;
 mod instance;
 mod relief;
 mod stall;
 mod station;
+mod stay;
 #[cfg_attr(
     all(target_os = "linux", not(any(paceline_loom, paceline_shuttle))),
     path = "thread_state_proc.rs"
@@ -25,24 +25,23 @@ mod station;
 mod thread_state;
 
 pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
-pub(crate) use deeper::Deeper;
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
 pub use stall::Stall;
 pub(crate) use stall::StallHook;
-pub(crate) use station::{Order as StationOrder, Presence, Station};
+pub(crate) use station::{Order as StationOrder, Station};
+pub(crate) use stay::{Stay, Staying};
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::block_on;
-use crate::executor::{Alarm, Counters, Overseen, State, StateRef};
+use crate::executor::{Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
 use crate::sync::{self, AtomicBool, AtomicUsize, Mutex, Ordering};
-use station::Visit;
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -97,7 +96,7 @@ pub(crate) struct Pool {
     /// Threads that wait, anywhere, in a `block_on` inside of a task of the crew's.
     helpers: Mutex<Vec<Arc<Station>>>,
     /// Executors that strangers run, of the default instance.
-    overseen: Mutex<Vec<Overseen>>,
+    overseen: Mutex<Vec<Weak<State>>>,
     /// Threads that are here only to lead.
     reliefs: AtomicUsize,
     /// Its owner is gone.
@@ -139,7 +138,7 @@ impl Pool {
 
     /// The pool whose thread this is, else the default instance.
     pub(crate) fn current() -> io::Result<Arc<Self>> {
-        station::with_current_pool(Arc::clone).map_or_else(Self::default_instance, Ok)
+        stay::with_current_pool(Arc::clone).map_or_else(Self::default_instance, Ok)
     }
 
     /// Whether the pool is that of a process from which this one was forked (P10).
@@ -167,24 +166,21 @@ impl Pool {
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
             let crew = Arc::new(Crew::new(config()));
-            let deputy = self.deputy.clone();
-            crew.state().on_unclaimed(move || deputy.call_if(|| false));
+            self.oversees(crew.state());
             crew
         })
     }
 
-    /// A thread enters; it leaves when the value is dropped.
-    pub(crate) fn enter<'a>(
-        self: &'a Arc<Self>,
-        station: &'a Arc<Station>,
-        presence: &Presence,
-    ) -> Membership<'a> {
-        station.attach(self);
-        presence.in_pool(self);
-        station.joins(true);
+    /// A thread enters.
+    fn enters(&self, station: &Arc<Station>) {
         sync::lock(&self.stations).push(station.clone());
         self.has_risen();
-        Membership { pool: self, station }
+    }
+
+    /// It leaves.
+    fn leaves(&self, station: &Arc<Station>) {
+        sync::lock(&self.stations).retain(|other| !Arc::ptr_eq(other, station));
+        self.has_risen();
     }
 
     /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
@@ -240,11 +236,21 @@ impl Pool {
         sync::lock(&self.helpers).iter().filter(|station| station.is_on_top()).cloned().collect()
     }
 
+    /// A thread of this pool runs that executor: the deputy is told when there is something to see.
+    fn oversees(&self, executor: &State) {
+        let deputy: Weak<dyn Overseer> = Arc::<Deputy>::downgrade(&self.deputy);
+        executor.alarms.add(deputy);
+        if executor.has_company() {
+            self.has_risen();
+        }
+    }
+
     /// Executors that strangers run and others with them.
     fn overseen(&self) -> Vec<StateRef> {
         let mut overseen = sync::lock(&self.overseen);
-        overseen.retain(|executor| !executor.is_gone());
-        overseen.iter().filter_map(Overseen::executor).collect()
+        overseen.retain(|executor| executor.strong_count() > 0);
+        let in_company = overseen.iter().filter_map(Weak::upgrade).filter(|executor| executor.has_company());
+        in_company.map(StateRef::Shared).collect()
     }
 
     /// How tasks came to be polled by this pool's threads, whosever they are.
@@ -252,7 +258,7 @@ impl Pool {
         let polls = Counters::default();
         polls.absorb(&self.past_polls);
         for station in self.stations() {
-            sync::lock(&station.runners).iter().for_each(|runner| polls.absorb(&runner.counters));
+            station.runners.lock().iter().for_each(|hosted| polls.absorb(&hosted.runner.counters));
         }
         polls
     }
@@ -280,7 +286,8 @@ impl Pool {
     /// Runs user code that is not polled by a thread of the pool: what it spawns and registers is the pool's all the
     /// same.
     pub(crate) fn visit<R>(self: &Arc<Self>, code: impl FnOnce() -> R) -> R {
-        let _visit = Visit::new(self);
+        let frame = Stay::visit(self);
+        let _visit = frame.enter();
         code()
     }
 
@@ -320,17 +327,16 @@ impl Pool {
     }
 }
 
-/// Shows the default instance's deputy an executor that strangers run; returns how it is called. `None` where there is no
+/// Shows the default instance's deputy an executor that strangers run; returns whom to tell of it. `None` where there is no
 /// descriptor for an instance: the next stranger tries again.
-pub(crate) fn oversee(executor: Weak<State>) -> Option<Alarm> {
+pub(crate) fn oversee(executor: Weak<State>) -> Option<Weak<dyn Overseer>> {
     let pool = Pool::default_instance().ok()?;
-    sync::lock(&pool.overseen).push(Overseen::new(executor));
-    Some(Box::new(move || {
-        // In a child, strangers are on their own.
-        if !pool.is_inherited() {
-            pool.has_risen();
-        }
-    }))
+    let mut overseen = sync::lock(&pool.overseen);
+    if !overseen.iter().any(|known| Weak::ptr_eq(known, &executor)) {
+        overseen.push(executor);
+    }
+    let deputy: Weak<dyn Overseer> = Arc::<Deputy>::downgrade(&pool.deputy);
+    Some(deputy)
 }
 
 #[cold]
@@ -342,28 +348,10 @@ fn inherited() -> ! {
     );
 }
 
-/// A thread in a pool.
-#[derive(Debug)]
-pub(crate) struct Membership<'a> {
-    pool: &'a Arc<Pool>,
-    station: &'a Arc<Station>,
-}
-
-impl Drop for Membership<'_> {
-    fn drop(&mut self) {
-        if self.pool.is_inherited() {
-            return;
-        }
-        self.station.joins(false);
-        sync::lock(&self.pool.stations).retain(|other| !Arc::ptr_eq(other, self.station));
-        self.pool.has_risen();
-    }
-}
-
 /// The reactor of the runtime whose thread this is, else the default instance's.
 #[inline]
 pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    match station::with_current_pool(|pool| pool.reactor.clone()) {
+    match stay::with_current_pool(|pool| pool.reactor.clone()) {
         Some(reactor) => Ok(reactor),
         None => default_reactor(),
     }

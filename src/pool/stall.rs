@@ -42,7 +42,7 @@ pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 /// last one is not through, or no thread is to be had, and this one should be tried again.
 pub(super) fn report(pool: &Arc<Pool>, station: &Station, runner: &Runner, blocked_for: Duration) -> bool {
     let Some(crew) = pool.crew() else { return true };
-    let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), runner.place()) else { return true };
+    let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), runner.spawned_at()) else { return true };
     if crew.reporting.swap(true, Ordering::Acquire) {
         return false;
     }

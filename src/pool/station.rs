@@ -1,57 +1,39 @@
 //! [`Station`]: one `block_on` in progress, as its waker and as the deputy sees it.
 
-use std::cell::{Cell, RefCell};
 use std::ptr;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
-use std::task::{Wake, Waker};
+use std::task::Wake;
 use std::time::Duration;
 
 use super::thread_state::ThreadState;
-use super::{Deputy, Pool};
-use crate::executor::{Runner, hosting::Surroundings};
+use super::{Deputy, Pool, Stay};
+use crate::executor::{Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
-use crate::reactor::{self, Reactor};
-use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Mutex, thread, thread_local};
+use crate::reactor::Reactor;
+use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, thread};
 
-/// One `block_on`.
+/// One `block_on`, as other threads see it.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) seat: sync::Arc<Seat>,
-    /// The root future was woken on the station's own thread, which is therefore awake: no locked instruction.
-    woken_here: AtomicBool,
     /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
     pool: OnceLock<(Arc<Reactor>, Weak<Pool>, Arc<Deputy>)>,
     /// A nested `block_on` on the same thread does the waiting.
     suspended: AtomicBool,
-    /// It is a member of its pool.
-    joined: AtomicBool,
     /// It is nested in a task of this pool's own executor, and may be asked to run others.
     helps: OnceLock<Weak<Pool>>,
     /// Odd while its thread fires an event; the deputy compares it with what it was a tick ago.
     pulse: AtomicU32,
     /// What it counts as where no runner is hosted here.
     own_rank: Rank,
-    /// What it counts as.
-    rank: AtomicU8,
     /// How long the thread waits when nobody needs it; for ever, if it is there for its own future.
     pub(crate) linger: Option<Duration>,
     /// What the deputy wants of it: `GO`, `HELP`.
     orders: AtomicU8,
-    /// The runners that this thread hosts, for the deputy.
-    pub(super) runners: Mutex<Vec<Arc<Runner>>>,
+    /// The runners that this thread hosts.
+    pub(super) runners: Runners,
     pub(super) thread: thread::Thread,
     state: ThreadState,
-}
-
-/// A station of a thread, and the pool that it is in; or a pool alone, which the thread visits.
-type Stop = (Option<Arc<Station>>, Option<Arc<Pool>>);
-
-thread_local! {
-    /// The innermost station of this thread, as an address to compare with.
-    static HERE: Cell<*const Station> = const { Cell::new(ptr::null()) };
-    /// This thread's stations and visits, and the pools that they are in, innermost last.
-    static STACK: RefCell<Vec<Stop>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The thread may go: those that it stood in for are back.
@@ -80,55 +62,24 @@ impl Station {
     }
 
     /// The same for a thread that is here only to lead.
-    pub(super) fn relief(linger: Duration) -> Self {
+    pub(crate) fn relief(linger: Duration) -> Self {
         Self::with(Rank::Relief, Some(linger))
     }
 
     fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
-            seat: sync::Arc::new(Seat::new()),
-            woken_here: AtomicBool::new(true),
+            seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),
             suspended: AtomicBool::new(false),
-            joined: AtomicBool::new(false),
             helps: OnceLock::new(),
             pulse: AtomicU32::new(0),
             own_rank,
-            rank: AtomicU8::new(own_rank as u8),
             linger,
             orders: AtomicU8::new(0),
-            runners: Mutex::new(Vec::new()),
+            runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),
         }
-    }
-
-    /// Whether the root future was woken.
-    #[inline]
-    pub(crate) fn is_woken(&self) -> bool {
-        self.woken_here.load(Relaxed) || self.seat.root_woken()
-    }
-
-    /// Consumes all wake-ups of the root future.
-    #[inline]
-    pub(crate) fn take_woken(&self) -> bool {
-        let here = self.woken_here.load(Relaxed);
-        if here {
-            self.woken_here.store(false, Relaxed);
-        }
-        self.seat.take_root() || here
-    }
-
-    /// What it counts as, whether or not it hosts a runner.
-    #[inline]
-    pub(crate) fn rank_as(&self, is_host: bool) -> Rank {
-        let rank = if is_host { Rank::Host } else { self.own_rank };
-        self.rank.store(rank as u8, Relaxed);
-        rank
-    }
-
-    fn rank(&self) -> Rank {
-        if self.rank.load(Relaxed) == Rank::Host as u8 { Rank::Host } else { self.own_rank }
     }
 
     /// Whether it stands in for a worker that is stuck.
@@ -177,9 +128,35 @@ impl Station {
         self.helps.get().and_then(Weak::upgrade)
     }
 
+    /// It is nested in a task of `pool`'s own executor.
+    pub(super) fn can_help(self: &Arc<Self>, pool: &Arc<Pool>) {
+        let _ = self.helps.set(Arc::downgrade(pool));
+        pool.gets_helper(self.clone());
+    }
+
     /// Whether its thread is here, and in no other `block_on` on top.
     pub(super) fn is_on_top(&self) -> bool {
         !self.suspended.load(Relaxed)
+    }
+
+    /// Another `block_on` on top of it does the waiting. Meanwhile its thread is no host of its pool, because it will not come
+    /// back to lead before the other one is done. True if it is in a pool, to which it has to come back.
+    pub(super) fn suspend(&self, pool: Option<&Arc<Pool>>) -> bool {
+        self.suspended.store(true, Relaxed);
+        pool.is_some_and(|pool| pool.leadership.suspend(&self.seat))
+    }
+
+    /// The other one is done.
+    pub(super) fn resume(&self, pool: Option<&Arc<Pool>>) {
+        self.suspended.store(false, Relaxed);
+        pool.iter().for_each(|pool| pool.leadership.resume(&self.seat));
+    }
+
+    fn ranks_as(&self, pool: Option<&Pool>, rank: Rank) {
+        match pool {
+            Some(pool) => pool.leadership.set_rank(&self.seat, rank),
+            None => self.seat.set_rank(rank),
+        }
     }
 
     /// The thread begins to fire an event, or has fired it.
@@ -194,14 +171,9 @@ impl Station {
         self.pulse.load(Relaxed)
     }
 
-    /// It is a member of its pool from now on, or has left.
-    pub(super) fn joins(&self, joined: bool) {
-        self.joined.store(joined, Relaxed);
-    }
-
     /// Whether it hosts a runner of an executor that somebody else runs as well.
     pub(super) fn is_in_company(&self) -> bool {
-        sync::lock(&self.runners).iter().any(|runner| runner.is_in_company())
+        self.runners.lock().iter().any(|hosted| hosted.state.has_company())
     }
 
     /// Whether its thread runs, as opposed to one that blocks.
@@ -211,18 +183,23 @@ impl Station {
 
     /// Whether it hosts a runner of an executor in which somebody sleeps beside tasks that wait.
     pub(super) fn sleeps_beside_tasks(&self) -> bool {
-        sync::lock(&self.runners).iter().any(|runner| runner.state().is_open())
+        self.runners.lock().iter().any(|hosted| hosted.state.is_open())
     }
 
     /// Whether it hosts a runner of the pool's own executor.
-    fn works_for(&self, pool: &Pool) -> bool {
+    pub(super) fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };
-        sync::lock(&self.runners).iter().any(|runner| runner.is_of(&**crew.state()))
+        self.runners.lock().iter().any(|hosted| ptr::eq(&*hosted.state, &**crew.state()))
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {
-        let place = (pool.reactor.clone(), Arc::downgrade(pool), pool.deputy.clone());
-        self.pool.set(place).expect("a station belongs to one pool");
+        let address = (pool.reactor.clone(), Arc::downgrade(pool), pool.deputy.clone());
+        self.pool.set(address).expect("a station belongs to one pool");
+        self.runners.lock().iter().for_each(|hosted| pool.oversees(&hosted.state));
+    }
+
+    fn pool(&self) -> Option<Arc<Pool>> {
+        self.pool.get().and_then(|(_, pool, _)| pool.upgrade())
     }
 
     /// Whether nothing happens here that the deputy would have to watch.
@@ -238,9 +215,7 @@ impl Wake for Station {
 
     #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
-        if HERE.try_with(|here| ptr::eq(here.get(), Arc::as_ptr(self))).unwrap_or(false) {
-            self.woken_here.store(true, Relaxed);
-        } else if self.seat.wake_root() == Rouse::Interrupt {
+        if !Stay::woken_here(self) && self.seat.wake_root() == Rouse::Interrupt {
             if let Some((reactor, ..)) = self.pool.get() {
                 reactor.interrupt();
             }
@@ -248,133 +223,26 @@ impl Wake for Station {
     }
 }
 
-/// The thread is at a station; dropping the value leaves it.
-#[derive(Debug)]
-pub(crate) struct Presence {
-    before: *const Station,
-    led_before: *const Reactor,
-}
-
-impl Presence {
-    pub(crate) fn new(station: &Arc<Station>) -> Self {
-        STACK.with_borrow_mut(|stack| {
-            let _ = suspend_innermost(stack, true);
-            stack.push((Some(station.clone()), None));
-        });
-        Self { before: HERE.replace(Arc::as_ptr(station)), led_before: reactor::lead_here(ptr::null()) }
-    }
-
-    /// The station got its pool.
-    pub(crate) fn in_pool(&self, pool: &Arc<Pool>) {
-        let helper = STACK.with_borrow_mut(|stack| {
-            let ((innermost, place), below) = stack.split_last_mut().expect("this station");
-            *place = Some(pool.clone());
-            let works = |stop: &Stop| {
-                let (station, pool) = (stop.0.as_ref()?, stop.1.as_ref()?);
-                station.works_for(pool).then(|| pool.clone())
-            };
-            Some((innermost.clone()?, below.iter().rev().find_map(works)?))
-        });
-        if let Some((station, blocked)) = helper {
-            let _ = station.helps.set(Arc::downgrade(&blocked));
-            blocked.gets_helper(station);
-        }
-        reactor::lead_here(&*pool.reactor);
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        HERE.set(self.before);
-        reactor::lead_here(self.led_before);
-        let (gone, below) = STACK.with_borrow_mut(|stack| (stack.pop(), suspend_innermost(stack, false)));
-        // Nobody has looked at the one below meanwhile, and it may sleep next.
-        below.iter().filter(|pool| !pool.is_inherited()).for_each(|pool| pool.has_risen());
-        if let Some((Some(station), _)) = &gone {
-            station
-                .helps()
-                .iter()
-                .filter(|pool| !pool.is_inherited())
-                .for_each(|pool| pool.loses_helper(station));
-        }
-        drop(gone);
-    }
-}
-
-/// Says of the innermost station whether another one on top of it does the waiting: then its thread is no host of its
-/// pool, whatever its rank, because it will not come back to lead before the other one is done. Returns its pool.
-fn suspend_innermost(stack: &[Stop], suspended: bool) -> Option<Arc<Pool>> {
-    let mut stations = stack.iter().rev().filter_map(|(station, pool)| Some((station.as_ref()?, pool)));
-    let (station, pool) = stations.next()?;
-    station.suspended.store(suspended, Relaxed);
-    // Not one that has left already, and whose future is being dropped.
-    let pool = pool.as_ref().filter(|_| station.joined.load(Relaxed))?;
-    // Its own `block_on`, which sets the rank, is suspended: it is the same at both ends.
-    pool.leadership.suspend(station.rank(), suspended);
-    Some(pool.clone())
-}
-
-/// The thread is called by a pool outside of any `block_on`: in a hook, or to drop a future. Free functions act on that
-/// pool until the value is dropped.
-#[derive(Debug)]
-pub(super) struct Visit {
-    /// Not where the thread's locals are gone: there is no more to say where it is.
-    begun: bool,
-}
-
-impl Visit {
-    pub(super) fn new(pool: &Arc<Pool>) -> Self {
-        let stop = (None, Some(pool.clone()));
-        Self { begun: STACK.try_with(|stack| stack.borrow_mut().push(stop)).is_ok() }
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        if self.begun {
-            drop(STACK.with_borrow_mut(Vec::pop));
-        }
-    }
-}
-
-/// Shows `f` the pool of the innermost station or visit of this thread that has one, unless it is another process's.
-#[inline]
-pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
-    let innermost = |stack: &RefCell<Vec<Stop>>| {
-        let stack = stack.borrow();
-        let pool = stack.iter().rev().find_map(|(_, pool)| pool.as_ref());
-        pool.filter(|pool| !pool.is_inherited()).map(f)
-    };
-    STACK.try_with(innermost).ok().flatten()
-}
-
 impl Surroundings for Station {
-    fn hosts(&self, runner: &Arc<Runner>) {
-        sync::lock(&self.runners).push(runner.clone());
+    fn runners(&self) -> &Runners {
+        &self.runners
     }
 
-    fn has_company(&self) {
-        if let Some((_, _, deputy)) = self.pool.get() {
-            // Where no thread is to be had, the next one who comes by tries again.
-            let _ = deputy.call();
+    fn hosts(&self, executor: &State) {
+        let pool = self.pool();
+        self.ranks_as(pool.as_deref(), Rank::Host);
+        pool.iter().for_each(|pool| pool.oversees(executor));
+    }
+
+    fn forgets(&self, runner: &Runner, last: bool) {
+        let pool = self.pool();
+        if last {
+            self.ranks_as(pool.as_deref(), self.own_rank);
         }
-    }
-
-    fn is_root(&self, waker: &Waker) -> bool {
-        // A waker made of an `Arc` carries the address of what is in it.
-        ptr::eq(waker.data(), ptr::from_ref(self).cast())
-    }
-
-    fn forgets(&self, runner: &Arc<Runner>) {
-        sync::lock(&self.runners).retain(|other| !Arc::ptr_eq(other, runner));
-        if let Some(pool) = self.pool.get().and_then(|(_, pool, _)| pool.upgrade()) {
-            pool.past_polls.absorb(&runner.counters);
-        }
+        pool.iter().for_each(|pool| pool.past_polls.absorb(&runner.counters));
     }
 
     fn cover(&self) {
-        if let Some(pool) = self.pool.get().and_then(|(_, pool, _)| pool.upgrade()) {
-            pool.cover_for_slow_task();
-        }
+        self.pool().iter().for_each(|pool| pool.cover_for_slow_task());
     }
 }

@@ -33,14 +33,14 @@ pub(crate) use sys::raw;
 pub(crate) use timers::Alarm;
 pub(crate) use watch::{Event, Watch};
 
-use std::cell::Cell;
 use std::io;
 use std::ptr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{AtomicBool, Counter, Ordering, thread_local};
+use crate::frame;
+use crate::sync::{AtomicBool, Counter, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened, Until};
 use slot::Slot;
@@ -114,28 +114,6 @@ pub(crate) struct Hooks {
     pub(crate) empty: Box<dyn Fn() + Send + Sync>,
 }
 
-/// What a thread says of itself to the sources that it uses.
-struct Here {
-    /// The reactor that it leads when it has nothing else to do, as an address to compare with.
-    leads: Cell<*const Reactor>,
-    /// Counts its turns: how often it looked for events, or waited for others to.
-    turn: Cell<u32>,
-}
-
-thread_local! {
-    static HERE: Here = const { Here { leads: Cell::new(ptr::null()), turn: Cell::new(1) } };
-}
-
-/// Says which reactor this thread leads from now on; returns which one it led.
-pub(crate) fn lead_here(reactor: *const Reactor) -> *const Reactor {
-    HERE.with(|here| here.leads.replace(reactor))
-}
-
-/// This thread looks for events, or has waited until others did.
-pub(crate) fn next_turn() {
-    HERE.with(|here| here.turn.set(here.turn.get().wrapping_add(1)));
-}
-
 /// The shared half of the handle set.
 pub(crate) struct Reactor {
     origin: Origin,
@@ -195,9 +173,8 @@ impl Reactor {
     /// its the thread is in, if it will.
     #[inline]
     fn note_wait(&self) -> io::Result<Option<u32>> {
-        let turn = HERE.try_with(|here| ptr::eq(here.leads.get(), self).then(|| here.turn.get()));
-        match turn {
-            Ok(Some(turn)) if !self.is_inherited() && !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
+        match frame::turn_at(ptr::from_ref(self).cast()) {
+            Some(turn) if !self.is_inherited() && !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
     }

@@ -2,7 +2,7 @@
 
 pub(crate) use event_listener::Event;
 pub(crate) use loom::sync::{
-    Arc, Condvar, Mutex, MutexGuard, RwLock,
+    Arc, Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 // The clock stands still for loom, which does not know of it; and nothing that a model drives has statics, or locals of a

@@ -4,7 +4,7 @@ pub(crate) use event_listener::Event;
 
 pub(crate) use std::{
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, RwLock,
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, Thread},

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use super::Pool;
 use super::audit::Audit;
+use crate::executor::Overseer;
 use crate::fork::Origin;
 use crate::sync::{Counter, Instant, thread};
 use duty::{Call, Duty};
@@ -54,6 +55,15 @@ pub(crate) struct Deputy {
     /// Times that leadership was vacant for a whole tick.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Counter,
+}
+
+impl Overseer for Deputy {
+    fn look(self: Arc<Self>) {
+        // In a child, strangers are on their own.
+        if let Some(pool) = self.pool.get().and_then(Weak::upgrade).filter(|_| self.origin.is_here()) {
+            pool.has_risen();
+        }
+    }
 }
 
 impl Deputy {

@@ -22,7 +22,7 @@ pub(crate) use condvar::Condvar;
 pub(crate) use event::Event;
 pub(crate) use local::{LocalKey, local as thread_local};
 pub(crate) use shuttle::sync::{
-    Arc, Mutex, MutexGuard, RwLock,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 pub(crate) use thread::Thread;

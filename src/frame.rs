@@ -1,0 +1,149 @@
+//! [`Frame`]: what a thread in `block_on` says of itself.
+//!
+//! A `block_on` is one frame on its thread's stack; one that is nested in it is another, on top. The frame on top is reached
+//! through one thread-local. Each layer has a part in it, and the parts are nested as the layers are: that of a
+//! layer begins with that of the layer below it. So the reactor sees a `Frame`, the executor a `Frame<Host>`, and the pool,
+//! which makes them, a `Frame<Stay>`; and none sees what it does not know.
+
+use std::cell::Cell;
+use std::ptr;
+
+use crate::sync::thread_local;
+
+/// One `block_on` in progress, or a visit of the pool's to user code. `repr(C)`, because layers look at it as at a frame whose
+/// part is the beginning of `P`.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Frame<P = ()> {
+    below: Cell<*const Frame>,
+    /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
+    leads: Cell<*const ()>,
+    /// What runs in the frame below this one.
+    runs_below: Cell<*const ()>,
+    part: P,
+}
+
+/// What there is of a thread.
+#[derive(Debug)]
+pub(crate) struct Here {
+    top: Cell<*const Frame>,
+    /// The runner whose `poll` is on top of the stack, with or without a frame below it.
+    running: Cell<*const ()>,
+    /// Counts how often this thread looked for events, or waited for others to.
+    turn: Cell<u32>,
+}
+
+thread_local! {
+    static HERE: Here = const { Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), turn: Cell::new(1) } };
+}
+
+/// Shows `f` what this thread says of itself.
+#[inline]
+pub(crate) fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
+    HERE.with(f)
+}
+
+/// This thread looks for events, or has waited until others did.
+#[inline]
+pub(crate) fn next_turn() {
+    here(|here| here.turn.set(here.turn.get().wrapping_add(1)));
+}
+
+/// Which turn of its this thread is in, if it leads `reactor` when it has nothing else to do.
+#[inline]
+pub(crate) fn turn_at(reactor: *const ()) -> Option<u32> {
+    here(|here| {
+        // SAFETY: a frame stays where it is as long as it can be reached.
+        let top = unsafe { here.top.get().as_ref() };
+        top.filter(|top| ptr::eq(top.leads.get(), reactor)).map(|_| here.turn.get())
+    })
+}
+
+impl Here {
+    /// The part of the frame on top, or its beginning.
+    ///
+    /// # Safety
+    ///
+    /// All frames of the crate have a part that begins with a `P`; and the reference is not kept until that frame is left.
+    #[inline]
+    pub(crate) unsafe fn part<P>(&self) -> Option<&P> {
+        // SAFETY: `repr(C)` has the part of both at the same address; the caller promises the rest.
+        unsafe { self.top.get().cast::<Frame<P>>().as_ref() }.map(|frame| &frame.part)
+    }
+
+    /// The same of all frames of this thread, from the top.
+    ///
+    /// # Safety
+    ///
+    /// As for [`part`](Self::part).
+    pub(crate) unsafe fn parts<P: 'static>(&self) -> impl Iterator<Item = &P> {
+        // SAFETY: as in `part`; those below are there as long as the one on top.
+        let frame = |at: &Cell<*const Frame>| unsafe { at.get().cast::<Frame<P>>().as_ref() };
+        std::iter::successors(frame(&self.top), move |above| frame(&above.below)).map(|frame| &frame.part)
+    }
+
+    /// What runs on top of the stack.
+    #[inline]
+    pub(crate) fn running(&self) -> *const () {
+        self.running.get()
+    }
+
+    /// Something else runs now. Returns what did before.
+    #[inline]
+    pub(crate) fn runs(&self, what: *const ()) -> *const () {
+        self.running.replace(what)
+    }
+}
+
+impl<P> Frame<P> {
+    pub(crate) fn new(part: P) -> Self {
+        let null = || Cell::new(ptr::null());
+        Self { below: Cell::new(ptr::null()), leads: Cell::new(ptr::null()), runs_below: null(), part }
+    }
+
+    pub(crate) fn part(&self) -> &P {
+        &self.part
+    }
+
+    /// Says which reactor this thread leads from now on.
+    pub(crate) fn leads(&self, reactor: *const ()) {
+        self.leads.set(reactor);
+    }
+
+    /// Puts the frame on top, until the value is dropped. Nothing runs in it yet.
+    pub(crate) fn enter(&self) -> OnTop<'_, P> {
+        here(|here| {
+            self.below.set(here.top.replace(ptr::from_ref(self).cast()));
+            self.runs_below.set(here.running.replace(ptr::null()));
+        });
+        OnTop(self)
+    }
+}
+
+/// A frame that is on top.
+#[derive(Debug)]
+pub(crate) struct OnTop<'a, P>(&'a Frame<P>);
+
+impl<P> std::ops::Deref for OnTop<'_, P> {
+    type Target = Frame<P>;
+
+    fn deref(&self) -> &Frame<P> {
+        self.0
+    }
+}
+
+impl<P> OnTop<'_, P> {
+    /// Leaves it. To be left once more, by the drop, changes nothing.
+    pub(crate) fn leave(&self) {
+        here(|here| {
+            here.top.set(self.0.below.get());
+            here.running.set(self.0.runs_below.get());
+        });
+    }
+}
+
+impl<P> Drop for OnTop<'_, P> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
