@@ -18,23 +18,39 @@ pub(crate) struct Frame<P = ()> {
     below: Cell<*const Frame>,
     /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
     leads: Cell<*const ()>,
-    /// What runs in the frame below this one.
-    runs_below: Cell<*const ()>,
+    /// What runs below this frame.
+    runs_below: Cell<Running>,
     part: P,
+}
+
+/// What runs on top of a thread's stack, with or without a frame below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    /// The runner whose `poll` it is, or null.
+    pub(crate) runner: *const (),
+    /// How many tasks that poll may run before it returns.
+    pub(crate) budget: u32,
+}
+
+impl Running {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { runner: ptr::null(), budget: 0 };
 }
 
 /// What there is of a thread.
 #[derive(Debug)]
 pub(crate) struct Here {
     top: Cell<*const Frame>,
-    /// The runner whose `poll` is on top of the stack, with or without a frame below it.
     running: Cell<*const ()>,
+    budget: Cell<u32>,
     /// Counts how often this thread looked for events, or waited for others to.
     turn: Cell<u32>,
 }
 
 thread_local! {
-    static HERE: Here = const { Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), turn: Cell::new(1) } };
+    static HERE: Here = const {
+        Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), budget: Cell::new(0), turn: Cell::new(1) }
+    };
 }
 
 /// Shows `f` what this thread says of itself.
@@ -82,23 +98,36 @@ impl Here {
         std::iter::successors(frame(&self.top), move |above| frame(&above.below)).map(|frame| &frame.part)
     }
 
-    /// What runs on top of the stack.
+    /// The runner whose `poll` is on top of the stack, or null.
     #[inline]
-    pub(crate) fn running(&self) -> *const () {
+    pub(crate) fn runner(&self) -> *const () {
         self.running.get()
     }
 
     /// Something else runs now. Returns what did before.
     #[inline]
-    pub(crate) fn runs(&self, what: *const ()) -> *const () {
-        self.running.replace(what)
+    pub(crate) fn runs(&self, now: Running) -> Running {
+        Running { runner: self.running.replace(now.runner), budget: self.budget.replace(now.budget) }
     }
+
+    /// Whether what runs may run a task more. Not in a child process, when this thread has forked one since it began.
+    #[inline]
+    pub(crate) fn may_run(&self) -> bool {
+        let budget = self.budget.get();
+        self.budget.set(budget.wrapping_sub(1));
+        budget > 0
+    }
+}
+
+/// This thread has forked: in the child, nothing that runs may go on with tasks that the parent polls as well.
+pub(crate) fn forked() {
+    here(|here| here.budget.set(0));
 }
 
 impl<P> Frame<P> {
     pub(crate) fn new(part: P) -> Self {
-        let null = || Cell::new(ptr::null());
-        Self { below: Cell::new(ptr::null()), leads: Cell::new(ptr::null()), runs_below: null(), part }
+        let runs_below = Cell::new(Running::NONE);
+        Self { below: Cell::new(ptr::null()), leads: Cell::new(ptr::null()), runs_below, part }
     }
 
     pub(crate) fn part(&self) -> &P {
@@ -114,7 +143,7 @@ impl<P> Frame<P> {
     pub(crate) fn enter(&self) -> OnTop<'_, P> {
         here(|here| {
             self.below.set(here.top.replace(ptr::from_ref(self).cast()));
-            self.runs_below.set(here.running.replace(ptr::null()));
+            self.runs_below.set(here.runs(Running::NONE));
         });
         OnTop(self)
     }
@@ -137,7 +166,7 @@ impl<P> OnTop<'_, P> {
     pub(crate) fn leave(&self) {
         here(|here| {
             here.top.set(self.0.below.get());
-            here.running.set(self.0.runs_below.get());
+            here.runs(self.0.runs_below.get());
         });
     }
 }

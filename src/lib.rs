@@ -99,7 +99,6 @@
 //! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
 #![warn(missing_docs)]
 
-mod block_on;
 mod executor;
 mod fork;
 mod frame;
@@ -115,7 +114,7 @@ mod runtime;
 mod sync;
 mod waking;
 
-pub use block_on::block_on;
+pub use pool::block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use line::Order;

@@ -81,19 +81,21 @@ pub(super) fn with_top<R>(f: impl FnOnce(Option<&Host>) -> R) -> R {
 }
 
 /// A task was woken: it goes where it will be polled soonest without waking anybody. On a thread that hosts a runner of its
-/// executor that is there; everything else is surplus.
+/// executor that is there, in the slot if it is free; everything else is surplus.
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
     frame::here(|here| {
         // SAFETY: as in `with_top`.
         let host = unsafe { here.part::<Host>() }.filter(|host| host.open.get());
         let Some(host) = host else { return state.schedule_elsewhere(task) };
-        if let Some(runner) = running(here).filter(|runner| runner.is_of(state.address())) {
-            if state.place(runner, task, info) {
-                state.invite();
-            }
-        } else {
-            host.schedule_between_polls(state, task, info);
+        let Some(runner) = running(here).filter(|runner| runner.is_of(state.address())) else {
+            return host.schedule_between_polls(state, task, info);
+        };
+        if info.woken_while_running {
+            return state.place_last(runner, task);
+        }
+        if let Err(second) = runner.slot.put(task) {
+            state.place_second(runner, second);
         }
     });
 }
@@ -102,7 +104,7 @@ pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
 #[inline]
 fn running(here: &Here) -> Option<&Runner> {
     // SAFETY: a runner runs only while its `poll`, which keeps it alive, is on this thread's stack.
-    unsafe { here.running().cast::<Runner>().as_ref() }
+    unsafe { here.runner().cast::<Runner>().as_ref() }
 }
 
 /// Shows `f` the runner whose poll is on top of this thread's stack.
@@ -112,27 +114,29 @@ pub(super) fn with_running<R>(f: impl FnOnce(Option<&Runner>) -> R) -> R {
 }
 
 /// A poll is on top of this thread's stack: a runner's, or that of a task that was taken out by hand.
-pub(super) struct Running(*const ());
+pub(super) struct Poll<'a>(&'a Here, frame::Running);
 
-impl Running {
+impl<'a> Poll<'a> {
     #[inline]
-    pub(super) fn enter(runner: *const Runner) -> Self {
-        Self(frame::here(|here| here.runs(runner.cast())))
+    pub(super) fn begin(here: &'a Here, runner: *const Runner, budget: u32) -> Self {
+        Self(here, here.runs(frame::Running { runner: runner.cast(), budget }))
     }
 }
 
-impl Drop for Running {
+impl Drop for Poll<'_> {
     #[inline]
     fn drop(&mut self) {
-        frame::here(|here| here.runs(self.0));
+        self.0.runs(self.1);
     }
 }
 
 /// Polls a task that was taken out by hand, on top of another one's poll, perhaps: what is said of the runner that polls
 /// that one is not about this one.
 pub(crate) fn run_beside(task: Runnable) {
-    let _none = Running::enter(ptr::null());
-    task.run();
+    frame::here(|here| {
+        let _none = Poll::begin(here, ptr::null(), 0);
+        task.run();
+    });
 }
 
 /// A run, or a ticker, is polled here with `waker`. If that is neither the host's nor the running task's, somebody else's
@@ -233,7 +237,7 @@ impl Host {
     }
 
     /// A task was woken while no runner of its executor is being polled here: by an event, say.
-    #[inline]
+    #[inline(never)]
     fn schedule_between_polls(&self, state: &State, task: Runnable, info: ScheduleInfo) {
         // SAFETY: what is hosted here stays until this thread forgets it, which calls no waker here.
         let last = unsafe { self.last.get().as_ref() };
@@ -242,11 +246,8 @@ impl Host {
             _ if self.several.get() => return self.schedule_for_another(state, task, info),
             _ => return state.schedule_elsewhere(task),
         };
-        let surplus = state.place(runner, task, info);
         self.wake(runner);
-        if surplus {
-            state.invite();
-        }
+        state.place(runner, task, info);
     }
 
     #[cold]
@@ -255,11 +256,8 @@ impl Host {
             |hosted: &&Hosted| ptr::eq(&*hosted.state, state) && !hosted.runner.left.load(Relaxed);
         let found = self.runners().and_then(|runners| runners.lock().iter().find(is_wanted).cloned());
         let Some(Hosted { runner, .. }) = found else { return state.schedule_elsewhere(task) };
-        let surplus = state.place(&runner, task, info);
         self.wake(&runner);
-        if surplus {
-            state.invite();
-        }
+        state.place(&runner, task, info);
     }
 
     /// Has a runner of this host polled soon.

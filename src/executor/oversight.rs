@@ -21,6 +21,8 @@ pub(crate) trait Overseer: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Alarms {
     overseers: Mutex<Vec<Weak<dyn Overseer>>>,
+    /// There was one, once.
+    any: AtomicBool,
     /// It was shown to somebody because of strangers.
     strange: AtomicBool,
 }
@@ -33,11 +35,20 @@ impl Alarms {
         if !overseers.iter().any(|other| Weak::ptr_eq(other, &overseer)) {
             overseers.push(overseer);
         }
+        // ORDER: Relaxed, here and where it is read: who adds himself looks at the executor after that.
+        self.any.store(true, Relaxed);
     }
 
     /// Tells them all.
-    #[cold]
+    #[inline]
     pub(crate) fn call(&self) {
+        if self.any.load(Relaxed) {
+            self.call_all();
+        }
+    }
+
+    #[cold]
+    fn call_all(&self) {
         let overseers = sync::lock(&self.overseers).clone();
         overseers.iter().filter_map(Weak::upgrade).for_each(|overseer| overseer.look());
     }

@@ -9,16 +9,17 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::host::{self, Host, Hosted, Running};
+use super::host::{self, Host, Hosted};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use crate::fork::Origin;
+use crate::frame::{self, Here};
 use crate::sync::{self, Ordering};
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
 const STREAK: u32 = 32;
-/// Every so many tasks the injector comes before the ring, which may never run empty.
+/// Every so many tasks of the surplus the injector comes before the ring, which may never run empty.
 const INJECTOR_TURN: u32 = 61;
 
 pin_project! {
@@ -40,8 +41,15 @@ struct Member {
     outer: Option<Waker>,
     /// The address of the host, or null where somebody else polls it.
     host: usize,
-    polled: u32,
+    order: Order,
+}
+
+/// Whose turn it is among the tasks of one runner.
+struct Order {
+    /// Tasks polled directly one after the other.
     streak: u32,
+    /// Tasks taken from the ring or the injector.
+    surplus: u32,
 }
 
 impl<F: Future> Run<F> {
@@ -54,36 +62,8 @@ impl<F: Future> Future for Run<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let mut this = self.project();
-        let member = this.member;
-        let mut budget = host::with_top(|host| member.enter(host, cx.waker()));
-        let _running = Running::enter(Arc::as_ptr(&member.own.runner));
-        // A forked child must not go on to tasks that its parent polls as well.
-        let process = Origin::of_this_call();
-        loop {
-            let root_woken = &member.own.runner.root_woken;
-            // ORDER: Acquire pairs with the Release in `Runner::wake_by_ref`: what was done before the wake is seen by the poll.
-            if root_woken.load(Ordering::Relaxed) && root_woken.swap(false, Ordering::Acquire) {
-                let mut inner = Context::from_waker(&member.inner);
-                if let Poll::Ready(output) = this.future.as_mut().poll(&mut inner) {
-                    return Poll::Ready(output);
-                }
-                process.assert_here();
-            }
-            if budget == 0 {
-                // There may be more: after a look at the reactor it goes on.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            budget -= 1;
-            match member.next_task() {
-                Some(task) => {
-                    member.own.runner.run(task);
-                    process.assert_here();
-                }
-                None => ready!(member.out_of_tasks()),
-            }
-        }
+        let this = self.project();
+        frame::here(|here| this.member.poll(here, this.future, cx))
     }
 }
 
@@ -109,7 +89,41 @@ impl Member {
     fn new(state: StateRef) -> Self {
         let runner = state.join();
         let inner = Waker::from(runner.clone());
-        Self { own: Hosted { state, runner }, inner, outer: None, host: 0, polled: 0, streak: 0 }
+        Self { own: Hosted { state, runner }, inner, outer: None, host: 0, order: Order { streak: 0, surplus: 0 } }
+    }
+
+    fn poll<F: Future>(
+        &mut self,
+        here: &Here,
+        mut future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        let budget = host::with_top(|host| self.enter(host, cx.waker()));
+        let is_hosted = self.host != 0;
+        let Self { own, inner, order, .. } = self;
+        let Hosted { state, runner } = &*own;
+        let runner: &Runner = runner;
+        let _poll = host::Poll::begin(here, runner, budget);
+        let process = Origin::of_this_call();
+        loop {
+            // ORDER: Acquire pairs with the Release in `Runner::wake_by_ref`: what was done before the wake is seen by the poll.
+            if runner.root_woken.load(Ordering::Relaxed) && runner.root_woken.swap(false, Ordering::Acquire) {
+                let mut inner = Context::from_waker(inner);
+                if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
+                    return Poll::Ready(output);
+                }
+            }
+            if !here.may_run() {
+                process.assert_here();
+                // There may be more: after a look at the reactor it goes on.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            match order.next(state, runner, is_hosted) {
+                Some(task) => runner.run(task),
+                None => ready!(out_of_tasks(state, runner, is_hosted)),
+            }
+        }
     }
 
     /// It is polled. Returns how many tasks it may poll in one go.
@@ -117,21 +131,18 @@ impl Member {
     fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
         let address = host.map_or(0, Host::address);
         let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
-        if !(is_known && address != 0 && address == self.host && !self.own.runner.left.load(Ordering::Relaxed)) {
+        let has_left = || self.own.runner.left.load(Ordering::Relaxed);
+        if !is_known || address == 0 || address != self.host || has_left() {
             self.settle(host, waker);
         }
         let Hosted { state, runner } = &self.own;
         runner.is_polled();
         state.rise(runner);
-        match host {
-            Some(host) => {
-                if self.host != 0 {
-                    host.polls(runner);
-                }
-                host.budget()
-            }
-            None => Host::BUDGET,
+        let Some(host) = host else { return Host::BUDGET };
+        if self.host != 0 {
+            host.polls(runner);
         }
+        host.budget()
     }
 
     /// It was not polled in this way before, or is polled by a stranger.
@@ -168,86 +179,75 @@ impl Member {
     fn renew(&mut self) {
         drop(std::mem::replace(self, Self::new(self.own.state.clone())));
     }
+}
 
+impl Order {
     /// The task to poll next: directly, as long as there is one and it is not the others' turn; else surplus.
     #[inline]
-    fn next_task(&mut self) -> Option<Runnable> {
-        self.polled = self.polled.wrapping_add(1);
+    fn next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        let direct = || runner.slot.take().inspect(|_| runner.counters.direct.add(1));
         if self.streak < STREAK {
-            if let Some(task) = self.own.runner.slot.take() {
-                self.streak += 1;
-                self.own.runner.counters.direct.add(1);
-                return Some(task);
+            self.streak += 1;
+            if let task @ Some(_) = direct() {
+                return task;
             }
         }
         self.streak = 0;
-        self.next_surplus().or_else(|| {
-            // The streak was over, but nobody else wants the turn.
-            let task = self.own.runner.slot.take()?;
-            self.own.runner.counters.direct.add(1);
-            Some(task)
-        })
+        // Where the streak was over, perhaps nobody else wants the turn.
+        self.next_surplus(state, runner, is_hosted).or_else(direct)
     }
 
     #[inline]
-    fn next_surplus(&self) -> Option<Runnable> {
-        let runner = &*self.own.runner;
-        if runner.ring.is_empty() && !self.own.state.has_surplus() {
+    fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        if runner.ring.is_empty() && !state.has_surplus() {
             // Looking into other runners takes a lock: only where nothing else is left to do.
-            let searches = self.host == 0 || runner.stops_searching();
-            return if searches { self.steal() } else { None };
+            let searches = !is_hosted || runner.stops_searching();
+            return if searches { steal(state, runner) } else { None };
         }
+        self.surplus = self.surplus.wrapping_add(1);
         let from_ring = || runner.ring.pop().ok();
-        let from_injector = || self.own.state.take_injected(runner);
-        let task = if self.polled % INJECTOR_TURN == 0 {
+        let from_injector = || state.take_injected(runner);
+        let task = if self.surplus % INJECTOR_TURN == 0 {
             from_injector().or_else(from_ring)
         } else {
             from_ring().or_else(from_injector)
         }?;
         runner.counters.surplus.add(1);
         if runner.stops_searching() {
-            self.share_all()
-        } else {
-            self.share()
+            share_all(state, runner);
+        } else if !runner.ring.is_empty() || state.has_surplus() {
+            // More than the task that is polled now: one more runner may come.
+            state.invite();
         }
         Some(task)
     }
+}
 
-    #[cold]
-    fn steal(&self) -> Option<Runnable> {
-        let task = self.own.state.steal_for(&self.own.runner)?;
-        self.own.runner.counters.stolen.add(1);
-        self.share_all();
-        Some(task)
-    }
+#[cold]
+fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
+    let task = state.steal_for(runner)?;
+    runner.counters.stolen.add(1);
+    share_all(state, runner);
+    Some(task)
+}
 
-    /// More surplus than the task that is polled now: one more runner may come.
-    #[inline]
-    fn share(&self) {
-        if !self.own.runner.ring.is_empty() || self.own.state.has_surplus() {
-            self.own.state.invite();
-        }
+/// Who was woken to look for tasks found one: more may be left wherever it could have looked.
+#[cold]
+fn share_all(state: &State, runner: &Runner) {
+    if state.has_tasks_for(runner) {
+        state.notify();
     }
+}
 
-    /// The same for who was woken to look for tasks and found one: more may be left wherever it could have looked.
-    #[cold]
-    fn share_all(&self) {
-        if self.own.state.has_tasks_for(&self.own.runner) {
-            self.own.state.notify();
-        }
+/// `Pending` if there is nothing to do. A `block_on` that hosts the runner says so to the executor when it is
+/// about to sleep; anybody else's executor may sleep at once.
+fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
+    if is_hosted || state.rest(runner) {
+        return Poll::Pending;
     }
-
-    /// `Pending` if there is nothing to do. A `block_on` that hosts the runner says so to the executor when it is
-    /// about to sleep; anybody else's executor may sleep at once.
-    fn out_of_tasks(&self) -> Poll<()> {
-        let Hosted { state, runner } = &self.own;
-        if self.host != 0 || state.rest(runner) {
-            return Poll::Pending;
-        }
-        // What the runner asked for is happening: it is polled on.
-        runner.is_polled();
-        Poll::Ready(())
-    }
+    // What the runner asked for is happening: it is polled on.
+    runner.is_polled();
+    Poll::Ready(())
 }
 
 impl Drop for Member {

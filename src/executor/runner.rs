@@ -135,8 +135,13 @@ impl Runner {
 
     /// Whether the deputy caught the task that was just polled.
     #[inline]
+    pub(super) fn is_caught(&self) -> bool {
+        self.caught.load(Relaxed)
+    }
+
+    /// The same, which is over then.
     pub(super) fn take_caught(&self) -> bool {
-        self.caught.load(Relaxed) && self.caught.swap(false, Relaxed)
+        self.is_caught() && self.caught.swap(false, Relaxed)
     }
 
     /// What the deputy compares from tick to tick.

@@ -125,7 +125,7 @@ impl State {
     }
 
     /// A task was woken on a thread that hosts no runner of this executor.
-    #[inline]
+    #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
         // Where all are busy they may be stuck, and a stranger may not come.
@@ -134,25 +134,31 @@ impl State {
         }
     }
 
-    /// True if the task is surplus that another runner may want.
-    ///
-    /// It goes where it is polled soonest, which is the slot. A task that woke itself goes to the back of the ring, or two of
-    /// them would starve the rest (D4).
+    /// A task was woken on the thread that hosts this runner: it goes where it is polled soonest, which is the slot.
     #[inline]
-    pub(super) fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) -> bool {
+    pub(super) fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) {
         if info.woken_while_running {
-            // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is
-            // more in it.
-            let alone = runner.ring.is_empty();
-            self.push_to(runner, task);
-            return !alone;
+            self.place_last(runner, task);
+        } else if let Err(second) = runner.slot.put(task) {
+            self.place_second(runner, second);
         }
-        match runner.slot.put(task) {
-            Ok(()) => false,
-            Err(second) => {
-                self.push_to(runner, second);
-                true
-            }
+    }
+
+    /// The slot is taken: somebody else may want this one.
+    #[inline(never)]
+    pub(super) fn place_second(&self, runner: &Runner, task: Runnable) {
+        self.push_to(runner, task);
+        self.invite();
+    }
+
+    /// A task woke itself. It goes to the back of the ring, or two of them would starve the rest (D4).
+    #[inline(never)]
+    pub(super) fn place_last(&self, runner: &Runner, task: Runnable) {
+        // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is more in it.
+        let alone = runner.ring.is_empty();
+        self.push_to(runner, task);
+        if !alone {
+            self.invite();
         }
     }
 

@@ -49,14 +49,18 @@ impl<F: Future> Future for Tracked<F> {
                 host::with_top(|host| host.into_iter().for_each(host::Host::cover));
             }
             let result = future.poll(cx);
-            if runner.take_caught() {
-                this.slow = this.slow.saturating_mul(2).clamp(FIRST_MARK, LAST_MARK);
-            } else if this.slow > 0 {
-                this.slow -= 1;
+            if runner.is_caught() | (this.slow > 0) {
+                this.slow = learn(this.slow, runner.take_caught());
             }
             result
         })
     }
+}
+
+/// What a mark becomes after a poll in which the deputy caught the task, or did not.
+#[cold]
+fn learn(slow: u8, caught: bool) -> u8 {
+    if caught { slow.saturating_mul(2).clamp(FIRST_MARK, LAST_MARK) } else { slow.saturating_sub(1) }
 }
 
 impl<F> Drop for Tracked<F> {

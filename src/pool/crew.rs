@@ -8,8 +8,7 @@ use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Pool, StallHook, Station};
-use crate::block_on;
+use super::{Pool, StallHook, Station, block_on};
 use crate::executor::{Run, StateRef};
 use crate::sync::{AtomicBool, Condvar, Counter, Event, Instant, Mutex, MutexGuard, thread};
 

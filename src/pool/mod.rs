@@ -7,6 +7,7 @@
 //! The README beside this file lists what the runtime promises itself, and who notices when a promise is broken.
 
 mod audit;
+pub(crate) mod block_on;
 mod crew;
 mod deputy;
 mod instance;
@@ -24,20 +25,19 @@ mod stay;
 )]
 mod thread_state;
 
-pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
+pub(crate) use crew::{Crew, CrewConfig, Leaving};
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
 pub use stall::Stall;
 pub(crate) use stall::StallHook;
-pub(crate) use station::{Order as StationOrder, Station};
-pub(crate) use stay::{Stay, Staying};
+use station::Station;
+use stay::Stay;
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::block_on;
 use crate::executor::{Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Reactor, Watch};
@@ -305,7 +305,7 @@ impl Pool {
         self.relieve_reliefs();
         // What is in the batch is waited for as well. Whoever leads, asleep perhaps, takes it or leaves it to us.
         for _ in 0..PARTING_LOOKS {
-            if block_on::take_turn(&self.itself.upgrade().expect("somebody calls this")) {
+            if relief::take_turn(&self.itself.upgrade().expect("somebody calls this")) {
                 break;
             }
             self.reactor.interrupt();

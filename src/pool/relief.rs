@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::{Pool, Station};
-use crate::block_on;
-use crate::sync::{Ordering, thread};
+use super::{Pool, Station, block_on};
+use crate::leadership::Seat;
+use crate::line::Rank;
+use crate::sync::{self, Ordering, thread};
 
 /// How long a relief stays parked.
 const LINGER: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ pub(super) fn start(pool: &Arc<Pool>) {
         }
     }
     pool.reliefs.fetch_sub(1, Ordering::Relaxed);
-    block_on::take_turn(pool);
+    take_turn(pool);
 }
 
 /// The thread's life.
@@ -45,4 +46,27 @@ fn lead(pool: &Arc<Pool>) {
     // What panics here is a defect of ours, for a waker's panic ends in the waker: the deputy notices that nobody leads.
     let _ = catch_unwind(AssertUnwindSafe(|| block_on::drive(Some(pool), station, needed)));
     pool.reliefs.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread. False if
+/// somebody leads.
+pub(super) fn take_turn(pool: &Arc<Pool>) -> bool {
+    let seat = sync::Arc::new(Seat::new(Rank::Relief));
+    let follower = pool.leadership.join(seat);
+    let Ok(mut leader) = follower.insist() else { return false };
+    let mut events = Vec::new();
+    leader.with(|watch| {
+        // What somebody fetched and had no time to take comes first.
+        if watch.left() == 0 {
+            // An error here is one that the next regular leader meets as well.
+            let _ = watch.look(&pool.reactor);
+        }
+        events.extend(std::iter::from_fn(|| watch.next(&pool.reactor)));
+    });
+    let follower = leader.vacate();
+    for event in events {
+        pool.visit(|| pool.reactor.fire(event));
+    }
+    drop(follower);
+    true
 }

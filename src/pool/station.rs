@@ -62,7 +62,7 @@ impl Station {
     }
 
     /// The same for a thread that is here only to lead.
-    pub(crate) fn relief(linger: Duration) -> Self {
+    pub(super) fn relief(linger: Duration) -> Self {
         Self::with(Rank::Relief, Some(linger))
     }
 

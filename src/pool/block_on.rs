@@ -16,13 +16,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
+use super::crew::explain;
+use super::station::Order;
+use super::stay::{Stay, Staying};
+use super::{Pool, Station};
 use crate::executor;
 use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Turn};
-use crate::pool::{self, Pool, Station, StationOrder as Order, Stay, Staying};
 use crate::reactor::{Event, Watch};
 use crate::sync::thread;
 
@@ -34,8 +36,7 @@ use crate::sync::thread;
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
-/// use paceline::{Timer, block_on};
+/// /// use paceline::{Timer, block_on};
 ///
 /// block_on(async {
 ///     Timer::after(Duration::from_millis(1)).await;
@@ -55,7 +56,7 @@ pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Outpu
     match catch_unwind(driven) {
         Ok(Some(output)) => output,
         Ok(None) => unreachable!("only a thread with a linger limit is unneeded"),
-        Err(panic) => match pool::explain(&*panic) {
+        Err(panic) => match explain(&*panic) {
             Some(explanation) => panic!("{explanation}"),
             None => resume_unwind(panic),
         },
@@ -63,7 +64,7 @@ pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Outpu
 }
 
 /// Drives `future` to its end; or to `None`, when nobody needs this thread and its station says that it may go.
-pub(crate) fn drive<F: Future>(
+pub(super) fn drive<F: Future>(
     pool: Option<&Arc<Pool>>,
     station: Arc<Station>,
     future: F,
@@ -241,29 +242,6 @@ impl Here<'_> {
         self.stay.host.rise();
         self.pool.has_risen();
     }
-}
-
-/// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread. False if
-/// somebody leads.
-pub(crate) fn take_turn(pool: &Arc<Pool>) -> bool {
-    let station = Arc::new(Station::relief(Duration::ZERO));
-    let follower = pool.leadership.join(station.seat.clone());
-    let Ok(mut leader) = follower.insist() else { return false };
-    let mut events = Vec::new();
-    leader.with(|watch| {
-        // What somebody fetched and had no time to take comes first.
-        if watch.left() == 0 {
-            // An error here is one that the next regular leader meets as well.
-            let _ = watch.look(&pool.reactor);
-        }
-        events.extend(std::iter::from_fn(|| watch.next(&pool.reactor)));
-    });
-    let follower = leader.vacate();
-    for event in events {
-        pool.visit(|| pool.reactor.fire(event));
-    }
-    drop(follower);
-    true
 }
 
 /// Drives a future on a thread that gets no reactor, because the process has no descriptor left. It is woken by
