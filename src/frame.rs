@@ -7,17 +7,21 @@
 
 use std::cell::Cell;
 use std::ptr;
+use std::task::Waker;
 
 use crate::sync::thread_local;
+use crate::waking;
 
 /// One `block_on` in progress, or a visit of the pool's to user code. `repr(C)`, because layers look at it as at a frame whose
 /// part is the beginning of `P`.
-#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Frame<P = ()> {
     below: Cell<*const Frame>,
     /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
     leads: Cell<*const ()>,
+    /// The waker that was called here last. Whoever it woke will wait again, most likely, and needs a copy of it then: to keep
+    /// this one is cheaper than to drop it and make another.
+    spare: Cell<Option<Waker>>,
     /// What runs below this frame.
     runs_below: Cell<Running>,
     part: P,
@@ -65,17 +69,33 @@ pub(crate) fn next_turn() {
     here(|here| here.turn.set(here.turn.get().wrapping_add(1)));
 }
 
-/// Which turn of its this thread is in, if it leads `reactor` when it has nothing else to do.
-#[inline]
-pub(crate) fn turn_at(reactor: *const ()) -> Option<u32> {
-    here(|here| {
-        // SAFETY: a frame stays where it is as long as it can be reached.
-        let top = unsafe { here.top.get().as_ref() };
-        top.filter(|top| ptr::eq(top.leads.get(), reactor)).map(|_| here.turn.get())
-    })
-}
-
 impl Here {
+    fn top(&self) -> Option<&Frame> {
+        // SAFETY: a frame stays where it is as long as it can be reached.
+        unsafe { self.top.get().as_ref() }
+    }
+
+    /// Which turn of its this thread is in, if it leads `reactor` when it has nothing else to do.
+    #[inline]
+    pub(crate) fn turn_at(&self, reactor: *const ()) -> Option<u32> {
+        let leads = self.top().is_some_and(|top| ptr::eq(top.leads.get(), reactor));
+        leads.then(|| self.turn.get())
+    }
+
+    /// A copy of `waker`: one that is left over, if there is one.
+    #[inline]
+    pub(crate) fn copy(&self, waker: &Waker) -> Waker {
+        let Some(top) = self.top() else { return waker.clone() };
+        match top.spare.take() {
+            Some(spare) if spare.will_wake(waker) => spare,
+            other => {
+                // Not dropped here, where whoever needs the copy may have something locked.
+                top.spare.set(other);
+                waker.clone()
+            }
+        }
+    }
+
     /// The part of the frame on top, or its beginning.
     ///
     /// # Safety
@@ -93,9 +113,13 @@ impl Here {
     ///
     /// As for [`part`](Self::part).
     pub(crate) unsafe fn parts<P: 'static>(&self) -> impl Iterator<Item = &P> {
-        // SAFETY: as in `part`; those below are there as long as the one on top.
-        let frame = |at: &Cell<*const Frame>| unsafe { at.get().cast::<Frame<P>>().as_ref() };
-        std::iter::successors(frame(&self.top), move |above| frame(&above.below)).map(|frame| &frame.part)
+        let mut next = self.top.get();
+        std::iter::from_fn(move || {
+            // SAFETY: as in `part`; those below are there as long as the one on top.
+            let frame = unsafe { next.cast::<Frame<P>>().as_ref() }?;
+            next = frame.below.get();
+            Some(&frame.part)
+        })
     }
 
     /// The runner whose `poll` is on top of the stack, or null.
@@ -119,15 +143,31 @@ impl Here {
     }
 }
 
-/// This thread has forked: in the child, nothing that runs may go on with tasks that the parent polls as well.
+/// This thread has forked, and this is the child: nothing that runs may go on with tasks that the parent polls as well, and no
+/// reactor of a frame is this thread's to lead.
 pub(crate) fn forked() {
-    here(|here| here.budget.set(0));
+    here(|here| {
+        here.budget.set(0);
+        std::iter::successors(here.top(), |frame| frame.below()).for_each(|frame| frame.leads.set(ptr::null()));
+    });
+}
+
+impl Frame {
+    fn below(&self) -> Option<&Frame> {
+        // SAFETY: those below an entered frame are there as long as it is.
+        unsafe { self.below.get().as_ref() }
+    }
 }
 
 impl<P> Frame<P> {
     pub(crate) fn new(part: P) -> Self {
-        let runs_below = Cell::new(Running::NONE);
-        Self { below: Cell::new(ptr::null()), leads: Cell::new(ptr::null()), runs_below, part }
+        Self {
+            below: Cell::new(ptr::null()),
+            leads: Cell::new(ptr::null()),
+            spare: Cell::new(None),
+            runs_below: Cell::new(Running::NONE),
+            part,
+        }
     }
 
     pub(crate) fn part(&self) -> &P {
@@ -137,6 +177,12 @@ impl<P> Frame<P> {
     /// Says which reactor this thread leads from now on.
     pub(crate) fn leads(&self, reactor: *const ()) {
         self.leads.set(reactor);
+    }
+
+    /// A waker was called that is left over. `None` takes back what was kept.
+    #[inline]
+    pub(crate) fn keep(&self, waker: Option<Waker>) {
+        waking::discard(self.spare.replace(waker));
     }
 
     /// Puts the frame on top, until the value is dropped. Nothing runs in it yet.
@@ -150,7 +196,6 @@ impl<P> Frame<P> {
 }
 
 /// A frame that is on top.
-#[derive(Debug)]
 pub(crate) struct OnTop<'a, P>(&'a Frame<P>);
 
 impl<P> std::ops::Deref for OnTop<'_, P> {
@@ -164,6 +209,7 @@ impl<P> std::ops::Deref for OnTop<'_, P> {
 impl<P> OnTop<'_, P> {
     /// Leaves it. To be left once more, by the drop, changes nothing.
     pub(crate) fn leave(&self) {
+        self.0.keep(None);
         here(|here| {
             here.top.set(self.0.below.get());
             here.runs(self.0.runs_below.get());

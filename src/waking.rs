@@ -14,6 +14,12 @@ pub(crate) fn wake(waker: Waker) {
     swallow_panic(|| waker.wake());
 }
 
+/// Wakes, and gives the waker back.
+#[inline]
+pub(crate) fn wake_by_ref(waker: &Waker) {
+    swallow_panic(|| waker.wake_by_ref());
+}
+
 /// Calls what may be a stranger's code.
 #[inline]
 pub(crate) fn call(code: impl FnOnce()) {

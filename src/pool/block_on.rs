@@ -114,7 +114,7 @@ pub(super) fn drive<F: Future>(
         follower = here.promote_new_leader(leader, &event);
         if let Some(event) = event {
             station.fires();
-            pool.reactor.fire(event);
+            stay.keep(pool.reactor.fire(event));
             station.fires();
         }
     }
@@ -159,6 +159,7 @@ impl Here<'_> {
         if self.stay.is_woken() || !self.stay.host.rest() {
             return Turn::Root(follower);
         }
+        self.stay.keep(None);
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
         self.awake();
         turn
@@ -203,6 +204,7 @@ impl Here<'_> {
     /// A moment without work: stays awake for a little, if that pays, then sleeps.
     fn idle(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
+        self.stay.keep(None);
         let displaced = leader.displaced();
         while leader.with(|watch| watch.stays_awake()) {
             thread::yield_now();

@@ -15,6 +15,7 @@ use super::{Pool, Station, block_on};
 use crate::leadership::Seat;
 use crate::line::Rank;
 use crate::sync::{self, Ordering, thread};
+use crate::waking;
 
 /// How long a relief stays parked.
 const LINGER: Duration = Duration::from_secs(1);
@@ -65,7 +66,7 @@ pub(super) fn take_turn(pool: &Arc<Pool>) -> bool {
     });
     let follower = leader.vacate();
     for event in events {
-        pool.visit(|| pool.reactor.fire(event));
+        pool.visit(|| waking::discard(pool.reactor.fire(event)));
     }
     drop(follower);
     true

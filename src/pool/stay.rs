@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell};
 use std::ptr;
 use std::sync::Arc;
+use std::task::Waker;
 
 use super::{Pool, Station};
 use crate::executor::Host;
@@ -137,6 +138,12 @@ impl Frame<Stay> {
 }
 
 impl Staying<'_> {
+    /// A waker was called that is left over: see [`Frame::keep`].
+    #[inline]
+    pub(crate) fn keep(&self, waker: Option<Waker>) {
+        self.frame.keep(waker);
+    }
+
     /// The `block_on` has a pool: from now on its deputy sees when this thread is stuck.
     pub(crate) fn joins(&self, pool: &Arc<Pool>) {
         let stay = self.frame.part();

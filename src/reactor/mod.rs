@@ -36,10 +36,11 @@ pub(crate) use watch::{Event, Watch};
 use std::io;
 use std::ptr;
 use std::sync::OnceLock;
+use std::task::Waker;
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::frame;
+use crate::frame::{self, Here};
 use crate::sync::{AtomicBool, Counter, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened, Until};
@@ -158,7 +159,7 @@ impl Reactor {
         self.closed.store(true, Ordering::SeqCst);
         for key in self.slots.live() {
             let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
-            self.fire(Event::Source(key, all));
+            waking::discard(self.fire(Event::Source(key, all)));
         }
         self.timers.close();
     }
@@ -172,9 +173,9 @@ impl Reactor {
     /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5). Returns which turn of
     /// its the thread is in, if it will.
     #[inline]
-    fn note_wait(&self) -> io::Result<Option<u32>> {
-        match frame::turn_at(ptr::from_ref(self).cast()) {
-            Some(turn) if !self.is_inherited() && !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
+    fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
+        match here.turn_at(ptr::from_ref(self).cast()) {
+            Some(turn) if !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
     }
@@ -256,8 +257,15 @@ impl Reactor {
 
     /// Somebody waits for this source. Returns what [`note_wait`](Self::note_wait) does.
     #[inline]
-    fn rearm(&self, key: Key, raw: RawSource, direction: Direction, until: Until) -> io::Result<Option<u32>> {
-        let turn = self.note_wait()?;
+    fn rearm(
+        &self,
+        here: &Here,
+        key: Key,
+        raw: RawSource,
+        direction: Direction,
+        until: Until,
+    ) -> io::Result<Option<u32>> {
+        let turn = self.note_wait(here)?;
         self.sys.rearm(raw, key, direction, until, || self.wants(key))?;
         Ok(turn)
     }
@@ -268,20 +276,21 @@ impl Reactor {
     }
 
     /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3). It does not panic
-    /// if they do: it is no business of the thread's.
+    /// if they do: it is no business of the thread's. Returns a waker that is left over.
     #[inline]
-    pub(crate) fn fire(&self, event: Event) {
+    pub(crate) fn fire(&self, event: Event) -> Option<Waker> {
         match event {
             Event::Timer(waker) => {
-                waking::wake(waker);
+                waking::wake_by_ref(&waker);
                 // It may have been cancelled since it was due, when it still counted.
                 self.note_gone();
+                Some(waker)
             }
             Event::Source(key, happened) => {
                 let slot = self.slot(key);
                 let delivery = slot.readiness.event(key.generation, happened);
                 self.sys.rearm_rest(key, || self.wants(key));
-                slot.deliver(delivery, || self.slots.free(key.index));
+                slot.deliver(delivery, || self.slots.free(key.index))
             }
         }
     }
@@ -302,7 +311,7 @@ impl Reactor {
     #[inline]
     fn deadline_changed(&self, changed: Changed) {
         // A timer has no way to return an error: where nobody can be found to lead, it fires when somebody comes who does.
-        let _ = self.note_wait();
+        let _ = frame::here(|here| self.note_wait(here));
         if changed != Changed::Nothing {
             self.deadline_is_earlier(changed);
         }

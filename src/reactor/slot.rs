@@ -70,43 +70,45 @@ impl Slot {
         unsafe { self.wakers[direction as usize].with_mut(f) }
     }
 
-    /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3).
+    /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3). Returns one of the
+    /// wakers, which is left over.
     #[inline]
-    pub(super) fn deliver(&self, delivery: Delivery, free: impl Fn()) {
+    pub(super) fn deliver(&self, delivery: Delivery, free: impl Fn()) -> Option<Waker> {
+        let mut called = None;
         if delivery.is_empty() {
-            return;
+            return called;
         }
         for direction in Direction::BOTH {
             if delivery.has_cell(direction) {
-                self.fire_cell(direction, &free);
+                waking::discard(mem::replace(&mut called, self.fire_cell(direction, &free)));
             }
             if delivery.has_list(direction) {
                 self.lists[direction as usize].wake_all();
             }
         }
+        called
     }
 
     /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
-    /// wait again on another thread must find the cell free.
+    /// wait again on another thread must find the cell free. Returns the waker, which is left over.
     #[inline]
-    pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) {
+    pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) -> Option<Waker> {
         // SAFETY: this thread has the cell until it releases it.
         let waker = unsafe { self.waker(direction, Option::take) };
         if self.readiness.release(direction) == Release::Free {
             free();
         }
-        if let Some(waker) = waker {
-            waking::wake(waker);
-        }
+        waker.inspect(waking::wake_by_ref)
     }
 
-    /// Leaves `waker` in the direction's cell.
+    /// Leaves a copy of `waker` in the direction's cell.
     #[inline]
     pub(super) fn enter(
         &self,
         direction: Direction,
         until: Until,
         waker: &Waker,
+        copy: impl FnOnce(&Waker) -> Waker,
         displace: Displace,
         free: impl Fn(),
     ) -> Entered {
@@ -124,13 +126,13 @@ impl Slot {
             self.waker(direction, |cell| match cell {
                 Some(present) if present.will_wake(waker) => (true, None),
                 Some(_) if occupied && displace == Displace::No => (false, None),
-                _ => (true, cell.replace(waker.clone())),
+                _ => (true, cell.replace(copy(waker))),
             })
         };
         mem::forget(held);
         let settled = self.readiness.settle(direction, tick);
         if settled == Settled::Overtaken {
-            self.fire_cell(direction, &free);
+            waking::discard(self.fire_cell(direction, &free));
         }
         match displaced {
             Some(displaced) if occupied => waking::wake(displaced),
@@ -184,6 +186,6 @@ struct Held<'a, F: Fn()> {
 impl<F: Fn()> Drop for Held<'_, F> {
     #[cold]
     fn drop(&mut self) {
-        self.slot.fire_cell(self.direction, self.free);
+        waking::discard(self.slot.fire_cell(self.direction, self.free));
     }
 }

@@ -19,6 +19,7 @@ use super::readiness::{Proof, Until};
 use super::slot::{Displace, Entered, Slot};
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
+use crate::frame::{self, Here};
 use crate::sync::Ordering;
 
 /// A descriptor registered with a reactor; dropping it deregisters.
@@ -203,18 +204,21 @@ impl Source {
         displace: Displace,
     ) -> io::Result<Wait> {
         let free = || self.reactor.slots.free(self.key.index);
-        match self.slot().enter(direction, until, waker, displace, free) {
-            Entered::Over => Ok(Wait::Over),
-            Entered::Contended => Ok(Wait::Unsure),
-            Entered::Occupied => Ok(Wait::Occupied),
-            Entered::Waits => self.go_on_waiting(direction, until),
-        }
+        frame::here(|here| {
+            let copy = |waker: &Waker| here.copy(waker);
+            match self.slot().enter(direction, until, waker, copy, displace, free) {
+                Entered::Over => Ok(Wait::Over),
+                Entered::Contended => Ok(Wait::Unsure),
+                Entered::Occupied => Ok(Wait::Occupied),
+                Entered::Waits => self.go_on_waiting(here, direction, until),
+            }
+        })
     }
 
     /// Who waits is in its place: has the poller report to it, too.
     #[inline]
-    fn go_on_waiting(&self, direction: Direction, until: Until) -> io::Result<Wait> {
-        let turn = self.reactor.rearm(self.key, self.raw, direction, until)?;
+    fn go_on_waiting(&self, here: &Here, direction: Direction, until: Until) -> io::Result<Wait> {
+        let turn = self.reactor.rearm(here, self.key, self.raw, direction, until)?;
         Ok(self.came_in(direction, turn))
     }
 
@@ -281,7 +285,7 @@ impl Place {
         }
         let waits = |listed| slot.stay_listed(direction, until, cx.waker(), listed);
         if self.listed.as_ref().is_some_and(waits) {
-            return source.go_on_waiting(direction, until);
+            return frame::here(|here| source.go_on_waiting(here, direction, until));
         }
         self.listed = None;
         Ok(Wait::Over)
