@@ -8,17 +8,28 @@
 //!     +------------------+------------------------+
 //! ```
 //!
-//! **No reason to wake somebody is lost.** Who has one makes it visible, fence, looks at the line ([`call`](Line::call)); who
-//! is about to sleep enters the line, fence, looks for reasons. Of two fences one is first, so at least one of the two sees
-//! the other.
+//! **No reason to wake somebody is lost.** Who has one makes it visible, fence, looks at the line ([`call`](Line::call)). Who
+//! is about to sleep enters the line, fence, looks for reasons. Two sequentially consistent fences have an order.
 //!
-//! **One at a time.** While somebody who was called has not left, nobody else is: a hundred reasons at once wake one thread and
-//! not a hundred (LF4). That is enough, because who leaves after a call ends that, fence, looks for reasons, and calls the
-//! next one if there are more than it takes. Whether it comes at all is the deputy's to see, who calls
-//! [`another`](Line::call_another).
+//! - The fence of the call is first: who enters sees the reason, and does not sleep.
+//! - The fence of who enters is first: the call finds it. Or somebody else has called it, or it has left by itself: then it
+//!   is awake, and enters anew before it sleeps.
 //!
-//! The flag that says so is set under the lock, and only for somebody: it never stands for a look that finds nobody (L8). It is
-//! cleared by who was taken out of the list under the same lock before, so never before it is set.
+//! **One on the way at a time** (LF4). While somebody who was called has not left, nobody else is: a hundred reasons at once
+//! wake one thread and not a hundred. So a call that finds the flag set relies on somebody to look after it. That one clears
+//! the flag, fence, looks for reasons; the call has read the flag as it was before, so its fence is first, and its reason is
+//! seen. Who was called and leaves more than it takes, or takes nothing, calls the next one.
+//!
+//! **The flag always stands for somebody** (L8). It is set under the lock, and with somebody in hand. Were it set for a look
+//! that then finds nobody, whoever saw it would rely on nobody. It is cleared by who was taken out under the same lock before,
+//! so never before it is set.
+//!
+//! **Who leaves while it is called** (L1, L6) learns from the list, under the lock, which was first. There is no third case:
+//! who is not on it any more was called, is about to be woken, and answers for the call; also if it leaves for good.
+//!
+//! **Whether it comes at all** is the deputy's to see, who has [`another`](Line::call_another) called. Then two are on the
+//! way. The first of them that leaves clears the flag for both, so that more are called than are needed; each looks after it
+//! has cleared, so nothing is lost.
 
 use std::collections::VecDeque;
 
@@ -45,11 +56,11 @@ pub(crate) enum Rank {
     Host,
 }
 
-/// Those who sleep, or are about to.
+/// Those who sleep, or are about to. Each of them is in it once, at most.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     order: Order,
-    /// How many; a hint that saves the lock.
+    /// How many; a hint that saves the lock, under which it is written.
     length: AtomicUsize,
     /// Somebody was called and has not left.
     on_the_way: AtomicBool,
@@ -61,9 +72,9 @@ pub(crate) struct Line<T> {
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Called<T> {
-    /// Nobody waits.
+    /// Nobody waits whose rank is good enough.
     Nobody,
-    /// Somebody who was called before is on the way.
+    /// Somebody who was called before is on the way, and will see the reason.
     OnTheWay,
     /// The caller wakes this one.
     Wake(Arc<T>),
@@ -85,24 +96,23 @@ impl<T> Line<T> {
         waiting.push_back((rank, who.clone()));
         self.length.store(waiting.len(), Ordering::Relaxed);
         drop(waiting);
-        // ORDER: pairs with the fence in `call`.
+        // ORDER: pairs with the fence in `call`. Either we see its reason, or it sees us.
         sync::full_fence();
     }
 
-    /// `who` is awake. True if it was called: then it looks for a reason after this, and calls the next one if it leaves some.
+    /// `who` entered and is awake. True if it was called: then it looks for a reason after this, and calls the next one if it
+    /// leaves some.
     pub(crate) fn leave(&self, who: &Arc<T>) -> bool {
         let mut waiting = sync::lock(&self.waiting);
         // From the back: who leaves by itself came lately more often than not.
         if let Some(at) = waiting.iter().rposition(|(_, other)| Arc::ptr_eq(other, who)) {
-            let left = waiting.remove(at);
+            waiting.remove(at);
             self.length.store(waiting.len(), Ordering::Relaxed);
-            drop(waiting);
-            drop(left);
             return false;
         }
         drop(waiting);
         self.on_the_way.store(false, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `call`: whoever still saw the flag has left a reason that we see.
+        // ORDER: pairs with the fence in `call`. Whoever still saw the flag has left a reason that we see.
         sync::full_fence();
         true
     }
@@ -119,7 +129,7 @@ impl<T> Line<T> {
         self.on_the_way.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits whose rank is better.
+    /// Whether somebody waits whose rank is better; as far as one can tell without a fence.
     pub(crate) fn has_better(&self, than: Rank) -> bool {
         !self.is_empty() && sync::lock(&self.waiting).iter().any(|(rank, _)| *rank > than)
     }
@@ -132,16 +142,18 @@ impl<T> Line<T> {
         self.invite(reach)
     }
 
-    /// The same without the fence: somebody who enters at this very moment may be missed.
+    /// The same without the fence. If the caller has passed none since the reason became visible, somebody who enters or
+    /// leaves at this very moment may miss it.
     #[inline]
     pub(crate) fn invite(&self, reach: Rank) -> Called<T> {
         if self.is_empty() {
             return Called::Nobody;
         }
-        if self.somebody_comes() { Called::OnTheWay } else { self.choose(reach, |line| line.somebody_comes()) }
+        if self.somebody_comes() { Called::OnTheWay } else { self.choose(reach, Self::somebody_comes) }
     }
 
     /// The same if whoever was called may not come.
+    #[allow(dead_code, reason = "the executor moves in next")]
     pub(crate) fn call_another(&self, reach: Rank) -> Called<T> {
         self.choose(reach, |_| false)
     }
@@ -152,17 +164,72 @@ impl<T> Line<T> {
         if is_settled(self) {
             return Called::OnTheWay;
         }
-        let Some(best) = waiting.iter().map(|(rank, _)| *rank).max().filter(|best| *best >= reach) else {
-            return Called::Nobody;
+        let ranks = waiting.iter().map(|(rank, _)| *rank).enumerate();
+        // Of several that are equal, `max_by_key` finds the last.
+        let best = match self.order {
+            Order::LastInFirstOut => ranks.max_by_key(|(_, rank)| *rank),
+            Order::FirstInFirstOut => ranks.rev().max_by_key(|(_, rank)| *rank),
         };
-        let is_best = |(rank, _): &(Rank, _)| *rank == best;
-        let at = match self.order {
-            Order::LastInFirstOut => waiting.iter().rposition(is_best),
-            Order::FirstInFirstOut => waiting.iter().position(is_best),
-        };
-        let (_, who) = at.and_then(|at| waiting.remove(at)).expect("the best one is there");
+        let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::Nobody };
+        let (_, who) = waiting.remove(at).expect("it was found there");
         self.length.store(waiting.len(), Ordering::Relaxed);
         self.on_the_way.store(true, Ordering::Relaxed);
         Called::Wake(who)
+    }
+}
+
+#[cfg(all(test, paceline_loom))]
+mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    const ALL: [(Rank, &str); 5] = [
+        (Rank::Guest, "guest 1"),
+        (Rank::Host, "host 1"),
+        (Rank::Relief, "relief"),
+        (Rank::Host, "host 2"),
+        (Rank::Guest, "guest 2"),
+    ];
+
+    /// Calls all whose rank is `reach` or better, one after the other.
+    fn called(order: Order, reach: Rank) -> Vec<&'static str> {
+        let line = Line::new(order);
+        ALL.into_iter().for_each(|(rank, name)| line.enter(&Arc::new(name), rank));
+        let next = || match line.call(reach) {
+            Called::Wake(who) => {
+                assert!(matches!(line.call(reach), Called::OnTheWay | Called::Nobody), "one at a time");
+                assert!(line.leave(&who));
+                Some(*who)
+            }
+            Called::OnTheWay => unreachable!("who was called has left"),
+            Called::Nobody => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn the_best_rank_comes_first_and_of_these_the_last_or_the_first_that_came() {
+        use Order::{FirstInFirstOut, LastInFirstOut};
+        let lifo = ["host 2", "host 1", "guest 2", "guest 1", "relief"];
+        let fifo = ["host 1", "host 2", "guest 1", "guest 2", "relief"];
+        for (reach, count) in [(Rank::Host, 2), (Rank::Guest, 4), (Rank::Relief, 5)] {
+            assert_eq!(called(LastInFirstOut, reach), lifo[..count]);
+            assert_eq!(called(FirstInFirstOut, reach), fifo[..count]);
+        }
+    }
+
+    #[test]
+    fn who_leaves_by_itself_was_not_called_and_cannot_be() {
+        let line = Line::new(Order::default());
+        let [guest, host] = [(); 2].map(Arc::new);
+        line.enter(&guest, Rank::Guest);
+        line.enter(&host, Rank::Host);
+        assert!(line.has_better(Rank::Guest) && !line.has_better(Rank::Host));
+        assert!(!line.leave(&host));
+        assert!(line.has_better(Rank::Relief) && !line.has_better(Rank::Guest));
+        assert!(matches!(line.call(Rank::Relief), Called::Wake(who) if Arc::ptr_eq(&who, &guest)));
+        assert!(line.is_empty() && line.somebody_comes());
     }
 }

@@ -1,0 +1,218 @@
+//! Loom models of the line. A reason that nobody comes for shows as a deadlock.
+
+use super::*;
+use crate::sync::models::{Latch, Thread, model, park};
+use loom::thread;
+
+/// Some threads that wait for reasons, of which there are two kinds: two, so that taking one says nothing about the other. All
+/// of it is relaxed: what is seen of it is due to the line.
+struct Users {
+    line: Line<Thread>,
+    reasons: [AtomicUsize; 2],
+}
+
+impl Users {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { line: Line::new(Order::default()), reasons: [(); 2].map(|()| AtomicUsize::new(0)) })
+    }
+
+    /// Calls somebody, whatever the rank.
+    fn call(&self) {
+        self.call_from(Rank::Relief);
+    }
+
+    fn call_from(&self, reach: Rank) {
+        if let Called::Wake(who) = self.line.call(reach) {
+            who.unpark();
+        }
+    }
+
+    fn give(&self, kind: usize) {
+        self.reasons[kind].fetch_add(1, Ordering::Relaxed);
+        self.call();
+    }
+
+    fn has_reason(&self) -> bool {
+        self.reasons.iter().any(|reason| reason.load(Ordering::Relaxed) > 0)
+    }
+
+    fn take(&self) -> bool {
+        let take = |reason: &AtomicUsize| {
+            reason.load(Ordering::Relaxed) > 0
+                && reason.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+        };
+        self.reasons.iter().any(take)
+    }
+
+    /// Takes one reason, sleeping until there is one; and lets somebody else have the next.
+    fn take_or_sleep(&self, rank: Rank) {
+        let me = me();
+        while !self.take() {
+            self.line.enter(&me, rank);
+            if !self.has_reason() {
+                park();
+            }
+            let _ = self.line.leave(&me);
+        }
+        if self.has_reason() {
+            self.call();
+        }
+    }
+
+    /// Enters for another thread, which does not look.
+    fn enter_asleep(&self, rank: Rank) -> Arc<Thread> {
+        let who = me();
+        self.line.enter(&who, rank);
+        who
+    }
+
+    fn assert_nothing_left(&self) {
+        assert!(!self.has_reason());
+        assert!(!self.line.somebody_comes(), "somebody is on the way for ever");
+        assert!(self.line.is_empty());
+        assert!(sync::lock(&self.line.waiting).is_empty());
+    }
+}
+
+fn me() -> Arc<Thread> {
+    Arc::new(crate::sync::models::current())
+}
+
+/// Does it on a thread of its own.
+fn spawn(users: &Arc<Users>, body: impl FnOnce(&Users) + 'static) -> thread::JoinHandle<()> {
+    let users = users.clone();
+    thread::spawn(move || body(&users))
+}
+
+/// N2, L3: the reason becomes visible before, while, or after the only one that waits for it enters.
+#[test]
+fn n2_a_reason_beside_somebody_who_enters_is_not_lost() {
+    model(|| {
+        let users = Users::new();
+        let giver = spawn(&users, |users| users.give(0));
+        users.take_or_sleep(Rank::Host);
+        giver.join().unwrap();
+        users.assert_nothing_left();
+    });
+}
+
+/// N2, L8: two reasons from two threads, of which one may rely on the other's call.
+#[test]
+fn l8_two_reasons_at_once_for_one_are_both_taken() {
+    model(|| {
+        let users = Users::new();
+        let givers = [0, 1].map(|kind| spawn(&users, move |users| users.give(kind)));
+        (0..2).for_each(|_| users.take_or_sleep(Rank::Host));
+        givers.into_iter().for_each(|giver| giver.join().unwrap());
+        users.assert_nothing_left();
+    });
+}
+
+/// L8: each takes one reason and does not come back, so the one that was called has to call the other.
+#[test]
+fn l8_who_was_called_calls_the_next_for_what_is_left() {
+    model(|| {
+        let users = Users::new();
+        let others = [(); 2].map(|()| spawn(&users, |users| users.take_or_sleep(Rank::Host)));
+        (0..2).for_each(|kind| users.give(kind));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        users.assert_nothing_left();
+    });
+}
+
+/// LF4: however many call at once, at most one is on the way, and the others know.
+#[test]
+fn lf4_two_calls_at_once_find_one() {
+    model(|| {
+        let users = Users::new();
+        let asleep = [(); 2].map(|()| users.enter_asleep(Rank::Host));
+        let woken = {
+            let users = users.clone();
+            thread::spawn(move || matches!(users.line.call(Rank::Relief), Called::Wake(_)))
+        };
+        let woken_here = match users.line.call(Rank::Relief) {
+            Called::Wake(_) => true,
+            Called::OnTheWay => false,
+            Called::Nobody => unreachable!("two wait"),
+        };
+        assert!(woken_here ^ woken.join().unwrap());
+        assert!(users.line.somebody_comes());
+        assert_eq!(asleep.iter().filter(|who| users.line.leave(who)).count(), 1);
+        users.assert_nothing_left();
+    });
+}
+
+/// L8: a call that finds nobody, because only a guest is here and it is for hosts, does not hide a host that enters after it.
+#[test]
+fn l8_a_call_that_finds_nobody_does_not_hide_who_enters_next() {
+    model(|| {
+        let users = Users::new();
+        let guest = users.enter_asleep(Rank::Guest);
+        let host = spawn(&users, |users| users.take_or_sleep(Rank::Host));
+        let in_vain = spawn(&users, |users| users.call_from(Rank::Host));
+        users.reasons[0].fetch_add(1, Ordering::Relaxed);
+        users.call_from(Rank::Host);
+        [host, in_vain].into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(!users.line.leave(&guest));
+        users.assert_nothing_left();
+    });
+}
+
+/// L1, L6: somebody leaves for good, and is called before, while, or after it does. If it was called, it passes that on.
+#[test]
+fn l6_a_call_to_somebody_that_leaves_is_passed_on() {
+    model(|| {
+        let users = Users::new();
+        let leaver = spawn(&users, |users| {
+            let me = users.enter_asleep(Rank::Host);
+            if users.line.leave(&me) && users.has_reason() {
+                users.call();
+            }
+        });
+        let other = spawn(&users, |users| users.take_or_sleep(Rank::Host));
+        users.give(0);
+        [leaver, other].into_iter().for_each(|thread| thread.join().unwrap());
+        users.assert_nothing_left();
+    });
+}
+
+/// Who was called does not come until the reason is taken, so the deputy has another one called. Both are on the way then, and
+/// once both have left, nobody is.
+#[test]
+fn another_is_called_if_the_first_does_not_come() {
+    model(|| {
+        let users = Users::new();
+        let taken = Latch::new();
+        let stuck = users.enter_asleep(Rank::Host);
+        users.give(0);
+        let comes_late = {
+            let taken = taken.clone();
+            spawn(&users, move |users| {
+                taken.wait();
+                assert!(users.line.leave(&stuck));
+            })
+        };
+        let other = spawn(&users, move |users| {
+            let me = me();
+            let sleep = || {
+                users.line.enter(&me, Rank::Host);
+                park();
+                users.line.leave(&me)
+            };
+            // It looks at nothing before it is called.
+            while !sleep() {}
+            assert!(users.take());
+            taken.open();
+        });
+        // Once a tick.
+        loop {
+            match users.line.call_another(Rank::Relief) {
+                Called::Wake(other) => break other.unpark(),
+                Called::OnTheWay => unreachable!("that is not asked"),
+                Called::Nobody => thread::yield_now(),
+            }
+        }
+        [comes_late, other].into_iter().for_each(|thread| thread.join().unwrap());
+        users.assert_nothing_left();
+    });
+}
