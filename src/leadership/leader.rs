@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, Leadership, OPEN, Rank, VACANT, WATCHED};
+use super::{Follower, LED, OPEN, Rank, VACANT, WATCHED};
 use crate::sync::Ordering;
 
 /// The one thread that may use the guarded value (LF1).
@@ -38,14 +38,14 @@ impl<'a, T> Leader<'a, T> {
     /// Asks whether somebody of greater rank waits in this leader's place.
     pub(crate) fn displaced(&self) -> impl Fn() -> bool + use<'a, T> {
         let Follower { leadership, rank, .. } = self.follower;
-        move || rank != Rank::Host && leadership.better_waits(rank)
+        move || rank != Rank::Host && leadership.line.has_better(rank)
     }
 
     /// Whether a follower is parked that a promotion would wake, and none is on its way already.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
-        let Leadership { listed, on_the_way, .. } = self.follower.leadership;
-        listed.load(Ordering::Relaxed) > 0 && !on_the_way.load(Ordering::Relaxed)
+        let line = &self.follower.leadership.line;
+        !line.is_empty() && !line.somebody_comes()
     }
 
     /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).
@@ -78,7 +78,7 @@ impl<'a, T> Leader<'a, T> {
         let Follower { leadership, rank, .. } = self.follower;
         let open = leadership.state.load(Ordering::Relaxed) & OPEN;
         // What was open ends as soon as somebody waits whose claim is better.
-        let open = if open != 0 && leadership.better_waits(rank) { VACANT } else { open };
+        let open = if open != 0 && leadership.line.has_better(rank) { VACANT } else { open };
         // ORDER: Release pairs with the Acquire of `Leadership::try_take`.
         leadership.state.store(VACANT | open, Ordering::Release);
     }

@@ -8,22 +8,19 @@
 //! The states, the transitions and the argument that no wake is lost are in the README beside this file.
 
 mod leader;
-mod parked;
-mod rank;
 mod seat;
 mod vigil;
 
+pub(crate) use crate::line::{Order, Rank};
 pub(crate) use leader::Leader;
-pub use parked::Order;
-pub(crate) use rank::Rank;
 use seat::Woken;
 pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
-use parked::Parked;
+use crate::line::{Called, Line};
+use crate::sync::{self, Arc, AtomicU8, AtomicUsize, Counter, Ordering, ProtocolCell};
 use vigil::Vigil;
 
 /// Nobody leads.
@@ -39,6 +36,21 @@ const BY_RELIEF: u8 = 8;
 /// Whoever has the better claim was away for too long: until one of them is back, anybody may lead.
 const OPEN: u8 = 16;
 
+/// What the state says while a thread of this rank leads.
+#[inline]
+fn led_by(rank: Rank) -> u8 {
+    match rank {
+        Rank::Host => LED,
+        Rank::Guest => LED | BY_GUEST,
+        Rank::Relief => LED | BY_RELIEF,
+    }
+}
+
+/// Whether a leader with this `state` should make way for somebody of this rank.
+fn makes_way(state: u8, rank: Rank) -> bool {
+    state & BY_GUEST != 0 && rank > Rank::Guest || state & BY_RELIEF != 0 && rank > Rank::Relief
+}
+
 /// How often a thread looks again before it takes a short leadership for a long one.
 const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
 
@@ -47,15 +59,10 @@ const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else {
 pub(crate) struct Leadership<T> {
     origin: Origin,
     state: AtomicU8,
-    /// Threads in the set that are hosts, whatever they do right now.
-    hosts: AtomicUsize,
-    /// The same for guests.
-    guests: AtomicUsize,
-    /// Followers on the list; a hint that saves the lock.
-    listed: AtomicUsize,
-    /// A follower was woken to lead and has not noticed yet (LF4).
-    on_the_way: AtomicBool,
-    parked: Mutex<Parked>,
+    /// How many threads of each rank are in the set, whatever they do right now.
+    members: [AtomicUsize; 3],
+    /// The followers that sleep, or are about to.
+    line: Line<Seat>,
     /// How long a follower may stay awake before it parks.
     spin: Duration,
     guarded: ProtocolCell<T>,
@@ -81,11 +88,8 @@ impl<T> Leadership<T> {
         Self {
             origin: Origin::here(),
             state: AtomicU8::new(VACANT),
-            hosts: AtomicUsize::new(0),
-            guests: AtomicUsize::new(0),
-            listed: AtomicUsize::new(0),
-            on_the_way: AtomicBool::new(false),
-            parked: Mutex::new(Parked::new(order)),
+            members: [(); 3].map(|()| AtomicUsize::new(0)),
+            line: Line::new(order),
             spin,
             guarded: ProtocolCell::new(guarded),
             taken: Counter::default(),
@@ -102,20 +106,16 @@ impl<T> Leadership<T> {
         Follower { leadership: self, seat, rank, granted: false, owes: false }
     }
 
+    fn members(&self, rank: Rank) -> &AtomicUsize {
+        &self.members[rank as usize]
+    }
+
     fn enters(&self, rank: Rank) {
-        match rank {
-            Rank::Host => _ = self.hosts.fetch_add(1, Ordering::Relaxed),
-            Rank::Guest => _ = self.guests.fetch_add(1, Ordering::Relaxed),
-            Rank::Relief => {}
-        }
+        self.members(rank).fetch_add(1, Ordering::Relaxed);
     }
 
     fn leaves(&self, rank: Rank) {
-        match rank {
-            Rank::Host => _ = self.hosts.fetch_sub(1, Ordering::Relaxed),
-            Rank::Guest => _ = self.guests.fetch_sub(1, Ordering::Relaxed),
-            Rank::Relief => {}
-        }
+        self.members(rank).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A member's thread turns to something else for a while, a nested wait, or is back from it. Meanwhile nobody
@@ -137,23 +137,19 @@ impl<T> Leadership<T> {
     /// The least rank that may lead.
     fn reach(&self) -> Rank {
         if self.state.load(Ordering::Relaxed) & OPEN != 0 {
-            Rank::Relief
-        } else if self.hosts.load(Ordering::Relaxed) > 0 {
-            Rank::Host
-        } else if self.guests.load(Ordering::Relaxed) > 0 {
-            Rank::Guest
-        } else {
-            Rank::Relief
+            return Rank::Relief;
         }
+        let is_there = |rank: &Rank| self.members(*rank).load(Ordering::Relaxed) > 0;
+        [Rank::Host, Rank::Guest].into_iter().find(is_there).unwrap_or(Rank::Relief)
     }
 
     /// Wakes one parked follower to lead, if leadership is vacant: a host, or one of lower rank where there is none
-    /// better.
+    /// better. False if it is vacant no more, or there is no such follower.
     pub(crate) fn pass_on(&self) -> bool {
-        // ORDER: pairs with the fence in `Follower::announce`. Either the follower sees the vacancy, or we
-        // see the follower.
+        // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the vacancy, or we see
+        // the follower. Not left to `Line::call`: we read the state and who is a member after it, too.
         sync::full_fence();
-        self.is_vacant() && self.wake_one(self.reach())
+        self.is_vacant() && self.wake(self.line.invite(self.reach()))
     }
 
     /// Those who should lead do not come: opens leadership to anybody until one of them does, and wakes a parked
@@ -161,40 +157,19 @@ impl<T> Leadership<T> {
     pub(crate) fn rescue(&self) -> bool {
         // A leader's Release is passed on by this exchange, which is part of its release sequence.
         let _ = self.state.compare_exchange(VACANT, OPEN, Ordering::Relaxed, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `Follower::announce`: either the follower sees that it may lead, or we see
-        // the follower.
-        sync::full_fence();
-        !self.is_vacant() || self.wake_one(Rank::Relief)
+        !self.is_vacant() || self.wake(self.line.call(Rank::Relief))
     }
 
-    /// Whether somebody waits who could take the place of a leader of this rank.
-    fn better_waits(&self, than: Rank) -> bool {
-        self.listed.load(Ordering::Relaxed) > 0 && sync::lock(&self.parked).has_better(than)
-    }
-
-    fn wake_one(&self, reach: Rank) -> bool {
-        let one_is_enough = || self.on_the_way.load(Ordering::Relaxed);
-        if self.listed.load(Ordering::Relaxed) == 0 {
-            return false;
-        }
-        // Somebody who was chosen looks at the state after it has cleared the flag, and wakes the next if work is
-        // left. That is not so for somebody who has yet to find out whether there is anyone to choose: so the flag is
-        // set under the lock, and only with a seat in hand (L8).
-        if one_is_enough() {
-            return true;
-        }
-        let seat = {
-            let mut parked = sync::lock(&self.parked);
-            if one_is_enough() {
-                return true;
+    /// False if there is nobody to lead.
+    fn wake(&self, called: Called<Seat>) -> bool {
+        match called {
+            Called::Nobody => return false,
+            Called::OnTheWay => {}
+            Called::Wake(seat) => {
+                self.woken.add_shared(1);
+                seat.grant_lead();
             }
-            let Some(seat) = parked.pop(reach) else { return false };
-            self.on_the_way.store(true, Ordering::Relaxed);
-            seat
-        };
-        self.listed.fetch_sub(1, Ordering::Relaxed);
-        self.woken.add_shared(1);
-        seat.grant_lead();
+        }
         true
     }
 
@@ -202,7 +177,7 @@ impl<T> Leadership<T> {
         let (mut vacant, mut patience) = (VACANT, PATIENCE);
         loop {
             // A host is back: what was open is its own again.
-            let taken = if rank == Rank::Host { LED } else { rank.leads() | vacant };
+            let taken = if rank == Rank::Host { LED } else { led_by(rank) | vacant };
             // ORDER: Acquire pairs with the Release of `Leader::release`: the guarded value as the last
             // leader left it.
             match self.state.compare_exchange(vacant, taken, Ordering::Acquire, Ordering::Relaxed) {
@@ -268,11 +243,8 @@ impl<'a, T> Follower<'a, T> {
 
     #[inline]
     fn may_lead(&self) -> bool {
-        // The last one says it all; the others are cheaper.
-        self.granted
-            || self.rank == Rank::Host
-            || self.rank == Rank::Guest && self.leadership.hosts.load(Ordering::Relaxed) == 0
-            || self.rank >= self.leadership.reach()
+        // A host may in any case, and need not look.
+        self.granted || self.rank == Rank::Host || self.rank >= self.leadership.reach()
     }
 
     /// Leads, if leadership is vacant and this thread may have it; never waits.
@@ -303,14 +275,7 @@ impl<'a, T> Follower<'a, T> {
             if self.seat.root_woken() {
                 return Turn::Root(self);
             }
-            if !self.announce() {
-                continue;
-            }
-            if self.rank.displaces(self.leadership.state.load(Ordering::Relaxed)) {
-                displace();
-            }
-            let woken = self.park(limit);
-            self.granted = self.withdraw(woken.lead);
+            let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if std::mem::take(&mut self.granted) {
                     self.leadership.pass_on();
@@ -323,6 +288,27 @@ impl<'a, T> Follower<'a, T> {
         }
     }
 
+    /// Sleeps in the line; or not, if leadership fell vacant meanwhile and this thread may have it.
+    fn wait_in_line(&mut self, limit: Option<Duration>, displace: impl Fn()) -> Option<Woken> {
+        let Self { leadership, rank, .. } = *self;
+        leadership.line.enter(&self.seat, rank);
+        let sleeps = !(leadership.is_vacant() && self.may_lead());
+        let woken = sleeps.then(|| {
+            if makes_way(leadership.state.load(Ordering::Relaxed), rank) {
+                displace();
+            }
+            self.park(limit)
+        });
+        self.granted = leadership.line.leave(&self.seat);
+        let mut has_token = woken.is_some_and(|woken| woken.lead);
+        // Who was chosen has the token, or somebody is about to leave it (L1).
+        while self.granted && !has_token {
+            sync::spin_hint();
+            has_token = self.seat.take_lead();
+        }
+        woken
+    }
+
     /// Waits for a token: awake for a moment, if that pays, then asleep.
     fn park(&self, limit: Option<Duration>) -> Woken {
         let vigil = Vigil::keep(self.leadership.spin, || self.seat.is_called());
@@ -333,43 +319,11 @@ impl<'a, T> Follower<'a, T> {
         vigil.end();
         woken
     }
-
-    /// Goes on the list of the parked; false if leadership fell vacant meanwhile and this thread may have it.
-    fn announce(&mut self) -> bool {
-        sync::lock(&self.leadership.parked).push(self.seat.clone(), self.rank);
-        self.leadership.listed.fetch_add(1, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `Leadership::pass_on`.
-        sync::full_fence();
-        if self.leadership.is_vacant() && self.may_lead() {
-            self.granted = self.withdraw(false);
-            return false;
-        }
-        true
-    }
-
-    /// Comes off the list. True if it was chosen to lead: then the token is consumed, wherever it was.
-    fn withdraw(&self, chosen: bool) -> bool {
-        let listed = !chosen && sync::lock(&self.leadership.parked).remove(&self.seat);
-        if listed {
-            self.leadership.listed.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
-        if !chosen {
-            // Somebody took us off the list and is about to leave the token (L1).
-            while !self.seat.take_lead() {
-                sync::spin_hint();
-            }
-        }
-        // ORDER: Relaxed, because whoever saw the flag set has its fence before the next one of ours, and no thread
-        // sleeps or leaves without one: then we see the vacancy that it left.
-        self.leadership.on_the_way.store(false, Ordering::Relaxed);
-        true
-    }
 }
 
 impl<T> Drop for Follower<'_, T> {
     /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it; but not in a forked child, where
-    /// a thread that is not there may hold the lock of the list.
+    /// a thread that is not there may hold the lock of the line.
     fn drop(&mut self) {
         if !self.leadership.origin.is_here() {
             return;
