@@ -63,7 +63,7 @@ impl Seat {
     pub(crate) fn wake_root(&self) -> Rouse {
         // ORDER: Release pairs with the Acquire of `take_root`: what the waker's caller did before is seen
         // by the poll that follows.
-        let before = self.word.fetch_or(ROOT, Ordering::AcqRel);
+        let before = self.word.fetch_or(ROOT, Ordering::Release);
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
         } else if before & WATCHING != 0 && before & TOKENS == 0 {
@@ -72,9 +72,10 @@ impl Seat {
         Rouse::Nothing
     }
 
-    /// Leaves the leadership token. Only for a seat that was taken off the list of the parked.
+    /// Leaves the leadership token. Only for a seat that was taken out of the line, whose lock orders what came before: so
+    /// this token and who takes it need not.
     pub(crate) fn grant_lead(&self) {
-        let before = self.word.fetch_or(LEAD, Ordering::AcqRel);
+        let before = self.word.fetch_or(LEAD, Ordering::Relaxed);
         debug_assert_eq!(before & WATCHING, 0, "a leader cannot be chosen to lead");
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
@@ -84,12 +85,13 @@ impl Seat {
     /// Consumes the root token.
     #[inline]
     pub(crate) fn take_root(&self) -> bool {
-        self.root_woken() && self.word.fetch_and(!ROOT, Ordering::AcqRel) & ROOT != 0
+        // ORDER: Acquire pairs with the Release of `wake_root`.
+        self.root_woken() && self.word.fetch_and(!ROOT, Ordering::Acquire) & ROOT != 0
     }
 
     /// Consumes the leadership token, outside of [`Seat::park`].
     pub(crate) fn take_lead(&self) -> bool {
-        self.word.fetch_and(!LEAD, Ordering::AcqRel) & LEAD != 0
+        self.word.fetch_and(!LEAD, Ordering::Relaxed) & LEAD != 0
     }
 
     /// Whether the root token is there.
@@ -105,27 +107,31 @@ impl Seat {
 
     /// Whether the thread sleeps, on its parker or in the poller.
     pub(crate) fn is_asleep(&self) -> bool {
+        // ORDER: Acquire pairs with the Release of `park` and of `start_watching`: who sees that a thread sleeps sees what
+        // it did before.
         self.word.load(Ordering::Acquire) & ASLEEP != 0
     }
 
     /// Sleeps until a token is there, or until `limit` has passed; returns at once if one is there already.
     pub(crate) fn park(&self, limit: Option<std::time::Duration>) -> Woken {
-        if self.word.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        // ORDER: Release pairs with the Acquire of `is_asleep`.
+        if self.word.compare_exchange(0, PARKED, Ordering::Release, Ordering::Relaxed).is_ok() {
             let deadline = limit.map(|limit| sync::Instant::now() + limit);
-            while self.word.load(Ordering::Acquire) & TOKENS == 0 && sync::park_until(deadline) {}
+            while !self.is_called() && sync::park_until(deadline) {}
         }
-        let before = self.word.fetch_and(!(PARKED | LEAD), Ordering::AcqRel);
+        let before = self.word.fetch_and(!(PARKED | LEAD), Ordering::Relaxed);
         Woken { lead: before & LEAD != 0, root: before & ROOT != 0 }
     }
 
     /// Announces that the thread is about to sleep in the poller; false if a token says not to.
     pub(crate) fn start_watching(&self) -> bool {
-        self.word.compare_exchange(0, WATCHING, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        // ORDER: Release pairs with the Acquire of `is_asleep`.
+        self.word.compare_exchange(0, WATCHING, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// The thread is back from the poller.
     pub(crate) fn stop_watching(&self) {
-        self.word.fetch_and(!WATCHING, Ordering::AcqRel);
+        self.word.fetch_and(!WATCHING, Ordering::Relaxed);
     }
 }
 
