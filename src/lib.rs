@@ -92,6 +92,7 @@
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
+//! | `line` | those who sleep until one of them is wanted: the one proof that nobody is forgotten | neither of its users |
 //! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
 //! | `waking` | calls wakers that may be anybody's | |
 //! | `fork` | notices that the process was forked | |
@@ -104,7 +105,6 @@ mod fork;
 mod frame;
 mod io;
 mod leadership;
-#[allow(dead_code, reason = "leadership and executor move in next")]
 mod line;
 #[cfg(all(test, paceline_shuttle))]
 mod model;

@@ -165,10 +165,10 @@ impl<T> Leadership<T> {
     }
 
     /// Wakes one parked follower to lead, if leadership is vacant: a host, or one of lower rank where there is none
-    /// better. False if leadership is vacant no more, or there is no such follower.
+    /// better. False if it is vacant no more, or there is no such follower.
     pub(crate) fn pass_on(&self) -> bool {
-        // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the vacancy and who is a
-        // member, or we see the follower. It is not the fence of `Line::call`, because we look at these after it, too.
+        // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the vacancy, or we see
+        // the follower. Not left to `Line::call`: we read the state and who is a member after it, too.
         sync::full_fence();
         self.is_vacant() && self.wake(self.line.invite(self.reach()))
     }
@@ -329,11 +329,14 @@ impl<'a, T> Follower<'a, T> {
 }
 
 impl<T> Drop for Follower<'_, T> {
-    /// Leaves the set; but not in a forked child, where a thread that is not there may hold the lock of the line.
+    /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it; but not in a forked child, where
+    /// a thread that is not there may hold the lock of the line.
     fn drop(&mut self) {
-        if self.leadership.origin.is_here() {
-            self.leadership.leave(&self.seat);
+        if !self.leadership.origin.is_here() {
+            return;
         }
+        self.leadership.leaves(self.seat.rank());
+        self.leadership.pass_on();
     }
 }
 
