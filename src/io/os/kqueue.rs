@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::Child;
 use std::task::{Context, Poll};
 
-pub use super::ready::Ready;
+pub use crate::io::ready::Ready;
 
 /// A signal or a child process, registered with the reactor of the current runtime.
 ///
@@ -73,7 +73,7 @@ impl<T> Filter<T> {
 
     /// Waits until the signal comes or the child exits.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready::new(self.0.readable())
+        Ready::new(&self.0)
     }
 
     /// The form of [`ready`](Filter::ready) for hand-written futures: the task of the last caller is woken.

@@ -8,7 +8,7 @@ use std::io;
 use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle, RawHandle};
 use std::task::{Context, Poll};
 
-pub use super::ready::Ready;
+pub use crate::io::ready::Ready;
 
 /// A handle that can be waited for, registered with the reactor of the current runtime.
 ///
@@ -71,7 +71,7 @@ impl<T> Waitable<T> {
 
     /// Waits until the handle is signaled.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready::new(self.0.readable())
+        Ready::new(&self.0)
     }
 
     /// The form of [`ready`](Waitable::ready) for hand-written futures: the task of the last caller is woken.
