@@ -8,9 +8,9 @@
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
-//! | `proof` | what a `WouldBlock` or a short transfer proves, by type of handle |
+//! | `trust` | whether a `WouldBlock` or a short transfer tells the state of the descriptor, by type of handle |
 //! | `same_type` | whether two types are one, lifetimes aside |
-//! | `retry` | waiting for an operation whose `WouldBlock` proves nothing |
+//! | `retry` | waiting for an operation whose `WouldBlock` tells nothing of the descriptor |
 //! | `sockets/` | TCP, UDP and Unix sockets: bind, connect, accept, send, receive |
 //! | `os/` | what only some platforms have |
 //! | `sys/` | the system calls that differ by platform |
@@ -28,7 +28,6 @@ mod async_handle;
 mod errors;
 mod io_safe;
 pub mod os;
-mod proof;
 mod ready;
 mod retry;
 mod same_type;
@@ -36,6 +35,7 @@ mod sockets;
 mod sys;
 mod timer;
 mod transfer;
+mod trust;
 #[cfg(unix)]
 mod unix;
 mod waiting;
