@@ -25,6 +25,7 @@
 //! Nothing in this layer owns a thread, a timer or an atomic.
 
 mod async_handle;
+mod conversions;
 mod errors;
 mod io_safe;
 pub mod os;

@@ -7,3 +7,26 @@ mod udp;
 mod unix_datagram;
 #[cfg(unix)]
 mod unix_stream;
+
+use super::Async;
+use std::io;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+#[cfg(unix)]
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+/// Makes an [`Async`] of each of these by [`Async::new`].
+macro_rules! try_from {
+    ($($socket:ident),*) => {$(
+        impl TryFrom<$socket> for Async<$socket> {
+            type Error = io::Error;
+
+            fn try_from(socket: $socket) -> io::Result<Self> {
+                Async::new(socket)
+            }
+        }
+    )*};
+}
+
+try_from!(TcpListener, TcpStream, UdpSocket);
+#[cfg(unix)]
+try_from!(UnixDatagram, UnixListener, UnixStream);
