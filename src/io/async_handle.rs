@@ -59,7 +59,7 @@ pub struct Async<T> {
     io: T,
 }
 
-// Nothing in here is pinned, and a `T` that must not move would have to be pinned by its owner.
+// Nothing inside is pinned, and a `T` that must not move would have to be pinned by its owner.
 impl<T> Unpin for Async<T> {}
 
 impl<T> Async<T> {

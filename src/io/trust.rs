@@ -28,7 +28,7 @@ pub(super) enum Trust {
 
 /// What of `T`'s `read` is trusted.
 ///
-/// A short read of a Unix stream does *not* prove that it is drained: the kernel ends a read behind a message that
+/// A short read of a Unix stream does *not* say that it is drained: the kernel ends a read behind a message that
 /// carries descriptors, and between messages of different senders, with more queued. Nor does one of a file: behind it may
 /// be a terminal, which gives a line at a time, a pipe that keeps packets apart, a device. A short read of a TCP stream
 /// does, unless the event before it said that there is an urgent mark, which ends a read as well: the reactor sees to that.

@@ -1,4 +1,4 @@
-//! How an [`Async`] is made from a Unix descriptor, and turned back.
+//! How an [`Async`] is made from a Unix descriptor.
 
 use super::async_handle::Async;
 use super::conversions::conversions;

@@ -1,4 +1,4 @@
-//! How an [`Async`] is made from a Windows socket, and turned back.
+//! How an [`Async`] is made from a Windows socket.
 
 use super::async_handle::Async;
 use super::conversions::conversions;

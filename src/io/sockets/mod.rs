@@ -1,4 +1,4 @@
-//! The sockets of the standard library. Every operation here is a system call of ours, whose `WouldBlock` is the
+//! The sockets of the standard library. Every operation on them is a system call of ours, whose `WouldBlock` is the
 //! kernel's word, and waits for an edge; the one exception, `send_to` of a Unix datagram socket, says why.
 
 mod tcp;
