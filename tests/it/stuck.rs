@@ -236,7 +236,7 @@ fn direct_polling_comes_back() {
     round();
 }
 
-/// A task that ticks another executor and then blocks is reported as itself.
+/// A task that ticks another executor and then blocks is reported as itself, whatever kind of executor that is.
 #[test]
 fn a_stall_after_a_tick_names_the_task_that_blocks() {
     let (tell, told) = mpsc::channel();
@@ -244,11 +244,17 @@ fn a_stall_after_a_tick_names_the_task_that_blocks() {
     let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
     let other: Arc<Executor<'static>> = Arc::default();
     other.spawn(async {}).detach();
-    let line = line!() + 1;
-    let blocks = runtime.spawn(async move {
-        assert!(other.try_tick());
-        thread::sleep(Duration::from_millis(100));
-    });
-    assert_eq!(told.recv_timeout(SOON), Ok(line));
-    runtime.block_on(blocks);
+    let lives_for_ever = Executor::new().leak();
+    lives_for_ever.spawn(async {}).detach();
+    let ticks: [Box<dyn Fn() -> bool + Send>; 2] =
+        [Box::new(move || other.try_tick()), Box::new(|| lives_for_ever.try_tick())];
+    for try_tick in ticks {
+        let line = line!() + 1;
+        let blocks = runtime.spawn(async move {
+            assert!(try_tick());
+            thread::sleep(Duration::from_millis(100));
+        });
+        assert_eq!(told.recv_timeout(SOON), Ok(line));
+        runtime.block_on(blocks);
+    }
 }
