@@ -89,12 +89,23 @@ struct Roll {
     stops: usize,
 }
 
-/// A worker that did not stop in time.
+/// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
 #[derive(Clone, Debug)]
-pub(crate) struct Leaving {
-    /// Where the task was spawned that keeps it.
-    pub(crate) spawned_at: Option<&'static Location<'static>>,
-    pub(crate) thread: Option<String>,
+#[non_exhaustive]
+pub struct StuckThread {
+    /// Where the task was spawned that keeps it, if one does.
+    pub spawned_at: Option<&'static Location<'static>>,
+    /// The name of the thread, if it has one.
+    pub name: Option<String>,
+    /// The thread.
+    pub id: thread::ThreadId,
+}
+
+impl fmt::Display for StuckThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or("(unnamed)"))?;
+        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {at})"))
+    }
 }
 
 impl Crew {
@@ -275,7 +286,7 @@ impl Crew {
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
-    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<Leaving> {
+    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<StuckThread> {
         ANY_STOPPED.store(true, Relaxed);
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
@@ -337,14 +348,14 @@ impl Roll {
 }
 
 /// What keeps the threads `late`.
-fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<Leaving> {
+fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<StuckThread> {
     let stations = pool.stations();
     let busy = stations.iter().filter(|station| late.contains(&station.thread.id()));
     busy.map(|station| {
         let runners = crate::sync::lock(&station.runners).clone();
         let spawned_at =
             runners.iter().filter(|runner| runner.beat().is_in_task()).find_map(|runner| runner.place());
-        Leaving { spawned_at, thread: station.thread.name().map(Into::into) }
+        StuckThread { spawned_at, name: station.thread.name().map(Into::into), id: station.thread.id() }
     })
     .collect()
 }

@@ -24,7 +24,8 @@ mod station;
 )]
 mod thread_state;
 
-pub(crate) use crew::{Crew, CrewConfig, Leaving, explain};
+pub use crew::StuckThread;
+pub(crate) use crew::{Crew, CrewConfig, explain};
 pub(crate) use deeper::Deeper;
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]

@@ -236,6 +236,46 @@ fn direct_polling_comes_back() {
     round();
 }
 
+// --- what a shutdown says of those that are stuck
+
+/// Thread by thread: its name, its id, and where the task was spawned that keeps it.
+#[test]
+fn a_shutdown_names_each_stuck_thread_and_its_task() {
+    let runtime = Runtime::builder().threads(3).thread_name("stays").build().unwrap();
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let (tell, told) = mpsc::channel();
+    let blocks = |end: Latch| {
+        let tell = tell.clone();
+        move || {
+            let current = thread::current();
+            tell.send((current.id(), current.name().map(String::from))).unwrap();
+            end.wait();
+        }
+    };
+    let (one, other) = (blocks(end.clone()), blocks(end.clone()));
+    let line = line!() + 1;
+    runtime.spawn(async move { one() }).detach();
+    runtime.spawn(async move { other() }).detach();
+    let mut blocked: Vec<_> = (0..2).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+
+    let error = runtime.shutdown(MOMENT).unwrap_err();
+    assert_eq!(error.timeout(), MOMENT);
+    let mut lines: Vec<_> = error.threads().iter().map(|stuck| stuck.spawned_at.unwrap().line()).collect();
+    lines.sort();
+    assert_eq!(lines, [line, line + 1]);
+    let mut stuck: Vec<_> = error.threads().iter().map(|stuck| (stuck.id, stuck.name.clone())).collect();
+    stuck.sort_by_key(|(_, name)| name.clone());
+    blocked.sort_by_key(|(_, name)| name.clone());
+    assert_eq!(stuck, blocked);
+    let text = error.to_string();
+    for stuck in error.threads() {
+        assert!(text.contains(&stuck.to_string()), "{text}");
+    }
+    end.open();
+    runtime.shutdown(SOON).expect("nobody blocks any more");
+}
+
 /// A task that ticks another executor and then blocks is reported as itself, whatever kind of executor that is.
 #[test]
 fn a_stall_after_a_tick_names_the_task_that_blocks() {
