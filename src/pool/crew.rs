@@ -82,7 +82,7 @@ struct Roll {
     /// Those of them that are only starting, by number, and since when.
     starting: Vec<(usize, Instant)>,
     ever: usize,
-    threads: Vec<thread::ThreadId>,
+    threads: Vec<thread::Thread>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
     stoppers: Vec<thread::ThreadId>,
     /// Times that nobody was left to wait for.
@@ -93,7 +93,7 @@ struct Roll {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StuckThread {
-    /// Where the task was spawned that keeps it, if one does.
+    /// Where the task was spawned that keeps it; `None` if something else does, such as its hook or a destructor.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The name of the thread, if it has one.
     pub name: Option<String>,
@@ -229,7 +229,7 @@ impl Crew {
 
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize) {
-        self.roll().threads.push(thread::current().id());
+        self.roll().threads.push(thread::current());
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
@@ -279,7 +279,7 @@ impl Crew {
         if leaves {
             roll.live -= 1;
             let me = thread::current().id();
-            roll.threads.retain(|thread| *thread != me);
+            roll.threads.retain(|thread| thread.id() != me);
         }
         leaves
     }
@@ -304,10 +304,10 @@ impl Crew {
 
     /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is
     /// late.
-    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::ThreadId>> {
+    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::Thread>> {
         let me = thread::current().id();
         let mut roll = self.roll();
-        let is_worker = roll.threads.contains(&me);
+        let is_worker = roll.threads.iter().any(|thread| thread.id() == me);
         if is_worker {
             roll.stoppers.push(me);
         }
@@ -341,21 +341,24 @@ impl Roll {
     }
 
     /// Those that were to stop and have not.
-    fn late(&self) -> Vec<thread::ThreadId> {
-        let is_late = |thread: &&thread::ThreadId| !self.stoppers.contains(*thread);
-        self.threads.iter().filter(is_late).copied().collect()
+    fn late(&self) -> Vec<thread::Thread> {
+        let is_late = |thread: &&thread::Thread| !self.stoppers.contains(&thread.id());
+        self.threads.iter().filter(is_late).cloned().collect()
     }
 }
 
-/// What keeps the threads `late`.
-fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<StuckThread> {
+/// What keeps the threads `late`. One that is in its hook, or that cancels tasks, has no station.
+fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
     let stations = pool.stations();
-    let busy = stations.iter().filter(|station| late.contains(&station.thread.id()));
-    busy.map(|station| {
+    let task_of = |station: &Arc<Station>| {
         let runners = crate::sync::lock(&station.runners).clone();
-        let spawned_at =
-            runners.iter().filter(|runner| runner.beat().is_in_task()).find_map(|runner| runner.place());
-        StuckThread { spawned_at, name: station.thread.name().map(Into::into), id: station.thread.id() }
-    })
-    .collect()
+        runners.iter().filter(|runner| runner.beat().is_in_task()).find_map(|runner| runner.place())
+    };
+    let stuck = late.iter().map(|thread| {
+        // The innermost `block_on` first.
+        let mut its_stations = stations.iter().rev().filter(|station| station.thread.id() == thread.id());
+        let spawned_at = its_stations.find_map(task_of);
+        StuckThread { spawned_at, name: thread.name().map(Into::into), id: thread.id() }
+    });
+    stuck.collect()
 }

@@ -276,6 +276,48 @@ fn a_shutdown_names_each_stuck_thread_and_its_task() {
     runtime.shutdown(SOON).expect("nobody blocks any more");
 }
 
+/// A worker may be kept by something else than a task: by its hook, or by the destructor of a future that is cancelled.
+#[test]
+fn a_shutdown_names_threads_that_no_task_keeps() {
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let starts = Latch::new();
+    let hook = {
+        let (starts, end) = (starts.clone(), end.clone());
+        move || {
+            starts.open();
+            end.wait();
+        }
+    };
+    let in_hook = Runtime::builder().threads(1).thread_name("hook").on_thread_start(hook).build().unwrap();
+    starts.wait();
+
+    struct WaitOnDrop(Latch);
+    impl Drop for WaitOnDrop {
+        fn drop(&mut self) {
+            self.0.wait();
+        }
+    }
+    let in_drop = Runtime::builder().threads(1).thread_name("drop").build().unwrap();
+    let polled = Latch::new();
+    let (task_polled, guard) = (polled.clone(), WaitOnDrop(end.clone()));
+    let task = async move {
+        task_polled.open();
+        std::future::pending::<()>().await;
+        drop(guard);
+    };
+    in_drop.spawn(task).detach();
+    polled.wait();
+
+    for (runtime, name) in [(&in_hook, "hook-1"), (&in_drop, "drop-1")] {
+        let error = runtime.shutdown(MOMENT).unwrap_err();
+        let [stuck] = error.threads() else { panic!("{error}") };
+        assert_eq!((stuck.name.as_deref(), stuck.spawned_at), (Some(name), None));
+    }
+    end.open();
+    [in_hook, in_drop].iter().for_each(|runtime| runtime.shutdown(SOON).expect("nobody blocks any more"));
+}
+
 /// A task that ticks another executor and then blocks is reported as itself, whatever kind of executor that is.
 #[test]
 fn a_stall_after_a_tick_names_the_task_that_blocks() {
