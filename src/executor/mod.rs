@@ -198,7 +198,7 @@ impl<'a> Executor<'a> {
         self.start(future).await
     }
 
-    /// What every `run` awaits. Each of them is an `async` block of its own, because a runner joins when it is first polled.
+    /// What each kind of executor awaits in its `run`: an `async fn`, so that the runner joins at the first poll.
     fn start<F: Future>(&self, future: F) -> Run<F> {
         Run::new(StateRef::Shared(self.state().clone()), future)
     }
