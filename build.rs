@@ -10,15 +10,22 @@ const PIPES: u32 = 87;
 /// The systems besides Apple's on which `polling` waits with kqueue.
 const KQUEUE: [&str; 4] = ["freebsd", "netbsd", "openbsd", "dragonfly"];
 
+/// The systems whose `socket` and `accept4` take flags.
+const SOCKET_FLAGS: [&str; 8] =
+    ["android", "dragonfly", "freebsd", "fuchsia", "illumos", "linux", "netbsd", "openbsd"];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe, paceline_kqueue)");
+    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe, paceline_kqueue, paceline_socket_flags)");
     // A compiler that does not say its version is taken for a recent one.
     if minor_version().is_some_and(|minor| minor < PIPES) {
         println!("cargo::rustc-cfg=paceline_no_pipe");
     }
     if has_kqueue() {
         println!("cargo::rustc-cfg=paceline_kqueue");
+    }
+    if SOCKET_FLAGS.contains(&target("OS").as_str()) {
+        println!("cargo::rustc-cfg=paceline_socket_flags");
     }
 }
 
@@ -30,8 +37,12 @@ fn minor_version() -> Option<u32> {
 }
 
 fn has_kqueue() -> bool {
-    let target = |what| env::var(what).unwrap_or_default();
     let polls = env::var_os("CARGO_CFG_POLLING_TEST_POLL_BACKEND").is_some();
-    let apple = target("CARGO_CFG_TARGET_VENDOR") == "apple";
-    !polls && (apple || KQUEUE.contains(&target("CARGO_CFG_TARGET_OS").as_str()))
+    let apple = target("VENDOR") == "apple";
+    !polls && (apple || KQUEUE.contains(&target("OS").as_str()))
+}
+
+/// What is said of the target, by the last part of the variable's name.
+fn target(what: &str) -> String {
+    env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default()
 }

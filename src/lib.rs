@@ -118,7 +118,7 @@ pub use pool::block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use line::Order;
-pub use pool::{Promotion, Stall};
+pub use pool::{Promotion, Stall, StuckThread};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 
 /// Shows the overseer an executor that strangers run. The one call that goes up: an executor is made of nothing, so there is

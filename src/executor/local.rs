@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::panic::Location;
 use std::rc::Rc;
 
 use super::{Executor, StaticLocalExecutor, Task};
@@ -30,9 +30,6 @@ pub struct LocalExecutor<'a> {
     inner: Executor<'a>,
     stays: PhantomData<Rc<()>>,
 }
-
-impl UnwindSafe for LocalExecutor<'_> {}
-impl RefUnwindSafe for LocalExecutor<'_> {}
 
 impl<'a> LocalExecutor<'a> {
     /// An executor without tasks.
@@ -85,9 +82,9 @@ impl<'a> LocalExecutor<'a> {
         futures: impl IntoIterator<Item = F>,
         handles: &mut impl Extend<Task<F::Output>>,
     ) {
-        let place = Location::caller();
+        let caller = Location::caller();
         // SAFETY: as in `spawn`.
-        handles.extend(futures.into_iter().map(|future| unsafe { self.inner.spawn_at(future, place) }));
+        handles.extend(futures.into_iter().map(|future| unsafe { self.inner.spawn_at(future, caller) }));
     }
 
     /// Runs one task, if one is scheduled.
@@ -119,7 +116,7 @@ impl<'a> LocalExecutor<'a> {
     /// assert_eq!(paceline::block_on(executor.run(task)), 2);
     /// ```
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.inner.run(future).await
+        self.inner.start(future).await
     }
 }
 
@@ -132,7 +129,7 @@ impl LocalExecutor<'static> {
     /// assert_eq!(paceline::block_on(executor.run(task)), 3);
     /// ```
     pub fn leak(self) -> &'static StaticLocalExecutor {
-        StaticLocalExecutor::leak(self.inner)
+        Box::leak(Box::new(StaticLocalExecutor::of(self.inner)))
     }
 }
 
@@ -144,6 +141,6 @@ impl Default for LocalExecutor<'_> {
 
 impl fmt::Debug for LocalExecutor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::debug(f, "LocalExecutor", &self.inner.state)
+        self.inner.describe("LocalExecutor", f)
     }
 }

@@ -14,7 +14,6 @@
 
 mod account;
 mod host;
-mod lazy;
 mod local;
 mod oversight;
 mod run;
@@ -38,13 +37,11 @@ pub(crate) use runner::{Beat, Counters, Runner};
 pub(crate) use state::{State, StateRef};
 pub(crate) use task::{spawn_at, spawn_in_vain};
 
-use std::cell::UnsafeCell;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
-
-use lazy::LazyState;
+use std::sync::{Arc, OnceLock};
 
 /// An executor: spawn futures onto it, and [`run`](Executor::run) it on as many threads as you like.
 ///
@@ -60,15 +57,14 @@ use lazy::LazyState;
 /// assert_eq!(block_on(executor.run(task)), 42);
 /// ```
 pub struct Executor<'a> {
-    state: LazyState,
+    /// Made on first use. Std's cell in all modes: an executor is made in constants, where loom's atomics cannot be.
+    state: OnceLock<Arc<State>>,
+    /// Whether it can be dropped, and so must know its tasks.
+    tracks_tasks: bool,
     /// Invariant in `'a`: a task may borrow for exactly that long.
-    borrows: PhantomData<UnsafeCell<&'a ()>>,
+    borrows: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-// SAFETY: everything in the state is synchronized, and tasks are `Send`.
-unsafe impl Send for Executor<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Executor<'_> {}
 impl UnwindSafe for Executor<'_> {}
 impl RefUnwindSafe for Executor<'_> {}
 
@@ -80,7 +76,16 @@ impl<'a> Executor<'a> {
     /// assert!(EXECUTOR.is_empty());
     /// ```
     pub const fn new() -> Self {
-        Self { state: LazyState::new(true), borrows: PhantomData }
+        Self::that_tracks(true)
+    }
+
+    const fn that_tracks(tracks_tasks: bool) -> Self {
+        Self { state: OnceLock::new(), tracks_tasks, borrows: PhantomData }
+    }
+
+    #[inline]
+    fn state(&self) -> &Arc<State> {
+        self.state.get_or_init(|| State::new(self.tracks_tasks, false))
     }
 
     /// Whether all its tasks are finished.
@@ -93,7 +98,7 @@ impl<'a> Executor<'a> {
     /// assert!(executor.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.state.peek().is_none_or(|state| state.unfinished() == Some(0))
+        self.state.get().is_none_or(|state| state.unfinished() == Some(0))
     }
 
     /// Spawns a future. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
@@ -130,9 +135,9 @@ impl<'a> Executor<'a> {
         futures: impl IntoIterator<Item = F>,
         handles: &mut impl Extend<Task<F::Output>>,
     ) {
-        let place = Location::caller();
+        let caller = Location::caller();
         // SAFETY: as in `spawn`.
-        handles.extend(futures.into_iter().map(|future| unsafe { self.spawn_at(future, place) }));
+        handles.extend(futures.into_iter().map(|future| unsafe { self.spawn_at(future, caller) }));
     }
 
     /// # Safety
@@ -141,10 +146,10 @@ impl<'a> Executor<'a> {
     unsafe fn spawn_at<T: 'a>(
         &self,
         future: impl Future<Output = T> + 'a,
-        place: &'static Location<'static>,
+        caller: &'static Location<'static>,
     ) -> Task<T> {
         // SAFETY: as the caller promises; `Drop` cancels all tasks before `'a` ends.
-        unsafe { task::spawn(self.state.shared(), future, place) }
+        unsafe { task::spawn(self.state().clone(), future, caller) }
     }
 
     /// Runs one task, if one is scheduled. It may sit in the queue of any [`run`](Self::run) in progress.
@@ -156,7 +161,7 @@ impl<'a> Executor<'a> {
     /// assert!(executor.try_tick());
     /// ```
     pub fn try_tick(&self) -> bool {
-        let task = self.state.peek().and_then(State::any_task);
+        let task = self.state.get().and_then(|state| state.any_task());
         task.map(host::run_beside).is_some()
     }
 
@@ -173,7 +178,7 @@ impl<'a> Executor<'a> {
     ///
     /// A task is taken only when it is run.
     pub async fn tick(&self) {
-        run::tick(self.state.get()).await;
+        run::tick(self.state()).await;
     }
 
     /// Runs tasks until `future` is done. Any thread may poll this, any number at once.
@@ -191,7 +196,22 @@ impl<'a> Executor<'a> {
     ///
     /// Dropping it gives the tasks it was going to poll back to the executor.
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        Run::new(StateRef::Shared(self.state.shared()), future).await
+        self.start(future).await
+    }
+
+    /// What each kind of executor awaits in its `run`: an `async fn`, so that the runner joins at the first poll.
+    fn start<F: Future>(&self, future: F) -> Run<F> {
+        Run::new(StateRef::Shared(self.state().clone()), future)
+    }
+
+    /// Describes it without taking a lock that could be held (P7).
+    fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct(name);
+        match self.state.get() {
+            None => fields.field("state", &"unused"),
+            Some(state) => fields.field("injector", &state.injected()),
+        };
+        fields.finish_non_exhaustive()
     }
 }
 
@@ -204,13 +224,13 @@ impl Executor<'static> {
     /// assert_eq!(paceline::block_on(executor.run(task)), 3);
     /// ```
     pub fn leak(self) -> &'static StaticExecutor {
-        StaticExecutor::leak(self)
+        Box::leak(Box::new(StaticExecutor::of(self)))
     }
 }
 
 impl Drop for Executor<'_> {
     fn drop(&mut self) {
-        if let Some(state) = self.state.peek() {
+        if let Some(state) = self.state.get() {
             state.cancel_to_the_last();
         }
     }
@@ -224,16 +244,6 @@ impl Default for Executor<'_> {
 
 impl fmt::Debug for Executor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        debug(f, "Executor", &self.state)
+        self.describe("Executor", f)
     }
-}
-
-/// Describes an executor without taking a lock that could be held (P7).
-fn debug(f: &mut fmt::Formatter<'_>, name: &str, state: &LazyState) -> fmt::Result {
-    let mut fields = f.debug_struct(name);
-    match state.peek() {
-        None => fields.field("state", &"unused"),
-        Some(state) => fields.field("injector", &state.injected()),
-    };
-    fields.finish_non_exhaustive()
 }

@@ -1,15 +1,12 @@
 //! Executors that live for ever. They keep no list of their tasks, so spawning costs less.
 
-use std::cell::UnsafeCell;
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::panic::{Location, RefUnwindSafe};
 
-use super::lazy::LazyState;
-use super::state::State;
-use super::{Executor, Run, StateRef, Task, run, task};
+use super::{Executor, State, Task, task};
 
 /// An [`Executor`] that is never dropped: in a `static`, or [leaked](Executor::leak).
 ///
@@ -23,15 +20,8 @@ use super::{Executor, Run, StateRef, Task, run, task};
 /// assert_eq!(block_on(EXECUTOR.run(task)), 42);
 /// ```
 pub struct StaticExecutor {
-    state: LazyState,
+    inner: Executor<'static>,
 }
-
-// SAFETY: everything in the state is synchronized, and tasks are `Send`.
-unsafe impl Send for StaticExecutor {}
-// SAFETY: as above.
-unsafe impl Sync for StaticExecutor {}
-impl UnwindSafe for StaticExecutor {}
-impl RefUnwindSafe for StaticExecutor {}
 
 /// A [`LocalExecutor`](super::LocalExecutor) that is never dropped.
 ///
@@ -49,25 +39,13 @@ impl RefUnwindSafe for StaticExecutor {}
 /// });
 /// ```
 pub struct StaticLocalExecutor {
-    state: LazyState,
-    stays: PhantomData<(UnsafeCell<()>, *const ())>,
+    inner: StaticExecutor,
+    /// `Send`, because tasks come only through a `&'static self`, after which it can neither be moved nor, not being `Sync`,
+    /// be seen by another thread.
+    stays: PhantomData<Cell<()>>,
 }
 
-// SAFETY: tasks come only through a `&'static self`, after which the executor can neither be moved nor, not being
-// `Sync`, be seen by another thread.
-unsafe impl Send for StaticLocalExecutor {}
-
-impl UnwindSafe for StaticLocalExecutor {}
 impl RefUnwindSafe for StaticLocalExecutor {}
-
-/// Takes an executor's state out of it, for ever.
-fn leaked_state(executor: Executor<'static>) -> LazyState {
-    let executor = ManuallyDrop::new(executor);
-    // SAFETY: the executor is never used or dropped again, so the state is moved out once.
-    let mut state = unsafe { std::ptr::read(&executor.state) };
-    state.stop_tracking();
-    state
-}
 
 impl StaticExecutor {
     /// An executor without tasks.
@@ -77,15 +55,22 @@ impl StaticExecutor {
     /// assert!(!EXECUTOR.try_tick());
     /// ```
     pub const fn new() -> Self {
-        Self { state: LazyState::new(false) }
+        Self { inner: Executor::that_tracks(false) }
     }
 
-    pub(super) fn leak(executor: Executor<'static>) -> &'static Self {
-        Box::leak(Box::new(Self { state: leaked_state(executor) }))
+    /// Makes one of an executor that will never be dropped, so that its tasks need not be known from now on.
+    pub(super) fn of(mut executor: Executor<'static>) -> Self {
+        executor.tracks_tasks = false;
+        if let Some(state) = executor.state.get() {
+            state.stop_tracking();
+        }
+        Self { inner: executor }
     }
 
+    /// What its tasks refer to it by: not a counted reference.
+    #[inline]
     fn forever(&'static self) -> &'static State {
-        self.state.get()
+        self.inner.state()
     }
 
     /// Spawns a future. Dropping the [`Task`] cancels it.
@@ -133,7 +118,7 @@ impl StaticExecutor {
     /// assert!(!EXECUTOR.try_tick());
     /// ```
     pub fn try_tick(&self) -> bool {
-        self.state.get().any_task().map(|task| task.run()).is_some()
+        self.inner.try_tick()
     }
 
     /// Runs one task, waiting for one to be scheduled.
@@ -145,7 +130,7 @@ impl StaticExecutor {
     /// assert!(task.is_finished());
     /// ```
     pub async fn tick(&self) {
-        run::tick(self.state.get()).await;
+        self.inner.tick().await;
     }
 
     /// Runs tasks until `future` is done.
@@ -155,7 +140,7 @@ impl StaticExecutor {
     /// assert_eq!(paceline::block_on(EXECUTOR.run(async { 1 })), 1);
     /// ```
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        Run::new(StateRef::Shared(self.state.shared()), future).await
+        self.inner.start(future).await
     }
 }
 
@@ -167,15 +152,11 @@ impl StaticLocalExecutor {
     /// assert!(!executor.try_tick());
     /// ```
     pub const fn new() -> Self {
-        Self { state: LazyState::new(false), stays: PhantomData }
+        Self { inner: StaticExecutor::new(), stays: PhantomData }
     }
 
-    pub(super) fn leak(executor: Executor<'static>) -> &'static Self {
-        Box::leak(Box::new(Self { state: leaked_state(executor), stays: PhantomData }))
-    }
-
-    fn forever(&'static self) -> &'static State {
-        self.state.get()
+    pub(super) fn of(executor: Executor<'static>) -> Self {
+        Self { inner: StaticExecutor::of(executor), stays: PhantomData }
     }
 
     /// Spawns a future. Dropping the [`Task`] cancels it.
@@ -188,7 +169,7 @@ impl StaticLocalExecutor {
     #[track_caller]
     pub fn spawn<T: 'static>(&'static self, future: impl Future<Output = T> + 'static) -> Task<T> {
         // SAFETY: the executor is neither `Send` nor `Sync`; the future borrows nothing.
-        unsafe { task::spawn(self.forever(), future, Location::caller()) }
+        unsafe { task::spawn(self.inner.forever(), future, Location::caller()) }
     }
 
     /// Spawns a future that borrows.
@@ -207,7 +188,7 @@ impl StaticLocalExecutor {
     #[track_caller]
     pub unsafe fn spawn_scoped<'a, T: 'a>(&'static self, future: impl Future<Output = T> + 'a) -> Task<T> {
         // SAFETY: the executor is neither `Send` nor `Sync`; the caller promises the rest.
-        unsafe { task::spawn(self.forever(), future, Location::caller()) }
+        unsafe { task::spawn(self.inner.forever(), future, Location::caller()) }
     }
 
     /// Runs one task, if one is scheduled.
@@ -216,7 +197,7 @@ impl StaticLocalExecutor {
     /// assert!(!paceline::StaticLocalExecutor::new().try_tick());
     /// ```
     pub fn try_tick(&self) -> bool {
-        self.state.get().any_task().map(|task| task.run()).is_some()
+        self.inner.try_tick()
     }
 
     /// Runs one task, waiting for one to be scheduled.
@@ -228,7 +209,7 @@ impl StaticLocalExecutor {
     /// assert!(task.is_finished());
     /// ```
     pub async fn tick(&self) {
-        run::tick(self.state.get()).await;
+        self.inner.tick().await;
     }
 
     /// Runs tasks until `future` is done.
@@ -238,7 +219,7 @@ impl StaticLocalExecutor {
     /// assert_eq!(paceline::block_on(executor.run(async { 1 })), 1);
     /// ```
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        Run::new(StateRef::Shared(self.state.shared()), future).await
+        self.inner.inner.start(future).await
     }
 }
 
@@ -256,12 +237,31 @@ impl Default for StaticLocalExecutor {
 
 impl fmt::Debug for StaticExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::debug(f, "StaticExecutor", &self.state)
+        self.inner.describe("StaticExecutor", f)
     }
 }
 
 impl fmt::Debug for StaticLocalExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::debug(f, "StaticLocalExecutor", &self.state)
+        self.inner.inner.describe("StaticLocalExecutor", f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Executor, StaticExecutor, StaticLocalExecutor};
+    use crate::LocalExecutor;
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    /// What is promised of them and follows from what is inside.
+    #[test]
+    fn auto_traits() {
+        fn unwinds<T: UnwindSafe + RefUnwindSafe>() {}
+        fn moves<T: Send>() {}
+        fn is_shared<T: Sync>() {}
+        unwinds::<(Executor<'_>, StaticExecutor)>();
+        unwinds::<(LocalExecutor<'_>, StaticLocalExecutor)>();
+        moves::<(Executor<'_>, StaticExecutor, StaticLocalExecutor)>();
+        is_shared::<(Executor<'_>, StaticExecutor)>();
     }
 }

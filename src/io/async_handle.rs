@@ -1,6 +1,8 @@
 //! [`Async`]: a handle in non-blocking mode and its registration with a reactor.
 
+use crate::pool::current_reactor;
 use crate::reactor::Source;
+use crate::reactor::raw::RawSource;
 use std::io;
 
 /// Async I/O for a handle that the operating system can poll for readiness.
@@ -57,17 +59,21 @@ pub struct Async<T> {
     io: T,
 }
 
-// Nothing in here is pinned, and a `T` that must not move would have to be pinned by its owner.
+// Nothing inside is pinned, and a `T` that must not move would have to be pinned by its owner.
 impl<T> Unpin for Async<T> {}
 
 impl<T> Async<T> {
-    /// Joins a handle to its registration.
+    /// Registers a handle with the reactor of the current runtime.
     ///
     /// # Safety
     ///
-    /// `source` watches the descriptor of `io`, and `io` keeps that descriptor open until it is dropped.
-    pub(super) unsafe fn from_parts(source: Source, io: T) -> Self {
-        Self { source, io }
+    /// `raw` names `io`, or the descriptor that it keeps open until it is dropped.
+    pub(super) unsafe fn register(raw: RawSource, io: T) -> io::Result<Self> {
+        // SAFETY: `io` moves in beside its `Source`, which is dropped or deregistered first. In between `io` is only
+        // lent out as `&T`, which keeps the descriptor open, or as `&mut T` under the promise of `IoSafe` or of an
+        // unsafe method.
+        let source = unsafe { Source::new(current_reactor()?, raw)? };
+        Ok(Self { source, io })
     }
 
     /// The registration, for the operations of this layer.
@@ -154,11 +160,5 @@ impl<T> Async<T> {
         let Self { source, io } = self;
         source.deregister()?;
         Ok(io)
-    }
-}
-
-impl<T> AsRef<T> for Async<T> {
-    fn as_ref(&self) -> &T {
-        self.get_ref()
     }
 }

@@ -4,7 +4,7 @@ use super::sys;
 use std::error::Error;
 use std::{fmt, io};
 
-/// An error of the operating system together with what it means here.
+/// An error of the operating system together with what it means for a registration or a connect.
 #[derive(Debug)]
 struct Explained {
     meaning: &'static str,
@@ -29,18 +29,17 @@ impl Error for Explained {
 /// text, and of a registration that fails the text is worth more, because nobody can mend it while the program runs.
 /// Errors with another meaning pass unchanged.
 pub(super) fn not_registered(err: io::Error) -> io::Error {
-    let meaning = if sys::is_bad_handle(&err) {
-        "the descriptor is closed, or was never open: keep its owner alive until it is registered"
-    } else {
-        match err.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "a regular file or a directory cannot be polled for readiness: read it on a thread that may block"
-            }
-            io::ErrorKind::AlreadyExists => {
-                "the descriptor is registered already: share its one `Async` (in an `Arc`), or clone the descriptor"
-            }
-            _ => return err,
+    let meaning = match err.kind() {
+        _ if sys::is_bad_handle(&err) => {
+            "the descriptor is closed, or was never open: keep its owner alive until it is registered"
         }
+        io::ErrorKind::PermissionDenied => {
+            "a regular file or a directory cannot be polled for readiness: read it on a thread that may block"
+        }
+        io::ErrorKind::AlreadyExists => {
+            "the descriptor is registered already: share its one `Async` (in an `Arc`), or clone the descriptor"
+        }
+        _ => return err,
     };
     io::Error::new(err.kind(), Explained { meaning, cause: err })
 }

@@ -1,34 +1,36 @@
-//! Sockets, pipes and other descriptors as async I/O.
+//! Sockets, pipes and other descriptors as async I/O; and timers.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `async_handle` | [`Async`]: a handle and its registration with a reactor |
-//! | `unix`, `windows` | how an [`Async`] is made from a descriptor or a socket, and turned back |
+//! | `unix`, `windows` | how an [`Async`] is made from a descriptor or a socket |
+//! | `conversions` | what it lends out of the handle inside, and how it becomes that again |
 //! | `waiting` | waiting for readiness, or for an operation of the caller's to get through |
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
-//! | `proof` | what a `WouldBlock` or a short transfer proves, by type of handle |
+//! | `trust` | whether a `WouldBlock` or a short transfer tells the state of the descriptor, by type of handle |
 //! | `same_type` | whether two types are one, lifetimes aside |
-//! | `retry` | waiting for an operation whose `WouldBlock` proves nothing |
+//! | `retry` | waiting for an operation whose `WouldBlock` tells nothing of the descriptor |
 //! | `sockets/` | TCP, UDP and Unix sockets: bind, connect, accept, send, receive |
 //! | `os/` | what only some platforms have |
 //! | `sys/` | the system calls that differ by platform |
 //! | `errors` | what an error says when a descriptor cannot be registered |
+//! | `timer` | [`Timer`]: a deadline with the reactor |
 //!
-//! Two kinds of waiting meet here. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
+//! There are two kinds of waiting. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
 //! that the descriptor is drained, and [`Source`](crate::reactor::Source) waits for the next edge without touching
 //! the poller. Where somebody else's code says `WouldBlock` (a closure given to [`Async::read_with`], the `Read` of a
 //! type that we do not know), bytes may still be queued that no edge will announce, so interest is armed again for
 //! each wait.
 //!
-//! Nothing in this layer owns a thread, a timer or an atomic.
+//! Nothing in this layer has a lock or an atomic of its own. Threads it starts on Windows only, to connect.
 
 mod async_handle;
+mod conversions;
 mod errors;
 mod io_safe;
 pub mod os;
-mod proof;
 mod ready;
 mod retry;
 mod same_type;
@@ -36,6 +38,7 @@ mod sockets;
 mod sys;
 mod timer;
 mod transfer;
+mod trust;
 #[cfg(unix)]
 mod unix;
 mod waiting;

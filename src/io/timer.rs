@@ -1,6 +1,7 @@
 //! [`Timer`]: a future that is done at a point in time, and a stream of such points.
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll, RawWakerVTable, Waker};
@@ -54,11 +55,12 @@ struct Armed {
 
 impl Armed {
     fn new(when: Instant, waker: &Waker) -> Self {
-        let no_reactor = |error| -> ! { panic!("no reactor can be made for a timer: {error}") };
-        let current = pool::current_reactor().unwrap_or_else(|error| no_reactor(error));
-        let alarm = Alarm::arm(current, when, waker).unwrap_or_else(|| {
+        let found = |reactor: io::Result<_>| {
+            reactor.unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"))
+        };
+        let alarm = Alarm::arm(found(pool::current_reactor()), when, waker).unwrap_or_else(|| {
             // This is a task that its runtime could not stop, and the runtime is gone.
-            let default = pool::default_reactor().unwrap_or_else(|error| no_reactor(error));
+            let default = found(pool::default_reactor());
             Alarm::arm(default, when, waker).expect("the default instance stays")
         });
         Self { alarm, waker: WakerIdentity::of(waker) }
@@ -238,18 +240,14 @@ impl Timer {
 
     fn set(&mut self, when: Option<Instant>, ahead: bool) {
         self.when = when;
-        match (when, &mut self.armed) {
-            (Some(when), Some(armed)) => {
-                // One that has fired, or was lost, has woken its task, which will arm it when it polls it.
-                if !armed.alarm.rearm(when, None) {
-                    self.armed = None;
-                }
-            }
-            (None, _) => self.armed = None,
-            (Some(_), None) => {}
+        // One that has fired, or was lost, has woken its task, which will arm it when it polls it.
+        let stays_armed =
+            when.zip(self.armed.as_mut()).is_some_and(|(when, armed)| armed.alarm.rearm(when, None));
+        if !stays_armed {
+            self.armed = None;
         }
         // One that stays armed may well be polled next because it has fired.
-        self.ahead = ahead && self.armed.is_none();
+        self.ahead = ahead && !stays_armed;
     }
 
     /// Waits for the deadline with this task.
@@ -264,17 +262,6 @@ impl Future for Timer {
     type Output = Instant;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
-        match self.poll_next(cx) {
-            Poll::Ready(Some(when)) => Poll::Ready(when),
-            _ => Poll::Pending,
-        }
-    }
-}
-
-impl Stream for Timer {
-    type Item = Instant;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
         if !std::mem::take(&mut this.ahead) && Instant::now() >= when {
@@ -283,11 +270,19 @@ impl Stream for Timer {
                 Some(next) => this.arm(next, cx.waker()),
                 None => this.armed = None,
             }
-            return Poll::Ready(Some(when));
+            return Poll::Ready(when);
         }
         if !this.armed.as_ref().is_some_and(|armed| armed.is_for(cx.waker())) {
             this.arm(when, cx.waker());
         }
         Poll::Pending
+    }
+}
+
+impl Stream for Timer {
+    type Item = Instant;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.poll(cx).map(Some)
     }
 }

@@ -1,10 +1,10 @@
-//! How an [`Async`] is made from a Unix descriptor, and turned back.
+//! How an [`Async`] is made from a Unix descriptor.
 
 use super::async_handle::Async;
+use super::conversions::conversions;
 use super::errors;
 use super::sys;
-use crate::pool::current_reactor;
-use crate::reactor::{Source, raw};
+use crate::reactor::raw;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -61,41 +61,9 @@ impl<T: AsFd> Async<T> {
     ///
     /// As for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
-        let reactor = current_reactor()?;
-        let raw = raw::of_fd(io.as_fd());
-        // SAFETY: `io` owns the descriptor and moves into the `Async` right after its `Source`, which is dropped or
-        // deregistered first. In between `io` is only lent out as `&T`, which keeps the descriptor open, or as
-        // `&mut T` under the promise of `IoSafe` or of an unsafe method.
-        let source = unsafe { Source::new(reactor, raw) }.map_err(errors::not_registered)?;
-        // SAFETY: `source` was made from the descriptor of `io`, for which the same holds.
-        Ok(unsafe { Async::from_parts(source, io) })
+        // SAFETY: `io` owns the descriptor: whatever lends one out keeps it open.
+        unsafe { Async::register(raw::of_fd(io.as_fd()), io) }.map_err(errors::not_registered)
     }
 }
 
-impl<T: AsRawFd> AsRawFd for Async<T> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.get_ref().as_raw_fd()
-    }
-}
-
-impl<T: AsFd> AsFd for Async<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.get_ref().as_fd()
-    }
-}
-
-impl<T: AsFd + From<OwnedFd>> TryFrom<OwnedFd> for Async<T> {
-    type Error = io::Error;
-
-    fn try_from(fd: OwnedFd) -> Result<Self, Self::Error> {
-        Async::new(fd.into())
-    }
-}
-
-impl<T: Into<OwnedFd>> TryFrom<Async<T>> for OwnedFd {
-    type Error = io::Error;
-
-    fn try_from(handle: Async<T>) -> Result<Self, Self::Error> {
-        handle.into_inner().map(Into::into)
-    }
-}
+conversions!(Async, Async::new; AsFd::as_fd -> BorrowedFd, AsRawFd::as_raw_fd -> RawFd, OwnedFd);

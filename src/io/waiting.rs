@@ -225,8 +225,7 @@ impl<T> Async<T> {
     /// # Cancel safety
     ///
     /// Between two runs of the operation nothing is held: dropping the future loses what the operation itself keeps.
-    pub async fn read_with<R>(&self, op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        let mut op = op;
+    pub async fn read_with<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         retry(self.source(), Direction::Read, || op(self.get_ref())).await
     }
 
@@ -280,9 +279,8 @@ impl<T> Async<T> {
     /// As for [`read_with`](Async::read_with).
     pub async unsafe fn read_with_mut<R>(
         &mut self,
-        op: impl FnMut(&mut T) -> io::Result<R>,
+        mut op: impl FnMut(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut op = op;
         // SAFETY: the caller promises that `op` leaves the descriptor where it is.
         let (source, io) = unsafe { self.parts_mut() };
         retry(source, Direction::Read, || op(io)).await
@@ -316,8 +314,7 @@ impl<T> Async<T> {
     /// # Cancel safety
     ///
     /// As for [`read_with`](Async::read_with).
-    pub async fn write_with<R>(&self, op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
-        let mut op = op;
+    pub async fn write_with<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         retry(self.source(), Direction::Write, || op(self.get_ref())).await
     }
 
@@ -353,9 +350,8 @@ impl<T> Async<T> {
     /// As for [`read_with`](Async::read_with).
     pub async unsafe fn write_with_mut<R>(
         &mut self,
-        op: impl FnMut(&mut T) -> io::Result<R>,
+        mut op: impl FnMut(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut op = op;
         // SAFETY: the caller promises that `op` leaves the descriptor where it is.
         let (source, io) = unsafe { self.parts_mut() };
         retry(source, Direction::Write, || op(io)).await

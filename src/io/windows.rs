@@ -1,10 +1,10 @@
-//! How an [`Async`] is made from a Windows socket, and turned back.
+//! How an [`Async`] is made from a Windows socket.
 
 use super::async_handle::Async;
+use super::conversions::conversions;
 use super::errors;
 use super::sys;
-use crate::pool::current_reactor;
-use crate::reactor::{Source, raw};
+use crate::reactor::raw;
 use std::io;
 use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket, OwnedSocket, RawSocket};
 
@@ -58,41 +58,12 @@ impl<T: AsSocket> Async<T> {
     ///
     /// As for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
-        let reactor = current_reactor()?;
-        let raw = raw::of_socket(io.as_socket());
-        // SAFETY: `io` owns the socket and moves into the `Async` right after its `Source`, which is dropped or
-        // deregistered first. In between `io` is only lent out as `&T`, which keeps the socket open, or as `&mut T`
-        // under the promise of `IoSafe` or of an unsafe method.
-        let source = unsafe { Source::new(reactor, raw) }.map_err(errors::not_registered)?;
-        // SAFETY: `source` was made from the socket of `io`, for which the same holds.
-        Ok(unsafe { Async::from_parts(source, io) })
+        // SAFETY: `io` owns the socket: whatever lends one out keeps it open.
+        unsafe { Async::register(raw::of_socket(io.as_socket()), io) }.map_err(errors::not_registered)
     }
 }
 
-impl<T: AsRawSocket> AsRawSocket for Async<T> {
-    fn as_raw_socket(&self) -> RawSocket {
-        self.get_ref().as_raw_socket()
-    }
-}
-
-impl<T: AsSocket> AsSocket for Async<T> {
-    fn as_socket(&self) -> BorrowedSocket<'_> {
-        self.get_ref().as_socket()
-    }
-}
-
-impl<T: AsSocket + From<OwnedSocket>> TryFrom<OwnedSocket> for Async<T> {
-    type Error = io::Error;
-
-    fn try_from(socket: OwnedSocket) -> Result<Self, Self::Error> {
-        Async::new(socket.into())
-    }
-}
-
-impl<T: Into<OwnedSocket>> TryFrom<Async<T>> for OwnedSocket {
-    type Error = io::Error;
-
-    fn try_from(handle: Async<T>) -> Result<Self, Self::Error> {
-        handle.into_inner().map(Into::into)
-    }
-}
+conversions!(
+    Async, Async::new;
+    AsSocket::as_socket -> BorrowedSocket, AsRawSocket::as_raw_socket -> RawSocket, OwnedSocket
+);

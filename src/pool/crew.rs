@@ -81,19 +81,30 @@ struct Roll {
     /// Those of them that are only starting, by number, and since when.
     starting: Vec<(usize, Instant)>,
     ever: usize,
-    threads: Vec<thread::ThreadId>,
+    threads: Vec<thread::Thread>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
     stoppers: Vec<thread::ThreadId>,
     /// Times that nobody was left to wait for.
     stops: usize,
 }
 
-/// A worker that did not stop in time.
+/// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
 #[derive(Clone, Debug)]
-pub(crate) struct Leaving {
-    /// Where the task was spawned that keeps it.
-    pub(crate) spawned_at: Option<&'static Location<'static>>,
-    pub(crate) thread: Option<String>,
+#[non_exhaustive]
+pub struct StuckThread {
+    /// Where the task was spawned that keeps it; `None` if something else does, such as its hook or a destructor.
+    pub spawned_at: Option<&'static Location<'static>>,
+    /// The name of the thread, if it has one.
+    pub name: Option<String>,
+    /// The thread.
+    pub id: thread::ThreadId,
+}
+
+impl fmt::Display for StuckThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or("(unnamed)"))?;
+        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {at})"))
+    }
 }
 
 impl Crew {
@@ -217,7 +228,7 @@ impl Crew {
 
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize) {
-        self.roll().threads.push(thread::current().id());
+        self.roll().threads.push(thread::current());
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
@@ -267,14 +278,14 @@ impl Crew {
         if leaves {
             roll.live -= 1;
             let me = thread::current().id();
-            roll.threads.retain(|thread| *thread != me);
+            roll.threads.retain(|thread| thread.id() != me);
         }
         leaves
     }
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
-    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<Leaving> {
+    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<StuckThread> {
         ANY_STOPPED.store(true, Relaxed);
         self.stopped.store(true, SeqCst);
         self.stop.notify(usize::MAX);
@@ -292,10 +303,10 @@ impl Crew {
 
     /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is
     /// late.
-    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::ThreadId>> {
+    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::Thread>> {
         let me = thread::current().id();
         let mut roll = self.roll();
-        let is_worker = roll.threads.contains(&me);
+        let is_worker = roll.threads.iter().any(|thread| thread.id() == me);
         if is_worker {
             roll.stoppers.push(me);
         }
@@ -329,21 +340,25 @@ impl Roll {
     }
 
     /// Those that were to stop and have not.
-    fn late(&self) -> Vec<thread::ThreadId> {
-        let is_late = |thread: &&thread::ThreadId| !self.stoppers.contains(*thread);
-        self.threads.iter().filter(is_late).copied().collect()
+    fn late(&self) -> Vec<thread::Thread> {
+        let is_late = |thread: &&thread::Thread| !self.stoppers.contains(&thread.id());
+        self.threads.iter().filter(is_late).cloned().collect()
     }
 }
 
-/// What keeps the threads `late`.
-fn busy(pool: &Pool, late: &[thread::ThreadId]) -> Vec<Leaving> {
+/// What keeps the threads `late`. One that is in its hook, or that cancels tasks, has no station.
+fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
     let stations = pool.stations();
-    let busy = stations.iter().filter(|station| late.contains(&station.thread.id()));
-    busy.map(|station| {
-        let hosted = station.runners.lock().clone();
-        let spawned_at =
-            hosted.iter().find_map(|hosted| hosted.runner.spawned_at().filter(|_| hosted.runner.beat().is_in_task()));
-        Leaving { spawned_at, thread: station.thread.name().map(Into::into) }
-    })
-    .collect()
+    let task_of = |station: &Arc<Station>| {
+        let hosted = station.runners.lock();
+        let mut polling = hosted.iter().filter(|hosted| hosted.runner.beat().is_in_task());
+        polling.find_map(|hosted| hosted.runner.spawned_at())
+    };
+    let stuck = late.iter().map(|thread| {
+        // The innermost `block_on` first.
+        let mut its_stations = stations.iter().rev().filter(|station| station.thread.id() == thread.id());
+        let spawned_at = its_stations.find_map(task_of);
+        StuckThread { spawned_at, name: thread.name().map(Into::into), id: thread.id() }
+    });
+    stuck.collect()
 }

@@ -25,7 +25,8 @@ mod stay;
 )]
 mod thread_state;
 
-pub(crate) use crew::{Crew, CrewConfig, Leaving};
+pub use crew::StuckThread;
+pub(crate) use crew::{Crew, CrewConfig};
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;

@@ -304,9 +304,23 @@ impl Builder {
         Ok(())
     }
 
+    /// What the crew is to be, with so many threads to begin with.
+    pub(super) fn crew(&self, state: StateRef, threads: usize) -> CrewConfig {
+        CrewConfig {
+            state,
+            threads,
+            max_threads: self.max_threads.unwrap_or(MAX_THREADS.max(threads)),
+            name: self.thread_name.clone(),
+            stack_size: self.stack_size,
+            on_start: self.on_thread_start.clone(),
+            on_stall: self.on_stall.clone(),
+        }
+    }
+
     fn start(self, state: StateRef) -> io::Result<Runtime> {
         let threads = self.threads.map_or_else(threads_from_environment, Ok)?;
-        let max_threads = self.max_threads.unwrap_or(MAX_THREADS.max(threads));
+        let config = self.crew(state, threads);
+        let max_threads = config.max_threads;
         let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if threads == 0 {
             return invalid("a runtime needs at least one thread: `threads` is 0".into());
@@ -321,15 +335,6 @@ impl Builder {
             return invalid("`max_blind` is zero: nobody can look that often".into());
         }
         let pool = Pool::new(self.policy).map_err(|error| io_context("cannot make a reactor", error))?;
-        let config = CrewConfig {
-            state,
-            threads,
-            max_threads,
-            name: self.thread_name,
-            stack_size: self.stack_size,
-            on_start: self.on_thread_start,
-            on_stall: self.on_stall,
-        };
         let crew = pool.crew_or_found(|| config).clone();
         // If not all of its threads can be started, dropping it stops those that were.
         let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };

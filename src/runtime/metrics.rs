@@ -116,36 +116,62 @@ impl Metrics {
 
 impl fmt::Display for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direct = 100.0 * self.direct_share();
-        writeln!(
+        let Metrics { polls_direct, polls_surplus, polls_stolen, .. } = self;
+        let Metrics { promotions_free, promotions_paid, followers_woken, .. } = self;
+        let Metrics { events, waits, empty_waits, sleeps, leader_interrupts, .. } = self;
+        let Metrics { deputy_rescues, replacements, stalls, .. } = self;
+        let Metrics { workers, sources, timers, spin_time, .. } = self;
+        let (direct, each) = (100.0 * self.direct_share(), self.events_per_wait());
+        write!(
             f,
-            "polls       {} direct ({direct:.1} %), {} from surplus, {} stolen",
-            self.polls_direct, self.polls_surplus, self.polls_stolen
+            "polls       {polls_direct} direct ({direct:.1} %), {polls_surplus} from surplus, {polls_stolen} stolen\n\
+             promotions  {promotions_free} free, {promotions_paid} paid; {followers_woken} followers woken\n\
+             events      {events} in {waits} waits ({each:.1} each), {empty_waits} waits empty, \
+             {sleeps} may have slept, {leader_interrupts} interrupted\n\
+             deputy      {deputy_rescues} rescues, {replacements} replacements, {stalls} stalls\n\
+             now         {workers} workers, "
         )?;
-        writeln!(
-            f,
-            "promotions  {} free, {} paid; {} followers woken",
-            self.promotions_free, self.promotions_paid, self.followers_woken
-        )?;
-        writeln!(
-            f,
-            "events      {} in {} waits ({:.1} each), {} waits empty, {} may have slept, {} interrupted",
-            self.events,
-            self.waits,
-            self.events_per_wait(),
-            self.empty_waits,
-            self.sleeps,
-            self.leader_interrupts
-        )?;
-        writeln!(
-            f,
-            "deputy      {} rescues, {} replacements, {} stalls",
-            self.deputy_rescues, self.replacements, self.stalls
-        )?;
-        write!(f, "now         {} workers, ", self.workers)?;
         if let Some(tasks) = self.tasks {
             write!(f, "{tasks} tasks, ")?;
         }
-        write!(f, "{} sources, {} timers; spun for {:.1?}", self.sources, self.timers, self.spin_time)
+        write!(f, "{sources} sources, {timers} timers; spun for {spin_time:.1?}")
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::Metrics;
+    use std::time::Duration;
+
+    #[test]
+    fn all_of_it_is_displayed() {
+        let metrics = Metrics {
+            polls_direct: 3,
+            polls_surplus: 1,
+            polls_stolen: 2,
+            promotions_free: 4,
+            promotions_paid: 5,
+            followers_woken: 6,
+            events: 14,
+            waits: 7,
+            empty_waits: 8,
+            sleeps: 9,
+            leader_interrupts: 10,
+            spin_time: Duration::from_micros(1500),
+            deputy_rescues: 11,
+            replacements: 12,
+            stalls: 13,
+            sources: 15,
+            timers: 16,
+            tasks: Some(17),
+            workers: 18,
+        };
+        let text = "polls       3 direct (50.0 %), 1 from surplus, 2 stolen\n\
+                    promotions  4 free, 5 paid; 6 followers woken\n\
+                    events      14 in 7 waits (2.0 each), 8 waits empty, 9 may have slept, 10 interrupted\n\
+                    deputy      11 rescues, 12 replacements, 13 stalls\n\
+                    now         18 workers, 17 tasks, 15 sources, 16 timers; spun for 1.5ms";
+        assert_eq!(metrics.to_string(), text);
+        assert!(!Metrics { tasks: None, ..metrics }.to_string().contains("tasks"));
     }
 }

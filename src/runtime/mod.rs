@@ -2,14 +2,17 @@
 
 mod builder;
 mod metrics;
+mod stuck;
 
 pub use builder::Builder;
 pub use metrics::Metrics;
+pub use stuck::StuckError;
 
 use std::env;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::num::NonZeroUsize;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,14 +21,14 @@ use std::time::Duration;
 
 use crate::pool::block_on::block_on_in;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
-use crate::pool::{Crew, CrewConfig, Leaving, Pool};
+use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
 
 /// Threads that a runtime may have when all its usual ones are stuck.
 const MAX_THREADS: usize = 512;
 
 /// How long dropping a [`Runtime`] waits for tasks that block.
-const DROP_PATIENCE: Duration = Duration::from_millis(100);
+const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Worker threads, their executor and their reactor.
 ///
@@ -116,7 +119,7 @@ impl Runtime {
         Metrics::of(&self.pool)
     }
 
-    /// Stops the workers after the polls they are in, waits for them no longer than `patience`, and cancels all
+    /// Stops the workers after the polls they are in, waits for them no longer than `timeout`, and cancels all
     /// tasks: whoever awaits one panics, unless it is [`fallible`](Task::fallible). May be called again, and from inside a task:
     /// then it does not wait for that task's own thread. Sources and timers work on until the runtime is dropped.
     ///
@@ -133,14 +136,14 @@ impl Runtime {
     /// # Errors
     ///
     /// Names the tasks that still block their threads. Those threads end when their tasks let them.
-    pub fn shutdown(&self, patience: Duration) -> Result<(), StuckError> {
+    pub fn shutdown(&self, timeout: Duration) -> Result<(), StuckError> {
         if self.pool.is_inherited() {
-            // Its threads are another process's, and nothing here may be touched.
+            // Its threads are another process's, and nothing of it may be touched.
             return Ok(());
         }
         self.is_shut_down.store(true, Relaxed);
-        let stuck = self.crew.stop(&self.pool, Instant::now().checked_add(patience));
-        if stuck.is_empty() { Ok(()) } else { Err(StuckError { stuck, patience }) }
+        let threads = self.crew.stop(&self.pool, Instant::now().checked_add(timeout));
+        if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
     }
 }
 
@@ -158,8 +161,8 @@ impl Drop for Runtime {
             return;
         }
         // Whoever wants to know what is stuck calls `shutdown`, and has waited then.
-        let patience = if self.is_shut_down.load(Relaxed) { Duration::ZERO } else { DROP_PATIENCE };
-        let _ = self.shutdown(patience);
+        let timeout = if self.is_shut_down.load(Relaxed) { Duration::ZERO } else { DROP_TIMEOUT };
+        let _ = self.shutdown(timeout);
         self.pool.end();
     }
 }
@@ -169,49 +172,6 @@ impl fmt::Debug for Runtime {
         f.debug_struct("Runtime").field("crew", &self.crew).finish_non_exhaustive()
     }
 }
-
-/// Some workers did not stop in time: see [`Runtime::shutdown`].
-///
-/// ```
-/// use std::{sync::mpsc, thread, time::Duration};
-///
-/// # fn main() -> std::io::Result<()> {
-/// let runtime = paceline::Runtime::builder().threads(1).build()?;
-/// let (begin, begun) = mpsc::channel();
-/// let (end, ended) = mpsc::channel::<()>();
-/// runtime.spawn(async move {
-///     begin.send(()).unwrap();
-///     let _ = ended.recv();
-/// }).detach();
-/// begun.recv().unwrap();
-///
-/// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
-/// assert!(error.to_string().contains("(spawned at "));
-/// drop(end);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct StuckError {
-    stuck: Vec<Leaving>,
-    patience: Duration,
-}
-
-impl fmt::Display for StuckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after {:?} these threads still ran a task:", self.patience)?;
-        for (number, leaving) in self.stuck.iter().enumerate() {
-            let comma = if number == 0 { "" } else { "," };
-            write!(f, "{comma} {}", leaving.thread.as_deref().unwrap_or("(unnamed)"))?;
-            if let Some(place) = leaving.spawned_at {
-                write!(f, " (spawned at {place})")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for StuckError {}
 
 /// Spawns a future onto the runtime whose thread or task this is, else onto the default instance, whose workers
 /// start with the first call: as many as there are cores, or as `PACELINE_THREADS` says.
@@ -227,21 +187,21 @@ impl std::error::Error for StuckError {}
 /// call tries again.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-    let place = Location::caller();
+    let caller = Location::caller();
     let hired = Pool::current().and_then(|pool| {
         let crew = match pool.crew() {
             Some(crew) => crew,
             // This thread's pool has no workers, so it is the default instance.
             None => {
                 let threads = threads_from_environment()?;
-                pool.crew_or_found(|| default_crew(threads))
+                pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads))
             }
         };
         crew.start(&pool)?;
         Ok(pool)
     });
     match hired {
-        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, place),
+        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, caller),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
@@ -268,40 +228,25 @@ fn spawn_on<T: Send + 'static>(
     pool: &Arc<Pool>,
     crew: &Crew,
     future: impl Future<Output = T> + Send + 'static,
-    place: &'static Location<'static>,
+    caller: &'static Location<'static>,
 ) -> Task<T> {
     pool.assert_not_inherited();
     if crew.is_stopped() {
         // SAFETY: the future is `Send` and borrows nothing.
-        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, place) });
+        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, caller) });
     }
     // SAFETY: as above. If the workers stop meanwhile, it is cancelled with the others.
-    unsafe { spawn_at(crew.state(), future, place) }
-}
-
-fn default_crew(threads: usize) -> CrewConfig {
-    CrewConfig {
-        state: StateRef::forever(),
-        threads,
-        max_threads: MAX_THREADS.max(threads),
-        name: "paceline".into(),
-        stack_size: None,
-        on_start: None,
-        on_stall: None,
-    }
+    unsafe { spawn_at(crew.state(), future, caller) }
 }
 
 fn threads_from_environment() -> io::Result<usize> {
-    match env::var("PACELINE_THREADS") {
-        Ok(text) => match text.parse() {
-            Ok(threads) if threads > 0 => Ok(threads),
-            _ => {
-                let what = format!("PACELINE_THREADS is {text:?}; it should be a positive number of threads");
-                Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-            }
-        },
-        Err(_) => Ok(thread::available_parallelism().map_or(1, usize::from)),
-    }
+    let Ok(text) = env::var("PACELINE_THREADS") else {
+        return Ok(thread::available_parallelism().map_or(1, usize::from));
+    };
+    text.parse().map(NonZeroUsize::get).map_err(|_| {
+        let what = format!("PACELINE_THREADS is {text:?}; it should be a positive number of threads");
+        io::Error::new(io::ErrorKind::InvalidInput, what)
+    })
 }
 
 pub(crate) fn io_context(context: &str, error: io::Error) -> io::Error {

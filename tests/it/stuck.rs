@@ -236,19 +236,107 @@ fn direct_polling_comes_back() {
     round();
 }
 
-/// A task that ticks another executor and then blocks is reported as itself.
+// --- what a shutdown says of those that are stuck
+
+/// Thread by thread: its name, its id, and where the task was spawned that keeps it.
+#[test]
+fn a_shutdown_names_each_stuck_thread_and_its_task() {
+    let runtime = Runtime::builder().threads(3).thread_name("stays").build().unwrap();
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let (tell, told) = mpsc::channel();
+    let blocks = |end: Latch| {
+        let tell = tell.clone();
+        move || {
+            let current = thread::current();
+            tell.send((current.id(), current.name().map(String::from))).unwrap();
+            end.wait();
+        }
+    };
+    let (one, other) = (blocks(end.clone()), blocks(end.clone()));
+    let line = line!() + 1;
+    runtime.spawn(async move { one() }).detach();
+    runtime.spawn(async move { other() }).detach();
+    let mut blocked: Vec<_> = (0..2).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+
+    let error = runtime.shutdown(MOMENT).unwrap_err();
+    assert_eq!(error.timeout(), MOMENT);
+    let mut lines: Vec<_> = error.threads().iter().map(|stuck| stuck.spawned_at.unwrap().line()).collect();
+    lines.sort();
+    assert_eq!(lines, [line, line + 1]);
+    let mut stuck: Vec<_> = error.threads().iter().map(|stuck| (stuck.id, stuck.name.clone())).collect();
+    stuck.sort_by_key(|(_, name)| name.clone());
+    blocked.sort_by_key(|(_, name)| name.clone());
+    assert_eq!(stuck, blocked);
+    let text = error.to_string();
+    for stuck in error.threads() {
+        assert!(text.contains(&stuck.to_string()), "{text}");
+    }
+    end.open();
+    runtime.shutdown(SOON).expect("nobody blocks any more");
+}
+
+/// A worker may be kept by something else than a task: by its hook, or by the destructor of a future that is cancelled.
+#[test]
+fn a_shutdown_names_threads_that_no_task_keeps() {
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let starts = Latch::new();
+    let hook = {
+        let (starts, end) = (starts.clone(), end.clone());
+        move || {
+            starts.open();
+            end.wait();
+        }
+    };
+    let in_hook = Runtime::builder().threads(1).thread_name("hook").on_thread_start(hook).build().unwrap();
+    starts.wait();
+
+    struct WaitOnDrop(Latch);
+    impl Drop for WaitOnDrop {
+        fn drop(&mut self) {
+            self.0.wait();
+        }
+    }
+    let in_drop = Runtime::builder().threads(1).thread_name("drop").build().unwrap();
+    let polled = Latch::new();
+    let (task_polled, guard) = (polled.clone(), WaitOnDrop(end.clone()));
+    let task = async move {
+        task_polled.open();
+        std::future::pending::<()>().await;
+        drop(guard);
+    };
+    in_drop.spawn(task).detach();
+    polled.wait();
+
+    for (runtime, name) in [(&in_hook, "hook-1"), (&in_drop, "drop-1")] {
+        let error = runtime.shutdown(MOMENT).unwrap_err();
+        let [stuck] = error.threads() else { panic!("{error}") };
+        assert_eq!((stuck.name.as_deref(), stuck.spawned_at), (Some(name), None));
+    }
+    end.open();
+    [in_hook, in_drop].iter().for_each(|runtime| runtime.shutdown(SOON).expect("nobody blocks any more"));
+}
+
+/// A task that ticks another executor and then blocks is reported as itself, whatever kind of executor that is.
 #[test]
 fn a_stall_after_a_tick_names_the_task_that_blocks() {
-    let (tell, told) = mpsc::channel();
-    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.spawned_at.line());
-    let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
-    let other: Arc<Executor<'static>> = Arc::default();
-    other.spawn(async {}).detach();
-    let line = line!() + 1;
-    let blocks = runtime.spawn(async move {
-        assert!(other.try_tick());
-        thread::sleep(Duration::from_millis(100));
-    });
-    assert_eq!(told.recv_timeout(SOON), Ok(line));
-    runtime.block_on(blocks);
+    fn check(try_tick: impl FnOnce() -> bool + Send + 'static) {
+        let (tell, told) = mpsc::channel();
+        let hook = move |stall: &paceline::Stall| _ = tell.send(stall.spawned_at.line());
+        let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+        let line = line!() + 1;
+        let blocks = runtime.spawn(async move {
+            assert!(try_tick());
+            thread::sleep(Duration::from_millis(100));
+        });
+        assert_eq!(told.recv_timeout(SOON), Ok(line));
+        runtime.block_on(blocks);
+    }
+    let executor: Executor<'static> = Executor::new();
+    executor.spawn(async {}).detach();
+    check(move || executor.try_tick());
+    let executor = Executor::new().leak();
+    executor.spawn(async {}).detach();
+    check(|| executor.try_tick());
 }

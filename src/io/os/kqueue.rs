@@ -1,17 +1,16 @@
 //! What kqueue can wait for besides descriptors: signals, and the exit of child processes.
 
 use crate::io::Async;
-use crate::pool::current_reactor;
-use crate::reactor::Source;
+use crate::io::conversions::conversions;
 use crate::reactor::raw::RawSource;
-use sealed::{Kind, Watched};
+use sealed::{Name, Named};
 use std::io;
 use std::num::NonZeroI32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::Child;
 use std::task::{Context, Poll};
 
-pub use super::ready::Ready;
+pub use crate::io::ready::Ready;
 
 /// A signal or a child process, registered with the reactor of the current runtime.
 ///
@@ -37,15 +36,9 @@ impl<T: Queueable> Filter<T> {
     ///
     /// Those of kqueue: for example that there is no such process.
     pub fn new(filter: T) -> io::Result<Self> {
-        let reactor = current_reactor()?;
-        let raw = match filter.kind() {
-            Kind::Signal(signal) => RawSource::Signal(signal),
-            Kind::Exit(pid) => RawSource::Exit(pid),
-        };
+        let Name(raw) = filter.name();
         // SAFETY: there is no descriptor that could be closed; that a child is one, its maker promised.
-        let source = unsafe { Source::new(reactor, raw)? };
-        // SAFETY: `source` watches what `filter` names.
-        Ok(Self(unsafe { Async::from_parts(source, filter) }))
+        unsafe { Async::register(raw, filter) }.map(Self)
     }
 }
 
@@ -73,7 +66,7 @@ impl<T> Filter<T> {
 
     /// Waits until the signal comes or the child exits.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready::new(self.0.readable())
+        Ready::new(&self.0)
     }
 
     /// The form of [`ready`](Filter::ready) for hand-written futures: the task of the last caller is woken.
@@ -86,48 +79,19 @@ impl<T> Filter<T> {
     }
 }
 
-impl<T> AsRef<T> for Filter<T> {
-    fn as_ref(&self) -> &T {
-        self.get_ref()
-    }
-}
-
 impl<T> AsMut<T> for Filter<T> {
     fn as_mut(&mut self) -> &mut T {
         self.get_mut()
     }
 }
 
-impl<T: AsRawFd> AsRawFd for Filter<T> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl<T: AsFd> AsFd for Filter<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl<T: AsFd + From<OwnedFd>> TryFrom<OwnedFd> for Filter<T> {
-    type Error = io::Error;
-
-    fn try_from(fd: OwnedFd) -> io::Result<Self> {
-        Async::try_from(fd).map(Self)
-    }
-}
-
-impl<T: Into<OwnedFd>> TryFrom<Filter<T>> for OwnedFd {
-    type Error = io::Error;
-
-    fn try_from(filter: Filter<T>) -> io::Result<Self> {
-        filter.0.try_into()
-    }
-}
+conversions!(
+    Filter, |io| Async::new(io).map(Filter);
+    AsFd::as_fd -> BorrowedFd, AsRawFd::as_raw_fd -> RawFd, OwnedFd
+);
 
 /// What a [`Filter`] can watch: a [`Signal`] or an [`Exit`].
-pub trait Queueable: Watched {}
+pub trait Queueable: Named {}
 
 /// A signal, by its number. It is reported whether or not the process ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,9 +99,9 @@ pub struct Signal(pub i32);
 
 impl Queueable for Signal {}
 
-impl Watched for Signal {
-    fn kind(&self) -> Kind {
-        Kind::Signal(self.0)
+impl Named for Signal {
+    fn name(&self) -> Name {
+        Name(RawSource::Signal(self.0))
     }
 }
 
@@ -168,25 +132,22 @@ impl Exit {
 
 impl Queueable for Exit {}
 
-impl Watched for Exit {
-    fn kind(&self) -> Kind {
-        Kind::Exit(self.0)
+impl Named for Exit {
+    fn name(&self) -> Name {
+        Name(RawSource::Exit(self.0))
     }
 }
 
 mod sealed {
-    /// What a filter watches.
+    /// What is watched, as the reactor calls it.
     #[allow(unreachable_pub)] // What a public trait names has to be public, wherever it lies.
     #[derive(Debug)]
-    pub enum Kind {
-        Signal(i32),
-        Exit(std::num::NonZeroI32),
-    }
+    pub struct Name(pub(crate) super::RawSource);
 
     /// Names what is watched; no other crate can.
     #[allow(unreachable_pub)]
-    pub trait Watched {
+    pub trait Named {
         #[doc(hidden)]
-        fn kind(&self) -> Kind;
+        fn name(&self) -> Name;
     }
 }

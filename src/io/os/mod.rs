@@ -2,8 +2,6 @@
 
 #[cfg(paceline_kqueue)]
 pub mod kqueue;
-#[cfg(any(paceline_kqueue, windows))]
-mod ready;
 #[cfg(unix)]
 pub mod unix;
 #[cfg(windows)]

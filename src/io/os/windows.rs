@@ -1,14 +1,14 @@
 //! What Windows can wait for besides sockets: processes, events, timers and other handles.
 
 use crate::io::Async;
+use crate::io::conversions::conversions;
 use crate::io::errors;
-use crate::pool::current_reactor;
-use crate::reactor::{Source, raw};
+use crate::reactor::raw;
 use std::io;
 use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, OwnedHandle, RawHandle};
 use std::task::{Context, Poll};
 
-pub use super::ready::Ready;
+pub use crate::io::ready::Ready;
 
 /// A handle that can be waited for, registered with the reactor of the current runtime.
 ///
@@ -34,13 +34,9 @@ impl<T: AsHandle> Waitable<T> {
     ///
     /// The handle is dropped, and the error is that of the operating system.
     pub fn new(handle: T) -> io::Result<Self> {
-        let reactor = current_reactor()?;
         let raw = raw::of_handle(handle.as_handle());
-        // SAFETY: `handle` moves into the `Async` right after its `Source`, which is dropped or deregistered first;
-        // in between it is lent out mutably under the promise of an unsafe method only.
-        let source = unsafe { Source::new(reactor, raw) }.map_err(errors::not_registered)?;
-        // SAFETY: `source` was made from `handle`, for which the same holds.
-        Ok(Self(unsafe { Async::from_parts(source, handle) }))
+        // SAFETY: whatever lends a handle out keeps it open.
+        unsafe { Async::register(raw, handle) }.map(Self).map_err(errors::not_registered)
     }
 }
 
@@ -71,7 +67,7 @@ impl<T> Waitable<T> {
 
     /// Waits until the handle is signaled.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready::new(self.0.readable())
+        Ready::new(&self.0)
     }
 
     /// The form of [`ready`](Waitable::ready) for hand-written futures: the task of the last caller is woken.
@@ -84,36 +80,7 @@ impl<T> Waitable<T> {
     }
 }
 
-impl<T> AsRef<T> for Waitable<T> {
-    fn as_ref(&self) -> &T {
-        self.get_ref()
-    }
-}
-
-impl<T: AsRawHandle> AsRawHandle for Waitable<T> {
-    fn as_raw_handle(&self) -> RawHandle {
-        self.get_ref().as_raw_handle()
-    }
-}
-
-impl<T: AsHandle> AsHandle for Waitable<T> {
-    fn as_handle(&self) -> BorrowedHandle<'_> {
-        self.get_ref().as_handle()
-    }
-}
-
-impl<T: AsHandle + From<OwnedHandle>> TryFrom<OwnedHandle> for Waitable<T> {
-    type Error = io::Error;
-
-    fn try_from(handle: OwnedHandle) -> io::Result<Self> {
-        Self::new(handle.into())
-    }
-}
-
-impl<T: Into<OwnedHandle>> TryFrom<Waitable<T>> for OwnedHandle {
-    type Error = io::Error;
-
-    fn try_from(handle: Waitable<T>) -> io::Result<Self> {
-        handle.into_inner().map(Into::into)
-    }
-}
+conversions!(
+    Waitable, Waitable::new;
+    AsHandle::as_handle -> BorrowedHandle, AsRawHandle::as_raw_handle -> RawHandle, OwnedHandle
+);

@@ -166,19 +166,3 @@ impl Async<TcpStream> {
         self.source().perform(Direction::Read, || self.get_ref().peek(buf)).await
     }
 }
-
-impl TryFrom<TcpListener> for Async<TcpListener> {
-    type Error = io::Error;
-
-    fn try_from(listener: TcpListener) -> io::Result<Self> {
-        Async::new(listener)
-    }
-}
-
-impl TryFrom<TcpStream> for Async<TcpStream> {
-    type Error = io::Error;
-
-    fn try_from(stream: TcpStream) -> io::Result<Self> {
-        Async::new(stream)
-    }
-}

@@ -215,11 +215,3 @@ impl Async<UdpSocket> {
         self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
     }
 }
-
-impl TryFrom<UdpSocket> for Async<UdpSocket> {
-    type Error = io::Error;
-
-    fn try_from(socket: UdpSocket) -> io::Result<Self> {
-        Async::new(socket)
-    }
-}

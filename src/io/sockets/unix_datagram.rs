@@ -210,11 +210,3 @@ impl Async<UnixDatagram> {
         self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
     }
 }
-
-impl TryFrom<UnixDatagram> for Async<UnixDatagram> {
-    type Error = io::Error;
-
-    fn try_from(socket: UnixDatagram) -> io::Result<Self> {
-        Async::new(socket)
-    }
-}

@@ -162,19 +162,3 @@ impl Async<UnixStream> {
         Ok((Async::new(one)?, Async::new(other)?))
     }
 }
-
-impl TryFrom<UnixListener> for Async<UnixListener> {
-    type Error = io::Error;
-
-    fn try_from(listener: UnixListener) -> io::Result<Self> {
-        Async::new(listener)
-    }
-}
-
-impl TryFrom<UnixStream> for Async<UnixStream> {
-    type Error = io::Error;
-
-    fn try_from(stream: UnixStream) -> io::Result<Self> {
-        Async::new(stream)
-    }
-}

@@ -5,12 +5,12 @@ use std::io;
 
 /// There is no better way than `read` of std's.
 #[inline]
-pub(in crate::io) fn read_stream(_: &Source, _: &mut [u8]) -> Option<io::Result<usize>> {
+pub(in crate::io) fn read_stream<T>(_: &Source, _: &mut [u8]) -> Option<io::Result<usize>> {
     None
 }
 
 /// There is no better way than `write` of std's.
 #[inline]
-pub(in crate::io) fn write_stream(_: &Source, _: &[u8]) -> Option<io::Result<usize>> {
+pub(in crate::io) fn write_stream<T>(_: &Source, _: &[u8]) -> Option<io::Result<usize>> {
     None
 }

@@ -14,7 +14,7 @@ const WSAENOTSOCK: i32 = 10038;
 /// Puts a socket in non-blocking mode.
 pub(in crate::io) fn set_nonblocking(socket: BorrowedSocket<'_>) -> io::Result<()> {
     // SAFETY: the socket is open for as long as it is borrowed, and `ManuallyDrop` leaves it open. The type does not
-    // matter: the one method called here asks for nothing that only TCP has.
+    // matter: the one method called asks for nothing that only TCP has.
     let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_socket(socket.as_raw_socket()) });
     stream.set_nonblocking(true)
 }

@@ -3,32 +3,8 @@
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "names_linux.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "names_plain.rs")]
 mod names;
-#[cfg_attr(
-    any(
-        target_os = "android",
-        target_os = "dragonfly",
-        target_os = "freebsd",
-        target_os = "fuchsia",
-        target_os = "illumos",
-        target_os = "linux",
-        target_os = "netbsd",
-        target_os = "openbsd",
-    ),
-    path = "sockets_flagged.rs"
-)]
-#[cfg_attr(
-    not(any(
-        target_os = "android",
-        target_os = "dragonfly",
-        target_os = "freebsd",
-        target_os = "fuchsia",
-        target_os = "illumos",
-        target_os = "linux",
-        target_os = "netbsd",
-        target_os = "openbsd",
-    )),
-    path = "sockets_plain.rs"
-)]
+#[cfg_attr(paceline_socket_flags, path = "sockets_flagged.rs")]
+#[cfg_attr(not(paceline_socket_flags), path = "sockets_plain.rs")]
 mod sockets;
 
 pub(in crate::io) use names::unix_address;
@@ -39,10 +15,10 @@ use crate::io::errors;
 use crate::reactor::Direction;
 use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
-use rustix::net::{AddressFamily, connect, getpeername, ipproto, sockopt};
+use rustix::net::{AddressFamily, getpeername, ipproto, sockopt};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -75,51 +51,33 @@ pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<Tcp
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    let socket = sockets::stream_socket(family, Some(ipproto::TCP))?;
-    let progress = begin_connect(&socket, &addr)?;
-    let stream = Async::new_nonblocking(TcpStream::from(socket))?;
-    finish_connect(progress, &stream).await?;
-    Ok(stream)
+    connect(sockets::stream_socket(family, Some(ipproto::TCP))?, addr).await
 }
 
 /// Connects a new Unix stream socket.
 pub(in crate::io) async fn connect_unix(path: &Path) -> io::Result<Async<UnixStream>> {
     let addr = names::to_kernel(path)?;
-    let socket = sockets::stream_socket(AddressFamily::UNIX, None)?;
-    let progress = begin_connect(&socket, &addr)?;
-    let stream = Async::new_nonblocking(UnixStream::from(socket))?;
-    finish_connect(progress, &stream).await?;
-    Ok(stream)
+    connect(sockets::stream_socket(AddressFamily::UNIX, None)?, addr).await
 }
 
-/// How far a `connect` has come.
-#[derive(Clone, Copy)]
-enum Progress {
-    /// The socket is connected, as a Unix socket is at once on Linux.
-    Done,
-    /// The peer has not answered yet.
-    Begun,
-}
-
-fn begin_connect(socket: impl AsFd, addr: &impl SocketAddrArg) -> io::Result<Progress> {
-    match connect(socket, addr) {
-        Ok(()) => Ok(Progress::Done),
-        // A signal does not stop the attempt: it goes on as if it were asynchronous.
-        Err(Errno::INPROGRESS | Errno::INTR) => Ok(Progress::Begun),
-        // Not "in progress": nothing was begun, and no event would ever come.
-        Err(Errno::AGAIN) => Err(errors::queue_full(Errno::AGAIN.into())),
-        Err(err) => Err(err.into()),
-    }
-}
-
-/// Waits until the peer has answered.
+/// Connects a new socket and waits until the peer has answered.
 ///
-/// Over loopback it has, as a rule, by the time of the first look, and there is nothing to wait for.
-async fn finish_connect<T: AsFd>(progress: Progress, stream: &Async<T>) -> io::Result<()> {
-    match progress {
-        Progress::Done => Ok(()),
-        Progress::Begun => stream.source().perform(Direction::Write, || connected(stream.get_ref())).await,
+/// On Linux a Unix socket is connected at once. Over loopback the peer has answered, as a rule, by the time of the first
+/// look, and there is nothing to wait for either.
+async fn connect<T: AsFd + From<OwnedFd>>(socket: OwnedFd, addr: impl SocketAddrArg) -> io::Result<Async<T>> {
+    let is_connected = match rustix::net::connect(&socket, &addr) {
+        Ok(()) => true,
+        // A signal does not stop the attempt: it goes on as if it were asynchronous.
+        Err(Errno::INPROGRESS | Errno::INTR) => false,
+        // Not "in progress": nothing was begun, and no event would ever come.
+        Err(Errno::AGAIN) => return Err(errors::queue_full(Errno::AGAIN.into())),
+        Err(err) => return Err(err.into()),
+    };
+    let stream = Async::new_nonblocking(T::from(socket))?;
+    if !is_connected {
+        stream.source().perform(Direction::Write, || connected(stream.get_ref())).await?;
     }
+    Ok(stream)
 }
 
 /// Looks at a socket that is connecting; `WouldBlock` while the peer has not answered.

@@ -1,4 +1,4 @@
-//! What the outcome of a `read` or a `write` proves about the descriptor behind it.
+//! How far the outcome of a `read` or a `write` is trusted to tell the state of the descriptor behind it.
 //!
 //! A wait for the next edge is only right if the descriptor is known to be drained (or full): an edge announces what
 //! comes, never what is there. Only types whose `Read` and `Write` are known to be one system call, or a buffer in
@@ -15,44 +15,44 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
-/// What an operation's outcome tells of the descriptor, from the weakest to the strongest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Proof {
-    /// Nothing: each wait arms interest again.
+/// Which outcomes are trusted to say that the descriptor is drained, or full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// None: each wait arms interest again.
     Nothing,
-    /// `WouldBlock` comes from the kernel: the descriptor is drained, or full.
+    /// `WouldBlock`, which comes from the kernel.
     WouldBlock,
-    /// A transfer of less than was asked for says so too.
+    /// `WouldBlock`, and a transfer of less than was asked for.
     ShortTransfer,
 }
 
-/// What the outcome of `T`'s `read` proves.
+/// What of `T`'s `read` is trusted.
 ///
-/// A short read of a Unix stream does *not* prove that it is drained: the kernel ends a read behind a message that
+/// A short read of a Unix stream does *not* say that it is drained: the kernel ends a read behind a message that
 /// carries descriptors, and between messages of different senders, with more queued. Nor does one of a file: behind it may
 /// be a terminal, which gives a line at a time, a pipe that keeps packets apart, a device. A short read of a TCP stream
 /// does, unless the event before it said that there is an urgent mark, which ends a read as well: the reactor sees to that.
-pub(super) fn of_read<T: ?Sized>() -> Proof {
+pub(super) fn of_read<T: ?Sized>() -> Trust {
     if same_type::<T, TcpStream>() {
-        Proof::ShortTransfer
+        Trust::ShortTransfer
     } else if same_type::<T, UnixStream>() || is_plain_handle::<T>() {
-        Proof::WouldBlock
+        Trust::WouldBlock
     } else {
-        Proof::Nothing
+        Trust::Nothing
     }
 }
 
-/// What the outcome of `T`'s `write` proves.
+/// What of `T`'s `write` is trusted.
 ///
 /// A stream socket takes less than it is given only when its send buffer is full. A pipe does not promise that: it
 /// takes small writes whole or not at all.
-pub(super) fn of_write<T: ?Sized>() -> Proof {
+pub(super) fn of_write<T: ?Sized>() -> Trust {
     if is_stream_socket::<T>() {
-        Proof::ShortTransfer
+        Trust::ShortTransfer
     } else if is_plain_handle::<T>() {
-        Proof::WouldBlock
+        Trust::WouldBlock
     } else {
-        Proof::Nothing
+        Trust::Nothing
     }
 }
 
@@ -87,38 +87,38 @@ enum PipeWriter {}
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
-    use super::{Proof, of_read, of_write};
+    use super::{Trust, of_read, of_write};
     use std::fs::File;
     use std::io::{BufReader, BufWriter};
     use std::net::TcpStream;
 
     #[test]
     fn a_tcp_stream_is_trusted_with_short_transfers() {
-        assert_eq!(of_read::<TcpStream>(), Proof::ShortTransfer);
-        assert_eq!(of_write::<TcpStream>(), Proof::ShortTransfer);
+        assert_eq!(of_read::<TcpStream>(), Trust::ShortTransfer);
+        assert_eq!(of_write::<TcpStream>(), Trust::ShortTransfer);
     }
 
     #[cfg(unix)]
     #[test]
     fn a_short_read_of_a_unix_stream_proves_nothing() {
         use std::os::unix::net::UnixStream;
-        assert_eq!(of_read::<UnixStream>(), Proof::WouldBlock);
-        assert_eq!(of_write::<UnixStream>(), Proof::ShortTransfer);
+        assert_eq!(of_read::<UnixStream>(), Trust::WouldBlock);
+        assert_eq!(of_write::<UnixStream>(), Trust::ShortTransfer);
     }
 
     #[test]
     fn a_file_is_trusted_with_would_block_only() {
-        assert_eq!(of_read::<File>(), Proof::WouldBlock);
-        assert_eq!(of_write::<File>(), Proof::WouldBlock);
+        assert_eq!(of_read::<File>(), Trust::WouldBlock);
+        assert_eq!(of_write::<File>(), Trust::WouldBlock);
     }
 
     #[test]
     fn wrappers_and_strangers_are_not_trusted() {
         struct Stranger;
-        assert_eq!(of_read::<BufReader<TcpStream>>(), Proof::Nothing);
-        assert_eq!(of_write::<BufWriter<TcpStream>>(), Proof::Nothing);
-        assert_eq!(of_read::<&TcpStream>(), Proof::Nothing);
-        assert_eq!(of_read::<Stranger>(), Proof::Nothing);
-        assert_eq!(of_write::<Stranger>(), Proof::Nothing);
+        assert_eq!(of_read::<BufReader<TcpStream>>(), Trust::Nothing);
+        assert_eq!(of_write::<BufWriter<TcpStream>>(), Trust::Nothing);
+        assert_eq!(of_read::<&TcpStream>(), Trust::Nothing);
+        assert_eq!(of_read::<Stranger>(), Trust::Nothing);
+        assert_eq!(of_write::<Stranger>(), Trust::Nothing);
     }
 }

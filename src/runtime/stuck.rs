@@ -1,0 +1,105 @@
+//! [`StuckError`]: whom a shutdown waited for in vain.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::pool::StuckThread;
+
+/// Some workers did not stop in time: see [`Runtime::shutdown`](crate::Runtime::shutdown).
+///
+/// Its [`Display`](fmt::Display) is a sentence: "after 10ms these threads still ran a task: paceline-1 (spawned at
+/// src/main.rs:9:5)".
+///
+/// # Examples
+///
+/// ```
+/// use std::{sync::mpsc, thread, time::Duration};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = paceline::Runtime::builder().threads(1).build()?;
+/// let (begin, begun) = mpsc::channel();
+/// let (end, ended) = mpsc::channel::<()>();
+/// runtime.spawn(async move {
+///     begin.send(()).unwrap();
+///     let _ = ended.recv();
+/// }).detach();
+/// begun.recv().unwrap();
+///
+/// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
+/// assert!(error.to_string().contains("(spawned at "));
+/// for stuck in error.threads() {
+///     println!("{} is stuck", stuck.name.as_deref().unwrap_or("somebody"));
+/// }
+/// drop(end);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct StuckError {
+    pub(super) threads: Vec<StuckThread>,
+    pub(super) timeout: Duration,
+}
+
+impl StuckError {
+    /// The threads that had not stopped, at least one, and the tasks that keep them.
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # fn main() -> std::io::Result<()> {
+    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// # let (begin, begun) = mpsc::channel();
+    /// # let (end, ended) = mpsc::channel::<()>();
+    /// let line = line!() + 1;
+    /// runtime.spawn(async move {
+    /// #   begin.send(()).unwrap();
+    ///     let _ = ended.recv();
+    /// }).detach();
+    /// # begun.recv().unwrap();
+    /// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
+    /// let [stuck] = error.threads() else { panic!("there is one worker") };
+    /// assert_eq!(stuck.name.as_deref(), Some("paceline-1"));
+    /// assert_eq!(stuck.spawned_at.expect("it is in the task").line(), line);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn threads(&self) -> &[StuckThread] {
+        &self.threads
+    }
+
+    /// For how long the shutdown was told to wait.
+    ///
+    /// ```
+    /// # use std::{sync::mpsc, time::Duration};
+    /// # fn main() -> std::io::Result<()> {
+    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// # let (begin, begun) = mpsc::channel();
+    /// # let (end, ended) = mpsc::channel::<()>();
+    /// # runtime.spawn(async move {
+    /// #   begin.send(()).unwrap();
+    /// #   let _ = ended.recv();
+    /// # }).detach();
+    /// # begun.recv().unwrap();
+    /// // A task blocks.
+    /// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
+    /// assert_eq!(error.timeout(), Duration::from_millis(10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+impl fmt::Display for StuckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after {:?} these threads still ran a task:", self.timeout)?;
+        for (number, stuck) in self.threads.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            write!(f, "{comma} {stuck}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for StuckError {}
