@@ -329,14 +329,11 @@ impl<'a, T> Follower<'a, T> {
 }
 
 impl<T> Drop for Follower<'_, T> {
-    /// Leaves the set. Whoever leaves vacant leadership behind wakes somebody to take it; but not in a forked child, where
-    /// a thread that is not there may hold the lock of the line.
+    /// Leaves the set; but not in a forked child, where a thread that is not there may hold the lock of the line.
     fn drop(&mut self) {
-        if !self.leadership.origin.is_here() {
-            return;
+        if self.leadership.origin.is_here() {
+            self.leadership.leave(&self.seat);
         }
-        self.leadership.leaves(self.seat.rank());
-        self.leadership.pass_on();
     }
 }
 

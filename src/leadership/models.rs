@@ -18,7 +18,7 @@ fn set(order: Order) -> Arc<Set> {
 }
 
 fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
-    set.join(Arc::new(Seat::new()), rank)
+    set.join(Arc::new(Seat::new(rank)))
 }
 
 /// Leads now, whoever else wants to: for the start of a model. The others park at once instead of looking again,
@@ -138,7 +138,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
 fn l4_a_follower_with_both_tokens_uses_both() {
     model(|| {
         let set = set(Order::default());
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(Seat::new(Rank::Host));
         let (promoter, done) = wake_and_promote(&set, &seat);
         let led = Latch::new();
         let other = {
@@ -149,7 +149,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
                 drop(busy);
             })
         };
-        let follower = set.join(seat, Rank::Host);
+        let follower = set.join(seat);
         let mut root = false;
         let mut follower = match follower.follow(None, || {}) {
             Turn::Root(follower) => {
@@ -183,13 +183,13 @@ fn l4_a_follower_with_both_tokens_uses_both() {
 fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
     model(|| {
         let set = set(Order::default());
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(Seat::new(Rank::Host));
         let (promoter, done) = wake_and_promote(&set, &seat);
         let other = {
             let set = set.clone();
             thread::spawn(move || drop(wait_to_lead(join(&set, Rank::Host))))
         };
-        let follower = set.join(seat, Rank::Host);
+        let follower = set.join(seat);
         drop(follower.follow(None, || {}));
         other.join().unwrap();
         done.open();
@@ -231,9 +231,9 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
         let others = [(); 2].map(|()| {
             let set = set.clone();
             thread::spawn(move || {
-                let seat = Arc::new(Seat::new());
+                let seat = Arc::new(Seat::new(Rank::Host));
                 for _ in 0..2 {
-                    let follower = set.join(seat.clone(), Rank::Host);
+                    let follower = set.join(seat.clone());
                     drop(follower.follow(Some(Duration::ZERO), || {}));
                 }
                 seat

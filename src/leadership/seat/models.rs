@@ -11,7 +11,7 @@ use loom::thread;
 #[test]
 fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
     model(|| {
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(Seat::new(Rank::Host));
         let bell = Arc::new(Notify::new());
         let data = Arc::new(ProtocolCell::new(0));
         let waker = {
@@ -41,7 +41,7 @@ fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
 #[test]
 fn lf8_two_tokens_for_one_seat_are_both_seen() {
     model(|| {
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(Seat::new(Rank::Host));
         let chooser = {
             let seat = seat.clone();
             thread::spawn(move || seat.grant_lead())
@@ -68,7 +68,7 @@ fn lf8_two_tokens_for_one_seat_are_both_seen() {
 #[test]
 fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
     model(|| {
-        let seat = Arc::new(Seat::new());
+        let seat = Arc::new(Seat::new(Rank::Host));
         let data = Arc::new(ProtocolCell::new(0));
         let waker = {
             let (seat, data) = (seat.clone(), data.clone());

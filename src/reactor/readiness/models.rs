@@ -65,7 +65,7 @@ impl Source {
 
     /// False if there is nothing to wait for.
     fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        match self.slot.enter(direction, until, waker, Displace::Yes, || self.free()) {
+        match self.slot.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
             Entered::Over => false,
             Entered::Waits => true,
             Entered::Contended => {
@@ -209,7 +209,7 @@ fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
                 let _ = source.fire(generation, IN);
             })
         };
-        let entered = source.slot.enter(Read, Until::Ready, Waker::noop(), Displace::No, || source.free());
+        let entered = source.slot.enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
         assert_ne!(entered, Entered::Waits);
         leader.join().unwrap();
         assert_eq!(woken.0.load(Relaxed), 1);
