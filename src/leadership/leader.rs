@@ -69,7 +69,7 @@ impl<'a, T> Leader<'a, T> {
         this.release();
         // SAFETY: `this` is never used again, so the follower is moved out once.
         let mut follower = unsafe { std::ptr::read(&this.follower) };
-        follower.owes = follower.seat.rank() != Rank::Host;
+        follower.owes = !follower.seat.is_host();
         follower
     }
 

@@ -194,11 +194,11 @@ impl<T> Leadership<T> {
         true
     }
 
-    fn try_take(&self, rank: Rank) -> bool {
+    fn try_take(&self, seat: &Seat) -> bool {
         let (mut vacant, mut patience) = (VACANT, PATIENCE);
         loop {
             // A host is back: what was open is its own again.
-            let taken = if rank == Rank::Host { LED } else { led_by(rank) | vacant };
+            let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
             // ORDER: Acquire pairs with the Release of `Leader::release`: the guarded value as the last
             // leader left it.
             match self.state.compare_exchange(vacant, taken, Ordering::Acquire, Ordering::Relaxed) {
@@ -249,15 +249,14 @@ impl<'a, T> Follower<'a, T> {
 
     #[inline]
     fn may_lead(&self) -> bool {
-        let rank = self.seat.rank();
         // A host may in any case, and need not look.
-        self.granted || rank == Rank::Host || rank >= self.leadership.reach()
+        self.granted || self.seat.is_host() || self.seat.rank() >= self.leadership.reach()
     }
 
     /// Leads, if leadership is vacant and this thread may have it; never waits.
     #[inline]
     pub(crate) fn try_lead(mut self) -> Result<Leader<'a, T>, Self> {
-        if self.may_lead() && self.leadership.try_take(self.seat.rank()) {
+        if self.may_lead() && self.leadership.try_take(&self.seat) {
             self.granted = false;
             return Ok(Leader { follower: self });
         }

@@ -76,6 +76,11 @@ impl Seat {
         }
     }
 
+    #[inline]
+    pub(super) fn is_host(&self) -> bool {
+        self.rank.load(Ordering::Relaxed) == Rank::Host as u8
+    }
+
     /// What the thread brings along. Where it is in the set, that is for [`Leadership`](super::Leadership) to say.
     pub(crate) fn set_rank(&self, rank: Rank) {
         self.rank.store(rank as u8, Ordering::Relaxed);

@@ -25,12 +25,14 @@
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
 //! | bad input, exhausted limits | `limits` |
+//! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
 
 mod again;
 #[cfg(unix)]
 mod answerable;
 mod io;
+mod layers;
 
 #[cfg(unix)]
 mod alone;
