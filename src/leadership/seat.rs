@@ -171,5 +171,90 @@ impl Seat {
     }
 }
 
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// All that a seat's word may be when somebody leaves a token there, or looks.
+    const WORDS: [u32; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11];
+
+    fn seat(word: u32) -> Seat {
+        let seat = Seat::new();
+        seat.word.store(word, Ordering::Relaxed);
+        seat
+    }
+
+    fn word(seat: &Seat) -> u32 {
+        seat.word.load(Ordering::Relaxed)
+    }
+
+    /// The thread that sleeps is unparked, once; no other one is.
+    fn unparks_only_a_sleeper(before: u32) {
+        if before == PARKED {
+            std::thread::park();
+        }
+        let (start, limit) = (Instant::now(), Duration::from_millis(2));
+        std::thread::park_timeout(limit);
+        assert!(start.elapsed() >= limit, "unparked for nothing: {before}");
+    }
+
+    #[test]
+    fn lf8_a_token_wakes_who_sleeps_and_leaves_the_other_token_alone() {
+        for before in WORDS {
+            let seat = seat(before);
+            let rouse = if before == WATCHING { Rouse::Interrupt } else { Rouse::Nothing };
+            assert_eq!((seat.wake_root(), word(&seat)), (rouse, before | 1), "{before}");
+            unparks_only_a_sleeper(before);
+        }
+        for before in WORDS.into_iter().filter(|word| word & WATCHING == 0) {
+            let seat = seat(before);
+            seat.grant_lead();
+            assert_eq!(word(&seat), before | 2, "{before}");
+            unparks_only_a_sleeper(before);
+        }
+    }
+
+    #[test]
+    fn lf8_taking_a_token_leaves_everything_else_alone() {
+        for before in WORDS {
+            let (root, lead) = (before & 1 != 0, before & 2 != 0);
+            let seat = seat(before);
+            assert_eq!((seat.root_woken(), seat.is_called()), (root, root || lead), "{before}");
+            assert_eq!((seat.is_asleep(), word(&seat)), (before > 3, before), "{before}");
+            assert_eq!((seat.take_root(), word(&seat)), (root, before & !1), "{before}");
+            assert_eq!((seat.take_lead(), word(&seat)), (lead, before & !3), "{before}");
+            seat.stop_watching();
+            assert_eq!(word(&seat), before & 4, "{before}");
+        }
+    }
+
+    #[test]
+    fn l5_nobody_falls_asleep_over_a_token() {
+        for before in 0..4 {
+            let seat = seat(before);
+            assert_eq!(seat.start_watching(), before == 0);
+            assert_eq!(word(&seat), if before == 0 { WATCHING } else { before });
+        }
+        for before in 1..4 {
+            let seat = seat(before);
+            let woken = Woken { lead: before & 2 != 0, root: before & 1 != 0 };
+            assert_eq!((seat.park(None), word(&seat)), (woken, before & 1));
+        }
+    }
+
+    #[test]
+    fn a_limit_ends_a_sleep_and_nothing_else_does() {
+        let (seat, limit) = (seat(0), Duration::from_millis(20));
+        let start = Instant::now();
+        // A token of somebody else's, which is for whatever else parks on this thread.
+        std::thread::current().unpark();
+        assert_eq!(seat.park(Some(limit)), Woken { lead: false, root: false });
+        assert!(start.elapsed() >= limit);
+        assert_eq!(word(&seat), 0);
+    }
+}
+
 #[cfg(all(test, paceline_loom))]
 mod models;

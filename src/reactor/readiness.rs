@@ -378,5 +378,8 @@ mod tests {
     }
 }
 
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle)), target_pointer_width = "64"))]
+mod spelled_out;
+
 #[cfg(all(test, paceline_loom))]
 mod models;

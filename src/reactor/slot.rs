@@ -189,3 +189,103 @@ impl<F: Fn()> Drop for Held<'_, F> {
         waking::discard(self.slot.fire_cell(self.direction, self.free));
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::super::readiness::{Happened, Proof};
+    use super::*;
+    use Direction::{Read, Write};
+
+    const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Woken {
+        fn times(self: &Arc<Self>) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    /// A slot whose source is not ready, and the source's generation.
+    fn open() -> (Slot, u32) {
+        let slot = Slot::new();
+        let generation = slot.readiness.open();
+        Direction::BOTH
+            .into_iter()
+            .for_each(|direction| slot.readiness.clear(direction, 0, Proof::WouldBlock));
+        (slot, generation)
+    }
+
+    fn enter(slot: &Slot, waiter: &Arc<Woken>, displace: Displace) -> Entered {
+        slot.enter(Read, Until::Ready, &waiter.clone().into(), displace, || panic!("the source is there"))
+    }
+
+    fn fire(slot: &Slot, generation: u32) {
+        slot.deliver(slot.readiness.event(generation, IN), || panic!("the source is there"));
+    }
+
+    #[test]
+    fn s4_who_waits_in_the_cell_keeps_it_until_somebody_displaces_it() {
+        let (slot, generation) = open();
+        let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let waker = Waker::from(first.clone());
+        for displace in [Displace::No, Displace::No, Displace::Yes] {
+            let entered = slot.enter(Read, Until::Ready, &waker, displace, || panic!("the source is there"));
+            assert_eq!(entered, Entered::Waits);
+        }
+        assert_eq!(enter(&slot, &second, Displace::No), Entered::Occupied);
+        assert_eq!((first.times(), second.times()), (0, 0));
+        assert_eq!(enter(&slot, &second, Displace::Yes), Entered::Waits);
+        assert_eq!((first.times(), second.times()), (1, 0));
+        fire(&slot, generation);
+        assert_eq!((first.times(), second.times()), (1, 1));
+        assert_eq!(enter(&slot, &first, Displace::No), Entered::Over);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
+    }
+
+    #[test]
+    fn lf6_an_event_wakes_the_cell_and_the_list_of_its_direction() {
+        let (slot, generation) = open();
+        let [cell, beside, other] = [(); 3].map(|()| Arc::<Woken>::default());
+        let waker = Waker::from(beside.clone());
+        let listed = slot.lists[Read as usize].add(&waker);
+        let elsewhere = slot.lists[Write as usize].add(&other.clone().into());
+        assert!(slot.stay_listed(Read, Until::Ready, &waker, &listed));
+        assert!(slot.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
+        assert_eq!(enter(&slot, &cell, Displace::No), Entered::Waits);
+        fire(&slot, generation);
+        assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
+        // It is ready; then it is not, but whoever was woken is on the list no more.
+        let again = slot.lists[Read as usize].add(&waker);
+        assert!(!slot.stay_listed(Read, Until::Ready, &waker, &again));
+        slot.readiness.clear(Read, 1, Proof::WouldBlock);
+        assert!(slot.stay_listed(Read, Until::Ready, &waker, &again));
+        assert!(!slot.stay_listed(Read, Until::Ready, &waker, &listed));
+    }
+
+    #[test]
+    fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
+        let (slot, _) = open();
+        let waiter = Arc::<Woken>::default();
+        assert_eq!(enter(&slot, &waiter, Displace::No), Entered::Waits);
+        slot.blind[Write as usize].store(7, Ordering::Relaxed);
+        let mut frees = 0;
+        slot.retire(|| {
+            slot.clear();
+            frees += 1;
+        });
+        assert_eq!((frees, waiter.times(), Arc::strong_count(&waiter)), (1, 0, 1));
+        assert_eq!(slot.blind[Write as usize].load(Ordering::Relaxed), 0);
+    }
+}

@@ -127,4 +127,39 @@ mod tests {
         assert_ne!(other, generation);
         assert_eq!(slots.in_use(), 1);
     }
+
+    #[test]
+    fn no_two_sources_share_a_slot_whichever_page_it_is_on() {
+        let slots = Slots::new();
+        assert!((0..200).map(|_| slots.acquire().0).eq(0..200));
+        let mut places: Vec<_> = (0..200).map(|index| std::ptr::from_ref(slots.get(index))).collect();
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 200);
+        let lengths = slots.pages.iter().map_while(OnceLock::get).map(|page| page.len());
+        assert!(lengths.eq([32, 64, 128]));
+    }
+
+    #[test]
+    fn only_what_is_registered_is_live_and_only_what_somebody_waits_for_is_awaited() {
+        use super::super::readiness::{Proof, Until};
+        use super::super::slot::{Displace, Entered};
+        let slots = Slots::new();
+        let keys: Vec<_> = (0..3).map(|_| slots.acquire()).map(|(at, number)| Key::new(at, number)).collect();
+        assert_eq!((slots.live(), slots.in_use()), (keys.clone(), 3));
+        assert!(!slots.any_awaited());
+
+        let slot = slots.get(1);
+        slot.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
+        let entered =
+            slot.enter(Direction::Write, Until::Ready, std::task::Waker::noop(), Displace::Yes, || {
+                panic!("free")
+            });
+        assert_eq!(entered, Entered::Waits);
+        assert!(slots.any_awaited());
+
+        slots.retire(1);
+        assert_eq!((slots.live(), slots.in_use()), (vec![keys[0], keys[2]], 2));
+        assert!(!slots.any_awaited());
+    }
 }

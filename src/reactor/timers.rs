@@ -76,7 +76,7 @@ impl Timers {
         // 584 years from now is as good as the end of time.
         let seconds = ahead.as_secs().checked_mul(1_000_000_000);
         let nanos = seconds.and_then(|nanos| nanos.checked_add(u64::from(ahead.subsec_nanos())));
-        nanos.unwrap_or(NEVER - 1).min(NEVER - 1)
+        nanos.unwrap_or(NEVER).min(NEVER - 1)
     }
 
     /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
@@ -197,5 +197,123 @@ impl Drop for Alarm {
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
         waking::discard(waker);
         self.reactor.note_gone();
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(std::sync::atomic::AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Woken {
+        fn times(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Timers {
+        /// Arms a timer so long after the beginning.
+        fn insert(&self, nanos: u64, waiter: &Arc<Woken>) -> (u32, Changed) {
+            let waker = waiter.clone().into();
+            let at = self.origin + Duration::from_nanos(nanos);
+            self.change(at, |wheel, at| wheel.insert(at, waker)).unwrap()
+        }
+    }
+
+    #[test]
+    fn n5_only_an_earlier_deadline_and_the_first_one_that_nobody_watches_are_told() {
+        let (timers, waiter) = (Timers::new(), Arc::default());
+        let mut insert = |nanos| timers.insert(nanos, &waiter).1;
+        assert_eq!(insert(5_000), Changed::First);
+        assert_eq!([7_000, 5_000].map(&mut insert), [Changed::Nothing; 2]);
+        assert_eq!([4_999, 4_999].map(&mut insert), [Changed::Earlier, Changed::Nothing]);
+        assert_eq!((timers.earliest(), timers.armed()), (4_999, 5));
+        timers.start_over();
+        assert_eq!([9_000, 9_000].map(insert), [Changed::First, Changed::Nothing]);
+        assert_eq!(timers.instant(4_000), Some(timers.origin + Duration::from_nanos(4_000)));
+        assert_eq!(timers.instant(NEVER), None);
+    }
+
+    #[test]
+    fn n8_the_end_of_time_is_a_deadline_that_never_comes() {
+        let timers = Timers::new();
+        let far = |seconds, nanos| timers.nanos(timers.origin + Duration::new(seconds, nanos));
+        assert_eq!(far(3, 7), 3_000_000_007);
+        assert_eq!(far(u64::MAX / 1_000_000_000, 709_551_613), NEVER - 2);
+        assert_eq!(far(u64::MAX / 1_000_000_000, 709_551_614), NEVER - 1);
+        assert_eq!(far(u64::MAX / 1_000_000_000, 709_551_615), NEVER - 1);
+        assert_eq!(far(u64::MAX / 1_000_000_000, 709_551_616), NEVER - 1);
+        assert_eq!(far(u64::MAX / 100_000_000, 0), NEVER - 1);
+    }
+
+    #[test]
+    fn n4_what_is_due_is_handed_out_from_the_last_to_the_first_and_counts_until_it_is_taken() {
+        let (timers, waiter, hour) = (Timers::new(), Arc::default(), 3_600_000_000_000);
+        let mut due = Vec::new();
+        timers.expire(&mut due);
+        assert!(due.is_empty() && !timers.any());
+        timers.insert(hour, &waiter);
+        timers.insert(2, &waiter);
+        timers.insert(1, &waiter);
+        while timers.nanos(Instant::now()) < 2 {}
+        timers.expire(&mut due);
+        assert!(due.iter().map(|timer| timer.rank.0).eq([2, 1]));
+        assert_eq!((timers.earliest(), timers.armed()), (hour, 1));
+
+        timers.close();
+        assert!(!timers.any_armed() && timers.any());
+        timers.set_due(0);
+        assert!(!timers.any());
+        assert_eq!(waiter.times(), 1);
+        assert!(timers.change(Instant::now(), |_, _| ()).is_none());
+    }
+
+    #[test]
+    fn n5_the_earliest_deadline_may_be_of_a_timer_that_is_gone() {
+        let (timers, waiter) = (Timers::new(), Arc::default());
+        assert!(!timers.any_armed() && !timers.any());
+        let (id, _) = timers.insert(5, &waiter);
+        assert!(timers.any_armed() && timers.any());
+        sync::lock(&timers.wheel).as_mut().unwrap().remove(id);
+        assert_eq!((timers.earliest(), timers.armed()), (5, 0));
+        assert!(!timers.any_armed() && !timers.any());
+        timers.expire(&mut Vec::new());
+        assert_eq!(timers.earliest(), NEVER);
+    }
+
+    #[test]
+    fn an_alarm_is_armed_until_it_fires_is_dropped_or_its_reactor_is_closed() {
+        let (reactor, _watch) = Reactor::new(false, Duration::ZERO).unwrap();
+        let (reactor, waiter) = (Arc::new(reactor), Arc::<Woken>::default());
+        let (waker, past) = (Waker::from(waiter.clone()), reactor.timers.origin);
+        let later = past + Duration::from_secs(3_600);
+        let arm = |at| Alarm::arm(reactor.clone(), at, &waker);
+        let dropped = arm(later).unwrap();
+        assert_eq!(reactor.timers(), 1);
+        drop(dropped);
+        assert_eq!((reactor.timers(), Arc::strong_count(&waiter)), (0, 2));
+
+        let alarm = arm(later).unwrap();
+        assert!(alarm.rearm(past, None) && !alarm.is_lost());
+        let mut due = Vec::new();
+        reactor.timers.expire(&mut due);
+        assert_eq!((due.len(), reactor.timers()), (1, 0));
+        assert!(!alarm.rearm(later, None));
+        assert!(alarm.rearm(later, Some(&waker)));
+        assert_eq!(reactor.timers(), 1);
+
+        reactor.close();
+        assert_eq!(waiter.times(), 1);
+        assert!(alarm.is_lost() && !alarm.rearm(later, Some(&waker)) && arm(later).is_none());
     }
 }

@@ -308,4 +308,43 @@ mod tests {
         wheel.advance((1 << 40) + 10_000, |_| fired += 1);
         assert_eq!(fired, 1);
     }
+
+    #[test]
+    fn n6_near_deadlines_are_exact_however_many_there_are_and_far_ones_if_they_are_few() {
+        let mut wheel = Wheel::new();
+        let now = 3 << 40;
+        wheel.advance(now, |_| panic!());
+        let far = now + (5 << (GRAIN + GROUP));
+        for number in 0..SCAN as u64 {
+            wheel.insert(far + 1_000 + number, ());
+        }
+        assert_eq!(wheel.next_look(), Some(far + 1_000));
+        let last = wheel.insert(far + 2_000, ());
+        assert_eq!(wheel.next_look(), Some(far), "when the slot begins");
+        wheel.remove(last);
+        assert_eq!(wheel.next_look(), Some(far + 1_000));
+        for number in 0..=SCAN as u64 {
+            wheel.insert(now + 1_000 + number, ());
+        }
+        assert_eq!(wheel.next_look(), Some(now + 1_000));
+    }
+
+    #[test]
+    fn an_entry_keeps_its_value_until_it_is_due_and_is_armed_anew_with_another() {
+        let mut wheel = Wheel::new();
+        let ids = [10, 20, 30, 40].map(|deadline| wheel.insert(deadline, deadline));
+        assert_eq!(wheel.rearm(ids[1], 50, None), Ok(None));
+        assert_eq!(wheel.rearm(ids[2], 60, Some(31)), Ok(Some(30)));
+        let mut due = Vec::new();
+        wheel.advance(45, |entry| due.push(entry.value));
+        due.sort_unstable();
+        assert_eq!(due, [10, 40]);
+        assert_eq!(wheel.rearm(ids[0], 70, None), Err(()));
+        assert_eq!(wheel.rearm(ids[0], 70, Some(11)), Ok(None));
+        assert_eq!((wheel.remove(ids[3]), wheel.remove(ids[1])), (None, Some(20)));
+        assert_eq!(wheel.armed(), 2);
+        let mut left: Vec<_> = wheel.into_values().collect();
+        left.sort_unstable();
+        assert_eq!(left, [11, 31]);
+    }
 }

@@ -181,5 +181,103 @@ impl Duty {
     }
 }
 
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn duty(word: u32) -> Duty {
+        Duty { word: AtomicU32::new(word), starting: Mutex::new(()) }
+    }
+
+    fn word(duty: &Duty) -> u32 {
+        duty.word.load(Ordering::Relaxed)
+    }
+
+    /// Each state, before and after the end, with and without each order; and the three for themselves.
+    fn words() -> impl Iterator<Item = (u32, u32, bool, u32)> {
+        (0..32).map(|word| (word, word % 4, word & 4 != 0, word & !7))
+    }
+
+    #[test]
+    fn a_call_takes_the_word_of_who_dozes_and_of_nobody_else() {
+        for (before, state, ended, orders) in words() {
+            let (call, after) = match state {
+                _ if ended => (Call::Nothing, before),
+                OFF | STARTING => (Call::Start, before),
+                DOZING => (Call::Arm, WATCHING | orders),
+                _ => (Call::Nothing, before),
+            };
+            let duty = duty(before);
+            assert_eq!((duty.call(), word(&duty)), (call, after), "{before}");
+        }
+    }
+
+    #[test]
+    fn an_order_stays_until_it_is_taken() {
+        for (before, _, ended, orders) in words() {
+            let duty = duty(before);
+            assert_eq!(duty.is_rung(), orders & 8 != 0);
+            let taken = Orders { ended, help: orders & 16 != 0 };
+            assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & 4), "{before}");
+        }
+        for (before, ..) in words() {
+            let duty = duty(before);
+            duty.ask_for_help();
+            assert_eq!(word(&duty), before | 8 | 16, "{before}");
+        }
+        for (before, ..) in words() {
+            let duty = duty(before);
+            duty.end();
+            assert_eq!(word(&duty), before | 4 | 8, "{before}");
+        }
+    }
+
+    #[test]
+    fn one_is_started_where_there_is_none_and_a_failure_leaves_it_so() {
+        for (before, ..) in words() {
+            let fails = duty(before);
+            let failed = fails.start(|| Err(word(&fails)));
+            assert_eq!(failed, if before == OFF { Err(STARTING) } else { Ok(()) }, "{before}");
+            assert_eq!(word(&fails), before);
+            let starts = duty(before);
+            starts.start(|| Ok::<(), ()>(())).unwrap();
+            assert_eq!(word(&starts), if before == OFF { WATCHING } else { before }, "{before}");
+            let says = duty(before);
+            says.started();
+            assert_eq!(word(&says), if before == STARTING { WATCHING } else { before }, "{before}");
+        }
+    }
+
+    #[test]
+    fn it_dozes_and_goes_only_without_orders_and_if_it_is_quiet_then() {
+        for (before, ..) in words() {
+            let free = before == WATCHING;
+            let dozes = duty(before);
+            let mut called = [None; 2];
+            let slept = dozes.doze(
+                || true,
+                |is_called| {
+                    called[0] = Some(is_called());
+                    let _ = dozes.call();
+                    called[1] = Some(is_called());
+                },
+            );
+            assert_eq!((slept, word(&dozes)), (free, before), "{before}");
+            assert_eq!(called, if free { [Some(false), Some(true)] } else { [None; 2] });
+            let loud = duty(before);
+            assert!(!loud.doze(|| false, |_| panic!("it is not quiet")));
+            assert_eq!(word(&loud), if free { DOZING } else { before });
+
+            let goes = duty(before);
+            assert_eq!((goes.resign(|| false), word(&goes)), (free, if free { OFF } else { before }));
+            let stays = duty(before);
+            assert_eq!((stays.resign(|| true), word(&stays)), (false, before));
+        }
+        // Another one was started meanwhile.
+        let follows = duty(WATCHING);
+        assert!(follows.resign(|| follows.start(|| Ok::<(), ()>(())).is_ok()));
+    }
+}
+
 #[cfg(all(test, paceline_loom))]
 mod models;

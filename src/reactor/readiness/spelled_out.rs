@@ -1,0 +1,174 @@
+//! The readiness word beside a plain struct of what it means: one thread, and every operation in every state.
+
+use Direction::{Read, Write};
+
+use super::*;
+
+/// The word, as the table in its file has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spelled {
+    generation: u32,
+    gone: bool,
+    ways: [Way; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Way {
+    ready: bool,
+    cut: bool,
+    armed: bool,
+    busy: bool,
+    listed: bool,
+    tick: u16,
+}
+
+impl Spelled {
+    fn of(word: u64) -> Self {
+        let bit = |at: u32| word >> at & 1 != 0;
+        let way = |at: u32, tick: u32| Way {
+            ready: bit(at),
+            cut: bit(at + 1),
+            armed: bit(at + 2),
+            busy: bit(at + 3),
+            listed: bit(at + 4),
+            tick: (word >> tick) as u16,
+        };
+        Self { generation: (word >> 44) as u32, gone: bit(10), ways: [way(0, 12), way(5, 28)] }
+    }
+
+    fn busy(&self) -> bool {
+        self.ways.iter().any(|way| way.busy)
+    }
+
+    fn has(&self, direction: Direction, until: Until) -> bool {
+        let way = self.ways[direction as usize];
+        match until {
+            Until::Ready => way.ready,
+            Until::After(tick) => way.tick != tick,
+        }
+    }
+
+    /// Which cells and which lists an event concerns.
+    fn event(&mut self, generation: u32, happened: Happened) -> [(bool, bool); 2] {
+        let mut delivered = [(false, false); 2];
+        if self.gone || self.generation != generation {
+            return delivered;
+        }
+        let ways = [(happened.read, happened.read_cut), (happened.write, happened.write_cut)];
+        for (way, ((happened, cut), delivered)) in self.ways.iter_mut().zip(ways.iter().zip(&mut delivered)) {
+            if *happened {
+                *delivered = (way.armed && !way.busy, way.listed);
+                way.armed &= way.busy;
+                way.busy |= delivered.0;
+                (way.ready, way.listed) = (true, false);
+                way.cut |= cut;
+                way.tick = way.tick.wrapping_add(1);
+            }
+        }
+        delivered
+    }
+
+    fn retire(&mut self) -> Release {
+        self.generation = (self.generation + 1) % (1 << GENERATION_BITS);
+        self.gone = true;
+        for way in &mut self.ways {
+            *way = Way { busy: way.busy, tick: way.tick, ..Way::default() };
+        }
+        if self.busy() { Release::Nothing } else { Release::Free }
+    }
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// Every operation in every state, those that nobody gets it into too; around the end of ticks and generations.
+#[test]
+fn agrees_with_the_word_spelled_out() {
+    for seed in 1..400 {
+        let mut state = seed * 0x9E37_79B9;
+        let flags = random(&mut state) & 0x7ff;
+        let word = Readiness(AtomicU64::new(0xffffe << 44 | 0xffef << 28 | 0xfffe << 12 | flags));
+        let mut spelled = Spelled::of(word.0.load(Ordering::Relaxed));
+        for _ in 0..40 {
+            let chance = random(&mut state);
+            let chances = |at: u32| chance >> (16 + at) & 1 != 0;
+            let direction = if chances(0) { Read } else { Write };
+            let tick = spelled.ways[direction as usize].tick.wrapping_sub(u16::from(chances(1)));
+            let until = if chances(2) { Until::Ready } else { Until::After(tick) };
+            let over = spelled.has(direction, until);
+            match chance % 9 {
+                0 if !spelled.busy() => {
+                    assert_eq!(word.open(), spelled.generation);
+                    let way = Way { ready: true, ..Way::default() };
+                    spelled = Spelled { gone: false, ways: [way; 2], ..spelled };
+                }
+                1 => assert_eq!(word.retire(), spelled.retire()),
+                2 => {
+                    let taken = Claim::Taken {
+                        tick: spelled.ways[direction as usize].tick,
+                        occupied: spelled.ways[direction as usize].armed,
+                    };
+                    let claimed = word.claim(direction, until);
+                    let way = &mut spelled.ways[direction as usize];
+                    if over {
+                        assert_eq!(claimed, Claim::Over);
+                    } else if way.busy {
+                        assert_eq!(claimed, Claim::Contended);
+                    } else {
+                        assert_eq!(claimed, taken);
+                        (way.armed, way.busy) = (false, true);
+                    }
+                }
+                3 => {
+                    let way = &mut spelled.ways[direction as usize];
+                    if way.tick == tick {
+                        assert_eq!(word.settle(direction, tick), Settled::Armed);
+                        (way.armed, way.busy) = (true, false);
+                    } else {
+                        assert_eq!(word.settle(direction, tick), Settled::Overtaken);
+                    }
+                }
+                4 => {
+                    spelled.ways[direction as usize].busy = false;
+                    let last = spelled.gone && !spelled.busy();
+                    let release = if last { Release::Free } else { Release::Nothing };
+                    assert_eq!(word.release(direction), release);
+                }
+                5 => {
+                    assert_eq!(word.list(direction, until), !over);
+                    spelled.ways[direction as usize].listed |= !over;
+                }
+                6 => {
+                    let proof = if chances(3) { Proof::WouldBlock } else { Proof::ShortTransfer };
+                    word.clear(direction, tick, proof);
+                    let way = &mut spelled.ways[direction as usize];
+                    if way.tick == tick && !(proof == Proof::ShortTransfer && way.cut) {
+                        (way.ready, way.cut) = (false, false);
+                    }
+                }
+                _ => {
+                    let [read, write, read_cut, write_cut] = [4, 5, 6, 7].map(chances);
+                    let happened = Happened { read, write, read_cut, write_cut };
+                    let generation = if chances(8) { spelled.generation } else { 0xffffe };
+                    let delivery = word.event(generation, happened);
+                    let told = spelled.event(generation, happened);
+                    assert_eq!(delivery.is_empty(), told == [(false, false); 2]);
+                    let cells = Direction::BOTH.map(|way| (delivery.has_cell(way), delivery.has_list(way)));
+                    assert_eq!(cells, told);
+                }
+            }
+            assert_eq!(Spelled::of(word.0.load(Ordering::Relaxed)), spelled);
+            let now = word.snapshot();
+            assert_eq!((now.generation(), now.is_open()), (spelled.generation, !spelled.gone));
+            for (direction, way) in Direction::BOTH.into_iter().zip(spelled.ways) {
+                assert_eq!((now.tick(direction), now.has(direction, Until::Ready)), (way.tick, way.ready));
+                assert_eq!(now.is_armed(direction), way.armed || way.listed);
+                assert_eq!(now.has(direction, Until::After(tick)), way.tick != tick);
+            }
+        }
+    }
+}
