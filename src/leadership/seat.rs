@@ -181,7 +181,7 @@ mod tests {
     const WORDS: [u32; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11];
 
     fn seat(word: u32) -> Seat {
-        let seat = Seat::new();
+        let seat = Seat::new(Rank::Host);
         seat.word.store(word, Ordering::Relaxed);
         seat
     }
