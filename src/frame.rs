@@ -148,7 +148,8 @@ impl Here {
 pub(crate) fn forked() {
     here(|here| {
         here.budget.set(0);
-        std::iter::successors(here.top(), |frame| frame.below()).for_each(|frame| frame.leads.set(ptr::null()));
+        std::iter::successors(here.top(), |frame| frame.below())
+            .for_each(|frame| frame.leads.set(ptr::null()));
     });
 }
 

@@ -114,10 +114,10 @@ mod runtime;
 mod sync;
 mod waking;
 
-pub use pool::block_on::block_on;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use line::Order;
+pub use pool::block_on::block_on;
 pub use pool::{Promotion, Stall, StuckThread};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 

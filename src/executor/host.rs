@@ -159,13 +159,15 @@ pub(super) fn forget(host: usize, hosted: &Hosted) {
         return hosted.state.leave(&hosted.runner);
     }
     // SAFETY: as in `with_top`.
-    let is_here = frame::here(|here| unsafe { here.parts::<Host>() }.any(|other| {
-        let found = other.address() == host;
-        if found {
-            other.forget(|known| Arc::ptr_eq(&known.runner, &hosted.runner));
-        }
-        found
-    }));
+    let is_here = frame::here(|here| {
+        unsafe { here.parts::<Host>() }.any(|other| {
+            let found = other.address() == host;
+            if found {
+                other.forget(|known| Arc::ptr_eq(&known.runner, &hosted.runner));
+            }
+            found
+        })
+    });
     if !is_here {
         hosted.runner.left.store(true, Relaxed);
     }
@@ -274,7 +276,8 @@ impl Host {
     fn polls_with(&self, waker: &Waker) -> bool {
         // A waker made of an `Arc` carries the address of what is in it.
         let is_inner = |hosted: &Hosted| ptr::eq(waker.data(), Arc::as_ptr(&hosted.runner).cast());
-        ptr::eq(waker.data(), self.root) || self.runners().is_some_and(|runners| runners.lock().iter().any(is_inner))
+        ptr::eq(waker.data(), self.root)
+            || self.runners().is_some_and(|runners| runners.lock().iter().any(is_inner))
     }
 
     /// A runner that is hosted here is polled.

@@ -77,8 +77,7 @@ impl Wake for Runner {
     fn wake_by_ref(self: &Arc<Self>) {
         self.root_woken.store(true, Ordering::Release);
         // On this thread and being polled: `run` looks at the flag between two tasks.
-        let polled_here =
-            host::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
+        let polled_here = host::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
         if !polled_here {
             self.sleeper.wake();
         }
@@ -89,7 +88,13 @@ impl Member {
     fn new(state: StateRef) -> Self {
         let runner = state.join();
         let inner = Waker::from(runner.clone());
-        Self { own: Hosted { state, runner }, inner, outer: None, host: 0, order: Order { streak: 0, surplus: 0 } }
+        Self {
+            own: Hosted { state, runner },
+            inner,
+            outer: None,
+            host: 0,
+            order: Order { streak: 0, surplus: 0 },
+        }
     }
 
     fn poll<F: Future>(

@@ -15,7 +15,9 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::line::{Called, Line, Order, Rank};
-use crate::sync::{self, AtomicBool, AtomicUsize, Counter, Instant, Mutex, MutexGuard, Ordering::Relaxed, thread};
+use crate::sync::{
+    self, AtomicBool, AtomicUsize, Counter, Instant, Mutex, MutexGuard, Ordering::Relaxed, thread,
+};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.

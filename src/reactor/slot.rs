@@ -228,7 +228,9 @@ mod tests {
     }
 
     fn enter(slot: &Slot, waiter: &Arc<Woken>, displace: Displace) -> Entered {
-        slot.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || panic!("the source is there"))
+        slot.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
+            panic!("the source is there")
+        })
     }
 
     fn fire(slot: &Slot, generation: u32) {
@@ -241,7 +243,8 @@ mod tests {
         let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
         let waker = Waker::from(first.clone());
         for displace in [Displace::No, Displace::No, Displace::Yes] {
-            let entered = slot.enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
+            let entered = slot
+                .enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
             assert_eq!(entered, Entered::Waits);
         }
         assert_eq!(enter(&slot, &second, Displace::No), Entered::Occupied);

@@ -151,10 +151,14 @@ mod tests {
 
         let slot = slots.get(1);
         slot.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
-        let entered =
-            slot.enter(Direction::Write, Until::Ready, std::task::Waker::noop(), Clone::clone, Displace::Yes, || {
-                panic!("free")
-            });
+        let entered = slot.enter(
+            Direction::Write,
+            Until::Ready,
+            std::task::Waker::noop(),
+            Clone::clone,
+            Displace::Yes,
+            || panic!("free"),
+        );
         assert_eq!(entered, Entered::Waits);
         assert!(slots.any_awaited());
 

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crate::pool::block_on::block_on_in;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
+use crate::pool::block_on::block_on_in;
 use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
 

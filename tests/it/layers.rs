@@ -14,7 +14,10 @@ fn source() -> PathBuf {
 fn layers() -> Vec<String> {
     let lib = fs::read_to_string(source().join("lib.rs")).unwrap();
     let (_, map) = lib.split_once("# Map of the source").expect("lib.rs has a map");
-    let rows = map.lines().take_while(|line| line.starts_with("//!")).filter_map(|line| line.strip_prefix("//! | `"));
+    let rows = map
+        .lines()
+        .take_while(|line| line.starts_with("//!"))
+        .filter_map(|line| line.strip_prefix("//! | `"));
     rows.map(|row| row.split('`').next().unwrap().into()).collect()
 }
 

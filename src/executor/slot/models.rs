@@ -97,7 +97,8 @@ fn l10_a_task_that_comes_back_to_the_slot_is_run_once_each_time() {
             let (slot, elsewhere) = (slot.clone(), elsewhere.clone());
             thread::spawn(move || run_if_any(slot.take()) + run_if_any(elsewhere.take()))
         };
-        let (mine, others, owner) = (SendSlot(slot.clone()), SendSlot(elsewhere.clone()), thread::current().id());
+        let (mine, others, owner) =
+            (SendSlot(slot.clone()), SendSlot(elsewhere.clone()), thread::current().id());
         let schedule = move |task| {
             let slot = if thread::current().id() == owner { &mine } else { &others };
             assert!(slot.get().put(task).is_ok());

@@ -209,7 +209,10 @@ fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
                 let _ = source.fire(generation, IN);
             })
         };
-        let entered = source.slot.enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
+        let entered =
+            source
+                .slot
+                .enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
         assert_ne!(entered, Entered::Waits);
         leader.join().unwrap();
         assert_eq!(woken.0.load(Relaxed), 1);
