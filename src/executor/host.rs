@@ -92,10 +92,10 @@ pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
             return host.schedule_between_polls(state, task, info);
         };
         if info.woken_while_running {
-            return state.place_last(runner, task);
+            return state.give_last(runner, task);
         }
         if let Err(second) = runner.slot.put(task) {
-            state.place_second(runner, second);
+            state.give_second(runner, second);
         }
     });
 }
@@ -249,7 +249,7 @@ impl Host {
             _ => return state.schedule_elsewhere(task),
         };
         self.wake(runner);
-        state.place(runner, task, info);
+        state.give(runner, task, info);
     }
 
     #[cold]
@@ -259,7 +259,7 @@ impl Host {
         let found = self.runners().and_then(|runners| runners.lock().iter().find(is_wanted).cloned());
         let Some(Hosted { runner, .. }) = found else { return state.schedule_elsewhere(task) };
         self.wake(&runner);
-        state.place(&runner, task, info);
+        state.give(&runner, task, info);
     }
 
     /// Has a runner of this host polled soon.

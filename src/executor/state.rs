@@ -138,24 +138,24 @@ impl State {
 
     /// A task was woken on the thread that hosts this runner: it goes where it is polled soonest, which is the slot.
     #[inline]
-    pub(super) fn place(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) {
+    pub(super) fn give(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) {
         if info.woken_while_running {
-            self.place_last(runner, task);
+            self.give_last(runner, task);
         } else if let Err(second) = runner.slot.put(task) {
-            self.place_second(runner, second);
+            self.give_second(runner, second);
         }
     }
 
     /// The slot is taken: somebody else may want this one.
     #[inline(never)]
-    pub(super) fn place_second(&self, runner: &Runner, task: Runnable) {
+    pub(super) fn give_second(&self, runner: &Runner, task: Runnable) {
         self.push_to(runner, task);
         self.invite();
     }
 
     /// A task woke itself. It goes to the back of the ring, or two of them would starve the rest (D4).
     #[inline(never)]
-    pub(super) fn place_last(&self, runner: &Runner, task: Runnable) {
+    pub(super) fn give_last(&self, runner: &Runner, task: Runnable) {
         // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is more in it.
         let alone = runner.ring.is_empty();
         self.push_to(runner, task);

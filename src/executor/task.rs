@@ -24,7 +24,7 @@ const LAST_MARK: u8 = 64;
 /// that a small future leaves, and there may be millions of these.
 struct Tracked<F> {
     future: ManuallyDrop<F>,
-    place: &'static Location<'static>,
+    spawned_at: &'static Location<'static>,
     state: NonNull<State>,
     ticket: Ticket,
     slow: u8,
@@ -44,7 +44,7 @@ impl<F: Future> Future for Tracked<F> {
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
-            runner.task_begins(this.place, cx.waker());
+            runner.task_begins(this.spawned_at, cx.waker());
             if this.slow > 0 {
                 host::with_top(|host| host.into_iter().for_each(host::Host::cover));
             }
@@ -90,7 +90,7 @@ impl<F> Drop for Tracked<F> {
 pub(super) unsafe fn spawn<'a, S, F>(
     state: S,
     future: F,
-    place: &'static Location<'static>,
+    spawned_at: &'static Location<'static>,
 ) -> Task<F::Output>
 where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
@@ -101,12 +101,12 @@ where
         // SAFETY: the new task, which is not scheduled yet, keeps the state alive.
         unsafe { at.as_ref() }.tasks.enter(|ticket| {
             // SAFETY: as the caller promises.
-            let (runnable, task) = unsafe { make(state, future, place, ticket) };
+            let (runnable, task) = unsafe { make(state, future, spawned_at, ticket) };
             (runnable.waker(), (runnable, task))
         })
     } else {
         // SAFETY: as the caller promises.
-        unsafe { make(state, future, place, Ticket::NONE) }
+        unsafe { make(state, future, spawned_at, Ticket::NONE) }
     };
     runnable.schedule();
     task
@@ -118,7 +118,7 @@ where
 unsafe fn make<'a, S, F>(
     state: S,
     future: F,
-    place: &'static Location<'static>,
+    spawned_at: &'static Location<'static>,
     ticket: Ticket,
 ) -> (Runnable, Task<F::Output>)
 where
@@ -126,7 +126,7 @@ where
     F: Future + 'a,
 {
     let at = NonNull::from(&*state);
-    let future = Tracked { future: ManuallyDrop::new(future), place, state: at, ticket, slow: 0 };
+    let future = Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, slow: 0 };
     let schedule = move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info);
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
@@ -140,10 +140,10 @@ where
 pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
     state: &StateRef,
     future: F,
-    place: &'static Location<'static>,
+    spawned_at: &'static Location<'static>,
 ) -> Task<F::Output> {
     // SAFETY: as the caller promises.
-    let (runnable, task) = unsafe { make(state.clone(), future, place, Ticket::NONE) };
+    let (runnable, task) = unsafe { make(state.clone(), future, spawned_at, Ticket::NONE) };
     drop(runnable);
     task
 }
@@ -157,12 +157,12 @@ pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
 pub(crate) unsafe fn spawn_at<'a, F: Future + 'a>(
     state: &StateRef,
     future: F,
-    place: &'static Location<'static>,
+    spawned_at: &'static Location<'static>,
 ) -> Task<F::Output> {
     match state {
         // SAFETY: as the caller promises.
-        StateRef::Shared(state) => unsafe { spawn(state.clone(), future, place) },
+        StateRef::Shared(state) => unsafe { spawn(state.clone(), future, spawned_at) },
         // SAFETY: as the caller promises.
-        StateRef::Static(state) => unsafe { spawn(*state, future, place) },
+        StateRef::Static(state) => unsafe { spawn(*state, future, spawned_at) },
     }
 }

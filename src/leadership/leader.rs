@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, OPEN, Rank, VACANT, WATCHED};
+use super::{Follower, LED, OPEN, POLLING, Rank, VACANT};
 use crate::sync::Ordering;
 
 /// The one thread that may use the guarded value (LF1).
@@ -13,20 +13,20 @@ impl<'a, T> Leader<'a, T> {
     /// Uses the guarded value.
     #[inline]
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: the state word is LED or WATCHED by this thread, and only this role can end that.
+        // SAFETY: the state word is LED or POLLING by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
     }
 
     /// Says that what follows may take long: other threads park at once instead of looking again.
     #[inline]
     pub(crate) fn settle_in(&mut self) {
-        self.rewrite(LED, WATCHED);
+        self.rewrite(LED, POLLING);
     }
 
     /// Says that the long part is over.
     #[inline]
     pub(crate) fn look_up(&mut self) {
-        self.rewrite(WATCHED, LED);
+        self.rewrite(POLLING, LED);
     }
 
     fn rewrite(&mut self, from: u8, to: u8) {

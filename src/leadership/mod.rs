@@ -28,8 +28,8 @@ const VACANT: u8 = 0;
 /// Somebody leads and will be done within a few instructions.
 const LED: u8 = 1;
 /// Somebody leads and may stay for long: it asks the poller.
-const WATCHED: u8 = 2;
-/// Beside `LED` or `WATCHED`: the leader is a guest, and a host may ask for its place.
+const POLLING: u8 = 2;
+/// Beside `LED` or `POLLING`: the leader is a guest, and a host may ask for its place.
 const BY_GUEST: u8 = 4;
 /// The same for a relief, whose place anybody may ask for.
 const BY_RELIEF: u8 = 8;
@@ -52,7 +52,7 @@ fn makes_way(state: u8, rank: Rank) -> bool {
 }
 
 /// How often a thread looks again before it takes a short leadership for a long one.
-const PATIENCE: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
+const LOOKS: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl<T> Leadership<T> {
 
     /// Whether nobody leads right now.
     pub(crate) fn is_vacant(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & (LED | WATCHED) == 0
+        self.state.load(Ordering::Relaxed) & (LED | POLLING) == 0
     }
 
     /// The least rank that may lead.
@@ -195,7 +195,7 @@ impl<T> Leadership<T> {
     }
 
     fn try_take(&self, seat: &Seat) -> bool {
-        let (mut vacant, mut patience) = (VACANT, PATIENCE);
+        let (mut vacant, mut looks) = (VACANT, LOOKS);
         loop {
             // A host is back: what was open is its own again.
             let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
@@ -207,8 +207,8 @@ impl<T> Leadership<T> {
                     return true;
                 }
                 Err(state @ (VACANT | OPEN)) => vacant = state,
-                Err(state) if state & LED != 0 && patience > 0 => {
-                    patience -= 1;
+                Err(state) if state & LED != 0 && looks > 0 => {
+                    looks -= 1;
                     sync::spin_hint();
                 }
                 Err(_) => return false,
@@ -231,7 +231,7 @@ pub(crate) struct Follower<'a, T> {
 /// What became of a follower that waited.
 #[derive(Debug)]
 #[must_use]
-pub(crate) enum Turn<'a, T> {
+pub(crate) enum Waited<'a, T> {
     /// It leads.
     Lead(Leader<'a, T>),
     /// Its root future was woken.
@@ -266,10 +266,10 @@ impl<'a, T> Follower<'a, T> {
     /// Leads if it can, else sleeps until it is chosen, its root future is woken, or `limit` has passed.
     /// `displace` is called when somebody of lower rank leads while this thread has to wait: it should make that one
     /// look up.
-    pub(crate) fn follow(mut self, limit: Option<Duration>, displace: impl Fn()) -> Turn<'a, T> {
+    pub(crate) fn follow(mut self, limit: Option<Duration>, displace: impl Fn()) -> Waited<'a, T> {
         loop {
             match self.try_lead() {
-                Ok(leader) => return Turn::Lead(leader),
+                Ok(leader) => return Waited::Lead(leader),
                 Err(follower) => self = follower,
             }
             if self.granted || self.owes && !self.may_lead() {
@@ -279,17 +279,17 @@ impl<'a, T> Follower<'a, T> {
                 self.leadership.pass_on();
             }
             if self.seat.root_woken() {
-                return Turn::Root(self);
+                return Waited::Root(self);
             }
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if std::mem::take(&mut self.granted) {
                     self.leadership.pass_on();
                 }
-                return Turn::Root(self);
+                return Waited::Root(self);
             }
             if !self.granted && limit.is_some() {
-                return Turn::Unneeded;
+                return Waited::Unneeded;
             }
         }
     }

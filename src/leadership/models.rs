@@ -32,9 +32,9 @@ fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
 fn wait_to_lead(mut follower: Follower<'_, u32>) -> Leader<'_, u32> {
     loop {
         match follower.follow(None, || {}) {
-            Turn::Lead(leader) => return leader,
-            Turn::Root(woken) => follower = woken,
-            Turn::Unneeded => unreachable!("waits without a limit"),
+            Waited::Lead(leader) => return leader,
+            Waited::Root(woken) => follower = woken,
+            Waited::Unneeded => unreachable!("waits without a limit"),
         }
     }
 }
@@ -118,7 +118,7 @@ fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
 /// A leader on another thread wakes the future of the follower in `seat`, and promotes. It stays away until `led`.
 fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>, std::sync::Arc<Latch>) {
     let led = Latch::new();
-    set.state.store(WATCHED, Ordering::Relaxed);
+    set.state.store(POLLING, Ordering::Relaxed);
     let thread = {
         let (set, seat, led) = (set.clone(), seat.clone(), led.clone());
         thread::spawn(move || {
@@ -152,22 +152,22 @@ fn l4_a_follower_with_both_tokens_uses_both() {
         let follower = set.join(seat);
         let mut root = false;
         let mut follower = match follower.follow(None, || {}) {
-            Turn::Root(follower) => {
+            Waited::Root(follower) => {
                 root = follower.seat.take_root();
                 assert!(root);
                 follower
             }
-            Turn::Lead(leader) => leader.promote(),
-            Turn::Unneeded => unreachable!("waits without a limit"),
+            Waited::Lead(leader) => leader.promote(),
+            Waited::Unneeded => unreachable!("waits without a limit"),
         };
         // A long poll: whoever is parked must not depend on this thread.
         led.wait();
         // The other token waits, wherever the first one led us.
         while !root {
             follower = match follower.follow(None, || {}) {
-                Turn::Root(follower) => follower,
-                Turn::Lead(leader) => leader.vacate(),
-                Turn::Unneeded => unreachable!("waits without a limit"),
+                Waited::Root(follower) => follower,
+                Waited::Lead(leader) => leader.vacate(),
+                Waited::Unneeded => unreachable!("waits without a limit"),
             };
             root = follower.seat.take_root();
         }
@@ -209,7 +209,7 @@ fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
             thread::spawn(move || {
                 let woken = set.woken.get();
                 let turn = join(&set, Rank::Host).follow(Some(Duration::ZERO), || {});
-                if let Turn::Unneeded = turn {
+                if let Waited::Unneeded = turn {
                     assert_eq!(set.woken.get(), woken, "it was chosen");
                 }
             })
@@ -282,7 +282,7 @@ fn makes_way(worse: Rank, better: Rank) {
             let (set, poller) = (set.clone(), poller.clone());
             thread::spawn(move || {
                 let turn = join(&set, better).follow(None, || poller.interrupt());
-                assert!(matches!(turn, Turn::Lead(_)));
+                assert!(matches!(turn, Waited::Lead(_)));
             })
         };
         poller.sleep(leader.displaced());
@@ -365,9 +365,9 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
         let mut busy = Some(busy);
         while let Some(host) = busy.take() {
             match host.follow(None, || poller.interrupt()) {
-                Turn::Lead(leader) => drop(leader),
-                Turn::Root(host) => busy = Some(host),
-                Turn::Unneeded => unreachable!("waits without a limit"),
+                Waited::Lead(leader) => drop(leader),
+                Waited::Root(host) => busy = Some(host),
+                Waited::Unneeded => unreachable!("waits without a limit"),
             }
         }
         guest.join().unwrap();

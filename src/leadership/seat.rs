@@ -10,9 +10,9 @@
 //! | `ROOT` | its root future was woken |
 //! | `LEAD` | it was chosen to lead and has not noticed yet |
 //! | `PARKED` | asleep on its parker; a token's setter unparks it |
-//! | `WATCHING` | asleep in the poller; a token's setter interrupts the poller |
+//! | `POLLING` | asleep in the poller; a token's setter interrupts the poller |
 //!
-//! `PARKED` and `WATCHING` are set only while no token is, in one compare-and-swap, so there is no moment
+//! `PARKED` and `POLLING` are set only while no token is, in one compare-and-swap, so there is no moment
 //! between "nothing to do" and "asleep" in which a token could be missed (L3, L5). All changes are
 //! read-modify-writes of this one word, hence no fences.
 
@@ -22,9 +22,9 @@ use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Ordering, Thread};
 const ROOT: u32 = 1;
 const LEAD: u32 = 2;
 const PARKED: u32 = 4;
-const WATCHING: u32 = 8;
+const POLLING: u32 = 8;
 const TOKENS: u32 = ROOT | LEAD;
-const ASLEEP: u32 = PARKED | WATCHING;
+const ASLEEP: u32 = PARKED | POLLING;
 
 /// One thread's place to wait in one `block_on`.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Seat {
         let before = self.word.fetch_or(ROOT, Ordering::Release);
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
-        } else if before & WATCHING != 0 && before & TOKENS == 0 {
+        } else if before & POLLING != 0 && before & TOKENS == 0 {
             return Rouse::Interrupt;
         }
         Rouse::Nothing
@@ -112,7 +112,7 @@ impl Seat {
     /// this token and who takes it need not.
     pub(crate) fn grant_lead(&self) {
         let before = self.word.fetch_or(LEAD, Ordering::Relaxed);
-        debug_assert_eq!(before & WATCHING, 0, "a leader cannot be chosen to lead");
+        debug_assert_eq!(before & POLLING, 0, "a leader cannot be chosen to lead");
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
         }
@@ -143,7 +143,7 @@ impl Seat {
 
     /// Whether the thread sleeps, on its parker or in the poller.
     pub(crate) fn is_asleep(&self) -> bool {
-        // ORDER: Acquire pairs with the Release of `park` and of `start_watching`: who sees that a thread sleeps sees what
+        // ORDER: Acquire pairs with the Release of `park` and of `starts_polling`: who sees that a thread sleeps sees what
         // it did before.
         self.word.load(Ordering::Acquire) & ASLEEP != 0
     }
@@ -160,14 +160,14 @@ impl Seat {
     }
 
     /// Announces that the thread is about to sleep in the poller; false if a token says not to.
-    pub(crate) fn start_watching(&self) -> bool {
+    pub(crate) fn starts_polling(&self) -> bool {
         // ORDER: Release pairs with the Acquire of `is_asleep`.
-        self.word.compare_exchange(0, WATCHING, Ordering::Release, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(0, POLLING, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     /// The thread is back from the poller.
-    pub(crate) fn stop_watching(&self) {
-        self.word.fetch_and(!WATCHING, Ordering::Relaxed);
+    pub(crate) fn stops_polling(&self) {
+        self.word.fetch_and(!POLLING, Ordering::Relaxed);
     }
 }
 
@@ -204,11 +204,11 @@ mod tests {
     fn lf8_a_token_wakes_who_sleeps_and_leaves_the_other_token_alone() {
         for before in WORDS {
             let seat = seat(before);
-            let rouse = if before == WATCHING { Rouse::Interrupt } else { Rouse::Nothing };
+            let rouse = if before == POLLING { Rouse::Interrupt } else { Rouse::Nothing };
             assert_eq!((seat.wake_root(), word(&seat)), (rouse, before | 1), "{before}");
             unparks_only_a_sleeper(before);
         }
-        for before in WORDS.into_iter().filter(|word| word & WATCHING == 0) {
+        for before in WORDS.into_iter().filter(|word| word & POLLING == 0) {
             let seat = seat(before);
             seat.grant_lead();
             assert_eq!(word(&seat), before | 2, "{before}");
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!((seat.is_asleep(), word(&seat)), (before > 3, before), "{before}");
             assert_eq!((seat.take_root(), word(&seat)), (root, before & !1), "{before}");
             assert_eq!((seat.take_lead(), word(&seat)), (lead, before & !3), "{before}");
-            seat.stop_watching();
+            seat.stops_polling();
             assert_eq!(word(&seat), before & 4, "{before}");
         }
     }
@@ -234,8 +234,8 @@ mod tests {
     fn l5_nobody_falls_asleep_over_a_token() {
         for before in 0..4 {
             let seat = seat(before);
-            assert_eq!(seat.start_watching(), before == 0);
-            assert_eq!(word(&seat), if before == 0 { WATCHING } else { before });
+            assert_eq!(seat.starts_polling(), before == 0);
+            assert_eq!(word(&seat), if before == 0 { POLLING } else { before });
         }
         for before in 1..4 {
             let seat = seat(before);

@@ -20,7 +20,7 @@ use crate::executor::{Account, Beat, Hosted, Runner, State, StateRef};
 use crate::sync::Instant;
 
 /// How long a thread beyond the usual number stays when nobody needs it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 /// How long the threads of a pool without workers may be busy, and not blocked, before somebody else leads for them.
 const BUSY: Duration = Duration::from_millis(10);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
@@ -206,7 +206,7 @@ impl Audit {
     fn let_some_go(&mut self, pool: &Pool, stuck: usize, quiet: bool, now: Instant) {
         if !pool.crew().is_some_and(|crew| crew.is_overstaffed(stuck)) {
             self.overstaffed = None;
-        } else if now - *self.overstaffed.get_or_insert(now) >= PATIENCE {
+        } else if now - *self.overstaffed.get_or_insert(now) >= SURPLUS_STAYS {
             self.overstaffed = Some(now);
             let stations = pool.stations();
             let surplus = stations.iter().filter(|station| station.is_replacement());

@@ -24,8 +24,8 @@ use super::{Pool, Station};
 use crate::executor;
 use crate::fork;
 use crate::frame;
-use crate::leadership::{Follower, Leader, Turn};
-use crate::reactor::{Event, Watch};
+use crate::leadership::{Follower, Leader, Waited};
+use crate::reactor::{Batch, Event};
 use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
@@ -89,7 +89,7 @@ pub(super) fn drive<F: Future>(
         Err(_) => return Some(without_reactor(&station, &stay, future.as_mut(), &mut cx)),
     };
     stay.joins(&pool);
-    let here = Here { pool: &pool, station: &station, stay: &stay };
+    let rider = Rider { pool: &pool, station: &station, stay: &stay };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         if stay.take_woken() {
@@ -100,18 +100,18 @@ pub(super) fn drive<F: Future>(
         match station.order() {
             None => {}
             Some(Order::Go) => return None,
-            Some(Order::Help) => here.help(),
+            Some(Order::Help) => rider.help(),
         }
-        let mut leader = match here.become_leader_or_wait(follower) {
-            Turn::Lead(leader) => leader,
-            Turn::Root(woken) => {
+        let mut leader = match rider.become_leader_or_wait(follower) {
+            Waited::Lead(leader) => leader,
+            Waited::Root(woken) => {
                 follower = woken;
                 continue;
             }
-            Turn::Unneeded => return None,
+            Waited::Unneeded => return None,
         };
-        let event = here.wait_for_event(&mut leader);
-        follower = here.promote_new_leader(leader, &event);
+        let event = rider.wait_for_event(&mut leader);
+        follower = rider.promote_new_leader(leader, &event);
         if let Some(event) = event {
             station.fires();
             stay.keep(pool.reactor.fire(event));
@@ -121,13 +121,13 @@ pub(super) fn drive<F: Future>(
 }
 
 /// Where this thread is.
-struct Here<'a> {
+struct Rider<'a> {
     pool: &'a Arc<Pool>,
     station: &'a Station,
     stay: &'a Staying<'a>,
 }
 
-impl Here<'_> {
+impl Rider<'_> {
     /// Runs tasks of the runtime in one of whose tasks this `block_on` is nested, on top of that one, because nobody else can:
     /// all its workers are stuck, and there may be no more of them. What is waited for here may be among them.
     #[cold]
@@ -145,19 +145,19 @@ impl Here<'_> {
 
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
-    fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Watch>) -> Turn<'l, Watch> {
+    fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
         if self.pool.is_inherited() {
             fork::abort_child();
         }
         if self.stay.is_woken() && !self.pool.reactor.is_needed() {
-            return Turn::Root(follower);
+            return Waited::Root(follower);
         }
         let follower = match follower.try_lead() {
-            Ok(leader) => return Turn::Lead(leader),
+            Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
         if self.stay.is_woken() || !self.stay.host.rest() {
-            return Turn::Root(follower);
+            return Waited::Root(follower);
         }
         self.stay.keep(None);
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -168,9 +168,9 @@ impl Here<'_> {
     /// The next event of the batch, or of the poller. Returns without one when the root future was woken, or when
     /// somebody with a better claim wants to lead.
     #[inline]
-    fn wait_for_event(&self, leader: &mut Leader<'_, Watch>) -> Option<Event> {
+    fn wait_for_event(&self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
         let reactor = &self.pool.reactor;
-        let next = leader.with(|watch| watch.next(reactor));
+        let next = leader.with(|batch| batch.next(reactor));
         if next.is_some() {
             return next;
         }
@@ -178,19 +178,19 @@ impl Here<'_> {
         let result = self.wait_for_batch(leader);
         leader.look_up();
         match result {
-            Ok(()) => leader.with(|watch| watch.next(reactor)),
+            Ok(()) => leader.with(|batch| batch.next(reactor)),
             Err(error) => panic!("the poller failed: {error}"),
         }
     }
 
-    fn wait_for_batch(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
+    fn wait_for_batch(&self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
         frame::next_turn();
         if self.stay.is_woken() {
-            leader.with(|watch| watch.look(reactor))?;
+            leader.with(|batch| batch.look(reactor))?;
             return Ok(());
         }
-        if leader.with(|watch| watch.look_if_cheap(reactor))? {
+        if leader.with(|batch| batch.look_if_cheap(reactor))? {
             return Ok(());
         }
         if !self.stay.host.rest() {
@@ -202,26 +202,26 @@ impl Here<'_> {
     }
 
     /// A moment without work: stays awake for a little, if that pays, then sleeps.
-    fn idle(&self, leader: &mut Leader<'_, Watch>) -> io::Result<()> {
+    fn idle(&self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
         self.stay.keep(None);
         let displaced = leader.displaced();
-        while leader.with(|watch| watch.stays_awake()) {
+        while leader.with(|batch| batch.stays_awake()) {
             thread::yield_now();
             if self.stay.is_woken() || displaced() {
-                leader.with(|watch| watch.interrupted(reactor));
+                leader.with(|batch| batch.interrupted(reactor));
                 return Ok(());
             }
-            if leader.with(|watch| watch.look(reactor))? {
+            if leader.with(|batch| batch.look(reactor))? {
                 return Ok(());
             }
         }
-        if !self.station.seat.start_watching() {
-            leader.with(|watch| watch.interrupted(reactor));
+        if !self.station.seat.starts_polling() {
+            leader.with(|batch| batch.interrupted(reactor));
             return Ok(());
         }
-        let result = leader.with(|watch| watch.sleep(reactor, || self.stay.is_woken() || displaced()));
-        self.station.seat.stop_watching();
+        let result = leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced()));
+        self.station.seat.stops_polling();
         self.pool.has_risen();
         result
     }
@@ -230,10 +230,10 @@ impl Here<'_> {
     #[inline]
     fn promote_new_leader<'l>(
         &self,
-        mut leader: Leader<'l, Watch>,
+        mut leader: Leader<'l, Batch>,
         event: &Option<Event>,
-    ) -> Follower<'l, Watch> {
-        let (left, pays) = leader.with(|watch| (watch.left(), self.pool.promotion_pays(watch)));
+    ) -> Follower<'l, Batch> {
+        let (left, pays) = leader.with(|batch| (batch.left(), self.pool.promotion_pays(batch)));
         self.stay.host.events_wait(left > 0);
         if pays && event.is_some() && leader.has_follower() { leader.promote() } else { leader.vacate() }
     }

@@ -148,10 +148,10 @@ impl Crew {
         self.roll().live
     }
 
-    /// How many threads there are; and how many of them take longer than `patience` to start, in a hook that blocks, perhaps.
-    pub(super) fn staff(&self, now: Instant, patience: Duration) -> (usize, usize) {
+    /// How many threads there are; and how many of them take longer than `limit` to start, in a hook that blocks, perhaps.
+    pub(super) fn staff(&self, now: Instant, limit: Duration) -> (usize, usize) {
         let roll = self.roll();
-        let is_late = |since: Instant| now.saturating_duration_since(since) >= patience;
+        let is_late = |since: Instant| now.saturating_duration_since(since) >= limit;
         (roll.live, roll.starting.iter().filter(|(_, since)| is_late(*since)).count())
     }
 

@@ -12,31 +12,31 @@ use crate::sync::{Mutex, MutexGuard, process_static};
 /// Where the default instance of a process is. A child leaves its parent's as it is, with the lock, which a thread that it
 /// has not may hold.
 #[derive(Debug)]
-struct Place {
+struct Instance {
     origin: Origin,
     pool: Mutex<Option<Arc<Pool>>>,
 }
 
 process_static! {
-    /// Null, or a [`Place`] that is never freed. Std's atomic, because the pool is behind a lock, which is where threads meet.
-    static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+    /// Null, or a [`Instance`] that is never freed. Std's atomic, because the pool is behind a lock, which is where threads meet.
+    static INSTANCE: AtomicPtr<Instance> = AtomicPtr::new(ptr::null_mut());
 }
 
-fn place() -> MutexGuard<'static, Option<Arc<Pool>>> {
-    let known = PLACE.load(Ordering::Acquire);
+fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
+    let known = INSTANCE.load(Ordering::Acquire);
     // SAFETY: a place that was published is never freed.
-    let place = match unsafe { known.as_ref() } {
-        Some(place) if place.origin.is_here() => place,
+    let instance = match unsafe { known.as_ref() } {
+        Some(instance) if instance.origin.is_here() => instance,
         _ => replace(known),
     };
-    place.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    instance.pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This process's place, instead of `known`, which is none.
 #[cold]
-fn replace(known: *mut Place) -> &'static Place {
-    let fresh = Box::into_raw(Box::new(Place { origin: Origin::here(), pool: Mutex::new(None) }));
-    match PLACE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
+fn replace(known: *mut Instance) -> &'static Instance {
+    let fresh = Box::into_raw(Box::new(Instance { origin: Origin::here(), pool: Mutex::new(None) }));
+    match INSTANCE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: it is published now, and so never freed.
         Ok(_) => unsafe { &*fresh },
         Err(other) => {
@@ -52,7 +52,7 @@ fn replace(known: *mut Place) -> &'static Place {
 impl Pool {
     /// The default instance, made now if there is none yet.
     pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
-        let mut default = place();
+        let mut default = instance();
         if let Some(pool) = &*default {
             return Ok(pool.clone());
         }
@@ -63,12 +63,12 @@ impl Pool {
 
     /// Whether there is a default instance.
     pub(crate) fn is_installed() -> bool {
-        place().is_some()
+        instance().is_some()
     }
 
     /// Makes `pool` the default instance. False if there is one already.
     pub(crate) fn install(pool: &Arc<Self>) -> bool {
-        let mut default = place();
+        let mut default = instance();
         let free = default.is_none();
         if free {
             *default = Some(pool.clone());
@@ -79,7 +79,7 @@ impl Pool {
     /// Ends the default instance: a scenario's process is over.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn end_default_instance() -> Option<Arc<Self>> {
-        let default = place().take();
+        let default = instance().take();
         default.iter().for_each(|pool| pool.end());
         default
     }
@@ -91,6 +91,6 @@ pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
     use std::os::fd::{AsRawFd, BorrowedFd};
     let pool = Pool::default_instance().ok()?;
     let fd = pool.reactor.descriptor()?.as_raw_fd();
-    // SAFETY: its `Place` keeps the pool, and with it the descriptor, until the process ends.
+    // SAFETY: its `Instance` keeps the pool, and with it the descriptor, until the process ends.
     Some(unsafe { BorrowedFd::borrow_raw(fd) })
 }

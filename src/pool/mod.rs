@@ -1,6 +1,6 @@
 //! A pool: one reactor, the threads that take turns leading it, and the deputy that watches over them.
 //!
-//! Here the layers below meet: [`Leadership`] guards the reactor's [`Watch`], and each [`Station`] is one thread in
+//! Here the layers below meet: [`Leadership`] guards the reactor's [`Batch`], and each [`Station`] is one thread in
 //! `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers); without one it lives off the threads
 //! that come by.
 //!
@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use crate::executor::{Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
-use crate::reactor::{Reactor, Watch};
+use crate::reactor::{Batch, Reactor};
 use crate::sync::{self, AtomicBool, AtomicUsize, Mutex, Ordering};
 
 /// When a leader that found an event wakes a follower to lead in its place.
@@ -89,7 +89,7 @@ const PARTING_LOOKS: u32 = 1000;
 /// One reactor and its threads.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    pub(crate) leadership: Leadership<Watch>,
+    pub(crate) leadership: Leadership<Batch>,
     pub(crate) reactor: Arc<Reactor>,
     pub(crate) policy: Policy,
     pub(crate) deputy: Arc<Deputy>,
@@ -110,10 +110,10 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
-        let (reactor, watch) = Reactor::new(policy.portable, policy.spin)?;
+        let (reactor, batch) = Reactor::new(policy.portable, policy.spin)?;
         let deputy = Deputy::new(policy.max_blind)?;
         let pool = Arc::new_cyclic(|itself| Self {
-            leadership: Leadership::new(watch, policy.order, policy.spin),
+            leadership: Leadership::new(batch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
             deputy,
             stations: Mutex::new(Vec::new()),
@@ -270,9 +270,9 @@ impl Pool {
 
     /// Whether the leader should pay for a wake before it turns to the event it took.
     #[inline]
-    pub(crate) fn promotion_pays(&self, watch: &Watch) -> bool {
+    pub(crate) fn promotion_pays(&self, batch: &Batch) -> bool {
         match self.policy.promotion {
-            Promotion::Adaptive => watch.backlog() > WAKE_PAYS,
+            Promotion::Adaptive => batch.backlog() > WAKE_PAYS,
             Promotion::Eager => true,
         }
     }

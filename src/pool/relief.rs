@@ -56,13 +56,13 @@ pub(super) fn take_turn(pool: &Arc<Pool>) -> bool {
     let follower = pool.leadership.join(seat);
     let Ok(mut leader) = follower.insist() else { return false };
     let mut events = Vec::new();
-    leader.with(|watch| {
+    leader.with(|batch| {
         // What somebody fetched and had no time to take comes first.
-        if watch.left() == 0 {
+        if batch.left() == 0 {
             // An error here is one that the next regular leader meets as well.
-            let _ = watch.look(&pool.reactor);
+            let _ = batch.look(&pool.reactor);
         }
-        events.extend(std::iter::from_fn(|| watch.next(&pool.reactor)));
+        events.extend(std::iter::from_fn(|| batch.next(&pool.reactor)));
     });
     let follower = leader.vacate();
     for event in events {

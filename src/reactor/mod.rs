@@ -3,35 +3,35 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`Reactor`] | what any thread may use: registration, timers, interrupting the leader |
-//! | [`Watch`] | what only the leader may use: the batch of events, and waiting for the next |
+//! | [`Batch`] | what only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
-//! | [`slot`] | what there is of a source here: who waits meets who tells |
-//! | [`slots`] | where these are, so that a key leads to one without a lock |
+//! | [`record`] | what there is of a source here: who waits meets who tells |
+//! | [`records`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
 //! | [`spin`] | whether to stay awake for a moment before sleeping |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
+mod batch;
 mod readiness;
-mod slot;
-mod slots;
+mod record;
+mod records;
 mod slumber;
 mod source;
 mod spin;
 mod sys;
 mod timers;
 mod waiters;
-mod watch;
 mod wheel;
 
+pub(crate) use batch::{Batch, Event};
 pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
 pub(crate) use timers::Alarm;
-pub(crate) use watch::{Event, Watch};
 
 use std::io;
 use std::ptr;
@@ -44,8 +44,8 @@ use crate::frame::{self, Here};
 use crate::sync::{AtomicBool, Counter, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened, Until};
-use slot::Slot;
-use slots::Slots;
+use record::Record;
+use records::Records;
 use sys::raw::RawSource;
 use timers::{Changed, Timers};
 
@@ -60,14 +60,14 @@ impl Direction {
     const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 }
 
-/// What an event carries: a slot and the generation of the source in it.
+/// What an event carries: a record and the generation of the source in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     index: u32,
     generation: u32,
 }
 
-/// Bits of a key that name the slot: all that a `usize` leaves beside the generation.
+/// Bits of a key that name the record: all that a `usize` leaves beside the generation.
 const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 22 };
 const _: () = assert!(INDEX_BITS + GENERATION_BITS <= usize::BITS);
 
@@ -119,35 +119,35 @@ pub(crate) struct Hooks {
 pub(crate) struct Reactor {
     origin: Origin,
     sys: sys::Sys,
-    slots: Slots,
+    records: Records,
     timers: Timers,
     slumber: Slumber,
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
-    watched_for_empty: AtomicBool,
+    tells_when_empty: AtomicBool,
     closed: AtomicBool,
     pub(crate) counters: Counters,
 }
 
 impl Reactor {
     /// A reactor, and the leader's half of it. `spin` is how long a leader may stay awake without work.
-    pub(crate) fn new(portable: bool, spin: Duration) -> io::Result<(Self, Watch)> {
+    pub(crate) fn new(portable: bool, spin: Duration) -> io::Result<(Self, Batch)> {
         let sys = sys::Sys::new(portable)?;
         // Where a look costs as much as a sleep, there is nothing to gain from spinning.
         let spin = if sys.looks_are_cheap() { spin } else { Duration::ZERO };
-        let watch = Watch::new(sys.events(), spin);
+        let batch = Batch::new(sys.events(), spin);
         let reactor = Self {
             origin: Origin::here(),
             sys,
-            slots: Slots::new(),
+            records: Records::new(),
             timers: Timers::new(),
             slumber: Slumber::new(),
             hooks: OnceLock::new(),
-            watched_for_empty: AtomicBool::new(false),
+            tells_when_empty: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             counters: Counters::default(),
         };
-        Ok((reactor, watch))
+        Ok((reactor, batch))
     }
 
     pub(crate) fn set_hooks(&self, hooks: Hooks) {
@@ -157,7 +157,7 @@ impl Reactor {
     /// The owner is gone: nobody will lead here any more. Whoever waits is told, and whoever waits later.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        for key in self.slots.live() {
+        for key in self.records.live() {
             let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
             waking::discard(self.fire(Event::Source(key, all)));
         }
@@ -203,14 +203,14 @@ impl Reactor {
     }
 
     /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
-    pub(crate) fn watch_for_empty(&self, watched: bool) {
-        self.watched_for_empty.store(watched, Ordering::SeqCst);
+    pub(crate) fn tell_when_empty(&self, watched: bool) {
+        self.tells_when_empty.store(watched, Ordering::SeqCst);
     }
 
     /// A source or timer is gone; if it was the last one, whoever wants to know is told.
     #[inline]
     fn note_gone(&self) {
-        if self.watched_for_empty.load(Ordering::SeqCst) && !self.is_needed() {
+        if self.tells_when_empty.load(Ordering::SeqCst) && !self.is_needed() {
             self.note_empty();
         }
     }
@@ -229,11 +229,11 @@ impl Reactor {
         if self.closed.load(Ordering::SeqCst) {
             return Err(closed());
         }
-        let (index, generation) = self.slots.acquire();
+        let (index, generation) = self.records.acquire();
         let key = Key::new(index, generation);
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.add(raw, key) };
-        added.inspect_err(|_| self.slots.retire(index))?;
+        added.inspect_err(|_| self.records.retire(index))?;
         // Told each time, for nothing if somebody watches already: beside the call to the system it costs nothing.
         self.note_first();
         Ok(key)
@@ -245,14 +245,14 @@ impl Reactor {
             return Ok(());
         }
         let result = self.sys.delete(raw, key);
-        self.slots.retire(key.index);
+        self.records.retire(key.index);
         self.note_gone();
         result
     }
 
     #[inline]
-    fn slot(&self, key: Key) -> &Slot {
-        self.slots.get(key.index)
+    fn record(&self, key: Key) -> &Record {
+        self.records.get(key.index)
     }
 
     /// Somebody waits for this source. Returns what [`note_wait`](Self::note_wait) does.
@@ -271,7 +271,7 @@ impl Reactor {
     }
 
     fn wants(&self, key: Key) -> [bool; 2] {
-        let now = self.slot(key).readiness.snapshot();
+        let now = self.record(key).readiness.snapshot();
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
@@ -287,10 +287,10 @@ impl Reactor {
                 Some(waker)
             }
             Event::Source(key, happened) => {
-                let slot = self.slot(key);
-                let delivery = slot.readiness.event(key.generation, happened);
+                let record = self.record(key);
+                let delivery = record.readiness.event(key.generation, happened);
                 self.sys.rearm_rest(key, || self.wants(key));
-                slot.deliver(delivery, || self.slots.free(key.index))
+                record.deliver(delivery, || self.records.free(key.index))
             }
         }
     }
@@ -337,7 +337,7 @@ impl Reactor {
 
     /// Sources registered right now.
     pub(crate) fn sources(&self) -> usize {
-        self.slots.in_use()
+        self.records.in_use()
     }
 
     /// Timers armed right now.
@@ -347,7 +347,7 @@ impl Reactor {
 
     /// Whether somebody waits for a source or timer. Takes a look at each source.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.timers.any() || self.slots.any_awaited()
+        self.timers.any() || self.records.any_awaited()
     }
 
     /// Whether anything could happen here.

@@ -20,7 +20,7 @@
 //! direction between two adjacent steps of one thread.
 //!
 //! The generation is part of each key; an event whose key has another one is of a source that is gone (S2, S3).
-//! `G` (gone) says that the source was retired while a thread had a cell; that thread frees the slot.
+//! `G` (gone) says that the source was retired while a thread had a cell; that thread frees the record.
 //!
 //! Why no event is lost (LF6): an event either finds `ARMED` and wakes the waker, or it finds `BUSY` and advances
 //! the tick, which the owner of the cell compares in `settle` (then it is [`Settled::Overtaken`]), or it finds
@@ -42,7 +42,7 @@ const FLAGS: u64 = (1 << 12) - 1;
 const TICK_SHIFT: [u32; 2] = [12, 28];
 const GENERATION_SHIFT: u32 = 44;
 
-/// How many bits of a generation a key carries. A key must fit into a `usize` beside the slot's index.
+/// How many bits of a generation a key carries. A key must fit into a `usize` beside the record's index.
 pub(crate) const GENERATION_BITS: u32 = if usize::BITS == 64 { 64 - GENERATION_SHIFT } else { 10 };
 const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
@@ -158,7 +158,7 @@ pub(crate) enum Settled {
     Overtaken,
 }
 
-/// Who frees the slot of a source that is gone.
+/// Who frees the record of a source that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Release {
@@ -182,7 +182,7 @@ pub(crate) enum Proof {
 pub(crate) struct Readiness(AtomicU64);
 
 impl Readiness {
-    /// The word of a slot that no source uses yet.
+    /// The word of a record that no source uses yet.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(GONE))
     }
@@ -207,7 +207,7 @@ impl Readiness {
         Snapshot(self.0.load(Ordering::Acquire))
     }
 
-    /// The slot gets a source. Both directions count as ready until an operation says otherwise.
+    /// The record gets a source. Both directions count as ready until an operation says otherwise.
     pub(crate) fn open(&self) -> u32 {
         let generation = self.snapshot().generation();
         let flags = flag(Direction::Read, READY) | flag(Direction::Write, READY);

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::raw::RawSource;
 use super::readiness::{Proof, Until};
-use super::slot::{Displace, Entered, Slot};
+use super::record::{Displace, Entered, Record};
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
@@ -26,13 +26,13 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub(crate) struct Source {
     reactor: Arc<Reactor>,
-    /// The slot of `key`, found once.
-    slot: NonNull<Slot>,
+    /// The record of `key`, found once.
+    record: NonNull<Record>,
     key: Key,
     raw: RawSource,
 }
 
-// SAFETY: the slot is `Sync`, and the reactor keeps it alive.
+// SAFETY: the record is `Sync`, and the reactor keeps it alive.
 unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
@@ -64,8 +64,8 @@ impl Source {
     pub(crate) unsafe fn new(reactor: Arc<Reactor>, raw: RawSource) -> io::Result<Source> {
         // SAFETY: as the caller promises.
         let key = unsafe { reactor.register(raw)? };
-        let slot = NonNull::from(reactor.slot(key));
-        Ok(Source { reactor, slot, key, raw })
+        let record = NonNull::from(reactor.record(key));
+        Ok(Source { reactor, record, key, raw })
     }
 
     /// Takes the descriptor out of the reactor.
@@ -78,9 +78,9 @@ impl Source {
     }
 
     #[inline]
-    fn slot(&self) -> &Slot {
-        // SAFETY: slots never move and live as long as the reactor, which this source keeps alive.
-        unsafe { self.slot.as_ref() }
+    fn record(&self) -> &Record {
+        // SAFETY: records never move and live as long as the reactor, which this source keeps alive.
+        unsafe { self.record.as_ref() }
     }
 
     /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
@@ -109,12 +109,12 @@ impl Source {
     ) -> Poll<io::Result<usize>> {
         let mut tick = 0;
         let moved = ready!(self.poll_io(direction, cx, || {
-            tick = self.slot().readiness.snapshot().tick(direction);
+            tick = self.record().readiness.snapshot().tick(direction);
             op()
         }))?;
         // Nothing moved is the end of the stream: it stays ready.
         if 0 < moved && moved < full {
-            self.slot().readiness.clear(direction, tick, Proof::ShortTransfer);
+            self.record().readiness.clear(direction, tick, Proof::ShortTransfer);
         }
         Poll::Ready(Ok(moved))
     }
@@ -125,9 +125,9 @@ impl Source {
         direction: Direction,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut place = Place::default();
+        let mut waiter = Waiter::default();
         poll_fn(|cx| {
-            let wait = || place.poll(self, direction, Until::Ready, cx);
+            let wait = || waiter.poll(self, direction, Until::Ready, cx);
             self.try_or_wait(direction, &mut op, wait)
         })
         .await
@@ -156,11 +156,11 @@ impl Source {
 
     /// A blind wait, one waiter a direction.
     pub(crate) fn poll_blind(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let blind = &self.slot().blind[direction as usize];
+        let blind = &self.record().blind[direction as usize];
         // Relaxed: the contract is one waiter a direction; what is awaited lives in the readiness word.
         let tick = match blind.load(Ordering::Relaxed) {
             0 => {
-                let tick = self.slot().readiness.snapshot().tick(direction);
+                let tick = self.record().readiness.snapshot().tick(direction);
                 blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
                 tick
             }
@@ -181,7 +181,7 @@ impl Source {
         direction: Direction,
         op: &mut impl FnMut() -> io::Result<R>,
     ) -> Option<io::Result<R>> {
-        let readiness = &self.slot().readiness;
+        let readiness = &self.record().readiness;
         loop {
             let before = readiness.snapshot();
             if !before.has(direction, Until::Ready) {
@@ -203,10 +203,10 @@ impl Source {
         waker: &Waker,
         displace: Displace,
     ) -> io::Result<Wait> {
-        let free = || self.reactor.slots.free(self.key.index);
+        let free = || self.reactor.records.free(self.key.index);
         frame::here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
-            match self.slot().enter(direction, until, waker, copy, displace, free) {
+            match self.record().enter(direction, until, waker, copy, displace, free) {
                 Entered::Over => Ok(Wait::Over),
                 Entered::Contended => Ok(Wait::Unsure),
                 Entered::Occupied => Ok(Wait::Occupied),
@@ -226,7 +226,7 @@ impl Source {
     #[inline]
     fn came_in(&self, direction: Direction, turn: Option<u32>) -> Wait {
         let Some(turn) = turn else { return Wait::Unsure };
-        let last = &self.slot().turns[direction as usize];
+        let last = &self.record().turns[direction as usize];
         // Relaxed: a number that is out of date costs a try that was not needed.
         let again = last.load(Ordering::Relaxed) == turn;
         last.store(turn, Ordering::Relaxed);
@@ -263,11 +263,11 @@ impl Drop for Source {
 
 /// One future's place among those that wait for a source: in the cell if that is free, else on the list.
 #[derive(Debug, Default)]
-struct Place {
+struct Waiter {
     listed: Option<Listed>,
 }
 
-impl Place {
+impl Waiter {
     /// Never [`Wait::Occupied`].
     fn poll(
         &mut self,
@@ -276,14 +276,14 @@ impl Place {
         until: Until,
         cx: &mut Context<'_>,
     ) -> io::Result<Wait> {
-        let slot = source.slot();
+        let record = source.record();
         if self.listed.is_none() {
             match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
-                Wait::Occupied => self.listed = Some(slot.lists[direction as usize].add(cx.waker())),
+                Wait::Occupied => self.listed = Some(record.lists[direction as usize].add(cx.waker())),
                 settled => return Ok(settled),
             }
         }
-        let waits = |listed| slot.stay_listed(direction, until, cx.waker(), listed);
+        let waits = |listed| record.stay_listed(direction, until, cx.waker(), listed);
         if self.listed.as_ref().is_some_and(waits) {
             return frame::here(|here| source.go_on_waiting(here, direction, until));
         }
@@ -297,19 +297,19 @@ impl Place {
 pub(crate) struct BlindWait {
     direction: Direction,
     after: Option<u16>,
-    place: Place,
+    waiter: Waiter,
 }
 
 impl BlindWait {
     pub(crate) fn new(direction: Direction) -> Self {
-        Self { direction, after: None, place: Place::default() }
+        Self { direction, after: None, waiter: Waiter::default() }
     }
 
     pub(crate) fn poll(&mut self, source: &Source, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let readiness = &source.slot().readiness;
+        let readiness = &source.record().readiness;
         let tick = *self.after.get_or_insert_with(|| readiness.snapshot().tick(self.direction));
         loop {
-            if self.place.poll(source, self.direction, Until::After(tick), cx)? != Wait::Over {
+            if self.waiter.poll(source, self.direction, Until::After(tick), cx)? != Wait::Over {
                 return Poll::Pending;
             }
             if readiness.snapshot().has(self.direction, Until::After(tick)) {

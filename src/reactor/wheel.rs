@@ -3,22 +3,22 @@
 //! Timers are mostly timeouts: armed, then cancelled. So arming and cancelling are a few instructions on
 //! doubly-linked lists in one vector, whatever the number of timers, and order is made only as time passes.
 //!
-//! Time is in nanoseconds. A slot of the lowest level spans 2^16 of them (65 us), one of each further level 64
+//! Time is in nanoseconds. A bucket of the lowest level spans 2^16 of them (65 us), one of each further level 64
 //! times as many; eight levels cover all of `u64`. An entry lives on the level of the highest group of six bits in
-//! which its deadline differs from the wheel's time, in the slot which that group of its deadline names. So on
-//! every level the occupied slots lie ahead of the wheel's time, and the lowest occupied level holds the earliest
-//! entry. When time reaches a slot, its entries are due or move to lower levels, each at most once a level.
+//! which its deadline differs from the wheel's time, in the bucket which that group of its deadline names. So on
+//! every level the occupied buckets lie ahead of the wheel's time, and the lowest occupied level holds the earliest
+//! entry. When time reaches a bucket, its entries are due or move to lower levels, each at most once a level.
 
 const GRAIN: u32 = 16;
 const GROUP: u32 = 6;
 const LEVELS: usize = 8;
-const SLOTS: usize = 1 << GROUP;
+const BUCKETS: usize = 1 << GROUP;
 
 const NIL: u32 = u32::MAX;
-/// `place` of an entry that is on no list.
+/// `bucket_of` of an entry that is on no list.
 const FIRED: u16 = u16::MAX;
 
-/// Entries looked at for the earliest deadline of a slot before its start is taken for it.
+/// Entries looked at for the earliest deadline of a bucket before its start is taken for it.
 const SCAN: usize = 64;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Entry<T> {
     previous: u32,
     /// The number of its arming; in what would be padding.
     number: u32,
-    place: u16,
+    bucket_of: u16,
     /// There while the entry is armed.
     value: Option<T>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Wheel<T> {
     /// Times that an entry was armed.
     armings: u32,
     occupied: [u64; LEVELS],
-    heads: Box<[[u32; SLOTS]; LEVELS]>,
+    heads: Box<[[u32; BUCKETS]; LEVELS]>,
 }
 
 impl<T> Wheel<T> {
@@ -63,7 +63,7 @@ impl<T> Wheel<T> {
             armed: 0,
             armings: 0,
             occupied: [0; LEVELS],
-            heads: Box::new([[NIL; SLOTS]; LEVELS]),
+            heads: Box::new([[NIL; BUCKETS]; LEVELS]),
         }
     }
 
@@ -81,7 +81,8 @@ impl<T> Wheel<T> {
     #[inline]
     pub(super) fn insert(&mut self, deadline: u64, value: T) -> u32 {
         let number = self.next_number();
-        let entry = Entry { deadline, next: NIL, previous: NIL, number, place: FIRED, value: Some(value) };
+        let entry =
+            Entry { deadline, next: NIL, previous: NIL, number, bucket_of: FIRED, value: Some(value) };
         let id = self.free;
         let id = if id == NIL {
             self.entries.push(entry);
@@ -130,16 +131,16 @@ impl<T> Wheel<T> {
     pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(Due<T>)) {
         let now = now.max(self.now);
         let mut later = NIL;
-        while let Some((level, slot)) = self.first_occupied() {
-            if self.start_of(level, slot) > now {
+        while let Some((level, bucket)) = self.first_occupied() {
+            if self.start_of(level, bucket) > now {
                 break;
             }
-            self.occupied[level] &= !(1 << slot);
-            let mut at = std::mem::replace(&mut self.heads[level][slot], NIL);
+            self.occupied[level] &= !(1 << bucket);
+            let mut at = std::mem::replace(&mut self.heads[level][bucket], NIL);
             while at != NIL {
                 let entry = &mut self.entries[at as usize];
                 let next = entry.next;
-                entry.place = FIRED;
+                entry.bucket_of = FIRED;
                 self.armed -= 1;
                 if entry.deadline <= now {
                     let rank = (entry.deadline, entry.number.wrapping_sub(self.armings.wrapping_add(1)));
@@ -162,9 +163,9 @@ impl<T> Wheel<T> {
     /// A time at which to look again: never after the earliest deadline, and that itself unless it is too far
     /// away to be worth a search.
     pub(super) fn next_look(&self) -> Option<u64> {
-        let (level, slot) = self.first_occupied()?;
+        let (level, bucket) = self.first_occupied()?;
         let mut earliest = u64::MAX;
-        let mut at = self.heads[level][slot];
+        let mut at = self.heads[level][bucket];
         for seen in 0.. {
             if at == NIL {
                 return Some(earliest);
@@ -175,19 +176,19 @@ impl<T> Wheel<T> {
             earliest = earliest.min(self.entries[at as usize].deadline);
             at = self.entries[at as usize].next;
         }
-        Some(self.start_of(level, slot))
+        Some(self.start_of(level, bucket))
     }
 
     fn first_occupied(&self) -> Option<(usize, usize)> {
-        let level = self.occupied.iter().position(|slots| *slots != 0)?;
+        let level = self.occupied.iter().position(|buckets| *buckets != 0)?;
         Some((level, self.occupied[level].trailing_zeros() as usize))
     }
 
-    fn start_of(&self, level: usize, slot: usize) -> u64 {
+    fn start_of(&self, level: usize, bucket: usize) -> u64 {
         let shift = GRAIN + GROUP * level as u32;
         let above = shift + GROUP;
         let high = if above >= u64::BITS { 0 } else { self.now >> above << above };
-        high | (slot as u64) << shift
+        high | (bucket as u64) << shift
     }
 
     #[inline]
@@ -195,38 +196,38 @@ impl<T> Wheel<T> {
         let deadline = self.entries[id as usize].deadline.max(self.now);
         let differs = (deadline ^ self.now) >> GRAIN;
         let level = if differs == 0 { 0 } else { (differs.ilog2() / GROUP) as usize };
-        let slot = (deadline >> (GRAIN + GROUP * level as u32)) as usize % SLOTS;
-        let head = std::mem::replace(&mut self.heads[level][slot], id);
-        self.occupied[level] |= 1 << slot;
+        let bucket = (deadline >> (GRAIN + GROUP * level as u32)) as usize % BUCKETS;
+        let head = std::mem::replace(&mut self.heads[level][bucket], id);
+        self.occupied[level] |= 1 << bucket;
         if head != NIL {
             self.entries[head as usize].previous = id;
         }
         let entry = &mut self.entries[id as usize];
         entry.next = head;
         entry.previous = NIL;
-        entry.place = (level * SLOTS + slot) as u16;
+        entry.bucket_of = (level * BUCKETS + bucket) as u16;
         self.armed += 1;
     }
 
     #[inline]
     fn unlink(&mut self, id: u32) {
-        let Entry { next, previous, place, .. } = self.entries[id as usize];
-        if place == FIRED {
+        let Entry { next, previous, bucket_of, .. } = self.entries[id as usize];
+        if bucket_of == FIRED {
             return;
         }
-        let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
+        let (level, bucket) = (bucket_of as usize / BUCKETS, bucket_of as usize % BUCKETS);
         if next != NIL {
             self.entries[next as usize].previous = previous;
         }
         if previous != NIL {
             self.entries[previous as usize].next = next;
         } else {
-            self.heads[level][slot] = next;
+            self.heads[level][bucket] = next;
             if next == NIL {
-                self.occupied[level] &= !(1 << slot);
+                self.occupied[level] &= !(1 << bucket);
             }
         }
-        self.entries[id as usize].place = FIRED;
+        self.entries[id as usize].bucket_of = FIRED;
         self.armed -= 1;
     }
 }
@@ -320,7 +321,7 @@ mod tests {
         }
         assert_eq!(wheel.next_look(), Some(far + 1_000));
         let last = wheel.insert(far + 2_000, ());
-        assert_eq!(wheel.next_look(), Some(far), "when the slot begins");
+        assert_eq!(wheel.next_look(), Some(far), "when the bucket begins");
         wheel.remove(last);
         assert_eq!(wheel.next_look(), Some(far + 1_000));
         for number in 0..=SCAN as u64 {

@@ -24,11 +24,11 @@ fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
                 }
             })
         };
-        if seat.start_watching() {
+        if seat.starts_polling() {
             while !seat.root_woken() {
                 bell.wait();
             }
-            seat.stop_watching();
+            seat.stops_polling();
         }
         assert!(seat.take_root());
         // SAFETY: the waker left the token after its own use.

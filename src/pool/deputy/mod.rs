@@ -189,11 +189,11 @@ impl Deputy {
     fn dozes(&self, pool: Arc<Pool>, audit: &Audit, needed: bool) -> bool {
         let reactor = pool.reactor.clone();
         // Whoever takes the last source or timer away while it sleeps calls it.
-        reactor.watch_for_empty(needed);
+        reactor.tell_when_empty(needed);
         let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
         let limit = (!needed).then_some(LINGER);
         let dozed = self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called));
-        reactor.watch_for_empty(false);
+        reactor.tell_when_empty(false);
         dozed
     }
 }

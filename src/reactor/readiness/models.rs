@@ -1,11 +1,11 @@
-//! Loom models of the readiness word, around a slot as the reactor has it. An event that is lost shows as a deadlock,
+//! Loom models of the readiness word, around a record as the reactor has it. An event that is lost shows as a deadlock,
 //! a cell that two threads have shows as loom's complaint about the cell.
 
 use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
 use std::task::Waker;
 
 use super::*;
-use crate::reactor::slot::{Displace, Entered, Slot};
+use crate::reactor::record::{Displace, Entered, Record};
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
 use loom::thread;
@@ -15,22 +15,22 @@ use Direction::{Read, Write};
 const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
 const OUT: Happened = Happened { read: false, write: true, read_cut: false, write_cut: false };
 
-/// A slot and its owner, as `Reactor`, `Slots` and `Source` are, without the poller.
+/// A record and its owner, as `Reactor`, `Records` and `Source` are, without the poller.
 struct Source {
-    slot: Slot,
+    record: Record,
     frees: StdUsize,
 }
 
 impl Source {
     /// Registered; neither direction is ready.
     fn open() -> (Arc<Self>, u32) {
-        let source = Self { slot: Slot::new(), frees: StdUsize::new(0) };
+        let source = Self { record: Record::new(), frees: StdUsize::new(0) };
         let generation = source.reopen();
         (Arc::new(source), generation)
     }
 
     fn reopen(&self) -> u32 {
-        let word = &self.slot.readiness;
+        let word = &self.record.readiness;
         let generation = word.open();
         for direction in Direction::BOTH {
             word.clear(direction, word.snapshot().tick(direction), Proof::WouldBlock);
@@ -40,23 +40,23 @@ impl Source {
 
     fn free(&self) {
         self.frees.fetch_add(1, Relaxed);
-        self.slot.clear();
+        self.record.clear();
     }
 
     fn fire(&self, generation: u32, happened: Happened) -> Delivery {
-        let delivery = self.slot.readiness.event(generation, happened);
-        self.slot.deliver(delivery, || self.free());
+        let delivery = self.record.readiness.event(generation, happened);
+        self.record.deliver(delivery, || self.free());
         delivery
     }
 
     fn fire_cell(&self, direction: Direction) {
-        self.slot.fire_cell(direction, || self.free());
+        self.record.fire_cell(direction, || self.free());
     }
 
-    /// True if that freed the slot.
+    /// True if that freed the record.
     fn retire(&self) -> bool {
         let mut freed = false;
-        self.slot.retire(|| {
+        self.record.retire(|| {
             self.free();
             freed = true;
         });
@@ -65,7 +65,7 @@ impl Source {
 
     /// False if there is nothing to wait for.
     fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        match self.slot.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
+        match self.record.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
             Entered::Over => false,
             Entered::Waits => true,
             Entered::Contended => {
@@ -82,7 +82,7 @@ impl Source {
         while self.wait_in_cell(direction, until, &waker) {
             park();
         }
-        assert!(self.slot.readiness.snapshot().has(direction, until));
+        assert!(self.record.readiness.snapshot().has(direction, until));
     }
 }
 
@@ -105,7 +105,7 @@ fn s7_an_event_beside_a_waker_that_settles_is_not_lost() {
 fn lf6_a_blind_wait_sees_the_event_that_comes_while_it_settles() {
     model(|| {
         let (source, generation) = Source::open();
-        let tick = source.slot.readiness.snapshot().tick(Read);
+        let tick = source.record.readiness.snapshot().tick(Read);
         let leader = {
             let source = source.clone();
             thread::spawn(move || source.fire(generation, IN))
@@ -132,7 +132,7 @@ fn read_all(proof: Proof) {
         };
         let mut read = 0;
         while read < 2 {
-            let before = source.slot.readiness.snapshot();
+            let before = source.record.readiness.snapshot();
             if !before.has(Read, Until::Ready) {
                 source.block(Read, Until::Ready);
                 continue;
@@ -140,7 +140,7 @@ fn read_all(proof: Proof) {
             let moved = buffer.swap(0, Ordering::AcqRel);
             read += moved;
             if moved == 0 || proof == Proof::ShortTransfer {
-                source.slot.readiness.clear(Read, before.tick(Read), proof);
+                source.record.readiness.clear(Read, before.tick(Read), proof);
             }
         }
         leader.join().unwrap();
@@ -211,7 +211,7 @@ fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
         };
         let entered =
             source
-                .slot
+                .record
                 .enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
         assert_ne!(entered, Entered::Waits);
         leader.join().unwrap();
@@ -231,16 +231,16 @@ fn lf6_a_waiter_on_the_list_is_woken() {
             })
         };
         let waker = waker();
-        let listed = source.slot.lists[Read as usize].add(&waker);
-        while source.slot.stay_listed(Read, Until::Ready, &waker, &listed) {
+        let listed = source.record.lists[Read as usize].add(&waker);
+        while source.record.stay_listed(Read, Until::Ready, &waker, &listed) {
             park();
         }
         leader.join().unwrap();
-        assert!(source.slot.readiness.snapshot().has(Read, Until::Ready));
+        assert!(source.record.readiness.snapshot().has(Read, Until::Ready));
     });
 }
 
-/// S3: the source goes away while two leaders fire its two directions. One thread frees the slot, when no other has a
+/// S3: the source goes away while two leaders fire its two directions. One thread frees the record, when no other has a
 /// cell.
 #[test]
 fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
@@ -261,7 +261,7 @@ fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
     });
 }
 
-/// S3: the source goes away while two threads have its two cells. The last of the three frees the slot.
+/// S3: the source goes away while two threads have its two cells. The last of the three frees the record.
 #[test]
 fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     model(|| {
@@ -270,7 +270,7 @@ fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
             assert!(source.wait_in_cell(direction, Until::Ready, Waker::noop()));
         }
         let both = Happened { write: true, ..IN };
-        let delivery = source.slot.readiness.event(generation, both);
+        let delivery = source.record.readiness.event(generation, both);
         assert!(Direction::BOTH.iter().all(|direction| delivery.has_cell(*direction)));
         let leaders = Direction::BOTH.map(|direction| {
             let source = source.clone();
@@ -282,7 +282,7 @@ fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     });
 }
 
-/// S2, S3: an event of the old source comes while the slot gets a new one. It wakes nobody there and leaves nothing.
+/// S2, S3: an event of the old source comes while the record gets a new one. It wakes nobody there and leaves nothing.
 #[test]
 fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
     model(|| {
@@ -306,7 +306,7 @@ fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
         assert_ne!(source.reopen(), generation);
         assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
         leader.into_iter().for_each(|leader| leader.join().unwrap());
-        let now = source.slot.readiness.snapshot();
+        let now = source.record.readiness.snapshot();
         assert!(now.is_armed(Read) && !now.has(Read, Until::Ready));
         assert_eq!(source.frees.load(Relaxed), 1);
     });

@@ -1,7 +1,7 @@
-//! [`Slot`]: what the reactor keeps of one source, and how those who wait there meet those who tell them.
+//! [`Record`]: what the reactor keeps of one source, and how those who wait there meet those who tell them.
 //!
 //! The poller has no part in any of this, so the loom models drive these very functions. Whoever finds that a source is
-//! gone and nobody is left in its slot (see [`Release`]) calls `free`, which is the owner's of all slots.
+//! gone and nobody is left in its record (see [`Release`]) calls `free`, which is the owner's of all records.
 
 use std::mem;
 use std::task::Waker;
@@ -14,7 +14,7 @@ use crate::waking;
 
 /// The reactor's half of a source.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Record {
     pub(super) readiness: Readiness,
     /// A waker for each direction, owned by whoever holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<Waker>>; 2],
@@ -27,7 +27,7 @@ pub(super) struct Slot {
 }
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for Record {}
 
 /// Whether a waiter may take the cell from another one, which is then woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) enum Entered {
     Occupied,
 }
 
-impl Slot {
+impl Record {
     pub(super) fn new() -> Self {
         Self {
             readiness: Readiness::new(),
@@ -120,7 +120,7 @@ impl Slot {
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
-        let held = Held { slot: self, direction, free: &free };
+        let held = Held { record: self, direction, free: &free };
         // SAFETY: the claim gave us the cell.
         let (ours, displaced) = unsafe {
             self.waker(direction, |cell| match cell {
@@ -159,14 +159,14 @@ impl Slot {
         listed.still_waits(waker) && self.readiness.list(direction, until)
     }
 
-    /// The source is gone; the slot is used again once no thread has one of its cells.
+    /// The source is gone; the record is used again once no thread has one of its cells.
     pub(super) fn retire(&self, free: impl FnOnce()) {
         if self.readiness.retire() == Release::Free {
             free();
         }
     }
 
-    /// Forgets what the source left. The caller was told to free the slot.
+    /// Forgets what the source left. The caller was told to free the record.
     pub(super) fn clear(&self) {
         for direction in Direction::BOTH {
             // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
@@ -178,7 +178,7 @@ impl Slot {
 
 /// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
 struct Held<'a, F: Fn()> {
-    slot: &'a Slot,
+    record: &'a Record,
     direction: Direction,
     free: &'a F,
 }
@@ -186,7 +186,7 @@ struct Held<'a, F: Fn()> {
 impl<F: Fn()> Drop for Held<'_, F> {
     #[cold]
     fn drop(&mut self) {
-        waking::discard(self.slot.fire_cell(self.direction, self.free));
+        waking::discard(self.record.fire_cell(self.direction, self.free));
     }
 }
 
@@ -217,78 +217,78 @@ mod tests {
         }
     }
 
-    /// A slot whose source is not ready, and the source's generation.
-    fn open() -> (Slot, u32) {
-        let slot = Slot::new();
-        let generation = slot.readiness.open();
+    /// A record whose source is not ready, and the source's generation.
+    fn open() -> (Record, u32) {
+        let record = Record::new();
+        let generation = record.readiness.open();
         Direction::BOTH
             .into_iter()
-            .for_each(|direction| slot.readiness.clear(direction, 0, Proof::WouldBlock));
-        (slot, generation)
+            .for_each(|direction| record.readiness.clear(direction, 0, Proof::WouldBlock));
+        (record, generation)
     }
 
-    fn enter(slot: &Slot, waiter: &Arc<Woken>, displace: Displace) -> Entered {
-        slot.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
+    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Entered {
+        record.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
             panic!("the source is there")
         })
     }
 
-    fn fire(slot: &Slot, generation: u32) {
-        slot.deliver(slot.readiness.event(generation, IN), || panic!("the source is there"));
+    fn fire(record: &Record, generation: u32) {
+        record.deliver(record.readiness.event(generation, IN), || panic!("the source is there"));
     }
 
     #[test]
     fn s4_who_waits_in_the_cell_keeps_it_until_somebody_displaces_it() {
-        let (slot, generation) = open();
+        let (record, generation) = open();
         let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
         let waker = Waker::from(first.clone());
         for displace in [Displace::No, Displace::No, Displace::Yes] {
-            let entered = slot
+            let entered = record
                 .enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
             assert_eq!(entered, Entered::Waits);
         }
-        assert_eq!(enter(&slot, &second, Displace::No), Entered::Occupied);
+        assert_eq!(enter(&record, &second, Displace::No), Entered::Occupied);
         assert_eq!((first.times(), second.times()), (0, 0));
-        assert_eq!(enter(&slot, &second, Displace::Yes), Entered::Waits);
+        assert_eq!(enter(&record, &second, Displace::Yes), Entered::Waits);
         assert_eq!((first.times(), second.times()), (1, 0));
-        fire(&slot, generation);
+        fire(&record, generation);
         assert_eq!((first.times(), second.times()), (1, 1));
-        assert_eq!(enter(&slot, &first, Displace::No), Entered::Over);
+        assert_eq!(enter(&record, &first, Displace::No), Entered::Over);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
     }
 
     #[test]
     fn lf6_an_event_wakes_the_cell_and_the_list_of_its_direction() {
-        let (slot, generation) = open();
+        let (record, generation) = open();
         let [cell, beside, other] = [(); 3].map(|()| Arc::<Woken>::default());
         let waker = Waker::from(beside.clone());
-        let listed = slot.lists[Read as usize].add(&waker);
-        let elsewhere = slot.lists[Write as usize].add(&other.clone().into());
-        assert!(slot.stay_listed(Read, Until::Ready, &waker, &listed));
-        assert!(slot.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
-        assert_eq!(enter(&slot, &cell, Displace::No), Entered::Waits);
-        fire(&slot, generation);
+        let listed = record.lists[Read as usize].add(&waker);
+        let elsewhere = record.lists[Write as usize].add(&other.clone().into());
+        assert!(record.stay_listed(Read, Until::Ready, &waker, &listed));
+        assert!(record.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
+        assert_eq!(enter(&record, &cell, Displace::No), Entered::Waits);
+        fire(&record, generation);
         assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
         // It is ready; then it is not, but whoever was woken is on the list no more.
-        let again = slot.lists[Read as usize].add(&waker);
-        assert!(!slot.stay_listed(Read, Until::Ready, &waker, &again));
-        slot.readiness.clear(Read, 1, Proof::WouldBlock);
-        assert!(slot.stay_listed(Read, Until::Ready, &waker, &again));
-        assert!(!slot.stay_listed(Read, Until::Ready, &waker, &listed));
+        let again = record.lists[Read as usize].add(&waker);
+        assert!(!record.stay_listed(Read, Until::Ready, &waker, &again));
+        record.readiness.clear(Read, 1, Proof::WouldBlock);
+        assert!(record.stay_listed(Read, Until::Ready, &waker, &again));
+        assert!(!record.stay_listed(Read, Until::Ready, &waker, &listed));
     }
 
     #[test]
     fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
-        let (slot, _) = open();
+        let (record, _) = open();
         let waiter = Arc::<Woken>::default();
-        assert_eq!(enter(&slot, &waiter, Displace::No), Entered::Waits);
-        slot.blind[Write as usize].store(7, Ordering::Relaxed);
+        assert_eq!(enter(&record, &waiter, Displace::No), Entered::Waits);
+        record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;
-        slot.retire(|| {
-            slot.clear();
+        record.retire(|| {
+            record.clear();
             frees += 1;
         });
         assert_eq!((frees, waiter.times(), Arc::strong_count(&waiter)), (1, 0, 1));
-        assert_eq!(slot.blind[Write as usize].load(Ordering::Relaxed), 0);
+        assert_eq!(record.blind[Write as usize].load(Ordering::Relaxed), 0);
     }
 }

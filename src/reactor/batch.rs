@@ -1,4 +1,4 @@
-//! [`Watch`]: the half of the reactor that only the leader may use. The batch of events, what is due, and the
+//! [`Batch`]: the half of the reactor that only the leader may use. The batch of events, what is due, and the
 //! memory of how events come.
 //!
 //! The batch belongs to the handle set, not to the thread that fetched it: whoever leads takes the next event of
@@ -38,7 +38,7 @@ pub(crate) enum Event {
 
 /// The leader's half of the reactor.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Batch {
     events: sys::Events,
     next: usize,
     /// Timers that are due; the last one fires next.
@@ -54,7 +54,7 @@ pub(crate) struct Watch {
     cost: u64,
 }
 
-impl Watch {
+impl Batch {
     pub(super) fn new(events: sys::Events, spin: Duration) -> Self {
         Self {
             events,
@@ -240,7 +240,7 @@ impl Watch {
 
 /// What is due when the last leader has gone is nobody else's to fire. (Sources that are left in the batch are told by
 /// [`Reactor::close`], as all are.)
-impl Drop for Watch {
+impl Drop for Batch {
     fn drop(&mut self) {
         self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
     }

@@ -1,33 +1,33 @@
-//! The slots in which sources live: memory that moves never and is freed with the reactor, so that the leader
-//! can go from an event's key to its slot without a lock and without counting references.
+//! The records in which sources live: memory that moves never and is freed with the reactor, so that the leader
+//! can go from an event's key to its record without a lock and without counting references.
 
 use std::sync::OnceLock;
 
-use super::slot::Slot;
+use super::record::Record;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicUsize, Mutex, Ordering};
 
-/// Slots in the first page; each further page has twice as many.
+/// Records in the first page; each further page has twice as many.
 const FIRST_PAGE: usize = 32;
 const PAGES: usize = 26;
 
-/// All slots of a reactor.
+/// All records of a reactor.
 #[derive(Debug)]
-pub(super) struct Slots {
-    pages: [OnceLock<Box<[Slot]>>; PAGES],
+pub(super) struct Records {
+    pages: [OnceLock<Box<[Record]>>; PAGES],
     free: Mutex<Free>,
     in_use: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Free {
-    /// Slots that were used before; the last one freed is the next one used.
+    /// Records that were used before; the last one freed is the next one used.
     used: Vec<u32>,
-    /// The first slot that was never used.
+    /// The first record that was never used.
     fresh: u32,
 }
 
-impl Slots {
+impl Records {
     pub(super) fn new() -> Self {
         Self {
             pages: [const { OnceLock::new() }; PAGES],
@@ -41,22 +41,22 @@ impl Slots {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Retires the source of this slot.
+    /// Retires the source of this record.
     pub(super) fn retire(&self, index: u32) {
         // ORDER: before the look whether somebody watches for the last one, which pairs with the fence in `Duty::doze`.
         self.in_use.fetch_sub(1, Ordering::SeqCst);
         self.get(index).retire(|| self.free(index));
     }
 
-    /// A slot for a new source, and its generation.
+    /// A record for a new source, and its generation.
     pub(super) fn acquire(&self) -> (u32, u32) {
         let index = {
             let mut free = sync::lock(&self.free);
             free.used.pop().unwrap_or_else(|| {
                 let index = free.fresh;
                 free.fresh += 1;
-                let (page, _) = Self::place(index);
-                self.pages[page].get_or_init(|| (0..FIRST_PAGE << page).map(|_| Slot::new()).collect());
+                let (page, _) = Self::page_of(index);
+                self.pages[page].get_or_init(|| (0..FIRST_PAGE << page).map(|_| Record::new()).collect());
                 index
             })
         };
@@ -64,7 +64,7 @@ impl Slots {
         (index, self.get(index).readiness.open())
     }
 
-    /// The slot is used again. Whoever was told so by it calls this.
+    /// The record is used again. Whoever was told so by it calls this.
     #[cold]
     pub(super) fn free(&self, index: u32) {
         self.get(index).clear();
@@ -91,13 +91,13 @@ impl Slots {
     }
 
     #[inline]
-    pub(super) fn get(&self, index: u32) -> &Slot {
-        let (page, offset) = Self::place(index);
-        &self.pages[page].get().expect("a slot's page exists once its index was given out")[offset]
+    pub(super) fn get(&self, index: u32) -> &Record {
+        let (page, offset) = Self::page_of(index);
+        &self.pages[page].get().expect("a record's page exists once its index was given out")[offset]
     }
 
     #[inline]
-    fn place(index: u32) -> (usize, usize) {
+    fn page_of(index: u32) -> (usize, usize) {
         let shifted = index as usize + FIRST_PAGE;
         let page = (shifted.ilog2() - FIRST_PAGE.ilog2()) as usize;
         (page, shifted - (FIRST_PAGE << page))
@@ -110,48 +110,49 @@ mod tests {
 
     #[test]
     fn places_are_dense_and_never_shared() {
-        assert_eq!(Slots::place(0), (0, 0));
-        assert_eq!(Slots::place(31), (0, 31));
-        assert_eq!(Slots::place(32), (1, 0));
-        assert_eq!(Slots::place(95), (1, 63));
-        assert_eq!(Slots::place(96), (2, 0));
+        assert_eq!(Records::page_of(0), (0, 0));
+        assert_eq!(Records::page_of(31), (0, 31));
+        assert_eq!(Records::page_of(32), (1, 0));
+        assert_eq!(Records::page_of(95), (1, 63));
+        assert_eq!(Records::page_of(96), (2, 0));
     }
 
     #[test]
     fn a_slot_comes_back_with_another_generation() {
-        let slots = Slots::new();
-        let (index, generation) = slots.acquire();
-        slots.retire(index);
-        let (again, other) = slots.acquire();
+        let records = Records::new();
+        let (index, generation) = records.acquire();
+        records.retire(index);
+        let (again, other) = records.acquire();
         assert_eq!(again, index);
         assert_ne!(other, generation);
-        assert_eq!(slots.in_use(), 1);
+        assert_eq!(records.in_use(), 1);
     }
 
     #[test]
     fn no_two_sources_share_a_slot_whichever_page_it_is_on() {
-        let slots = Slots::new();
-        assert!((0..200).map(|_| slots.acquire().0).eq(0..200));
-        let mut places: Vec<_> = (0..200).map(|index| std::ptr::from_ref(slots.get(index))).collect();
+        let records = Records::new();
+        assert!((0..200).map(|_| records.acquire().0).eq(0..200));
+        let mut places: Vec<_> = (0..200).map(|index| std::ptr::from_ref(records.get(index))).collect();
         places.sort_unstable();
         places.dedup();
         assert_eq!(places.len(), 200);
-        let lengths = slots.pages.iter().map_while(OnceLock::get).map(|page| page.len());
+        let lengths = records.pages.iter().map_while(OnceLock::get).map(|page| page.len());
         assert!(lengths.eq([32, 64, 128]));
     }
 
     #[test]
     fn only_what_is_registered_is_live_and_only_what_somebody_waits_for_is_awaited() {
         use super::super::readiness::{Proof, Until};
-        use super::super::slot::{Displace, Entered};
-        let slots = Slots::new();
-        let keys: Vec<_> = (0..3).map(|_| slots.acquire()).map(|(at, number)| Key::new(at, number)).collect();
-        assert_eq!((slots.live(), slots.in_use()), (keys.clone(), 3));
-        assert!(!slots.any_awaited());
+        use super::super::record::{Displace, Entered};
+        let records = Records::new();
+        let keys: Vec<_> =
+            (0..3).map(|_| records.acquire()).map(|(at, number)| Key::new(at, number)).collect();
+        assert_eq!((records.live(), records.in_use()), (keys.clone(), 3));
+        assert!(!records.any_awaited());
 
-        let slot = slots.get(1);
-        slot.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
-        let entered = slot.enter(
+        let record = records.get(1);
+        record.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
+        let entered = record.enter(
             Direction::Write,
             Until::Ready,
             std::task::Waker::noop(),
@@ -160,10 +161,10 @@ mod tests {
             || panic!("free"),
         );
         assert_eq!(entered, Entered::Waits);
-        assert!(slots.any_awaited());
+        assert!(records.any_awaited());
 
-        slots.retire(1);
-        assert_eq!((slots.live(), slots.in_use()), (vec![keys[0], keys[2]], 2));
-        assert!(!slots.any_awaited());
+        records.retire(1);
+        assert_eq!((records.live(), records.in_use()), (vec![keys[0], keys[2]], 2));
+        assert!(!records.any_awaited());
     }
 }
