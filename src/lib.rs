@@ -81,23 +81,69 @@
 //!
 //! # Map of the source
 //!
-//! Lower layers never name higher ones; from the top:
+//! No module names one that stands above it here; a test reads this table. `src/pool/block_on.rs` is the page to begin with.
 //!
 //! | module | what it is | knows |
 //! |---|---|---|
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
-//! | `block_on` | the loop that each thread is in, on one screen: start here | where reactor and executor meet |
-//! | `pool` | one reactor, its threads, and the deputy that watches over them: its README lists every promise and who notices when it is broken | leadership and reactor |
+//! | `pool` | one reactor, its threads and the loop that each of them is in (`block_on`), and the deputy that watches over them: its README lists every promise and who notices when it is broken | where reactor, executor and leadership meet |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
-//! | `line` | those who sleep until one of them is wanted: the one proof that nobody is forgotten | neither of its users |
-//! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
-//! | `waking` | calls wakers that may be anybody's | |
+//! | `line` | those who sleep until one of them is wanted: followers, and runners | |
 //! | `fork` | notices that the process was forked | |
+//! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
+//! | `waking` | calls wakers that may be anybody's | |
+//! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
 //!
 //! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
+//!
+//! # The way of an event
+//!
+//! ```text
+//!            kernel
+//!              |  1 epoll_wait returns a batch                      reactor/sys/epoll.rs
+//!              v
+//!   LEADER   batch -- 2 takes the next event of it                  reactor/batch.rs
+//!              |      3 leadership is vacant from here on           leadership/leader.rs
+//!              v
+//!   PROCESSING: still the same thread, nobody else was woken
+//!            record - 4 the source's word: who waits?               reactor/readiness.rs
+//!              |      5 its waker is taken out, and called          reactor/record.rs
+//!              v
+//!            slot --- 6 the task goes into the runner's slot        executor/host.rs
+//!              |      7 the loop polls its future, a `run`          pool/block_on.rs
+//!              v      8 which takes the task out                    executor/run.rs
+//!            task --- 9 and polls it: it reads, it writes           executor/task.rs
+//!              |     10 until it has to wait again                  reactor/source.rs
+//!              v
+//!   FOLLOWER, and LEADER again if nobody else was faster
+//! ```
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | leader, follower | the thread that may use the batch; one that may not |
+//! | seat | where a thread sleeps, and the tokens that wake it |
+//! | line | those who sleep until one of them is wanted |
+//! | host, guest, relief | the ranks of a thread: it hosts a runner; it only awaits a future; it is here only to lead |
+//! | frame | a `block_on` on its thread's stack |
+//! | stay | the same, as the pool knows it on its own thread |
+//! | station | the same, as other threads see it, and its waker |
+//! | runner | one `run` in progress, with a slot and a ring |
+//! | slot | the place for the one task that a runner polls next |
+//! | ring, injector | where surplus waits: of one runner's thread; of all |
+//! | surplus | tasks that nobody polls directly |
+//! | stranger | who polls a runner without a host: a thread in somebody else's `block_on`, a ticker |
+//! | crew | a runtime's own workers |
+//! | source, record | a registered descriptor; what the reactor keeps of it |
+//! | batch | the events that one wait returned, and what is due: the leader's half of the reactor |
+//! | tick | counts the events of a source in one direction |
+//! | promise | that something happens soon, on which others rely |
+//! | deputy, audit | who notices that a promise is broken; what it remembers from look to look |
+//! | stall | a poll that has blocked its thread for ten milliseconds |
 #![warn(missing_docs)]
 
 mod executor;
@@ -121,8 +167,8 @@ pub use pool::block_on::block_on;
 pub use pool::{Promotion, Stall, StuckThread};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 
-/// Shows the overseer an executor that strangers run. The one call that goes up: an executor is made of nothing, so there is
-/// no other place where it could have been told whom to call.
+/// Shows the default instance's deputy an executor that strangers run. The one call that goes up: an executor is made of nothing,
+/// so there is no other moment at which it could have been told whom to call.
 fn oversee(executor: std::sync::Weak<executor::State>) -> Option<std::sync::Weak<dyn executor::Overseer>> {
     pool::oversee(executor)
 }

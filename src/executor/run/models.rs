@@ -1,6 +1,6 @@
 //! Loom models of a [`Run`] that somebody else's executor polls. A task that nobody comes for shows as a deadlock.
 //!
-//! All threads of a model share one thread's locals, so only the thread that polls may touch what `hosting` keeps there:
+//! All threads of a model share one thread's locals, so only the thread that polls may touch what `frame` keeps there:
 //! the others schedule theirs as a thread does that hosts nothing.
 
 use std::future::pending;
