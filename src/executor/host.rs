@@ -18,7 +18,7 @@ use async_task::{Runnable, ScheduleInfo};
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use crate::frame::{self, Here};
-use crate::sync::{self, Mutex, MutexGuard, Ordering::Relaxed};
+use crate::sync::{self, Mutex, MutexGuard};
 
 /// A runner, and the executor whose tasks it runs.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ pub(super) fn forget(host: usize, hosted: &Hosted) {
         })
     });
     if !is_here {
-        hosted.runner.left.store(true, Relaxed);
+        hosted.runner.left.set(true);
     }
 }
 
@@ -244,7 +244,7 @@ impl Host {
         // SAFETY: what is hosted here stays until this thread forgets it, which calls no waker here.
         let last = unsafe { self.last.get().as_ref() };
         let runner = match last.filter(|runner| runner.is_of(state.address())) {
-            Some(runner) if !runner.left.load(Relaxed) => runner,
+            Some(runner) if !runner.left.is_set() => runner,
             _ if self.several.get() => return self.schedule_for_another(state, task, info),
             _ => return state.schedule_elsewhere(task),
         };
@@ -254,8 +254,7 @@ impl Host {
 
     #[cold]
     fn schedule_for_another(&self, state: &State, task: Runnable, info: ScheduleInfo) {
-        let is_wanted =
-            |hosted: &&Hosted| ptr::eq(&*hosted.state, state) && !hosted.runner.left.load(Relaxed);
+        let is_wanted = |hosted: &&Hosted| ptr::eq(&*hosted.state, state) && !hosted.runner.left.is_set();
         let found = self.runners().and_then(|runners| runners.lock().iter().find(is_wanted).cloned());
         let Some(Hosted { runner, .. }) = found else { return state.schedule_elsewhere(task) };
         self.wake(&runner);
@@ -265,7 +264,7 @@ impl Host {
     /// Has a runner of this host polled soon.
     #[inline]
     fn wake(&self, runner: &Runner) {
-        if runner.is_root.load(Relaxed) {
+        if runner.is_root.is_set() {
             self.woken.set(true);
         } else {
             runner.sleeper.wake();
@@ -292,7 +291,7 @@ impl Host {
         let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.polls_with(waker)) else {
             return false;
         };
-        runner.is_root.store(ptr::eq(waker.data(), self.root), Relaxed);
+        runner.is_root.set(ptr::eq(waker.data(), self.root));
         let mut runners = surroundings.runners().lock();
         if runners.iter().any(|known| Arc::ptr_eq(&known.runner, runner)) {
             return true;
@@ -338,9 +337,9 @@ impl Host {
     pub(crate) fn rest(&self) -> bool {
         let Some(runners) = self.runners() else { return true };
         let hosted = runners.lock();
-        if hosted.iter().any(|hosted| hosted.runner.left.load(Relaxed)) {
+        if hosted.iter().any(|hosted| hosted.runner.left.is_set()) {
             drop(hosted);
-            self.forget(|hosted| hosted.runner.left.load(Relaxed));
+            self.forget(|hosted| hosted.runner.left.is_set());
             return self.rest();
         }
         // None of that runs anybody's code, so it may be done under the lock (LF3).

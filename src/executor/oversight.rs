@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::state::State;
-use crate::sync::{self, AtomicBool, Mutex, Ordering::Relaxed};
+use crate::sync::{self, Flag, Mutex};
 
 /// Somebody who looks at executors, and is told when there is something to see.
 pub(crate) trait Overseer: Send + Sync {
@@ -18,16 +18,19 @@ pub(crate) trait Overseer: Send + Sync {
 }
 
 /// Who looks at one executor.
-#[derive(Default)]
 pub(crate) struct Alarms {
     overseers: Mutex<Vec<Weak<dyn Overseer>>>,
     /// There was one, once.
-    any: AtomicBool,
+    any: Flag,
     /// It was shown to somebody because of strangers.
-    strange: AtomicBool,
+    strange: Flag,
 }
 
 impl Alarms {
+    pub(super) fn new() -> Self {
+        Self { overseers: Mutex::new(Vec::new()), any: Flag::new(false), strange: Flag::new(false) }
+    }
+
     /// From now on `overseer` is told, too.
     pub(crate) fn add(&self, overseer: Weak<dyn Overseer>) {
         let mut overseers = sync::lock(&self.overseers);
@@ -35,14 +38,14 @@ impl Alarms {
         if !overseers.iter().any(|other| Weak::ptr_eq(other, &overseer)) {
             overseers.push(overseer);
         }
-        // ORDER: Relaxed, here and where it is read: who adds himself looks at the executor after that.
-        self.any.store(true, Relaxed);
+        // Who adds himself looks at the executor after that.
+        self.any.set(true);
     }
 
     /// Tells them all.
     #[inline]
     pub(crate) fn call(&self) {
-        if self.any.load(Relaxed) {
+        if self.any.is_set() {
             self.call_all();
         }
     }
@@ -68,7 +71,7 @@ impl State {
             // Two at once: they show it to the same one.
             if let Some(overseer) = crate::oversee(self.itself()) {
                 self.alarms.add(overseer);
-                self.alarms.strange.store(true, Relaxed);
+                self.alarms.strange.set(true);
             }
         }
         self.alarms.call();
@@ -77,6 +80,6 @@ impl State {
     /// Whether a deputy has been shown this executor because of strangers.
     #[inline]
     pub(super) fn is_overseen(&self) -> bool {
-        self.alarms.strange.load(Relaxed)
+        self.alarms.strange.is_set()
     }
 }

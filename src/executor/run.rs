@@ -15,7 +15,7 @@ use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use crate::fork::Origin;
 use crate::frame::{self, Here};
-use crate::sync::{self, Ordering};
+use crate::sync;
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
 const STREAK: u32 = 32;
@@ -75,7 +75,7 @@ impl Wake for Runner {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.root_woken.store(true, Ordering::Release);
+        self.root_woken.set(true);
         // On this thread and being polled: `run` looks at the flag between two tasks.
         let polled_here = host::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
         if !polled_here {
@@ -111,8 +111,7 @@ impl Member {
         let _poll = host::Poll::begin(here, runner, budget);
         let process = Origin::of_this_call();
         loop {
-            // ORDER: Acquire pairs with the Release in `Runner::wake_by_ref`: what was done before the wake is seen by the poll.
-            if runner.root_woken.load(Ordering::Relaxed) && runner.root_woken.swap(false, Ordering::Acquire) {
+            if runner.root_woken.take() {
                 let mut inner = Context::from_waker(inner);
                 if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
                     return Poll::Ready(output);
@@ -136,12 +135,12 @@ impl Member {
     fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
         let address = host.map_or(0, Host::address);
         let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
-        let has_left = || self.own.runner.left.load(Ordering::Relaxed);
+        let has_left = || self.own.runner.left.is_set();
         if !is_known || address == 0 || address != self.host || has_left() {
             self.settle(host, waker);
         }
         let Hosted { state, runner } = &self.own;
-        runner.is_polled();
+        runner.asked.take();
         state.rise(runner);
         let Some(host) = host else { return Host::BUDGET };
         if self.host != 0 {
@@ -154,7 +153,7 @@ impl Member {
     #[cold]
     fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
         let address = host.map_or(0, Host::address);
-        if self.own.runner.left.load(Ordering::Relaxed) || self.host != 0 && self.host != address {
+        if self.own.runner.left.is_set() || self.host != 0 && self.host != address {
             self.renew();
         }
         let is_hosted =
@@ -206,7 +205,7 @@ impl Order {
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
         if runner.ring.is_empty() && !state.has_surplus() {
             // Looking into other runners takes a lock: only where nothing else is left to do.
-            let searches = !is_hosted || runner.stops_searching();
+            let searches = !is_hosted || runner.searches.take();
             return if searches { steal(state, runner) } else { None };
         }
         self.surplus = self.surplus.wrapping_add(1);
@@ -218,7 +217,7 @@ impl Order {
             from_ring().or_else(from_injector)
         }?;
         runner.counters.surplus.add(1);
-        if runner.stops_searching() {
+        if runner.searches.take() {
             share_all(state, runner);
         } else if !runner.ring.is_empty() || state.has_surplus() {
             // More than the task that is polled now: one more runner may come.
@@ -251,7 +250,7 @@ fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
         return Poll::Pending;
     }
     // What the runner asked for is happening: it is polled on.
-    runner.is_polled();
+    runner.asked.set(false);
     Poll::Ready(())
 }
 
@@ -284,7 +283,7 @@ impl Ticker<'_> {
             return Poll::Ready(task);
         }
         let sleeper = self.sleeper.get_or_insert_with(|| {
-            self.state.counts_ticker(true);
+            self.state.tickers.add();
             sync::Arc::new(Sleeper::new(false))
         });
         host::stranger_on_top(waker);
@@ -309,7 +308,7 @@ impl Drop for Ticker<'_> {
     fn drop(&mut self) {
         let called = self.rise();
         if self.sleeper.is_some() {
-            self.state.counts_ticker(false);
+            self.state.tickers.remove();
             self.state.alarms.call();
         }
         // Whoever took a task out of several, or was called and comes no more, lets somebody else have the next.

@@ -11,7 +11,7 @@ use concurrent_queue::ConcurrentQueue;
 
 use super::sleeper::Sleeper;
 use super::slot::Slot;
-use crate::sync::{self, AtomicBool, AtomicPtr, AtomicU32, Counter, Ordering::Relaxed};
+use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering::Relaxed};
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
@@ -44,26 +44,26 @@ pub(crate) struct Runner {
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
     /// It is in the line of those that wait for tasks. Written by who polls it, or hosts it.
-    pub(super) rests: AtomicBool,
+    pub(super) rests: Flag,
     /// The future that `run` drives was woken.
-    pub(super) root_woken: AtomicBool,
+    pub(super) root_woken: Flag,
     /// It was woken to look for tasks, wherever they are.
-    pub(super) searches: AtomicBool,
+    pub(super) searches: Flag,
     /// It is polled with the waker of the future of the frame that hosts it.
-    pub(super) is_root: AtomicBool,
+    pub(super) is_root: Flag,
     /// It is polled elsewhere now, or no more. Who hosts it, forgets it.
-    pub(super) left: AtomicBool,
+    pub(super) left: Flag,
     /// It has asked to be polled, because it has tasks, and was not polled since.
-    pub(super) asked: AtomicBool,
+    pub(super) asked: Flag,
     pub(crate) counters: Counters,
     /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
-    pulse: AtomicU32,
+    pulse: Counter,
     /// Where the task was spawned that is polled, or was last.
     spawned_at: AtomicPtr<Location<'static>>,
     /// What that task's waker points to, to compare with.
     task: AtomicPtr<()>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
-    caught: AtomicBool,
+    caught: Flag,
 }
 
 impl fmt::Debug for Runner {
@@ -77,7 +77,7 @@ impl fmt::Debug for Runner {
 
 /// How far a runner has got; equal beats mean no progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beat(u32);
+pub(crate) struct Beat(u64);
 
 impl Beat {
     /// Whether a task was being polled.
@@ -93,17 +93,17 @@ impl Runner {
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
-            rests: AtomicBool::new(false),
-            root_woken: AtomicBool::new(true),
-            searches: AtomicBool::new(true),
-            is_root: AtomicBool::new(false),
-            left: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
+            rests: Flag::new(false),
+            root_woken: Flag::new(true),
+            searches: Flag::new(true),
+            is_root: Flag::new(false),
+            left: Flag::new(false),
+            asked: Flag::new(false),
             counters: Counters::default(),
-            pulse: AtomicU32::new(0),
+            pulse: Counter::default(),
             spawned_at: AtomicPtr::new(ptr::null_mut()),
             task: AtomicPtr::new(ptr::null_mut()),
-            caught: AtomicBool::new(false),
+            caught: Flag::new(false),
         }
     }
 
@@ -115,11 +115,9 @@ impl Runner {
     /// Polls one task.
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
-        // A plain load and store: nobody else writes it.
-        let pulse = self.pulse.load(Relaxed);
-        self.pulse.store(pulse.wrapping_add(1), Relaxed);
+        self.pulse.add(1);
         task.run();
-        self.pulse.store(pulse.wrapping_add(2), Relaxed);
+        self.pulse.add(1);
     }
 
     #[inline]
@@ -136,17 +134,17 @@ impl Runner {
     /// Whether the deputy caught the task that was just polled.
     #[inline]
     pub(super) fn is_caught(&self) -> bool {
-        self.caught.load(Relaxed)
+        self.caught.is_set()
     }
 
     /// The same, which is over then.
     pub(super) fn take_caught(&self) -> bool {
-        self.is_caught() && self.caught.swap(false, Relaxed)
+        self.caught.take()
     }
 
     /// What the deputy compares from tick to tick.
     pub(crate) fn beat(&self) -> Beat {
-        Beat(self.pulse.load(Relaxed))
+        Beat(self.pulse.get())
     }
 
     /// Where the task was spawned that is being polled.
@@ -157,10 +155,10 @@ impl Runner {
 
     /// The deputy found no progress since `beat`: the task is to learn that it is slow.
     pub(crate) fn catch(&self, beat: Beat) {
-        self.caught.store(true, Relaxed);
+        self.caught.set(true);
         if self.beat() != beat {
             // It came back meanwhile and may have looked at the mark too early.
-            self.caught.store(false, Relaxed);
+            self.caught.set(false);
         }
     }
 
@@ -172,19 +170,5 @@ impl Runner {
     /// The task that waits here and comes first.
     pub(super) fn pop(&self) -> Option<Runnable> {
         self.slot.take().or_else(|| self.ring.pop().ok())
-    }
-
-    /// Whether the runner should look into other runners; it will not again until it is told to.
-    #[inline]
-    pub(super) fn stops_searching(&self) -> bool {
-        self.searches.load(Relaxed) && self.searches.swap(false, Relaxed)
-    }
-
-    /// It is polled.
-    #[inline]
-    pub(super) fn is_polled(&self) {
-        if self.asked.load(Relaxed) {
-            self.asked.store(false, Relaxed);
-        }
     }
 }

@@ -3,26 +3,26 @@
 use std::task::Waker;
 
 use crate::line::Rank;
-use crate::sync::{self, AtomicBool, Mutex, Ordering};
+use crate::sync::{self, Flag, Mutex};
 use crate::waking;
 
 /// One that may sleep.
 #[derive(Debug)]
 pub(super) struct Sleeper {
     /// Its thread sleeps nowhere but in our own `block_on`, and comes when it is woken.
-    hosted: AtomicBool,
+    hosted: Flag,
     waker: Mutex<Option<std::sync::Arc<Waker>>>,
 }
 
 impl Sleeper {
     /// `hosted` is what it counts as until it has a waker.
     pub(super) fn new(hosted: bool) -> Self {
-        Self { hosted: AtomicBool::new(hosted), waker: Mutex::new(None) }
+        Self { hosted: Flag::new(hosted), waker: Mutex::new(None) }
     }
 
     /// Who is woken; and whether it is to be relied on.
     pub(super) fn set_waker(&self, waker: &Waker, hosted: bool) {
-        self.hosted.store(hosted, Ordering::Relaxed);
+        self.hosted.set(hosted);
         // Somebody else's code, which may do anything: not under the lock (LF3).
         let new = std::sync::Arc::new(waker.clone());
         let old = sync::lock(&self.waker).replace(new);
@@ -35,7 +35,7 @@ impl Sleeper {
     }
 
     pub(super) fn is_hosted(&self) -> bool {
-        self.hosted.load(Ordering::Relaxed)
+        self.hosted.is_set()
     }
 
     /// Runs what may be anybody's code, unless it is hosted.

@@ -15,9 +15,7 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::line::{Called, Line, Order, Rank};
-use crate::sync::{
-    self, AtomicBool, AtomicUsize, Counter, Instant, Mutex, MutexGuard, Ordering::Relaxed, thread,
-};
+use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.
@@ -31,9 +29,9 @@ pub(crate) struct State {
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     idle: Line<Sleeper>,
-    tickers: AtomicUsize,
+    pub(super) tickers: Tally,
     pub(super) tasks: Tasks,
-    tracks_tasks: AtomicBool,
+    tracks_tasks: Flag,
     /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
     of_runtime: bool,
     /// Tasks taken from the injector, more or less: two takers at once may count as one.
@@ -86,12 +84,12 @@ impl State {
             injector: ConcurrentQueue::unbounded(),
             runners: Mutex::new(Vec::new()),
             idle: Line::new(Order::LastInFirstOut),
-            tickers: AtomicUsize::new(0),
+            tickers: Tally::new(),
             tasks: Tasks::new(),
-            tracks_tasks: AtomicBool::new(tracks_tasks),
+            tracks_tasks: Flag::new(tracks_tasks),
             of_runtime,
             taken: Counter::default(),
-            alarms: Alarms::default(),
+            alarms: Alarms::new(),
             itself: itself.clone(),
         })
     }
@@ -109,11 +107,11 @@ impl State {
 
     #[inline]
     pub(super) fn tracks_tasks(&self) -> bool {
-        self.tracks_tasks.load(Relaxed)
+        self.tracks_tasks.is_set()
     }
 
     pub(super) fn stop_tracking(&self) {
-        self.tracks_tasks.store(false, Relaxed);
+        self.tracks_tasks.set(false);
     }
 
     /// Tasks in the injector.
@@ -191,7 +189,7 @@ impl State {
 
     /// What is here is others' now, and nothing more is put here. Only for who hosts the runner, or polls one that is not hosted.
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
-        runner.left.store(true, Relaxed);
+        runner.left.set(true);
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
         self.empty(runner);
         self.rise(runner);
@@ -200,27 +198,18 @@ impl State {
         self.alarms.call();
     }
 
-    /// A ticker comes or goes.
-    pub(super) fn counts_ticker(&self, comes: bool) {
-        if comes {
-            self.tickers.fetch_add(1, Relaxed);
-        } else {
-            self.tickers.fetch_sub(1, Relaxed);
-        }
-    }
-
     fn runners(&self) -> MutexGuard<'_, Vec<Arc<Runner>>> {
         sync::lock(&self.runners)
     }
 
     /// Whether it has more than one runner or ticker.
     pub(crate) fn has_company(&self) -> bool {
-        self.runners().len() + self.tickers.load(Relaxed) > 1
+        self.runners().len() + self.tickers.get() > 1
     }
 
     /// Whether it has a runner or ticker whose thread may sleep elsewhere than in our own `block_on`.
     pub(super) fn has_stranger(&self) -> bool {
-        self.tickers.load(Relaxed) > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
+        self.tickers.get() > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
     }
 
     /// Whether a runner or ticker sleeps.
@@ -275,18 +264,18 @@ impl State {
 
     /// Who polls the runner is about to sleep. False if there are tasks to poll, after all. Runs nobody's code.
     pub(super) fn rest(&self, runner: &Runner) -> bool {
-        if runner.asked.load(Relaxed) {
+        if runner.asked.is_set() {
             // It is hosted here, but whoever owns its future does not poll it: it is nobody to be called, and tasks
             // that this thread left here are for others. It leads, perhaps.
             self.hand_over_from_afar(runner);
             return true;
         }
-        runner.rests.store(true, Relaxed);
+        runner.rests.set(true);
         self.idle.enter(&runner.sleeper, runner.sleeper.rank());
-        if self.has_tasks_for(runner) || runner.root_woken.load(Relaxed) {
+        if self.has_tasks_for(runner) || runner.root_woken.is_set() {
             self.rise(runner);
-            runner.asked.store(true, Relaxed);
-            runner.searches.store(true, Relaxed);
+            runner.asked.set(true);
+            runner.searches.set(true);
             return false;
         }
         true
@@ -295,10 +284,10 @@ impl State {
     /// It is awake. If it was called it looks for tasks next.
     #[inline]
     pub(super) fn rise(&self, runner: &Runner) {
-        if runner.rests.load(Relaxed) {
-            runner.rests.store(false, Relaxed);
+        if runner.rests.is_set() {
+            runner.rests.set(false);
             if self.idle.leave(&runner.sleeper) {
-                runner.searches.store(true, Relaxed);
+                runner.searches.set(true);
             }
         }
     }
@@ -401,7 +390,7 @@ impl State {
         !self.has_surplus()
             && self.find_in_runners(holds).is_none()
             && self.unfinished().unwrap_or(0) == 0
-            && self.idle.len() == self.runners().len() + self.tickers.load(Relaxed)
+            && self.idle.len() == self.runners().len() + self.tickers.get()
     }
 
     /// The task that came last to where any runner finds it; then any other one. Goes through all of them: for who has no other

@@ -51,7 +51,7 @@ unsafe impl Send for Audit {}
 #[derive(Debug)]
 struct Entry {
     /// How far the runner has got in its tasks, and its thread with events.
-    progress: (Beat, u32),
+    progress: (Beat, u64),
     since: Instant,
     /// When it is reported next.
     report_at: Duration,

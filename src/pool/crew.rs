@@ -4,13 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::{Pool, StallHook, Station, block_on};
 use crate::executor::{Run, StateRef};
-use crate::sync::{AtomicBool, Condvar, Counter, Event, Instant, Mutex, MutexGuard, thread};
+use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -61,15 +61,15 @@ impl fmt::Debug for CrewConfig {
 pub(crate) struct Crew {
     config: CrewConfig,
     /// All workers were started once.
-    complete: AtomicBool,
+    complete: Flag,
     /// Held by who starts them.
     starting: Mutex<()>,
-    stopped: AtomicBool,
+    stopped: Flag,
     stop: Event,
     roll: Mutex<Roll>,
     changed: Condvar,
     /// A hook that was told of a stall is not back yet.
-    pub(super) reporting: AtomicBool,
+    pub(super) reporting: Flag,
     /// Threads added because all others were stuck.
     pub(crate) replacements: Counter,
 }
@@ -111,13 +111,13 @@ impl Crew {
     pub(super) fn new(config: CrewConfig) -> Self {
         Self {
             config,
-            complete: AtomicBool::new(false),
+            complete: Flag::new(false),
             starting: Mutex::new(()),
-            stopped: AtomicBool::new(false),
+            stopped: Flag::new(false),
             stop: Event::new(),
             roll: Mutex::default(),
             changed: Condvar::new(),
-            reporting: AtomicBool::new(false),
+            reporting: Flag::new(false),
             replacements: Counter::default(),
         }
     }
@@ -140,7 +140,7 @@ impl Crew {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.load(SeqCst)
+        self.stopped.is_set()
     }
 
     /// Threads alive right now.
@@ -168,7 +168,7 @@ impl Crew {
     /// rest.
     #[inline]
     pub(crate) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        if self.complete.load(Acquire) { Ok(()) } else { self.start_the_rest(pool) }
+        if self.complete.is_set() { Ok(()) } else { self.start_the_rest(pool) }
     }
 
     #[cold]
@@ -177,7 +177,7 @@ impl Crew {
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
         while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
-        self.complete.store(true, Release);
+        self.complete.set(true);
         Ok(())
     }
 
@@ -287,7 +287,7 @@ impl Crew {
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<StuckThread> {
         ANY_STOPPED.store(true, Relaxed);
-        self.stopped.store(true, SeqCst);
+        self.stopped.set(true);
         self.stop.notify(usize::MAX);
         let late = self.wait_for_the_others(deadline);
         // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.

@@ -42,7 +42,7 @@ use std::time::Duration;
 use crate::executor::{Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Reactor};
-use crate::sync::{self, AtomicBool, AtomicUsize, Mutex, Ordering};
+use crate::sync::{self, Flag, Mutex, Tally};
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -99,9 +99,9 @@ pub(crate) struct Pool {
     /// Executors that strangers run, of the default instance.
     overseen: Mutex<Vec<Weak<State>>>,
     /// Threads that are here only to lead.
-    reliefs: AtomicUsize,
+    reliefs: Tally,
     /// Its owner is gone.
-    ended: AtomicBool,
+    ended: Flag,
     crew: OnceLock<Arc<Crew>>,
     /// What runners counted here that are gone.
     past_polls: Counters,
@@ -119,8 +119,8 @@ impl Pool {
             stations: Mutex::new(Vec::new()),
             helpers: Mutex::new(Vec::new()),
             overseen: Mutex::new(Vec::new()),
-            reliefs: AtomicUsize::new(0),
-            ended: AtomicBool::new(false),
+            reliefs: Tally::new(),
+            ended: Flag::new(false),
             crew: OnceLock::new(),
             past_polls: Counters::default(),
             itself: itself.clone(),
@@ -294,13 +294,13 @@ impl Pool {
 
     /// Whether its owner is gone.
     fn is_ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.ended.is_set()
     }
 
     /// Its owner is gone. Whoever waits for a source or timer is told, and nobody watches any more. Said, and not left to
     /// `drop`, because the last reference may be anybody's: a stuck worker's, or that of a waker that was just called.
     pub(crate) fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
+        self.ended.set(true);
         self.deputy.end();
         self.reactor.close();
         self.relieve_reliefs();

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::{Pool, Station, block_on};
 use crate::leadership::Seat;
 use crate::line::Rank;
-use crate::sync::{self, Ordering, thread};
+use crate::sync::{self, thread};
 use crate::waking;
 
 /// How long a relief stays parked.
@@ -25,14 +25,14 @@ const MOST: usize = 256;
 
 /// Starts one; where no thread is to be had, the calling thread takes the events that are there.
 pub(super) fn start(pool: &Arc<Pool>) {
-    if pool.reliefs.fetch_add(1, Ordering::Relaxed) < MOST {
+    if pool.reliefs.add() < MOST {
         let here = pool.clone();
         let relief = thread::Builder::new().name("paceline-relief".into());
         if relief.spawn(move || lead(&here)).is_ok() {
             return;
         }
     }
-    pool.reliefs.fetch_sub(1, Ordering::Relaxed);
+    pool.reliefs.remove();
     take_turn(pool);
 }
 
@@ -46,7 +46,7 @@ fn lead(pool: &Arc<Pool>) {
     let station = Arc::new(Station::relief(LINGER));
     // What panics here is a defect of ours, for a waker's panic ends in the waker: the deputy notices that nobody leads.
     let _ = catch_unwind(AssertUnwindSafe(|| block_on::drive(Some(pool), station, needed)));
-    pool.reliefs.fetch_sub(1, Ordering::Relaxed);
+    pool.reliefs.remove();
 }
 
 /// Takes the events that nobody else takes, without waiting: the last resort of a deputy that gets no thread. False if

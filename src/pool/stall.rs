@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Pool, Station};
 use crate::executor::Runner;
-use crate::sync::{Ordering, thread};
+use crate::sync::thread;
 
 /// How long a task must have blocked its thread before it is reported.
 pub(super) const STALL: Duration = Duration::from_millis(10);
@@ -43,7 +43,7 @@ pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 pub(super) fn report(pool: &Arc<Pool>, station: &Station, runner: &Runner, blocked_for: Duration) -> bool {
     let Some(crew) = pool.crew() else { return true };
     let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), runner.spawned_at()) else { return true };
-    if crew.reporting.swap(true, Ordering::Acquire) {
+    if crew.reporting.raise() {
         return false;
     }
     let name = station.thread.name().map(Into::into);
@@ -54,10 +54,10 @@ pub(super) fn report(pool: &Arc<Pool>, station: &Station, runner: &Runner, block
         // A hook that panics has said so by its panic message.
         let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook(&stall))));
         drop(hook);
-        crew.reporting.store(false, Ordering::Release);
+        crew.reporting.set(false);
     });
     if started.is_err() {
-        crew.reporting.store(false, Ordering::Release);
+        crew.reporting.set(false);
     }
     started.is_ok()
 }

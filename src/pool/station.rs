@@ -10,7 +10,7 @@ use super::{Deputy, Pool, Stay};
 use crate::executor::{Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::Reactor;
-use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, thread};
+use crate::sync::{self, Counter, Flag, thread};
 
 /// One `block_on`, as other threads see it.
 #[derive(Debug)]
@@ -19,27 +19,23 @@ pub(crate) struct Station {
     /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
     pool: OnceLock<(Arc<Reactor>, Weak<Pool>, Arc<Deputy>)>,
     /// A nested `block_on` on the same thread does the waiting.
-    suspended: AtomicBool,
+    suspended: Flag,
     /// It is nested in a task of this pool's own executor, and may be asked to run others.
     helps: OnceLock<Weak<Pool>>,
     /// Odd while its thread fires an event; the deputy compares it with what it was a tick ago.
-    pulse: AtomicU32,
+    pulse: Counter,
     /// What it counts as where no runner is hosted here.
     own_rank: Rank,
     /// How long the thread waits when nobody needs it; for ever, if it is there for its own future.
     pub(crate) linger: Option<Duration>,
-    /// What the deputy wants of it: `GO`, `HELP`.
-    orders: AtomicU8,
+    /// What the deputy wants of it.
+    goes: Flag,
+    is_asked: Flag,
     /// The runners that this thread hosts.
     pub(super) runners: Runners,
     pub(super) thread: thread::Thread,
     state: ThreadState,
 }
-
-/// The thread may go: those that it stood in for are back.
-const GO: u8 = 1;
-/// Nobody else can run the tasks that wait: it is to do so while it waits itself.
-const HELP: u8 = 2;
 
 /// What the deputy wants of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +66,13 @@ impl Station {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),
-            suspended: AtomicBool::new(false),
+            suspended: Flag::new(false),
             helps: OnceLock::new(),
-            pulse: AtomicU32::new(0),
+            pulse: Counter::default(),
             own_rank,
             linger,
-            orders: AtomicU8::new(0),
+            goes: Flag::new(false),
+            is_asked: Flag::new(false),
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),
@@ -94,7 +91,7 @@ impl Station {
 
     /// Lets a replacement go, even if it leads: somebody else will.
     pub(super) fn release(self: &Arc<Self>) {
-        self.orders.fetch_or(GO, Relaxed);
+        self.goes.set(true);
         self.wake_by_ref();
     }
 
@@ -102,7 +99,7 @@ impl Station {
     pub(super) fn ask_for_help(self: &Arc<Self>) -> bool {
         let sleeps = self.seat.is_asleep();
         if sleeps {
-            self.orders.fetch_or(HELP, Relaxed);
+            self.is_asked.set(true);
             self.wake_by_ref();
         }
         sleeps
@@ -111,16 +108,7 @@ impl Station {
     /// What the deputy wants.
     #[inline]
     pub(crate) fn order(&self) -> Option<Order> {
-        if self.orders.load(Relaxed) == 0 { None } else { self.take_order() }
-    }
-
-    #[cold]
-    fn take_order(&self) -> Option<Order> {
-        if self.orders.load(Relaxed) & GO != 0 {
-            return Some(Order::Go);
-        }
-        let asked = self.orders.fetch_and(!HELP, Relaxed) & HELP != 0;
-        asked.then_some(Order::Help)
+        if self.goes.is_set() { Some(Order::Go) } else { self.is_asked.take().then_some(Order::Help) }
     }
 
     /// The pool in one of whose own tasks it is nested.
@@ -136,19 +124,19 @@ impl Station {
 
     /// Whether its thread is here, and in no other `block_on` on top.
     pub(super) fn is_on_top(&self) -> bool {
-        !self.suspended.load(Relaxed)
+        !self.suspended.is_set()
     }
 
     /// Another `block_on` on top of it does the waiting. Meanwhile its thread is no host of its pool, because it will not come
     /// back to lead before the other one is done. True if it is in a pool, to which it has to come back.
     pub(super) fn suspend(&self, pool: Option<&Arc<Pool>>) -> bool {
-        self.suspended.store(true, Relaxed);
+        self.suspended.set(true);
         pool.is_some_and(|pool| pool.leadership.suspend(&self.seat))
     }
 
     /// The other one is done.
     pub(super) fn resume(&self, pool: Option<&Arc<Pool>>) {
-        self.suspended.store(false, Relaxed);
+        self.suspended.set(false);
         pool.iter().for_each(|pool| pool.leadership.resume(&self.seat));
     }
 
@@ -162,13 +150,12 @@ impl Station {
     /// The thread begins to fire an event, or has fired it.
     #[inline]
     pub(crate) fn fires(&self) {
-        // A plain load and store: nobody else writes it.
-        self.pulse.store(self.pulse.load(Relaxed).wrapping_add(1), Relaxed);
+        self.pulse.add(1);
     }
 
     /// How many events it has fired, twice; one more while it fires one.
-    pub(super) fn pulse(&self) -> u32 {
-        self.pulse.load(Relaxed)
+    pub(super) fn pulse(&self) -> u64 {
+        self.pulse.get()
     }
 
     /// Whether it hosts a runner of an executor that somebody else runs as well.
@@ -204,7 +191,7 @@ impl Station {
 
     /// Whether nothing happens here that the deputy would have to watch.
     pub(super) fn is_quiet(&self) -> bool {
-        self.suspended.load(Relaxed) || self.seat.is_asleep()
+        self.suspended.is_set() || self.seat.is_asleep()
     }
 }
 

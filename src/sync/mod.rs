@@ -54,3 +54,61 @@ impl Counter {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
+
+/// A flag. Who takes it, or finds it set, sees what was done before it was set; it orders nothing else.
+#[derive(Debug)]
+pub(crate) struct Flag(AtomicBool);
+
+impl Flag {
+    pub(crate) fn new(is_set: bool) -> Self {
+        Self(AtomicBool::new(is_set))
+    }
+
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        // ORDER: Acquire pairs with the Release of `set` and `raise`.
+        self.0.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, is_set: bool) {
+        // ORDER: Release pairs with the Acquire of `is_set`, `raise` and `take`.
+        self.0.store(is_set, Ordering::Release);
+    }
+
+    /// Sets it. True if it was set already.
+    pub(crate) fn raise(&self) -> bool {
+        self.0.swap(true, Ordering::AcqRel)
+    }
+
+    /// True if it was set, which it is no more. A plain load where it was not.
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        self.is_set() && self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// How many there are of something; it orders nothing.
+#[derive(Debug)]
+pub(crate) struct Tally(AtomicUsize);
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// One more. Returns how many there were.
+    pub(crate) fn add(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// One less.
+    pub(crate) fn remove(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
