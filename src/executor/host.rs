@@ -73,11 +73,11 @@ pub(crate) struct Host {
     budget: Cell<u32>,
 }
 
-/// Shows `f` the host on top of this thread's stack.
+/// The host on top of this thread's stack.
 #[inline]
-pub(super) fn with_top<R>(f: impl FnOnce(Option<&Host>) -> R) -> R {
-    // SAFETY: all frames are the pool's, whose part begins with a host; and whoever enters one in `f` leaves it there.
-    frame::here(|here| f(unsafe { here.part::<Host>() }))
+pub(super) fn top(here: &Here) -> Option<&Host> {
+    // SAFETY: all frames are the pool's, whose part begins with a host; and whoever enters one meanwhile leaves it.
+    unsafe { here.part::<Host>() }
 }
 
 /// A task was woken: it goes where it will be polled soonest without waking anybody. On a thread that hosts a runner of its
@@ -85,9 +85,7 @@ pub(super) fn with_top<R>(f: impl FnOnce(Option<&Host>) -> R) -> R {
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
     frame::here(|here| {
-        // SAFETY: as in `with_top`.
-        let host = unsafe { here.part::<Host>() }.filter(|host| host.open.get());
-        let Some(host) = host else { return state.schedule_elsewhere(task) };
+        let Some(host) = top(here).filter(|host| host.open.get()) else { return state.schedule_elsewhere(task) };
         let Some(runner) = running(here).filter(|runner| runner.is_of(state.address())) else {
             return host.schedule_between_polls(state, task, info);
         };
@@ -139,16 +137,22 @@ pub(crate) fn run_beside(task: Runnable) {
     });
 }
 
+/// Somebody should lead while a slow task runs.
+#[cold]
+pub(super) fn cover() {
+    let surroundings = frame::here(|here| top(here)?.surroundings.clone());
+    surroundings.iter().for_each(|surroundings| surroundings.cover());
+}
+
 /// A run, or a ticker, is polled here with `waker`. If that is neither the host's nor the running task's, somebody else's
 /// `block_on` may be on top of this thread's stack, and about to block it: what is in the runners below is for others, and what is
 /// woken here until one of them is polled again, too.
 pub(super) fn stranger_on_top(waker: &Waker) {
-    let is_of_task = with_running(|runner| runner.is_some_and(|runner| runner.polls_with(waker)));
-    with_top(|host| {
-        if let Some(host) = host.filter(|host| !is_of_task && !host.polls_with(waker)) {
-            if host.open.replace(false) {
-                host.hand_over();
-            }
+    frame::here(|here| {
+        let is_of_task = running(here).is_some_and(|runner| runner.polls_with(waker));
+        let host = top(here).filter(|host| !is_of_task && !host.polls_with(waker));
+        if let Some(host) = host.filter(|host| host.open.replace(false)) {
+            host.hand_over();
         }
     });
 }
@@ -158,19 +162,13 @@ pub(super) fn forget(host: usize, hosted: &Hosted) {
     if host == 0 {
         return hosted.state.leave(&hosted.runner);
     }
-    // SAFETY: as in `with_top`.
-    let is_here = frame::here(|here| {
-        unsafe { here.parts::<Host>() }.any(|other| {
-            let found = other.address() == host;
-            if found {
-                other.forget(|known| Arc::ptr_eq(&known.runner, &hosted.runner));
-            }
-            found
-        })
+    frame::here(|here| {
+        // SAFETY: as in `top`.
+        match unsafe { here.parts::<Host>() }.find(|other| other.address() == host) {
+            Some(host) => host.forget(|known| Arc::ptr_eq(&known.runner, &hosted.runner)),
+            None => hosted.runner.left.set(true),
+        }
     });
-    if !is_here {
-        hosted.runner.left.set(true);
-    }
 }
 
 impl Host {
@@ -224,14 +222,6 @@ impl Host {
     #[inline]
     pub(super) fn budget(&self) -> u32 {
         self.budget.get()
-    }
-
-    /// Somebody should lead while a slow task runs.
-    #[cold]
-    pub(super) fn cover(&self) {
-        if let Some(surroundings) = &self.surroundings {
-            surroundings.cover();
-        }
     }
 
     fn runners(&self) -> Option<&Runners> {

@@ -8,7 +8,6 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::state::State;
 use crate::sync::{self, Flag, Mutex};
 
 /// Somebody who looks at executors, and is told when there is something to see.
@@ -22,13 +21,11 @@ pub(crate) struct Alarms {
     overseers: Mutex<Vec<Weak<dyn Overseer>>>,
     /// There was one, once.
     any: Flag,
-    /// It was shown to somebody because of strangers.
-    strange: Flag,
 }
 
 impl Alarms {
     pub(super) fn new() -> Self {
-        Self { overseers: Mutex::new(Vec::new()), any: Flag::new(false), strange: Flag::new(false) }
+        Self { overseers: Mutex::new(Vec::new()), any: Flag::new(false) }
     }
 
     /// From now on `overseer` is told, too.
@@ -59,27 +56,6 @@ impl Alarms {
 
 impl fmt::Debug for Alarms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Alarms").field("strange", &self.strange).finish_non_exhaustive()
-    }
-}
-
-impl State {
-    /// A stranger has joined, or somebody who joins a stranger; or one is polled, and may block next.
-    #[cold]
-    pub(super) fn has_strangers(&self) {
-        if self.has_company() && self.has_stranger() && !self.is_overseen() {
-            // Two at once: they show it to the same one.
-            if let Some(overseer) = crate::oversee(self.itself()) {
-                self.alarms.add(overseer);
-                self.alarms.strange.set(true);
-            }
-        }
-        self.alarms.call();
-    }
-
-    /// Whether a deputy has been shown this executor because of strangers.
-    #[inline]
-    pub(super) fn is_overseen(&self) -> bool {
-        self.alarms.strange.is_set()
+        f.debug_struct("Alarms").field("any", &self.any).finish_non_exhaustive()
     }
 }

@@ -103,7 +103,7 @@ impl Member {
         mut future: Pin<&mut F>,
         cx: &mut Context<'_>,
     ) -> Poll<F::Output> {
-        let budget = host::with_top(|host| self.enter(host, cx.waker()));
+        let budget = self.enter(host::top(here), cx.waker());
         let is_hosted = self.host != 0;
         let Self { own, inner, order, .. } = self;
         let Hosted { state, runner } = &*own;
@@ -289,7 +289,7 @@ impl Ticker<'_> {
         host::stranger_on_top(waker);
         sleeper.set_waker(waker, false);
         self.state.has_strangers();
-        self.state.ticker_rests(sleeper);
+        self.state.idle.enter(sleeper, sleeper.rank());
         self.rests = true;
         match self.state.any_task() {
             Some(task) => Poll::Ready(task),
@@ -300,7 +300,7 @@ impl Ticker<'_> {
     /// It is awake. True if it was called.
     fn rise(&mut self) -> bool {
         let rested = std::mem::take(&mut self.rests);
-        self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.ticker_rises(sleeper))
+        self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.idle.leave(sleeper))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct State {
     injector: ConcurrentQueue<Runnable>,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
-    idle: Line<Sleeper>,
+    pub(super) idle: Line<Sleeper>,
     pub(super) tickers: Tally,
     pub(super) tasks: Tasks,
     tracks_tasks: Flag,
@@ -38,6 +38,8 @@ pub(crate) struct State {
     taken: Counter,
     /// Who is told when there is something to watch here.
     pub(crate) alarms: Alarms,
+    /// It was shown to somebody because of strangers.
+    is_overseen: Flag,
     itself: Weak<State>,
 }
 
@@ -90,6 +92,7 @@ impl State {
             of_runtime,
             taken: Counter::default(),
             alarms: Alarms::new(),
+            is_overseen: Flag::new(false),
             itself: itself.clone(),
         })
     }
@@ -98,11 +101,6 @@ impl State {
     #[inline]
     pub(super) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
-    }
-
-    /// A reference that keeps nothing alive.
-    pub(super) fn itself(&self) -> Weak<State> {
-        self.itself.clone()
     }
 
     #[inline]
@@ -208,8 +206,27 @@ impl State {
     }
 
     /// Whether it has a runner or ticker whose thread may sleep elsewhere than in our own `block_on`.
-    pub(super) fn has_stranger(&self) -> bool {
+    fn has_stranger(&self) -> bool {
         self.tickers.get() > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
+    }
+
+    /// A stranger has joined, or somebody who joins a stranger; or one is polled, and may block next.
+    #[cold]
+    pub(super) fn has_strangers(&self) {
+        if !self.is_overseen() && self.has_company() && self.has_stranger() {
+            // Two at once: they show it to the same one.
+            if let Some(overseer) = crate::oversee(self.itself.clone()) {
+                self.alarms.add(overseer);
+                self.is_overseen.set(true);
+            }
+        }
+        self.alarms.call();
+    }
+
+    /// Whether a deputy has been shown this executor because of strangers.
+    #[inline]
+    pub(super) fn is_overseen(&self) -> bool {
+        self.is_overseen.is_set()
     }
 
     /// Whether a runner or ticker sleeps.
@@ -290,16 +307,6 @@ impl State {
                 runner.searches.set(true);
             }
         }
-    }
-
-    /// A ticker is about to sleep.
-    pub(super) fn ticker_rests(&self, ticker: &sync::Arc<Sleeper>) {
-        self.idle.enter(ticker, ticker.rank());
-    }
-
-    /// It is awake. True if it was called.
-    pub(super) fn ticker_rises(&self, ticker: &sync::Arc<Sleeper>) -> bool {
-        self.idle.leave(ticker)
     }
 
     /// Moves what waits in a runner to where any other finds it, busy or idle.

@@ -46,7 +46,7 @@ impl<F: Future> Future for Tracked<F> {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.task_begins(this.spawned_at, cx.waker());
             if this.slow > 0 {
-                host::with_top(|host| host.into_iter().for_each(host::Host::cover));
+                host::cover();
             }
             let result = future.poll(cx);
             if runner.is_caught() | (this.slow > 0) {

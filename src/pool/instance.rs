@@ -23,6 +23,7 @@ process_static! {
 }
 
 fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
+    // ORDER: Acquire pairs with the Release in `replace`: the instance as it was made.
     let known = INSTANCE.load(Ordering::Acquire);
     // SAFETY: a place that was published is never freed.
     let instance = match unsafe { known.as_ref() } {
@@ -36,6 +37,7 @@ fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
 #[cold]
 fn replace(known: *mut Instance) -> &'static Instance {
     let fresh = Box::into_raw(Box::new(Instance { origin: Origin::here(), pool: Mutex::new(None) }));
+    // ORDER: Release pairs with the Acquire here and in `instance`.
     match INSTANCE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: it is published now, and so never freed.
         Ok(_) => unsafe { &*fresh },

@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use crate::fork::Origin;
 use crate::frame::{self, Here};
-use crate::sync::{AtomicBool, Counter, Ordering};
+use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened, Until};
 use record::Record;
@@ -125,7 +125,7 @@ pub(crate) struct Reactor {
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
     tells_when_empty: AtomicBool,
-    closed: AtomicBool,
+    closed: Flag,
     pub(crate) counters: Counters,
 }
 
@@ -144,7 +144,7 @@ impl Reactor {
             slumber: Slumber::new(),
             hooks: OnceLock::new(),
             tells_when_empty: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
+            closed: Flag::new(false),
             counters: Counters::default(),
         };
         Ok((reactor, batch))
@@ -156,7 +156,8 @@ impl Reactor {
 
     /// The owner is gone: nobody will lead here any more. Whoever waits is told, and whoever waits later.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
+        // Who begins to wait after its word was fired below sees this, because both change that word.
+        self.closed.set(true);
         for key in self.records.live() {
             let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
             waking::discard(self.fire(Event::Source(key, all)));
@@ -175,7 +176,7 @@ impl Reactor {
     #[inline]
     fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
         match here.turn_at(ptr::from_ref(self).cast()) {
-            Some(turn) if !self.closed.load(Ordering::Relaxed) => Ok(Some(turn)),
+            Some(turn) if !self.closed.is_set() => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
     }
@@ -186,7 +187,7 @@ impl Reactor {
             let what = "this source was registered by the process that forked this one: make it anew of its descriptor";
             return Err(io::Error::other(what));
         }
-        if self.closed.load(Ordering::SeqCst) {
+        if self.closed.is_set() {
             return Err(closed());
         }
         match self.hooks.get() {
@@ -204,12 +205,15 @@ impl Reactor {
 
     /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
     pub(crate) fn tell_when_empty(&self, watched: bool) {
+        // ORDER: before the fence in `Duty::doze`, after which it is looked whether anything is left. So either that look sees
+        // that the last one is gone, or who takes it away sees this.
         self.tells_when_empty.store(watched, Ordering::SeqCst);
     }
 
     /// A source or timer is gone; if it was the last one, whoever wants to know is told.
     #[inline]
     fn note_gone(&self) {
+        // ORDER: pairs with the fence in `Duty::doze`, as does the count that was taken down before this.
         if self.tells_when_empty.load(Ordering::SeqCst) && !self.is_needed() {
             self.note_empty();
         }
@@ -226,7 +230,7 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
-        if self.closed.load(Ordering::SeqCst) {
+        if self.closed.is_set() {
             return Err(closed());
         }
         let (index, generation) = self.records.acquire();

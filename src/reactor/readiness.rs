@@ -204,6 +204,7 @@ impl Readiness {
 
     #[inline]
     pub(crate) fn snapshot(&self) -> Snapshot {
+        // ORDER: Acquire pairs with the Release of the change that it shows.
         Snapshot(self.0.load(Ordering::Acquire))
     }
 
@@ -211,6 +212,7 @@ impl Readiness {
     pub(crate) fn open(&self) -> u32 {
         let generation = self.snapshot().generation();
         let flags = flag(Direction::Read, READY) | flag(Direction::Write, READY);
+        // ORDER: Release pairs with the Acquire of whatever looks next: the slot as its last source left it, emptied.
         self.0.store(u64::from(generation) << GENERATION_SHIFT | flags, Ordering::Release);
         generation
     }

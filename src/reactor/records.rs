@@ -43,7 +43,7 @@ impl Records {
 
     /// Retires the source of this record.
     pub(super) fn retire(&self, index: u32) {
-        // ORDER: before the look whether somebody watches for the last one, which pairs with the fence in `Duty::doze`.
+        // ORDER: pairs with the fence in `Duty::doze`: see `Reactor::note_gone`, which comes after this.
         self.in_use.fetch_sub(1, Ordering::SeqCst);
         self.get(index).retire(|| self.free(index));
     }

@@ -166,7 +166,7 @@ impl Alarm {
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         // Relaxed: the wake-up makes it visible.
-        self.reactor.closed.load(Ordering::Relaxed)
+        self.reactor.closed.is_set()
     }
 
     /// Sets another deadline, and another waker, if there is one. False if the timer has fired, which takes its waker,
