@@ -22,7 +22,6 @@ use crate::fork;
 use crate::leadership::{Follower, Leader, Rank, Turn};
 use crate::pool::{self, Deeper, Pool, Presence, Station, StationOrder as Order};
 use crate::reactor::{self, Event, Watch};
-use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
 ///
@@ -204,7 +203,6 @@ impl Here<'_> {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
         while leader.with(|watch| watch.stays_awake()) {
-            thread::yield_now();
             if self.station.is_woken() || displaced() {
                 leader.with(|watch| watch.interrupted(reactor));
                 return Ok(());

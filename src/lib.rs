@@ -92,6 +92,7 @@
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
+//! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
 //! | `waking` | calls wakers that may be anybody's | |
 //! | `fork` | notices that the process was forked | |
@@ -111,6 +112,7 @@ mod model;
 mod pool;
 mod reactor;
 mod runtime;
+mod spin;
 mod sync;
 mod waking;
 

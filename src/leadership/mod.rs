@@ -11,7 +11,6 @@ mod leader;
 mod parked;
 mod rank;
 mod seat;
-mod vigil;
 
 pub(crate) use leader::Leader;
 pub use parked::Order;
@@ -22,9 +21,9 @@ pub(crate) use seat::{Rouse, Seat};
 use std::time::Duration;
 
 use crate::fork::Origin;
+use crate::spin;
 use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Counter, Mutex, Ordering, ProtocolCell};
 use parked::Parked;
-use vigil::Vigil;
 
 /// Nobody leads.
 const VACANT: u8 = 0;
@@ -325,12 +324,11 @@ impl<'a, T> Follower<'a, T> {
 
     /// Waits for a token: awake for a moment, if that pays, then asleep.
     fn park(&self, limit: Option<Duration>) -> Woken {
-        let vigil = Vigil::keep(self.leadership.spin, || self.seat.is_called());
-        if !vigil.awake.is_zero() {
-            self.leadership.spun_nanos.add_shared(vigil.awake.as_nanos() as u64);
+        let (woken, awake) =
+            spin::wait(self.leadership.spin, || self.seat.is_called(), || self.seat.park(limit));
+        if !awake.is_zero() {
+            self.leadership.spun_nanos.add_shared(awake.as_nanos() as u64);
         }
-        let woken = self.seat.park(limit);
-        vigil.end();
         woken
     }
 

@@ -10,7 +10,6 @@
 //! | [`slots`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
-//! | [`spin`] | whether to stay awake for a moment before sleeping |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod readiness;
@@ -18,7 +17,6 @@ mod slot;
 mod slots;
 mod slumber;
 mod source;
-mod spin;
 mod sys;
 mod timers;
 mod waiters;
