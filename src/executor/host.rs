@@ -85,7 +85,9 @@ pub(super) fn top(here: &Here) -> Option<&Host> {
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
     frame::here(|here| {
-        let Some(host) = top(here).filter(|host| host.open.get()) else { return state.schedule_elsewhere(task) };
+        let Some(host) = top(here).filter(|host| host.open.get()) else {
+            return state.schedule_elsewhere(task);
+        };
         let Some(runner) = running(here).filter(|runner| runner.is_of(state.address())) else {
             return host.schedule_between_polls(state, task, info);
         };

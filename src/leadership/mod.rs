@@ -9,7 +9,6 @@
 
 mod leader;
 mod seat;
-mod vigil;
 
 pub(crate) use crate::line::{Order, Rank};
 pub(crate) use leader::Leader;
@@ -20,8 +19,8 @@ use std::time::Duration;
 
 use crate::fork::Origin;
 use crate::line::{Called, Line};
+use crate::spin;
 use crate::sync::{self, Arc, AtomicU8, AtomicUsize, Counter, Ordering, ProtocolCell};
-use vigil::Vigil;
 
 /// Nobody leads.
 const VACANT: u8 = 0;
@@ -317,12 +316,11 @@ impl<'a, T> Follower<'a, T> {
 
     /// Waits for a token: awake for a moment, if that pays, then asleep.
     fn park(&self, limit: Option<Duration>) -> Woken {
-        let vigil = Vigil::keep(self.leadership.spin, || self.seat.is_called());
-        if !vigil.awake.is_zero() {
-            self.leadership.spun_nanos.add_shared(vigil.awake.as_nanos() as u64);
+        let (woken, awake) =
+            spin::wait(self.leadership.spin, || self.seat.is_called(), || self.seat.park(limit));
+        if !awake.is_zero() {
+            self.leadership.spun_nanos.add_shared(awake.as_nanos() as u64);
         }
-        let woken = self.seat.park(limit);
-        vigil.end();
         woken
     }
 }

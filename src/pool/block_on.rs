@@ -26,7 +26,6 @@ use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
 use crate::reactor::{Batch, Event};
-use crate::sync::thread;
 
 /// Runs a future on the current thread until it is done.
 ///
@@ -207,7 +206,6 @@ impl Rider<'_> {
         self.stay.keep(None);
         let displaced = leader.displaced();
         while leader.with(|batch| batch.stays_awake()) {
-            thread::yield_now();
             if self.stay.is_woken() || displaced() {
                 leader.with(|batch| batch.interrupted(reactor));
                 return Ok(());

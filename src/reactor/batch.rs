@@ -9,10 +9,10 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::readiness::Happened;
-use super::spin::{Idle, Spin};
 use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
+use crate::spin::{Moment, Spin};
 use crate::sync::Instant;
 use crate::waking;
 
@@ -47,7 +47,9 @@ pub(crate) struct Batch {
     in_a_row: usize,
     deadline: u64,
     spin: Spin,
-    idle: Option<Idle>,
+    /// How long it may stay awake without work.
+    spin_limit: Duration,
+    idle: Option<Moment>,
     /// What was left, and when, if it is enough to be timed.
     timed: Option<(usize, Instant)>,
     /// Recent cost of an event, in nanoseconds.
@@ -62,7 +64,8 @@ impl Batch {
             due: Vec::new(),
             in_a_row: TIMERS_IN_A_ROW,
             deadline: u64::MAX,
-            spin: Spin::new(spin),
+            spin: Spin::new(),
+            spin_limit: spin,
             idle: None,
             timed: None,
             cost: 0,
@@ -135,12 +138,10 @@ impl Batch {
 
     /// Whether to stay awake for now, although there is nothing to do: call [`look`](Self::look) again.
     pub(crate) fn stays_awake(&mut self) -> bool {
-        if self.spin.is_off() {
-            return false;
+        if self.idle.is_none() {
+            self.idle = self.spin.idle(self.spin_limit);
         }
-        let spin = &mut self.spin;
-        let idle = self.idle.get_or_insert_with(|| spin.idle());
-        idle.spins && Instant::now() < idle.spin_until
+        self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
@@ -205,10 +206,8 @@ impl Batch {
 
     fn idle_over(&mut self, reactor: &Reactor, slept: bool) {
         if let Some(idle) = self.idle.take() {
-            let gap = self.spin.over(&idle, slept);
-            if idle.spins && !slept {
-                reactor.counters.spun_nanos.add(gap.as_nanos() as u64);
-            }
+            let awake = self.spin.over(&idle, slept);
+            reactor.counters.spun_nanos.add(awake.as_nanos() as u64);
         }
     }
 

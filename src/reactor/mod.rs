@@ -10,7 +10,6 @@
 //! | [`records`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
-//! | [`spin`] | whether to stay awake for a moment before sleeping |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
@@ -19,7 +18,6 @@ mod record;
 mod records;
 mod slumber;
 mod source;
-mod spin;
 mod sys;
 mod timers;
 mod waiters;

@@ -133,7 +133,7 @@ fn sleeps() -> u64 {
 }
 
 /// A thread that waits again and again for what another one does in no time learns to stay awake for it. With a limit so
-/// long that a busy machine makes no difference. Fails if a follower parks at once: `Vigil::keep` in `Follower::park`.
+/// long that a busy machine makes no difference. Fails if a follower parks at once: `spin::wait` in `Follower::park`.
 #[test]
 fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
     const ROUNDS: u64 = 1_000;
