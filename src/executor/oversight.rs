@@ -39,16 +39,15 @@ impl Alarms {
         self.any.set(true);
     }
 
-    /// Tells them all.
+    /// Whether there is anybody to tell.
     #[inline]
-    pub(crate) fn call(&self) {
-        if self.any.is_set() {
-            self.call_all();
-        }
+    pub(super) fn any(&self) -> bool {
+        self.any.is_set()
     }
 
+    /// Tells them all.
     #[cold]
-    fn call_all(&self) {
+    pub(crate) fn call(&self) {
         let overseers = sync::lock(&self.overseers).clone();
         overseers.iter().filter_map(Weak::upgrade).for_each(|overseer| overseer.look());
     }

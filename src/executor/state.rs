@@ -126,8 +126,9 @@ impl State {
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
+        let anybody = self.notify();
         // Where all are busy they may be stuck, and a stranger may not come.
-        if !self.notify() || self.is_overseen() {
+        if self.alarms.any() && (!anybody || self.is_overseen()) {
             self.alarms.call();
         }
     }

@@ -16,6 +16,7 @@ fn layers() -> Vec<String> {
     let (_, map) = lib.split_once("# Map of the source").expect("lib.rs has a map");
     let rows = map
         .lines()
+        .skip(1)
         .take_while(|line| line.starts_with("//!"))
         .filter_map(|line| line.strip_prefix("//! | `"));
     rows.map(|row| row.split('`').next().unwrap().into()).collect()
