@@ -15,11 +15,11 @@ mod relief;
 mod stall;
 mod station;
 #[cfg_attr(
-    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle))),
+    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
     path = "thread_state_proc.rs"
 )]
 #[cfg_attr(
-    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle)))),
+    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri)))),
     path = "thread_state_unknown.rs"
 )]
 mod thread_state;
