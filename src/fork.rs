@@ -71,7 +71,7 @@ fn say(what: &[u8]) {
 #[cfg(not(unix))]
 fn say(_: &[u8]) {}
 
-#[cfg(unix)]
+#[cfg(all(unix, not(miri)))]
 fn watch() {
     use std::ffi::c_int;
     use std::sync::Once;
@@ -92,6 +92,6 @@ fn watch() {
     });
 }
 
-/// There is no fork.
-#[cfg(not(unix))]
+/// There is no fork; nor is there under miri.
+#[cfg(any(not(unix), miri))]
 fn watch() {}

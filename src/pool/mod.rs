@@ -16,11 +16,11 @@ mod stall;
 mod station;
 mod stay;
 #[cfg_attr(
-    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle))),
+    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
     path = "thread_state_proc.rs"
 )]
 #[cfg_attr(
-    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle)))),
+    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri)))),
     path = "thread_state_unknown.rs"
 )]
 mod thread_state;

@@ -39,7 +39,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// What follows each `crate::` in the code of a file, up to its unit tests.
 fn names(code: &str) -> Vec<&str> {
-    let code = code.split("\n#[cfg(all(test").next().unwrap();
+    let tests = ["\n#[cfg(test)]", "\n#[cfg(all(test"].iter().filter_map(|begin| code.find(begin)).min();
+    let code = &code[..tests.unwrap_or(code.len())];
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let after = lines.flat_map(|line| line.split("crate::").skip(1));
     after.map(|name| name.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap()).collect()

@@ -17,11 +17,11 @@
 
 mod duty;
 #[cfg_attr(
-    all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle)),
+    all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))),
     path = "switch_timer.rs"
 )]
 #[cfg_attr(
-    not(all(any(target_os = "linux", target_os = "android"), not(paceline_shuttle))),
+    not(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri)))),
     path = "switch_condvar.rs"
 )]
 mod switch;

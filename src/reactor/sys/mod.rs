@@ -3,7 +3,8 @@
 //! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes through
 //! `polling`'s own interface, one-shot, and works wherever `polling` does. Which one is used is decided when a
 //! reactor is made: epoll where the platform has it and its self-check passes, unless the caller asks otherwise.
-//! In the scenarios of the whole pool there is one way only: `fake.rs` in the place of epoll.
+//! In the scenarios of the whole pool there is one way only: `fake.rs` in the place of epoll; and under miri, which has a
+//! part of epoll, `epoll_miri.rs`.
 
 use std::io;
 #[cfg(unix)]
@@ -15,20 +16,25 @@ use crate::sync::Instant;
 
 #[cfg(all(
     any(target_os = "linux", target_os = "android"),
-    not(any(polling_test_poll_backend, paceline_shuttle))
+    not(any(polling_test_poll_backend, paceline_shuttle, miri))
 ))]
 mod epoll;
 mod portable;
 
 #[cfg(not(any(
     all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)),
-    paceline_shuttle
+    paceline_shuttle,
+    miri
 )))]
 #[path = "no_epoll.rs"]
 mod epoll;
 
 #[cfg(paceline_shuttle)]
 #[path = "fake.rs"]
+mod epoll;
+
+#[cfg(miri)]
+#[path = "epoll_miri.rs"]
 mod epoll;
 
 #[cfg(all(test, paceline_shuttle))]
