@@ -309,6 +309,13 @@ mod tests {
         let mut fired = 0;
         wheel.advance((1 << 40) + 10_000, |_| fired += 1);
         assert_eq!(fired, 1);
+        // The first moment of a slot.
+        for deadline in [(1 << 40) + (3 << GRAIN), (1 << 40) + (3 << (GRAIN + GROUP))] {
+            wheel.insert(deadline, ());
+            wheel.advance(deadline - 1, |_| panic!("early"));
+            wheel.advance(deadline, |_| fired += 1);
+        }
+        assert_eq!(fired, 3);
     }
 
     #[test]

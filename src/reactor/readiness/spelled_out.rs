@@ -69,7 +69,7 @@ impl Spelled {
     }
 
     fn retire(&mut self) -> Release {
-        self.generation = (self.generation + 1) % (1 << GENERATION_BITS);
+        self.generation = (self.generation + 1) % (1 << 20);
         self.gone = true;
         for way in &mut self.ways {
             *way = Way { busy: way.busy, tick: way.tick, ..Way::default() };
