@@ -1,8 +1,8 @@
 //! A task or a root future that blocks its thread, in a `block_on` of ours or of somebody else: what it left to do on that
 //! thread is done by whoever runs the executor next, inside of it or on another thread.
 //!
-//! Taken out one by one, each of these makes some of the tests hang: `hosting::suspend_innermost`, `Frame::polls_with`,
-//! `WATCHED` in `hosting`, `State::takes_strangers`, and the deputy's look at threads that are stuck outside of a task.
+//! Taken out one by one, each of these makes some of the tests hang: `Host::hand_over` in `Frame::begin`, `Host::polls_with`,
+//! `Host::open`, and the deputy's look at threads that are stuck outside of a task.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -269,7 +269,7 @@ fn switches_of_deputies() -> u64 {
 }
 
 /// A root future that waits once more when it is dropped, after its thread has left the pool: it does not leave a second time.
-/// Fails if it does (`Station::joins`), because then there seem to be hosts for whom guests stand back.
+/// Fails if it does (`Seat::is_member`), because then there seem to be hosts for whom guests stand back.
 #[test]
 fn lf5_a_wait_in_the_drop_of_a_root_future() {
     struct Waits(Arc<Runtime>);

@@ -49,7 +49,7 @@ impl Scene {
 }
 
 /// L3: a task comes while the `run` goes to sleep, which it does not then; and the next one when it sleeps.
-/// Fails if a `run` that found tasks so counts as one that nobody polls: `is_polled` in `out_of_tasks`.
+/// Fails if a `run` that found tasks so counts as one that nobody polls: `asked` in `out_of_tasks`.
 #[test]
 fn l3_a_run_that_almost_slept_can_still_be_woken() {
     model(|| {
