@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Poll, Waker};
 
 use std::panic::Location;
