@@ -148,6 +148,8 @@ impl Rider<'_> {
         if self.pool.is_inherited() {
             fork::abort_child();
         }
+        // Whoever was woken last has had the time to wait again. Dropped here, because that may be anybody's code (LF2).
+        self.stay.keep(None);
         if self.stay.is_woken() && !self.pool.reactor.is_needed() {
             return Waited::Root(follower);
         }
@@ -158,7 +160,6 @@ impl Rider<'_> {
         if self.stay.is_woken() || !self.stay.host.rest() {
             return Waited::Root(follower);
         }
-        self.stay.keep(None);
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
         self.awake();
         turn
@@ -203,7 +204,6 @@ impl Rider<'_> {
     /// A moment without work: stays awake for a little, if that pays, then sleeps.
     fn idle(&self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
-        self.stay.keep(None);
         let displaced = leader.displaced();
         while leader.with(|batch| batch.stays_awake()) {
             if self.stay.is_woken() || displaced() {

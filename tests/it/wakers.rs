@@ -201,3 +201,24 @@ fn a_drop_that_panics_unwinds_nobody() {
         eventually("both waits are told", || wakes.load(SeqCst) >= 2);
     });
 }
+
+/// What a waker keeps alive is let go soon after it was called, although its thread goes on. Fails if what is left over is kept
+/// until the thread leaves: `keep` in `become_leader_or_wait`.
+#[test]
+fn a_waker_that_was_called_is_let_go() {
+    for_each_setup(|runtime| {
+        let (mut ours, theirs) = socket(runtime);
+        let kept = Arc::new(());
+        let woken = Arc::new(AtomicUsize::new(0));
+        let (inside, counter) = (kept.clone(), woken.clone());
+        let waker = waker_that(move || {
+            let _inside = &inside;
+            counter.fetch_add(1, SeqCst);
+        });
+        assert!(theirs.poll_readable(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        ours.write_all(b"x").unwrap();
+        eventually("it is called", || woken.load(SeqCst) == 1);
+        eventually("nobody has it", || Arc::strong_count(&kept) == 1);
+    });
+}
