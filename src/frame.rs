@@ -20,7 +20,7 @@ pub(crate) struct Frame<P = ()> {
     /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
     leads: Cell<*const ()>,
     /// The waker that was called here last. Whoever it woke will wait again, most likely, and needs a copy of it then: to keep
-    /// this one is cheaper than to drop it and make another.
+    /// this one is cheaper than to drop it and make another. Kept for a poll, not for longer.
     spare: Cell<Option<Waker>>,
     /// What runs below this frame.
     runs_below: Cell<Running>,
@@ -34,11 +34,17 @@ pub(crate) struct Running {
     pub(crate) runner: *const (),
     /// How many tasks that poll may run before it returns.
     pub(crate) budget: u32,
+    /// How often this thread had been the child of a fork when that poll made way for another one.
+    forks: u32,
 }
 
 impl Running {
     /// Nothing.
-    pub(crate) const NONE: Self = Self { runner: ptr::null(), budget: 0 };
+    const NONE: Self = Self::new(ptr::null(), 0);
+
+    pub(crate) const fn new(runner: *const (), budget: u32) -> Self {
+        Self { runner, budget, forks: 0 }
+    }
 }
 
 /// What there is of a thread.
@@ -47,13 +53,16 @@ pub(crate) struct Here {
     top: Cell<*const Frame>,
     running: Cell<*const ()>,
     budget: Cell<u32>,
+    /// How often this thread has been the child of a fork.
+    forks: Cell<u32>,
     /// Counts how often this thread looked for events, or waited for others to.
     turn: Cell<u32>,
 }
 
 thread_local! {
     static HERE: Here = const {
-        Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), budget: Cell::new(0), turn: Cell::new(1) }
+        Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), budget: Cell::new(0),
+            forks: Cell::new(0), turn: Cell::new(1) }
     };
 }
 
@@ -130,8 +139,17 @@ impl Here {
 
     /// Something else runs now. Returns what did before.
     #[inline]
-    pub(crate) fn runs(&self, now: Running) -> Running {
-        Running { runner: self.running.replace(now.runner), budget: self.budget.replace(now.budget) }
+    pub(crate) fn begins(&self, now: Running) -> Running {
+        let forks = self.forks.get();
+        Running { runner: self.running.replace(now.runner), budget: self.budget.replace(now.budget), forks }
+    }
+
+    /// What ran before runs again; but in a child that was forked meanwhile it may run no task more.
+    #[inline]
+    pub(crate) fn resumes(&self, before: Running) {
+        let is_same = before.forks == self.forks.get();
+        self.running.set(before.runner);
+        self.budget.set(if is_same { before.budget } else { 0 });
     }
 
     /// Whether what runs may run a task more. Not in a child process, when this thread has forked one since it began.
@@ -148,6 +166,7 @@ impl Here {
 pub(crate) fn forked() {
     here(|here| {
         here.budget.set(0);
+        here.forks.set(here.forks.get() + 1);
         std::iter::successors(here.top(), |frame| frame.below())
             .for_each(|frame| frame.leads.set(ptr::null()));
     });
@@ -190,7 +209,7 @@ impl<P> Frame<P> {
     pub(crate) fn enter(&self) -> OnTop<'_, P> {
         here(|here| {
             self.below.set(here.top.replace(ptr::from_ref(self).cast()));
-            self.runs_below.set(here.runs(Running::NONE));
+            self.runs_below.set(here.begins(Running::NONE));
         });
         OnTop(self)
     }
@@ -210,10 +229,9 @@ impl<P> std::ops::Deref for OnTop<'_, P> {
 impl<P> OnTop<'_, P> {
     /// Leaves it. To be left once more, by the drop, changes nothing.
     pub(crate) fn leave(&self) {
-        self.0.keep(None);
         here(|here| {
             here.top.set(self.0.below.get());
-            here.runs(self.0.runs_below.get());
+            here.resumes(self.0.runs_below.get());
         });
     }
 }

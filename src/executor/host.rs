@@ -65,6 +65,8 @@ pub(crate) struct Host {
     last: Cell<*const Runner>,
     /// There are others.
     several: Cell<bool>,
+    /// Some of them were found to have left.
+    stale: Cell<bool>,
     /// A deputy sees it when this thread is stuck.
     watched: Cell<bool>,
     /// Tasks may be left here: it is watched, and nobody else's `block_on` is on top of the poll that is in progress.
@@ -114,19 +116,19 @@ pub(super) fn with_running<R>(f: impl FnOnce(Option<&Runner>) -> R) -> R {
 }
 
 /// A poll is on top of this thread's stack: a runner's, or that of a task that was taken out by hand.
-pub(super) struct Poll<'a>(&'a Here, frame::Running);
+pub(super) struct OnStack<'a>(&'a Here, frame::Running);
 
-impl<'a> Poll<'a> {
+impl<'a> OnStack<'a> {
     #[inline]
     pub(super) fn begin(here: &'a Here, runner: *const Runner, budget: u32) -> Self {
-        Self(here, here.runs(frame::Running { runner: runner.cast(), budget }))
+        Self(here, here.begins(frame::Running::new(runner.cast(), budget)))
     }
 }
 
-impl Drop for Poll<'_> {
+impl Drop for OnStack<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.runs(self.1);
+        self.0.resumes(self.1);
     }
 }
 
@@ -134,7 +136,7 @@ impl Drop for Poll<'_> {
 /// that one is not about this one.
 pub(crate) fn run_beside(task: Runnable) {
     frame::here(|here| {
-        let _none = Poll::begin(here, ptr::null(), 0);
+        let _none = OnStack::begin(here, ptr::null(), 0);
         task.run();
     });
 }
@@ -185,6 +187,7 @@ impl Host {
             woken: Cell::new(true),
             last: Cell::new(ptr::null()),
             several: Cell::new(false),
+            stale: Cell::new(false),
             watched: Cell::new(false),
             open: Cell::new(false),
             budget: Cell::new(BUDGET_ALONE),
@@ -311,6 +314,14 @@ impl Host {
         }
     }
 
+    /// Forgets the runners that have left. Wakes others, so the caller does not lead (LF3).
+    #[inline]
+    pub(crate) fn forget_left(&self) {
+        if self.stale.replace(false) {
+            self.forget(|hosted| hosted.runner.left.is_set());
+        }
+    }
+
     /// The frame is left. Its runners are gone with its future, except one that was moved elsewhere: it must not be fed from
     /// here any more.
     pub(crate) fn close(&self) {
@@ -330,15 +341,16 @@ impl Host {
         let Some(runners) = self.runners() else { return true };
         let hosted = runners.lock();
         if hosted.iter().any(|hosted| hosted.runner.left.is_set()) {
-            drop(hosted);
-            self.forget(|hosted| hosted.runner.left.is_set());
-            return self.rest();
+            // Not forgotten here, which wakes others, because this thread may lead.
+            self.stale.set(true);
+            self.woken.set(true);
+            return false;
         }
         // None of that runs anybody's code, so it may be done under the lock (LF3).
         let Some(laden) = hosted.iter().position(|hosted| !hosted.state.rest(&hosted.runner)) else {
             return true;
         };
-        hosted[..laden].iter().for_each(|hosted| hosted.state.rise(&hosted.runner));
+        hosted[..laden].iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));
         let laden = hosted[laden].runner.clone();
         drop(hosted);
         self.wake(&laden);
@@ -348,7 +360,7 @@ impl Host {
     /// The thread is awake.
     pub(crate) fn rise(&self) {
         if let Some(runners) = self.runners() {
-            runners.lock().iter().for_each(|hosted| hosted.state.rise(&hosted.runner));
+            runners.lock().iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));
         }
     }
 }

@@ -18,22 +18,23 @@ pub(crate) trait Overseer: Send + Sync {
 
 /// Who looks at one executor.
 pub(crate) struct Alarms {
-    overseers: Mutex<Vec<Weak<dyn Overseer>>>,
+    /// Replaced as a whole, so that to tell them costs no copy.
+    overseers: Mutex<Arc<[Weak<dyn Overseer>]>>,
     /// There was one, once.
     any: Flag,
 }
 
 impl Alarms {
     pub(super) fn new() -> Self {
-        Self { overseers: Mutex::new(Vec::new()), any: Flag::new(false) }
+        Self { overseers: Mutex::new(Arc::new([])), any: Flag::new(false) }
     }
 
     /// From now on `overseer` is told, too.
     pub(crate) fn add(&self, overseer: Weak<dyn Overseer>) {
         let mut overseers = sync::lock(&self.overseers);
-        overseers.retain(|other| other.strong_count() > 0);
         if !overseers.iter().any(|other| Weak::ptr_eq(other, &overseer)) {
-            overseers.push(overseer);
+            let others = overseers.iter().filter(|other| other.strong_count() > 0).cloned();
+            *overseers = others.chain([overseer]).collect();
         }
         // Who adds himself looks at the executor after that.
         self.any.set(true);

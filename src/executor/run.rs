@@ -41,11 +41,11 @@ struct Member {
     outer: Option<Waker>,
     /// The address of the host, or null where somebody else polls it.
     host: usize,
-    order: Order,
+    turns: Turns,
 }
 
 /// Whose turn it is among the tasks of one runner.
-struct Order {
+struct Turns {
     /// Tasks polled directly one after the other.
     streak: u32,
     /// Tasks taken from the ring or the injector.
@@ -93,7 +93,7 @@ impl Member {
             inner,
             outer: None,
             host: 0,
-            order: Order { streak: 0, surplus: 0 },
+            turns: Turns { streak: 0, surplus: 0 },
         }
     }
 
@@ -105,10 +105,10 @@ impl Member {
     ) -> Poll<F::Output> {
         let budget = self.enter(host::top(here), cx.waker());
         let is_hosted = self.host != 0;
-        let Self { own, inner, order, .. } = self;
+        let Self { own, inner, turns, .. } = self;
         let Hosted { state, runner } = &*own;
         let runner: &Runner = runner;
-        let _poll = host::Poll::begin(here, runner, budget);
+        let _poll = host::OnStack::begin(here, runner, budget);
         let process = Origin::of_this_call();
         loop {
             if runner.root_woken.take() {
@@ -123,7 +123,7 @@ impl Member {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            match order.next(state, runner, is_hosted) {
+            match turns.next(state, runner, is_hosted) {
                 Some(task) => runner.run(task),
                 None => ready!(out_of_tasks(state, runner, is_hosted)),
             }
@@ -156,15 +156,13 @@ impl Member {
         if self.own.runner.left.is_set() || self.host != 0 && self.host != address {
             self.renew();
         }
-        let is_hosted =
-            |here: &Self| host.is_some_and(|host| host.adopts(&here.own.state, &here.own.runner, waker));
-        let mut hosted = is_hosted(self);
+        let Hosted { state, runner } = &self.own;
+        let hosted = host.is_some_and(|host| host.adopts(state, runner, waker));
         if !hosted {
             host::stranger_on_top(waker);
             if self.host != 0 {
                 // In the same `block_on`, but polled by somebody else now.
                 self.renew();
-                hosted = is_hosted(self);
             }
         }
         self.host = if hosted { address } else { 0 };
@@ -172,9 +170,7 @@ impl Member {
             self.outer = Some(waker.clone());
             self.own.runner.sleeper.set_waker(waker, hosted);
         }
-        if !hosted {
-            self.own.state.has_strangers();
-        }
+        self.own.state.has_strangers();
     }
 
     /// The future was moved to another `block_on`. The one it comes from may still feed its runner, but would wake
@@ -185,7 +181,7 @@ impl Member {
     }
 }
 
-impl Order {
+impl Turns {
     /// The task to poll next: directly, as long as there is one and it is not the others' turn; else surplus.
     #[inline]
     fn next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {

@@ -21,6 +21,10 @@ use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally, thread
 /// such a thread may be off its processor, and the end must come.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
+/// Of those that sleep: whoever it is, and who is sure to come.
+const ANYBODY: Rank = Rank::Relief;
+const SURE: Rank = Rank::Host;
+
 /// The shared part of an executor.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -190,9 +194,10 @@ impl State {
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
         runner.left.set(true);
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
-        self.empty(runner);
-        self.rise(runner);
-        self.notify();
+        // What was here, and what it was called for, is somebody else's now.
+        if self.empty(runner) | self.rise(runner) || self.has_surplus() {
+            self.notify();
+        }
         // There may be nobody left to watch over.
         self.alarms.call();
     }
@@ -238,28 +243,28 @@ impl State {
     /// A task is visible: wakes one that sleeps, unless somebody is on the way. False if nobody sleeps.
     #[inline]
     pub(super) fn notify(&self) -> bool {
-        Self::wakes(self.idle.call(Rank::Relief))
+        Self::wakes(self.idle.call(ANYBODY))
     }
 
     /// The same for tasks that the caller's own runner will poll if nobody else does: without the fence. One that goes to
     /// sleep at this very moment may be missed, which costs some parallelism and no task.
     #[inline]
     pub(super) fn invite(&self) {
-        Self::wakes(self.idle.invite(Rank::Relief));
+        Self::wakes(self.idle.invite(ANYBODY));
     }
 
     /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code, because it leads or watches: a
     /// stranger is called on a thread of its own. Where none is to be had the deputy tries again.
     pub(super) fn notify_from_afar(&self) {
-        if !Self::wakes(self.idle.call(Rank::Host)) && self.any_idle() {
+        if !Self::wakes(self.idle.call(SURE)) && self.any_idle() {
             self.run_errand(|state| _ = state.notify());
         }
     }
 
     /// The deputy found that tasks wait although somebody was called, perhaps: the next one is.
     pub(super) fn notify_another(&self) {
-        if !Self::wakes(self.idle.call_another(Rank::Host)) && self.any_idle() {
-            self.run_errand(|state| _ = Self::wakes(state.idle.call_another(Rank::Relief)));
+        if !Self::wakes(self.idle.call_another(SURE)) && self.any_idle() {
+            self.run_errand(|state| _ = Self::wakes(state.idle.call_another(ANYBODY)));
         }
     }
 
@@ -284,8 +289,10 @@ impl State {
     pub(super) fn rest(&self, runner: &Runner) -> bool {
         if runner.asked.is_set() {
             // It is hosted here, but whoever owns its future does not poll it: it is nobody to be called, and tasks
-            // that this thread left here are for others. It leads, perhaps.
-            self.hand_over_from_afar(runner);
+            // that this thread left here, or for which it was called, are for others. It leads, perhaps.
+            if self.empty(runner) | self.has_surplus() {
+                self.notify_from_afar();
+            }
             return true;
         }
         runner.rests.set(true);
@@ -299,15 +306,14 @@ impl State {
         true
     }
 
-    /// It is awake. If it was called it looks for tasks next.
+    /// It is awake. True if it was called: then it looks for tasks next.
     #[inline]
-    pub(super) fn rise(&self, runner: &Runner) {
-        if runner.rests.is_set() {
-            runner.rests.set(false);
-            if self.idle.leave(&runner.sleeper) {
-                runner.searches.set(true);
-            }
+    pub(super) fn rise(&self, runner: &Runner) -> bool {
+        let called = runner.rests.take() && self.idle.leave(&runner.sleeper);
+        if called {
+            runner.searches.set(true);
         }
+        called
     }
 
     /// Moves what waits in a runner to where any other finds it, busy or idle.

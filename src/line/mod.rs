@@ -159,7 +159,6 @@ impl<T> Line<T> {
     }
 
     /// The same if whoever was called may not come.
-    #[allow(dead_code, reason = "the executor moves in next")]
     pub(crate) fn call_another(&self, reach: Rank) -> Called<T> {
         self.choose(reach, |_| false)
     }

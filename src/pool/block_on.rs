@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::crew::explain;
-use super::station::Order;
+use super::station::Wish;
 use super::stay::{Stay, Staying};
 use super::{Pool, Station};
 use crate::executor;
@@ -35,7 +35,8 @@ use crate::reactor::{Batch, Event};
 /// # Examples
 ///
 /// ```
-/// /// use paceline::{Timer, block_on};
+/// use std::time::Duration;
+/// use paceline::{Timer, block_on};
 ///
 /// block_on(async {
 ///     Timer::after(Duration::from_millis(1)).await;
@@ -96,10 +97,10 @@ pub(super) fn drive<F: Future>(
                 return Some(output);
             }
         }
-        match station.order() {
+        match station.wish() {
             None => {}
-            Some(Order::Go) => return None,
-            Some(Order::Help) => rider.help(),
+            Some(Wish::Go) => return None,
+            Some(Wish::Help) => rider.help(),
         }
         let mut leader = match rider.become_leader_or_wait(follower) {
             Waited::Lead(leader) => leader,
@@ -148,8 +149,7 @@ impl Rider<'_> {
         if self.pool.is_inherited() {
             fork::abort_child();
         }
-        // Whoever was woken last has had the time to wait again. Dropped here, because that may be anybody's code (LF2).
-        self.stay.keep(None);
+        self.stay.clears_up();
         if self.stay.is_woken() && !self.pool.reactor.is_needed() {
             return Waited::Root(follower);
         }
@@ -157,7 +157,7 @@ impl Rider<'_> {
             Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
-        if self.stay.is_woken() || !self.stay.host.rest() {
+        if self.stay.is_woken() || !self.stay.rests() {
             return Waited::Root(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -193,7 +193,7 @@ impl Rider<'_> {
         if leader.with(|batch| batch.look_if_cheap(reactor))? {
             return Ok(());
         }
-        if !self.stay.host.rest() {
+        if !self.stay.rests() {
             return Ok(());
         }
         let result = self.idle(leader);
@@ -258,7 +258,8 @@ fn without_reactor<F: Future>(
                 return output;
             }
         }
-        if !stay.is_woken() && stay.host.rest() {
+        stay.clears_up();
+        if !stay.is_woken() && stay.rests() {
             let _ = station.seat.park(None);
             stay.host.rise();
         }

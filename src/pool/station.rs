@@ -6,7 +6,7 @@ use std::task::Wake;
 use std::time::Duration;
 
 use super::thread_state::ThreadState;
-use super::{Deputy, Pool, Stay};
+use super::{Pool, Stay};
 use crate::executor::{Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::Reactor;
@@ -17,7 +17,7 @@ use crate::sync::{self, Counter, Flag, thread};
 pub(crate) struct Station {
     pub(crate) seat: sync::Arc<Seat>,
     /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
-    pool: OnceLock<(Arc<Reactor>, Weak<Pool>, Arc<Deputy>)>,
+    pool: OnceLock<(Arc<Reactor>, Weak<Pool>)>,
     /// A nested `block_on` on the same thread does the waiting.
     suspended: Flag,
     /// It is nested in a task of this pool's own executor, and may be asked to run others.
@@ -40,7 +40,7 @@ pub(crate) struct Station {
 /// What the deputy wants of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Order {
+pub(crate) enum Wish {
     /// To leave.
     Go,
     /// To run tasks while it waits.
@@ -107,8 +107,8 @@ impl Station {
 
     /// What the deputy wants.
     #[inline]
-    pub(crate) fn order(&self) -> Option<Order> {
-        if self.goes.is_set() { Some(Order::Go) } else { self.is_asked.take().then_some(Order::Help) }
+    pub(crate) fn wish(&self) -> Option<Wish> {
+        if self.goes.is_set() { Some(Wish::Go) } else { self.is_asked.take().then_some(Wish::Help) }
     }
 
     /// The pool in one of whose own tasks it is nested.
@@ -180,13 +180,13 @@ impl Station {
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {
-        let address = (pool.reactor.clone(), Arc::downgrade(pool), pool.deputy.clone());
+        let address = (pool.reactor.clone(), Arc::downgrade(pool));
         self.pool.set(address).expect("a station belongs to one pool");
         self.runners.lock().iter().for_each(|hosted| pool.oversees(&hosted.state));
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {
-        self.pool.get().and_then(|(_, pool, _)| pool.upgrade())
+        self.pool.get().and_then(|(_, pool)| pool.upgrade())
     }
 
     /// Whether nothing happens here that the deputy would have to watch.

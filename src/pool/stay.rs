@@ -24,6 +24,9 @@ pub(crate) struct Stay {
     depth: Cell<(u32, usize)>,
 }
 
+// The part of a frame of either is at the same address.
+const _: () = assert!(align_of::<Stay>() == align_of::<Host>());
+
 /// A `block_on` in progress; dropping the value leaves it.
 pub(crate) struct Staying<'a> {
     frame: OnTop<'a, Stay>,
@@ -131,7 +134,7 @@ impl Frame<Stay> {
     pub(crate) fn begin(&self) -> Staying<'_> {
         let resumes = with_innermost(|below, station| {
             below.host.hand_over();
-            station.suspend(below.pool.get())
+            station.suspend(below.pool.get().filter(|pool| !pool.is_inherited()))
         });
         Staying { frame: self.enter(), resumes: resumes.unwrap_or(false) }
     }
@@ -142,6 +145,25 @@ impl Staying<'_> {
     #[inline]
     pub(crate) fn keep(&self, waker: Option<Waker>) {
         self.frame.keep(waker);
+    }
+
+    /// Lets go of what is left over. That may run anybody's code, so this thread does not lead (LF2); and it may wake the
+    /// future, so that is looked at after this.
+    #[inline]
+    pub(crate) fn clears_up(&self) {
+        // Whoever was woken last has had the time to wait again.
+        self.keep(None);
+        self.host.forget_left();
+    }
+
+    /// The thread is about to sleep. False if there is something to do after all.
+    pub(crate) fn rests(&self) -> bool {
+        // One runner may have been called for another one's tasks, while they said so.
+        let rests = self.host.rest() && !self.is_woken();
+        if !rests {
+            self.host.rise();
+        }
+        rests
     }
 
     /// The `block_on` has a pool: from now on its deputy sees when this thread is stuck.
@@ -174,6 +196,7 @@ impl std::ops::Deref for Staying<'_> {
 impl Drop for Staying<'_> {
     /// The future is gone by now.
     fn drop(&mut self) {
+        self.keep(None);
         self.host.close();
         let (station, pool) = (self.station.as_ref(), self.pool.get());
         if let (Some(station), Some(pool)) = (station, pool.filter(|pool| !pool.is_inherited())) {

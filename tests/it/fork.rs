@@ -265,3 +265,26 @@ async fn wake_often() {
         Timer::after(Duration::from_micros(10)).await;
     }
 }
+
+/// A task forks inside of a `block_on` of its own, which returns: the child comes back to a loop that has more tasks. Fails if it
+/// has them run: `forks` in `frame`.
+#[test]
+fn p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
+    if is_child("fork::p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone", ":") {
+        let parent = std::process::id();
+        block_on(async { Timer::after(Duration::from_millis(1)).await });
+        let executor = paceline::Executor::new();
+        let forks = executor.spawn(async { block_on(async { split() }) });
+        let next = executor.spawn(async move {
+            if std::process::id() != parent {
+                leave(true);
+            }
+        });
+        let child = block_on(executor.run(async {
+            next.await;
+            forks.await
+        }));
+        let status = end_of(child.expect("this is the parent"));
+        assert_eq!(status.terminating_signal(), Some(Signal::ABORT.as_raw()), "{status:?}");
+    }
+}

@@ -299,3 +299,24 @@ fn lf5_a_wait_in_the_drop_of_a_root_future() {
         }
     });
 }
+
+/// LF3: a `run` that was polled here is dropped elsewhere, while a stranger of the same executor sleeps. Who forgets it may wake
+/// that one, whose waker waits: so that is not done by a thread that leads.
+#[test]
+fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
+    static EXECUTOR: Executor<'static> = Executor::new();
+    soon("it comes back", || {
+        let mut run = Some(Box::pin(EXECUTOR.run(pending::<()>())));
+        let mut stranger = Box::pin(EXECUTOR.run(pending::<()>()));
+        let waker = waker_that(|| block_on(a_timer()));
+        let mut timer = Box::pin(Timer::after(MOMENT));
+        block_on(poll_fn(move |cx| {
+            if let Some(mut run) = run.take() {
+                assert!(run.as_mut().poll(cx).is_pending());
+                assert!(poll(stranger.as_mut(), &waker).is_pending());
+                thread::spawn(move || drop(run)).join().unwrap();
+            }
+            timer.as_mut().poll(cx)
+        }));
+    });
+}

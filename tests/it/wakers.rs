@@ -1,18 +1,20 @@
 //! Wakers that do harm wherever they can: in `wake`, `clone` and `drop`. Who has no part in that goes on.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use futures_lite::future;
 use paceline::{Async, Runtime, Timer, block_on};
 
+use crate::answerable::soon;
 use crate::setups::{SOON, eventually, for_each_builder, for_each_setup, is_child, waker_that};
 
 /// A waker whose `clone` does something and copies nothing. It is never dropped for good.
@@ -220,5 +222,89 @@ fn a_waker_that_was_called_is_let_go() {
         ours.write_all(b"x").unwrap();
         eventually("it is called", || woken.load(SeqCst) == 1);
         eventually("nobody has it", || Arc::strong_count(&kept) == 1);
+    });
+}
+
+/// Wakes the task for which it was made; when it is dropped it does something with that task's waker.
+struct Drops {
+    root: Waker,
+    on_drop: fn(&Waker),
+    dropped: Arc<AtomicBool>,
+}
+
+impl Drops {
+    fn waker(root: &Waker, dropped: &Arc<AtomicBool>, on_drop: fn(&Waker)) -> Waker {
+        Waker::from(Arc::new(Self { root: root.clone(), on_drop, dropped: dropped.clone() }))
+    }
+}
+
+impl Wake for Drops {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.root.wake_by_ref();
+    }
+}
+
+impl Drop for Drops {
+    fn drop(&mut self) {
+        self.dropped.store(true, SeqCst);
+        (self.on_drop)(&self.root);
+    }
+}
+
+/// LF3: the last reference to a waker that was called is dropped by a thread that does not lead, for the drop may wait.
+#[test]
+fn a_drop_may_nest_a_block_on() {
+    soon("it comes back", || {
+        let mut timer = Timer::after(Duration::from_millis(2));
+        let dropped = Arc::new(AtomicBool::new(false));
+        let mut armed = false;
+        block_on(poll_fn(move |cx| {
+            if !std::mem::replace(&mut armed, true) {
+                let waker = Drops::waker(cx.waker(), &dropped, |root| {
+                    block_on(async { Timer::after(Duration::from_millis(1)).await });
+                    root.wake_by_ref();
+                });
+                assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            if dropped.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+        }));
+    });
+}
+
+/// The same where the drop wakes its own thread's future, while somebody else leads: that is looked at before the thread sleeps.
+#[test]
+fn a_drop_may_wake_its_thread() {
+    soon("it comes back", || {
+        let mut timer = Timer::after(Duration::from_millis(20));
+        let dropped = Arc::new(AtomicBool::new(false));
+        let leads = Arc::new(AtomicBool::new(false));
+        let mut armed = false;
+        block_on(poll_fn(move |cx| {
+            if !std::mem::replace(&mut armed, true) {
+                let waker = Drops::waker(cx.waker(), &dropped, |root| root.wake_by_ref());
+                assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending());
+                return Poll::Pending;
+            }
+            if dropped.load(SeqCst) {
+                return Poll::Ready(());
+            }
+            let leads = leads.clone();
+            if !leads.load(SeqCst) {
+                let told = leads.clone();
+                thread::spawn(move || {
+                    told.store(true, SeqCst);
+                    block_on(async { Timer::after(2 * SOON).await });
+                });
+                while !leads.load(SeqCst) {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            Poll::Pending
+        }));
     });
 }

@@ -59,10 +59,8 @@ pub(crate) struct Deputy {
 
 impl Overseer for Deputy {
     fn look(self: Arc<Self>) {
-        // In a child, strangers are on their own.
-        if let Some(pool) = self.pool.get().and_then(Weak::upgrade).filter(|_| self.origin.is_here()) {
-            pool.has_risen();
-        }
+        // The pool is looked at only if there is no deputy yet.
+        self.call_if(|| self.pool.get().and_then(Weak::upgrade).is_some_and(|pool| pool.needs_deputy()));
     }
 }
 
