@@ -39,7 +39,7 @@ struct Member {
     inner: Waker,
     /// The waker that the sleeper has.
     outer: Option<Waker>,
-    /// The address of the host, or null where somebody else polls it.
+    /// The address of the host, or 0 where somebody else polls it.
     host: usize,
     turns: Turns,
 }
