@@ -132,7 +132,7 @@ impl Pool {
             foreign_wait: Box::new(move || waits.call()),
             // Where no thread is to be had, the next one who comes by tries again.
             first: Box::new(move || drop(first.call())),
-            empty: Box::new(move || last.call_if(|| false)),
+            empty: Box::new(move || drop(last.call_if(|| false))),
         });
         Ok(pool)
     }
@@ -187,7 +187,7 @@ impl Pool {
     /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
     #[inline]
     pub(crate) fn has_risen(&self) {
-        self.deputy.call_if(|| self.needs_deputy());
+        let _ = self.deputy.call_if(|| self.needs_deputy());
     }
 
     /// The same for a deputy that has just said that it is gone: what comes from now on is told to be the first.

@@ -60,7 +60,8 @@ pub(crate) struct Deputy {
 impl Overseer for Deputy {
     fn look(self: Arc<Self>) {
         // The pool is looked at only if there is no deputy yet.
-        self.call_if(|| self.pool.get().and_then(Weak::upgrade).is_some_and(|pool| pool.needs_deputy()));
+        let is_needed = || self.pool.get().and_then(Weak::upgrade).is_some_and(|pool| pool.needs_deputy());
+        let _ = self.call_if(is_needed);
     }
 }
 
@@ -92,30 +93,22 @@ impl Deputy {
     ///
     /// # Errors
     ///
-    /// What the system says when no thread can be started.
+    /// What the system says when no thread can be started. The pool works without, as long as nobody blocks, and the next one
+    /// who comes by tries again.
     #[inline]
     pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
-        match self.duty.call() {
-            Call::Nothing => {}
-            Call::Arm => self.arm(),
-            Call::Start => self.start()?,
-        }
-        Ok(())
+        self.call_if(|| true)
     }
 
-    /// The same, if there is a deputy; else `is_needed` tells whether one is started. Where no thread is to be had the
-    /// pool works without, as long as nobody blocks, and the next one who comes by tries again.
+    /// The same, if there is a deputy; else `is_needed` tells whether one is started.
     #[inline]
-    pub(super) fn call_if(self: &Arc<Self>, is_needed: impl FnOnce() -> bool) {
+    pub(super) fn call_if(self: &Arc<Self>, is_needed: impl FnOnce() -> bool) -> io::Result<()> {
         match self.duty.call() {
-            Call::Nothing => {}
             Call::Arm => self.arm(),
-            Call::Start => {
-                if is_needed() {
-                    let _ = self.start();
-                }
-            }
+            Call::Start if is_needed() => self.start()?,
+            Call::Nothing | Call::Start => {}
         }
+        Ok(())
     }
 
     #[cold]
