@@ -74,9 +74,7 @@ impl Timers {
     fn nanos(&self, at: Instant) -> u64 {
         let ahead = at.saturating_duration_since(self.origin);
         // 584 years from now is as good as the end of time.
-        let seconds = ahead.as_secs().checked_mul(1_000_000_000);
-        let nanos = seconds.and_then(|nanos| nanos.checked_add(u64::from(ahead.subsec_nanos())));
-        nanos.unwrap_or(NEVER).min(NEVER - 1)
+        ahead.as_nanos().min(u128::from(NEVER - 1)) as u64
     }
 
     /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
@@ -125,11 +123,8 @@ impl Timers {
 
     /// Nobody will lead here any more: wakes whoever waits for a timer, to arm it elsewhere, and has no other one armed.
     pub(super) fn close(&self) {
-        let wheel = {
-            let mut wheel = sync::lock(&self.wheel);
-            self.earliest.store(NEVER, Ordering::Relaxed);
-            wheel.take()
-        };
+        let wheel = sync::lock(&self.wheel).take();
+        self.earliest.store(NEVER, Ordering::Relaxed);
         wheel.into_iter().flat_map(Wheel::into_values).for_each(waking::wake);
     }
 }
