@@ -36,16 +36,18 @@ pub(super) enum Displace {
     No,
 }
 
-/// What came of an attempt to wait in the cell.
+/// What came of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Entered {
+pub(super) enum Wait {
     /// There is nothing to wait for, after all.
     Over,
-    /// The next event calls the waker.
-    Waits,
-    /// Another thread had the cell: the waker was called, to try again.
-    Contended,
+    /// The waker will be called.
+    Waiting,
+    /// The waker will be called, or was, but the I/O may be possible already: this thread has waited here before in the
+    /// same turn, as a caller does who polls twice without going to sleep; or it does not look for events at all; or another
+    /// thread had the cell, because an event is being delivered.
+    Unsure,
     /// Another task waits there.
     Occupied,
 }
@@ -111,12 +113,12 @@ impl Record {
         copy: impl FnOnce(&Waker) -> Waker,
         displace: Displace,
         free: impl Fn(),
-    ) -> Entered {
+    ) -> Wait {
         let (tick, occupied) = match self.readiness.claim(direction, until) {
-            Claim::Over => return Entered::Over,
+            Claim::Over => return Wait::Over,
             Claim::Contended => {
                 waker.wake_by_ref();
-                return Entered::Contended;
+                return Wait::Unsure;
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
@@ -129,10 +131,10 @@ impl Record {
                 _ => (true, cell.replace(copy(waker))),
             })
         };
-        mem::forget(held);
         let settled = self.readiness.settle(direction, tick);
-        if settled == Settled::Overtaken {
-            waking::discard(self.fire_cell(direction, &free));
+        match settled {
+            Settled::Armed => mem::forget(held),
+            Settled::Overtaken => drop(held),
         }
         match displaced {
             Some(displaced) if occupied => waking::wake(displaced),
@@ -140,9 +142,9 @@ impl Record {
             stale => waking::discard(stale),
         }
         match settled {
-            Settled::Overtaken => Entered::Over,
-            Settled::Armed if ours => Entered::Waits,
-            Settled::Armed => Entered::Occupied,
+            Settled::Overtaken => Wait::Over,
+            Settled::Armed if ours => Wait::Waiting,
+            Settled::Armed => Wait::Occupied,
         }
     }
 
@@ -176,7 +178,8 @@ impl Record {
     }
 }
 
-/// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
+/// A cell that was claimed and does not settle: an event came first, or a waker's `clone` panicked. It is given back, and
+/// whoever waits in it is woken, and comes back.
 struct Held<'a, F: Fn()> {
     record: &'a Record,
     direction: Direction,
@@ -227,7 +230,7 @@ mod tests {
         (record, generation)
     }
 
-    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Entered {
+    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Wait {
         record.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
             panic!("the source is there")
         })
@@ -245,15 +248,15 @@ mod tests {
         for displace in [Displace::No, Displace::No, Displace::Yes] {
             let entered = record
                 .enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
-            assert_eq!(entered, Entered::Waits);
+            assert_eq!(entered, Wait::Waiting);
         }
-        assert_eq!(enter(&record, &second, Displace::No), Entered::Occupied);
+        assert_eq!(enter(&record, &second, Displace::No), Wait::Occupied);
         assert_eq!((first.times(), second.times()), (0, 0));
-        assert_eq!(enter(&record, &second, Displace::Yes), Entered::Waits);
+        assert_eq!(enter(&record, &second, Displace::Yes), Wait::Waiting);
         assert_eq!((first.times(), second.times()), (1, 0));
         fire(&record, generation);
         assert_eq!((first.times(), second.times()), (1, 1));
-        assert_eq!(enter(&record, &first, Displace::No), Entered::Over);
+        assert_eq!(enter(&record, &first, Displace::No), Wait::Over);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
     }
 
@@ -266,7 +269,7 @@ mod tests {
         let elsewhere = record.lists[Write as usize].add(&other.clone().into());
         assert!(record.stay_listed(Read, Until::Ready, &waker, &listed));
         assert!(record.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
-        assert_eq!(enter(&record, &cell, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &cell, Displace::No), Wait::Waiting);
         fire(&record, generation);
         assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
         // It is ready; then it is not, but whoever was woken is on the list no more.
@@ -281,7 +284,7 @@ mod tests {
     fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
         let (record, _) = open();
         let waiter = Arc::<Woken>::default();
-        assert_eq!(enter(&record, &waiter, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);
         record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;
         record.retire(|| {
