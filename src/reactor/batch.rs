@@ -143,20 +143,19 @@ impl Batch {
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked once the others know that they have to interrupt.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
-        let announced = reactor.slumber.announce();
-        let stale = reactor.timers.earliest() < self.deadline;
-        let result = if cancelled() {
-            self.idle_over(reactor, false);
-            Ok(false)
-        } else if stale {
+        let _announced = reactor.slumber.announce();
+        if cancelled() {
+            self.interrupted(reactor);
+            return Ok(());
+        }
+        let patience = if reactor.timers.earliest() < self.deadline {
             // An earlier deadline came between the last look and the announcement.
-            self.fetch(reactor, Patience::None)
+            Patience::None
         } else {
             reactor.counters.sleeps.add(1);
-            self.fetch(reactor, Patience::Forever)
+            Patience::Forever
         };
-        drop(announced);
-        result.map(|_| ())
+        self.fetch(reactor, patience).map(|_| ())
     }
 
     /// The leader turns to something else than events.

@@ -63,15 +63,6 @@ impl Record {
         }
     }
 
-    /// # Safety
-    ///
-    /// The caller has the direction's BUSY flag.
-    #[inline]
-    unsafe fn waker<R>(&self, direction: Direction, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
-        // SAFETY: as the caller promises.
-        unsafe { self.wakers[direction as usize].with_mut(f) }
-    }
-
     /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3). Returns one of the
     /// wakers, which is left over.
     #[inline]
@@ -96,7 +87,7 @@ impl Record {
     #[inline]
     pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) -> Option<Waker> {
         // SAFETY: this thread has the cell until it releases it.
-        let waker = unsafe { self.waker(direction, Option::take) };
+        let waker = unsafe { self.wakers[direction as usize].with_mut(Option::take) };
         if self.readiness.release(direction) == Release::Free {
             free();
         }
@@ -125,7 +116,7 @@ impl Record {
         let held = Held { record: self, direction, free: &free };
         // SAFETY: the claim gave us the cell.
         let (ours, displaced) = unsafe {
-            self.waker(direction, |cell| match cell {
+            self.wakers[direction as usize].with_mut(|cell| match cell {
                 Some(present) if present.will_wake(waker) => (true, None),
                 Some(_) if occupied && displace == Displace::No => (false, None),
                 _ => (true, cell.replace(copy(waker))),
@@ -172,7 +163,7 @@ impl Record {
     pub(super) fn clear(&self) {
         for direction in Direction::BOTH {
             // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
-            waking::discard(unsafe { self.waker(direction, Option::take) });
+            waking::discard(unsafe { self.wakers[direction as usize].with_mut(Option::take) });
             self.blind[direction as usize].store(0, Ordering::Relaxed);
         }
     }

@@ -78,9 +78,10 @@ impl Way for Portable {
         while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             result = self.poller.wait(raw, Some(Duration::ZERO));
         }
-        result
-            .map(|_| ())
-            .or_else(|error| if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) })?;
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
         events.list.extend(raw.iter().map(|event| {
             let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
             (event.key as u64, happened)
