@@ -208,7 +208,9 @@ impl Reactor {
 
     #[cold]
     fn note_empty(&self) {
-        self.hooks.get().inspect(|hooks| (hooks.empty)());
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.empty)();
+        }
     }
 
     /// # Safety
