@@ -42,7 +42,6 @@ use crate::frame::{self, Here};
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
-use record::Record;
 use records::Records;
 use sys::raw::RawSource;
 use timers::{Changed, Timers};
@@ -241,14 +240,9 @@ impl Reactor {
         result
     }
 
-    #[inline]
-    fn record(&self, key: Key) -> &Record {
-        self.records.get(key.index())
-    }
-
     /// In which directions somebody waits for this source.
     fn wants(&self, key: Key) -> [bool; 2] {
-        let now = self.record(key).readiness.snapshot();
+        let now = self.records.get(key.index()).readiness.snapshot();
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
@@ -264,7 +258,7 @@ impl Reactor {
                 Some(waker)
             }
             Event::Source(key, happened) => {
-                let record = self.record(key);
+                let record = self.records.get(key.index());
                 let delivery = record.readiness.event(key.generation(), happened);
                 // Where events disarm, what else is awaited is armed again.
                 if !self.sys.is_epoll && self.wants(key).contains(&true) {
@@ -294,11 +288,15 @@ impl Reactor {
         // A timer has no way to return an error: where nobody can be found to lead, it fires when somebody comes who does.
         let _ = frame::here(|here| self.note_wait(here));
         if changed != Changed::Nothing {
-            if changed == Changed::First {
-                let _ = self.find_leader();
-            }
-            self.interrupt();
+            self.deadline_is_earlier(changed);
         }
+    }
+
+    fn deadline_is_earlier(&self, changed: Changed) {
+        if changed == Changed::First {
+            let _ = self.find_leader();
+        }
+        self.interrupt();
     }
 
     /// Nobody watches any more: the next source or timer is the first.

@@ -49,7 +49,7 @@ impl Source {
     pub(crate) unsafe fn new(reactor: Arc<Reactor>, raw: RawSource) -> io::Result<Source> {
         // SAFETY: as the caller promises.
         let key = unsafe { reactor.register(raw)? };
-        let record = NonNull::from(reactor.record(key));
+        let record = NonNull::from(reactor.records.get(key.index()));
         Ok(Source { reactor, record, key, raw })
     }
 
