@@ -7,6 +7,12 @@ use std::process::Command;
 /// The minor version of Rust that brought `std::io::PipeReader` and `std::io::PipeWriter`.
 const PIPES: u32 = 87;
 
+/// The systems on which `polling` waits with epoll.
+const EPOLL: [&str; 2] = ["android", "linux"];
+
+/// The systems on which it waits with event ports.
+const PORTS: [&str; 2] = ["illumos", "solaris"];
+
 /// The systems besides Apple's on which `polling` waits with kqueue.
 const KQUEUE: [&str; 4] = ["freebsd", "netbsd", "openbsd", "dragonfly"];
 
@@ -16,15 +22,24 @@ const SOCKET_FLAGS: [&str; 8] =
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe, paceline_kqueue, paceline_socket_flags)");
+    println!("cargo::rustc-check-cfg=cfg(paceline_epoll, paceline_kqueue, paceline_ports)");
+    println!("cargo::rustc-check-cfg=cfg(paceline_no_pipe, paceline_socket_flags)");
     // A compiler that does not say its version is taken for a recent one.
     if minor_version().is_some_and(|minor| minor < PIPES) {
         println!("cargo::rustc-cfg=paceline_no_pipe");
     }
-    if has_kqueue() {
-        println!("cargo::rustc-cfg=paceline_kqueue");
+    let os = target("OS");
+    let has_kqueue = KQUEUE.contains(&os.as_str()) || target("VENDOR") == "apple";
+    let ways = [
+        ("epoll", EPOLL.contains(&os.as_str())),
+        ("ports", PORTS.contains(&os.as_str())),
+        ("kqueue", has_kqueue),
+    ];
+    let polls = env::var_os("CARGO_CFG_POLLING_TEST_POLL_BACKEND").is_some();
+    for (way, _) in ways.iter().filter(|(_, is_there)| *is_there && !polls) {
+        println!("cargo::rustc-cfg=paceline_{way}");
     }
-    if SOCKET_FLAGS.contains(&target("OS").as_str()) {
+    if SOCKET_FLAGS.contains(&os.as_str()) {
         println!("cargo::rustc-cfg=paceline_socket_flags");
     }
 }
@@ -34,12 +49,6 @@ fn minor_version() -> Option<u32> {
     let output = Command::new(env::var_os("RUSTC")?).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.split_whitespace().nth(1)?.split('.').nth(1)?.parse().ok()
-}
-
-fn has_kqueue() -> bool {
-    let polls = env::var_os("CARGO_CFG_POLLING_TEST_POLL_BACKEND").is_some();
-    let apple = target("VENDOR") == "apple";
-    !polls && (apple || KQUEUE.contains(&target("OS").as_str()))
 }
 
 /// What is said of the target, by the last part of the variable's name.

@@ -127,11 +127,9 @@ impl Pool {
             policy,
         });
         pool.deputy.serves(pool.itself.clone());
-        let [waits, first, last] = [(); 3].map(|()| pool.deputy.clone());
+        let [needed, last] = [(); 2].map(|()| pool.deputy.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
-            foreign_wait: Box::new(move || waits.call()),
-            // Where no thread is to be had, the next one who comes by tries again.
-            first: Box::new(move || drop(first.call())),
+            needed: Box::new(move || needed.call()),
             empty: Box::new(move || drop(last.call_if(|| false))),
         });
         Ok(pool)

@@ -57,9 +57,9 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(events: sys::Events, spin: Duration) -> Self {
+    pub(super) fn new(spin: Duration) -> Self {
         Self {
-            events,
+            events: sys::Events::new(),
             next: 0,
             due: Vec::new(),
             in_a_row: TIMERS_IN_A_ROW,
@@ -75,7 +75,7 @@ impl Batch {
     /// Events that were fetched and not taken yet.
     #[inline]
     pub(crate) fn left(&self) -> usize {
-        self.events.len() - self.next + self.due.len()
+        self.events.list.len() - self.next + self.due.len()
     }
 
     /// What the rest of the batch will cost, as far as one can tell.
@@ -88,34 +88,30 @@ impl Batch {
     #[inline]
     pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
         loop {
-            if !self.due.is_empty() && self.in_a_row > 0 {
-                return self.next_timer(reactor);
+            if self.in_a_row > 0 {
+                if let Some(timer) = self.due.pop() {
+                    self.in_a_row -= 1;
+                    reactor.timers.set_due(self.due.len());
+                    return Some(Event::Timer(timer.value));
+                }
             }
-            if self.next == self.events.len() {
+            let Some(&(key, happened)) = self.events.list.get(self.next) else {
                 if self.due.is_empty() {
                     return None;
                 }
                 self.glance(reactor);
                 continue;
-            }
-            let (key, happened) = self.events.get(self.next);
+            };
             self.next += 1;
             if key < sys::RESERVED {
-                return Some(Event::Source(Key::from_u64(key), happened));
+                return Some(Event::Source(Key(key), happened));
             }
             if key == sys::CLOCK {
-                reactor.sys.forget_deadline(&mut self.events);
+                self.events.deadline = None;
                 self.deadline = u64::MAX;
                 self.expire(reactor);
             }
         }
-    }
-
-    fn next_timer(&mut self, reactor: &Reactor) -> Option<Event> {
-        let timer = self.due.pop()?;
-        self.in_a_row -= 1;
-        reactor.timers.set_due(self.due.len());
-        Some(Event::Timer(timer.value))
     }
 
     /// Sees what sources have to say while timers wait for their turn. It is with the timers again after that.
@@ -133,7 +129,7 @@ impl Batch {
     /// The same before a sleep, where a look costs less than it can save.
     #[inline]
     pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> io::Result<bool> {
-        if reactor.sys.looks_are_cheap() { self.look(reactor) } else { Ok(false) }
+        if reactor.sys.is_epoll { self.look(reactor) } else { Ok(false) }
     }
 
     /// Whether to stay awake for now, although there is nothing to do: call [`look`](Self::look) again.
@@ -147,20 +143,19 @@ impl Batch {
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked once the others know that they have to interrupt.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
-        let announced = reactor.slumber.announce();
-        let stale = reactor.timers.earliest() < self.deadline;
-        let result = if cancelled() {
-            self.idle_over(reactor, false);
-            Ok(false)
-        } else if stale {
+        let _announced = reactor.slumber.announce();
+        if cancelled() {
+            self.interrupted(reactor);
+            return Ok(());
+        }
+        let patience = if reactor.timers.earliest() < self.deadline {
             // An earlier deadline came between the last look and the announcement.
-            self.fetch(reactor, Patience::None)
+            Patience::None
         } else {
             reactor.counters.sleeps.add(1);
-            self.fetch(reactor, Patience::Forever)
+            Patience::Forever
         };
-        drop(announced);
-        result.map(|_| ())
+        self.fetch(reactor, patience).map(|_| ())
     }
 
     /// The leader turns to something else than events.
@@ -178,16 +173,16 @@ impl Batch {
         // The clock has time while timers are left: what falls due meanwhile comes after them.
         if left == 0 && earliest != self.deadline {
             self.deadline = earliest;
-            overdue = !reactor.sys.announce(reactor.timers.instant(earliest), &mut self.events)?;
+            overdue = !reactor.sys.way.announce(reactor.timers.instant(earliest), &mut self.events)?;
         }
         self.next = 0;
         // What is overdue waits for no event of the clock's, and for sources no longer than a look takes.
-        reactor.sys.wait(&mut self.events, if overdue { Patience::None } else { patience })?;
+        reactor.sys.way.wait(&mut self.events, if overdue { Patience::None } else { patience })?;
         if overdue {
             self.deadline = u64::MAX;
             self.expire(reactor);
         }
-        let found = self.events.len() + self.due.len() - left;
+        let found = self.events.list.len() + self.due.len() - left;
         if found > 0 || patience == Patience::Forever {
             self.idle_over(reactor, patience == Patience::Forever);
         }

@@ -41,8 +41,7 @@ use crate::fork::Origin;
 use crate::frame::{self, Here};
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
-use readiness::{GENERATION_BITS, Happened, Until};
-use record::Record;
+use readiness::{GENERATION_BITS, Happened};
 use records::Records;
 use sys::raw::RawSource;
 use timers::{Changed, Timers};
@@ -60,10 +59,7 @@ impl Direction {
 
 /// What an event carries: a record and the generation of the source in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    index: u32,
-    generation: u32,
-}
+pub(crate) struct Key(u64);
 
 /// Bits of a key that name the record: all that a `usize` leaves beside the generation.
 const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 22 };
@@ -71,20 +67,15 @@ const _: () = assert!(INDEX_BITS + GENERATION_BITS <= usize::BITS);
 
 impl Key {
     fn new(index: u32, generation: u32) -> Self {
-        Self { index, generation }
+        Self(u64::from(generation) << INDEX_BITS | u64::from(index))
     }
 
-    fn to_u64(self) -> u64 {
-        u64::from(self.generation) << INDEX_BITS | u64::from(self.index)
+    fn index(self) -> u32 {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as u32
     }
 
-    fn from_u64(key: u64) -> Self {
-        let index = key & ((1 << INDEX_BITS) - 1);
-        Self { index: index as u32, generation: (key >> INDEX_BITS) as u32 }
-    }
-
-    fn to_usize(self) -> usize {
-        self.to_u64() as usize
+    fn generation(self) -> u32 {
+        (self.0 >> INDEX_BITS) as u32
     }
 }
 
@@ -105,10 +96,9 @@ pub(crate) struct Counters {
 
 /// Whom the reactor tells what it cannot handle itself.
 pub(crate) struct Hooks {
-    /// Somebody waits on a thread that does not lead here. An error if nobody can be found who does.
-    pub(crate) foreign_wait: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
-    /// The first source or timer is there.
-    pub(crate) first: Box<dyn Fn() + Send + Sync>,
+    /// Somebody waits on a thread that does not lead here, or the first source or timer is there. An error if nobody can be
+    /// found who leads.
+    pub(crate) needed: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
     /// The last source or timer is gone.
     pub(crate) empty: Box<dyn Fn() + Send + Sync>,
 }
@@ -132,8 +122,7 @@ impl Reactor {
     pub(crate) fn new(portable: bool, spin: Duration) -> io::Result<(Self, Batch)> {
         let sys = sys::Sys::new(portable)?;
         // Where a look costs as much as a sleep, there is nothing to gain from spinning.
-        let spin = if sys.looks_are_cheap() { spin } else { Duration::ZERO };
-        let batch = Batch::new(sys.events(), spin);
+        let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
         let reactor = Self {
             origin: Origin::here(),
             sys,
@@ -156,7 +145,7 @@ impl Reactor {
     pub(crate) fn close(&self) {
         // Who begins to wait after its word was fired below sees this, because both change that word.
         self.closed.set(true);
-        for key in self.records.live() {
+        for (key, _) in self.records.live() {
             let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
             waking::discard(self.fire(Event::Source(key, all)));
         }
@@ -188,17 +177,16 @@ impl Reactor {
         if self.closed.is_set() {
             return Err(closed());
         }
-        match self.hooks.get() {
-            Some(hooks) => (hooks.foreign_wait)().map_err(|error| no_leader(&error)),
-            None => Ok(()),
-        }
+        self.find_leader().map_err(|error| {
+            let what =
+                format!("nobody waits for events here, and no thread can be started that does: {error}");
+            io::Error::new(error.kind(), what)
+        })
     }
 
     #[cold]
-    fn note_first(&self) {
-        if let Some(hooks) = self.hooks.get() {
-            (hooks.first)();
-        }
+    fn find_leader(&self) -> io::Result<()> {
+        self.hooks.get().map_or(Ok(()), |hooks| (hooks.needed)())
     }
 
     /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
@@ -231,13 +219,13 @@ impl Reactor {
         if self.closed.is_set() {
             return Err(closed());
         }
-        let (index, generation) = self.records.acquire();
-        let key = Key::new(index, generation);
+        let key = self.records.acquire();
         // SAFETY: as the caller promises.
-        let added = unsafe { self.sys.add(raw, key) };
-        added.inspect_err(|_| self.records.retire(index))?;
-        // Told each time, for nothing if somebody watches already: beside the call to the system it costs nothing.
-        self.note_first();
+        let added = unsafe { self.sys.way.add(raw, key) };
+        added.inspect_err(|_| self.records.retire(key))?;
+        // Each time, for nothing if somebody watches already: beside the call to the system it costs nothing. Where no thread
+        // is to be had, the next one who comes by tries again.
+        let _ = self.find_leader();
         Ok(key)
     }
 
@@ -246,34 +234,15 @@ impl Reactor {
             // The registration is the parent's.
             return Ok(());
         }
-        let result = self.sys.delete(raw, key);
-        self.records.retire(key.index);
+        let result = self.sys.way.delete(raw, key);
+        self.records.retire(key);
         self.note_gone();
         result
     }
 
-    #[inline]
-    fn record(&self, key: Key) -> &Record {
-        self.records.get(key.index)
-    }
-
-    /// Somebody waits for this source. Returns what [`note_wait`](Self::note_wait) does.
-    #[inline]
-    fn rearm(
-        &self,
-        here: &Here,
-        key: Key,
-        raw: RawSource,
-        direction: Direction,
-        until: Until,
-    ) -> io::Result<Option<u32>> {
-        let turn = self.note_wait(here)?;
-        self.sys.rearm(raw, key, direction, until, || self.wants(key))?;
-        Ok(turn)
-    }
-
+    /// In which directions somebody waits for this source.
     fn wants(&self, key: Key) -> [bool; 2] {
-        let now = self.record(key).readiness.snapshot();
+        let now = self.records.get(key.index()).readiness.snapshot();
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
@@ -289,10 +258,14 @@ impl Reactor {
                 Some(waker)
             }
             Event::Source(key, happened) => {
-                let record = self.record(key);
-                let delivery = record.readiness.event(key.generation, happened);
-                self.sys.rearm_rest(key, || self.wants(key));
-                record.deliver(delivery, || self.records.free(key.index))
+                let record = self.records.get(key.index());
+                let delivery = record.readiness.event(key.generation(), happened);
+                // Where events disarm, what else is awaited is armed again.
+                if !self.sys.is_epoll && self.wants(key).contains(&true) {
+                    // A source that went away meanwhile is no news to anybody.
+                    let _ = self.sys.way.rearm(key, None, &|| self.wants(key));
+                }
+                record.deliver(delivery, || self.records.free(key))
             }
         }
     }
@@ -306,7 +279,7 @@ impl Reactor {
             }
             self.counters.interrupts.add_shared(1);
             // It fails only if the descriptor is gone, and then nobody can be asleep on it.
-            let _ = self.sys.interrupt();
+            let _ = self.sys.way.interrupt();
         });
     }
 
@@ -321,7 +294,7 @@ impl Reactor {
 
     fn deadline_is_earlier(&self, changed: Changed) {
         if changed == Changed::First {
-            self.note_first();
+            let _ = self.find_leader();
         }
         self.interrupt();
     }
@@ -334,7 +307,7 @@ impl Reactor {
     /// What a leader waits on, where that is a descriptor.
     #[cfg(unix)]
     pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.sys.descriptor()
+        self.sys.way.descriptor()
     }
 
     /// Sources registered right now.
@@ -361,12 +334,6 @@ impl Reactor {
 /// What somebody is told whose runtime was dropped.
 fn closed() -> io::Error {
     io::Error::other("the runtime in which this source was registered is gone")
-}
-
-/// What somebody is told who waits where nobody leads.
-fn no_leader(error: &io::Error) -> io::Error {
-    let what = format!("nobody waits for events here, and no thread can be started that does: {error}");
-    io::Error::new(error.kind(), what)
 }
 
 impl std::fmt::Debug for Reactor {

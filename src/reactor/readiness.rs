@@ -46,6 +46,9 @@ const GENERATION_SHIFT: u32 = 44;
 pub(crate) const GENERATION_BITS: u32 = if usize::BITS == 64 { 64 - GENERATION_SHIFT } else { 10 };
 const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
+/// In either direction.
+const ANY_BUSY: u64 = flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY);
+
 const fn flag(direction: Direction, flag: u64) -> u64 {
     flag << (direction as u32 * DIRECTION_BITS)
 }
@@ -275,7 +278,7 @@ impl Readiness {
     pub(crate) fn release(&self, direction: Direction) -> Release {
         self.change(|now| {
             let next = now.0 & !flag(direction, BUSY);
-            let last = next & GONE != 0 && !Self::any_busy(next);
+            let last = next & GONE != 0 && next & ANY_BUSY == 0;
             (Some(next), if last { Release::Free } else { Release::Nothing })
         })
     }
@@ -304,14 +307,10 @@ impl Readiness {
     pub(crate) fn retire(&self) -> Release {
         self.change(|now| {
             let generation = ((u64::from(now.generation()) + 1) % GENERATIONS) << GENERATION_SHIFT;
-            let busy = now.0 & (flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY));
+            let busy = now.0 & ANY_BUSY;
             let next = generation | now.0 & !FLAGS & !(u64::MAX << GENERATION_SHIFT) | busy | GONE;
             (Some(next), if busy == 0 { Release::Free } else { Release::Nothing })
         })
-    }
-
-    fn any_busy(word: u64) -> bool {
-        word & (flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY)) != 0
     }
 }
 

@@ -36,16 +36,18 @@ pub(super) enum Displace {
     No,
 }
 
-/// What came of an attempt to wait in the cell.
+/// What came of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Entered {
+pub(super) enum Wait {
     /// There is nothing to wait for, after all.
     Over,
-    /// The next event calls the waker.
-    Waits,
-    /// Another thread had the cell: the waker was called, to try again.
-    Contended,
+    /// The waker will be called.
+    Waiting,
+    /// The waker will be called, or was, but the I/O may be possible already: this thread has waited here before in the
+    /// same turn, as a caller does who polls twice without going to sleep; or it does not look for events at all; or another
+    /// thread had the cell, because an event is being delivered.
+    Unsure,
     /// Another task waits there.
     Occupied,
 }
@@ -59,15 +61,6 @@ impl Record {
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
             turns: [AtomicU32::new(0), AtomicU32::new(0)],
         }
-    }
-
-    /// # Safety
-    ///
-    /// The caller has the direction's BUSY flag.
-    #[inline]
-    unsafe fn waker<R>(&self, direction: Direction, f: impl FnOnce(&mut Option<Waker>) -> R) -> R {
-        // SAFETY: as the caller promises.
-        unsafe { self.wakers[direction as usize].with_mut(f) }
     }
 
     /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3). Returns one of the
@@ -94,7 +87,7 @@ impl Record {
     #[inline]
     pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) -> Option<Waker> {
         // SAFETY: this thread has the cell until it releases it.
-        let waker = unsafe { self.waker(direction, Option::take) };
+        let waker = unsafe { self.wakers[direction as usize].with_mut(Option::take) };
         if self.readiness.release(direction) == Release::Free {
             free();
         }
@@ -111,28 +104,28 @@ impl Record {
         copy: impl FnOnce(&Waker) -> Waker,
         displace: Displace,
         free: impl Fn(),
-    ) -> Entered {
+    ) -> Wait {
         let (tick, occupied) = match self.readiness.claim(direction, until) {
-            Claim::Over => return Entered::Over,
+            Claim::Over => return Wait::Over,
             Claim::Contended => {
                 waker.wake_by_ref();
-                return Entered::Contended;
+                return Wait::Unsure;
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
         let held = Held { record: self, direction, free: &free };
         // SAFETY: the claim gave us the cell.
         let (ours, displaced) = unsafe {
-            self.waker(direction, |cell| match cell {
+            self.wakers[direction as usize].with_mut(|cell| match cell {
                 Some(present) if present.will_wake(waker) => (true, None),
                 Some(_) if occupied && displace == Displace::No => (false, None),
                 _ => (true, cell.replace(copy(waker))),
             })
         };
-        mem::forget(held);
         let settled = self.readiness.settle(direction, tick);
-        if settled == Settled::Overtaken {
-            waking::discard(self.fire_cell(direction, &free));
+        match settled {
+            Settled::Armed => mem::forget(held),
+            Settled::Overtaken => drop(held),
         }
         match displaced {
             Some(displaced) if occupied => waking::wake(displaced),
@@ -140,9 +133,9 @@ impl Record {
             stale => waking::discard(stale),
         }
         match settled {
-            Settled::Overtaken => Entered::Over,
-            Settled::Armed if ours => Entered::Waits,
-            Settled::Armed => Entered::Occupied,
+            Settled::Overtaken => Wait::Over,
+            Settled::Armed if ours => Wait::Waiting,
+            Settled::Armed => Wait::Occupied,
         }
     }
 
@@ -170,13 +163,14 @@ impl Record {
     pub(super) fn clear(&self) {
         for direction in Direction::BOTH {
             // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
-            waking::discard(unsafe { self.waker(direction, Option::take) });
+            waking::discard(unsafe { self.wakers[direction as usize].with_mut(Option::take) });
             self.blind[direction as usize].store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// A cell that was claimed, given back by a panic: that of a waker's `clone`. Whoever waited in it is woken, and comes back.
+/// A cell that was claimed and does not settle: an event came first, or a waker's `clone` panicked. It is given back, and
+/// whoever waits in it is woken, and comes back.
 struct Held<'a, F: Fn()> {
     record: &'a Record,
     direction: Direction,
@@ -227,7 +221,7 @@ mod tests {
         (record, generation)
     }
 
-    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Entered {
+    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Wait {
         record.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
             panic!("the source is there")
         })
@@ -247,15 +241,15 @@ mod tests {
         for displace in [Displace::No, Displace::No, Displace::Yes] {
             let entered = record
                 .enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
-            assert_eq!(entered, Entered::Waits);
+            assert_eq!(entered, Wait::Waiting);
         }
-        assert_eq!(enter(&record, &second, Displace::No), Entered::Occupied);
+        assert_eq!(enter(&record, &second, Displace::No), Wait::Occupied);
         assert_eq!((first.times(), second.times()), (0, 0));
-        assert_eq!(enter(&record, &second, Displace::Yes), Entered::Waits);
+        assert_eq!(enter(&record, &second, Displace::Yes), Wait::Waiting);
         assert_eq!((first.times(), second.times()), (1, 0));
         fire(&record, generation);
         assert_eq!((first.times(), second.times()), (1, 1));
-        assert_eq!(enter(&record, &first, Displace::No), Entered::Over);
+        assert_eq!(enter(&record, &first, Displace::No), Wait::Over);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
     }
 
@@ -268,7 +262,7 @@ mod tests {
         let elsewhere = record.lists[Write as usize].add(&other.clone().into());
         assert!(record.stay_listed(Read, Until::Ready, &waker, &listed));
         assert!(record.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
-        assert_eq!(enter(&record, &cell, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &cell, Displace::No), Wait::Waiting);
         fire(&record, generation);
         assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
         // It is ready; then it is not, but whoever was woken is on the list no more.
@@ -283,7 +277,7 @@ mod tests {
     fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
         let (record, _) = open();
         let waiter = Arc::<Woken>::default();
-        assert_eq!(enter(&record, &waiter, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);
         record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;
         record.retire(|| {

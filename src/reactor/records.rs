@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::readiness::Snapshot;
 use super::record::Record;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicUsize, Mutex, Ordering};
@@ -41,15 +42,15 @@ impl Records {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Retires the source of this record.
-    pub(super) fn retire(&self, index: u32) {
+    /// Retires a source.
+    pub(super) fn retire(&self, key: Key) {
         // ORDER: pairs with the fence in `Duty::doze`: see `Reactor::note_gone`, which comes after this.
         self.in_use.fetch_sub(1, Ordering::SeqCst);
-        self.get(index).retire(|| self.free(index));
+        self.get(key.index()).retire(|| self.free(key));
     }
 
-    /// A record for a new source, and its generation.
-    pub(super) fn acquire(&self) -> (u32, u32) {
+    /// A record for a new source.
+    pub(super) fn acquire(&self) -> Key {
         let index = {
             let mut free = sync::lock(&self.free);
             free.used.pop().unwrap_or_else(|| {
@@ -61,33 +62,29 @@ impl Records {
             })
         };
         self.in_use.fetch_add(1, Ordering::Relaxed);
-        (index, self.get(index).readiness.open())
+        Key::new(index, self.get(index).readiness.open())
     }
 
-    /// The record is used again. Whoever was told so by it calls this.
+    /// The record of a source that is gone is used again. Whoever was told so by it calls this.
     #[cold]
-    pub(super) fn free(&self, index: u32) {
-        self.get(index).clear();
-        sync::lock(&self.free).used.push(index);
+    pub(super) fn free(&self, key: Key) {
+        self.get(key.index()).clear();
+        sync::lock(&self.free).used.push(key.index());
     }
 
-    /// The keys of all sources that are registered.
-    pub(super) fn live(&self) -> Vec<Key> {
+    /// All sources that are registered, and what is known about each.
+    pub(super) fn live(&self) -> impl Iterator<Item = (Key, Snapshot)> {
         let used = sync::lock(&self.free).fresh;
-        let key = |index| {
+        let source = |index| {
             let now = self.get(index).readiness.snapshot();
-            now.is_open().then(|| Key::new(index, now.generation()))
+            now.is_open().then(|| (Key::new(index, now.generation()), now))
         };
-        (0..used).filter_map(key).collect()
+        (0..used).filter_map(source)
     }
 
     /// Whether somebody waits for any of them, or has waited and given up.
     pub(super) fn any_awaited(&self) -> bool {
-        let used = sync::lock(&self.free).fresh;
-        (0..used).any(|index| {
-            let now = self.get(index).readiness.snapshot();
-            now.is_open() && Direction::BOTH.iter().any(|direction| now.is_armed(*direction))
-        })
+        self.live().any(|(_, now)| Direction::BOTH.iter().any(|direction| now.is_armed(*direction)))
     }
 
     #[inline]
@@ -120,18 +117,18 @@ mod tests {
     #[test]
     fn a_slot_comes_back_with_another_generation() {
         let records = Records::new();
-        let (index, generation) = records.acquire();
-        records.retire(index);
-        let (again, other) = records.acquire();
-        assert_eq!(again, index);
-        assert_ne!(other, generation);
+        let gone = records.acquire();
+        records.retire(gone);
+        let other = records.acquire();
+        assert_eq!(other.index(), gone.index());
+        assert_ne!(other.generation(), gone.generation());
         assert_eq!(records.in_use(), 1);
     }
 
     #[test]
     fn no_two_sources_share_a_slot_whichever_page_it_is_on() {
         let records = Records::new();
-        assert!((0..200).map(|_| records.acquire().0).eq(0..200));
+        assert!((0..200).map(|_| records.acquire().index()).eq(0..200));
         let mut places: Vec<_> = (0..200).map(|index| std::ptr::from_ref(records.get(index))).collect();
         places.sort_unstable();
         places.dedup();
@@ -143,11 +140,11 @@ mod tests {
     #[test]
     fn only_what_is_registered_is_live_and_only_what_somebody_waits_for_is_awaited() {
         use super::super::readiness::{Proof, Until};
-        use super::super::record::{Displace, Entered};
+        use super::super::record::{Displace, Wait};
         let records = Records::new();
-        let keys: Vec<_> =
-            (0..3).map(|_| records.acquire()).map(|(at, number)| Key::new(at, number)).collect();
-        assert_eq!((records.live(), records.in_use()), (keys.clone(), 3));
+        let live = || records.live().map(|(key, _)| key).collect::<Vec<_>>();
+        let keys: Vec<_> = (0..3).map(|_| records.acquire()).collect();
+        assert_eq!((live(), records.in_use()), (keys.clone(), 3));
         assert!(!records.any_awaited());
 
         let record = records.get(1);
@@ -160,11 +157,11 @@ mod tests {
             Displace::Yes,
             || panic!("free"),
         );
-        assert_eq!(entered, Entered::Waits);
+        assert_eq!(entered, Wait::Waiting);
         assert!(records.any_awaited());
 
-        records.retire(1);
-        assert_eq!((records.live(), records.in_use()), (vec![keys[0], keys[2]], 2));
+        records.retire(keys[1]);
+        assert_eq!((live(), records.in_use()), (vec![keys[0], keys[2]], 2));
         assert!(!records.any_awaited());
     }
 }

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use super::raw::RawSource;
 use super::readiness::{Proof, Until};
-use super::record::{Displace, Entered, Record};
+use super::record::{Displace, Record, Wait};
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
@@ -37,21 +37,6 @@ unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
 
-/// What came of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    /// There is nothing to wait for, after all.
-    Over,
-    /// The waker will be called.
-    Waiting,
-    /// The waker will be called, but the I/O may be possible already: this thread has waited here before in the same
-    /// turn, as a caller does who polls twice without going to sleep; or it does not look for events at all; or an event
-    /// is being delivered.
-    Unsure,
-    /// Another task waits there.
-    Occupied,
-}
-
 /// What a direction's `blind` word says while a `poll_readable` or `poll_writable` waits; the low half is the tick.
 const BLIND: u32 = 1 << 16;
 
@@ -64,7 +49,7 @@ impl Source {
     pub(crate) unsafe fn new(reactor: Arc<Reactor>, raw: RawSource) -> io::Result<Source> {
         // SAFETY: as the caller promises.
         let key = unsafe { reactor.register(raw)? };
-        let record = NonNull::from(reactor.record(key));
+        let record = NonNull::from(reactor.records.get(key.index()));
         Ok(Source { reactor, record, key, raw })
     }
 
@@ -92,8 +77,9 @@ impl Source {
         cx: &mut Context<'_>,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let wait = || self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes);
-        self.try_or_wait(direction, &mut op, wait)
+        self.try_or_wait(direction, &mut op, || {
+            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)
+        })
     }
 
     /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
@@ -141,9 +127,15 @@ impl Source {
         op: &mut impl FnMut() -> io::Result<R>,
         mut wait: impl FnMut() -> io::Result<Wait>,
     ) -> Poll<io::Result<R>> {
+        let readiness = &self.record().readiness;
         loop {
-            if let Some(result) = self.try_io(direction, op) {
-                return Poll::Ready(result);
+            let before = readiness.snapshot();
+            if before.has(direction, Until::Ready) {
+                if let Some(result) = attempt(op) {
+                    return Poll::Ready(result);
+                }
+                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
+                continue;
             }
             match wait()? {
                 Wait::Waiting => return Poll::Pending,
@@ -174,26 +166,6 @@ impl Source {
         Poll::Ready(result.map(|_| ()))
     }
 
-    /// Tries `op` as long as the word says that it is worth a try; `None` when there is something to wait for.
-    #[inline]
-    fn try_io<R>(
-        &self,
-        direction: Direction,
-        op: &mut impl FnMut() -> io::Result<R>,
-    ) -> Option<io::Result<R>> {
-        let readiness = &self.record().readiness;
-        loop {
-            let before = readiness.snapshot();
-            if !before.has(direction, Until::Ready) {
-                return None;
-            }
-            if let Some(result) = attempt(op) {
-                return Some(result);
-            }
-            readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
-        }
-    }
-
     /// Leaves `waker` in the direction's cell.
     #[inline]
     fn wait_in_cell(
@@ -203,34 +175,31 @@ impl Source {
         waker: &Waker,
         displace: Displace,
     ) -> io::Result<Wait> {
-        let free = || self.reactor.records.free(self.key.index);
+        let free = || self.reactor.records.free(self.key);
         frame::here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
             match self.record().enter(direction, until, waker, copy, displace, free) {
-                Entered::Over => Ok(Wait::Over),
-                Entered::Contended => Ok(Wait::Unsure),
-                Entered::Occupied => Ok(Wait::Occupied),
-                Entered::Waits => self.go_on_waiting(here, direction, until),
+                Wait::Waiting => self.go_on_waiting(here, direction, until),
+                settled => Ok(settled),
             }
         })
     }
 
-    /// Who waits is in its place: has the poller report to it, too.
+    /// Who waits is where an event finds it: has the poller report to it, too.
     #[inline]
     fn go_on_waiting(&self, here: &Here, direction: Direction, until: Until) -> io::Result<Wait> {
-        let turn = self.reactor.rearm(here, self.key, self.raw, direction, until)?;
-        Ok(self.came_in(direction, turn))
-    }
-
-    /// Whether a waiter of this turn knows enough: see [`Wait`].
-    #[inline]
-    fn came_in(&self, direction: Direction, turn: Option<u32>) -> Wait {
-        let Some(turn) = turn else { return Wait::Unsure };
+        let reactor = &*self.reactor;
+        let turn = reactor.note_wait(here)?;
+        // An edge reports itself; only who does not trust the cached readiness needs another look.
+        if !reactor.sys.is_epoll || until != Until::Ready {
+            reactor.sys.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
+        }
+        let Some(turn) = turn else { return Ok(Wait::Unsure) };
         let last = &self.record().turns[direction as usize];
         // Relaxed: a number that is out of date costs a try that was not needed.
         let again = last.load(Ordering::Relaxed) == turn;
         last.store(turn, Ordering::Relaxed);
-        if again { Wait::Unsure } else { Wait::Waiting }
+        Ok(if again { Wait::Unsure } else { Wait::Waiting })
     }
 }
 
@@ -263,9 +232,7 @@ impl Drop for Source {
 
 /// One future's place among those that wait for a source: in the cell if that is free, else on the list.
 #[derive(Debug, Default)]
-struct Waiter {
-    listed: Option<Listed>,
-}
+struct Waiter(Option<Listed>);
 
 impl Waiter {
     /// Never [`Wait::Occupied`].
@@ -277,17 +244,17 @@ impl Waiter {
         cx: &mut Context<'_>,
     ) -> io::Result<Wait> {
         let record = source.record();
-        if self.listed.is_none() {
-            match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
-                Wait::Occupied => self.listed = Some(record.lists[direction as usize].add(cx.waker())),
+        let listed = match &self.0 {
+            Some(listed) => listed,
+            None => match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
+                Wait::Occupied => self.0.insert(record.lists[direction as usize].add(cx.waker())),
                 settled => return Ok(settled),
-            }
-        }
-        let waits = |listed| record.stay_listed(direction, until, cx.waker(), listed);
-        if self.listed.as_ref().is_some_and(waits) {
+            },
+        };
+        if record.stay_listed(direction, until, cx.waker(), listed) {
             return frame::here(|here| source.go_on_waiting(here, direction, until));
         }
-        self.listed = None;
+        self.0 = None;
         Ok(Wait::Over)
     }
 }

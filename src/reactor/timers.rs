@@ -54,29 +54,22 @@ impl Timers {
         if at == NEVER { None } else { self.origin.checked_add(Duration::from_nanos(at)) }
     }
 
-    /// Whether a timer is armed. Takes the lock only where it is likely.
-    pub(super) fn any_armed(&self) -> bool {
-        self.earliest() != NEVER && self.armed() > 0
-    }
-
     /// Says how many timers of the batch are left.
     #[inline]
     pub(super) fn set_due(&self, left: usize) {
         self.due.store(left, Ordering::Relaxed);
     }
 
-    /// Whether a timer is armed, or due and not taken yet.
+    /// Whether a timer is armed, or due and not taken yet. Takes the lock only where one is likely.
     pub(super) fn any(&self) -> bool {
-        self.due.load(Ordering::Relaxed) > 0 || self.any_armed()
+        self.due.load(Ordering::Relaxed) > 0 || self.earliest() != NEVER && self.armed() > 0
     }
 
     #[inline]
     fn nanos(&self, at: Instant) -> u64 {
         let ahead = at.saturating_duration_since(self.origin);
         // 584 years from now is as good as the end of time.
-        let seconds = ahead.as_secs().checked_mul(1_000_000_000);
-        let nanos = seconds.and_then(|nanos| nanos.checked_add(u64::from(ahead.subsec_nanos())));
-        nanos.unwrap_or(NEVER).min(NEVER - 1)
+        ahead.as_nanos().min(u128::from(NEVER - 1)) as u64
     }
 
     /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
@@ -125,11 +118,8 @@ impl Timers {
 
     /// Nobody will lead here any more: wakes whoever waits for a timer, to arm it elsewhere, and has no other one armed.
     pub(super) fn close(&self) {
-        let wheel = {
-            let mut wheel = sync::lock(&self.wheel);
-            self.earliest.store(NEVER, Ordering::Relaxed);
-            wheel.take()
-        };
+        let wheel = sync::lock(&self.wheel).take();
+        self.earliest.store(NEVER, Ordering::Relaxed);
         wheel.into_iter().flat_map(Wheel::into_values).for_each(waking::wake);
     }
 }
@@ -271,7 +261,7 @@ mod tests {
         assert_eq!((timers.earliest(), timers.armed()), (hour, 1));
 
         timers.close();
-        assert!(!timers.any_armed() && timers.any());
+        assert!(timers.armed() == 0 && timers.any());
         timers.set_due(0);
         assert!(!timers.any());
         assert_eq!(waiter.times(), 1);
@@ -281,12 +271,12 @@ mod tests {
     #[test]
     fn n5_the_earliest_deadline_may_be_of_a_timer_that_is_gone() {
         let (timers, waiter) = (Timers::new(), Arc::default());
-        assert!(!timers.any_armed() && !timers.any());
+        assert!(!timers.any());
         let (id, _) = timers.insert(5, &waiter);
-        assert!(timers.any_armed() && timers.any());
+        assert!(timers.any());
         sync::lock(&timers.wheel).as_mut().unwrap().remove(id);
         assert_eq!((timers.earliest(), timers.armed()), (5, 0));
-        assert!(!timers.any_armed() && !timers.any());
+        assert!(!timers.any());
         timers.expire(&mut Vec::new());
         assert_eq!(timers.earliest(), NEVER);
     }

@@ -2,6 +2,7 @@
 //!
 //! Rare, so it costs a pointer until it is used. Wakers are called and dropped outside the lock (LF3).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -15,20 +16,19 @@ pub(super) struct Waiters(OnceLock<Arc<Mutex<List>>>);
 #[derive(Debug, Default)]
 struct List {
     next: u64,
-    waiting: Vec<(u64, Waker)>,
+    /// By the number of their arrival.
+    waiting: BTreeMap<u64, Waker>,
 }
 
 impl Waiters {
     pub(super) fn add(&self, waker: &Waker) -> Listed {
         let list = self.0.get_or_init(Default::default).clone();
         let waker = waker.clone();
-        let number = {
-            let mut list = sync::lock(&list);
-            list.next += 1;
-            let number = list.next;
-            list.waiting.push((number, waker));
-            number
-        };
+        let mut locked = sync::lock(&list);
+        locked.next += 1;
+        let number = locked.next;
+        locked.waiting.insert(number, waker);
+        drop(locked);
         Listed { list, number }
     }
 
@@ -37,7 +37,7 @@ impl Waiters {
     pub(super) fn wake_all(&self) {
         let Some(list) = self.0.get() else { return };
         let waiting = std::mem::take(&mut sync::lock(list).waiting);
-        waiting.into_iter().for_each(|(_, waker)| waking::wake(waker));
+        waiting.into_values().for_each(waking::wake);
     }
 }
 
@@ -53,9 +53,7 @@ impl Listed {
     pub(super) fn still_waits(&self, waker: &Waker) -> bool {
         let fresh = waker.clone();
         let mut list = sync::lock(&self.list);
-        let Some((_, present)) = list.waiting.iter_mut().find(|(number, _)| *number == self.number) else {
-            return false;
-        };
+        let Some(present) = list.waiting.get_mut(&self.number) else { return false };
         let old = std::mem::replace(present, fresh);
         drop(list);
         waking::discard(Some(old));
@@ -65,10 +63,7 @@ impl Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        let mut list = sync::lock(&self.list);
-        let at = list.waiting.iter().position(|(number, _)| *number == self.number);
-        let waker = at.map(|at| list.waiting.swap_remove(at).1);
-        drop(list);
+        let waker = sync::lock(&self.list).waiting.remove(&self.number);
         waking::discard(waker);
     }
 }

@@ -9,11 +9,14 @@
 //! every level the occupied buckets lie ahead of the wheel's time, and the lowest occupied level holds the earliest
 //! entry. When time reaches a bucket, its entries are due or move to lower levels, each at most once a level.
 
+use std::iter::successors;
+
 const GRAIN: u32 = 16;
 const GROUP: u32 = 6;
 const LEVELS: usize = 8;
 const BUCKETS: usize = 1 << GROUP;
 
+/// No entry: there are fewer.
 const NIL: u32 = u32::MAX;
 /// `bucket_of` of an entry that is on no list.
 const FIRED: u16 = u16::MAX;
@@ -131,10 +134,7 @@ impl<T> Wheel<T> {
     pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(Due<T>)) {
         let now = now.max(self.now);
         let mut later = NIL;
-        while let Some((level, bucket)) = self.first_occupied() {
-            if self.start_of(level, bucket) > now {
-                break;
-            }
+        while let Some((level, bucket, _)) = self.first_occupied().filter(|(.., start)| *start <= now) {
             self.occupied[level] &= !(1 << bucket);
             let mut at = std::mem::replace(&mut self.heads[level][bucket], NIL);
             while at != NIL {
@@ -163,32 +163,23 @@ impl<T> Wheel<T> {
     /// A time at which to look again: never after the earliest deadline, and that itself unless it is too far
     /// away to be worth a search.
     pub(super) fn next_look(&self) -> Option<u64> {
-        let (level, bucket) = self.first_occupied()?;
-        let mut earliest = u64::MAX;
-        let mut at = self.heads[level][bucket];
-        for seen in 0.. {
-            if at == NIL {
-                return Some(earliest);
-            }
-            if level > 0 && seen == SCAN {
-                break;
-            }
-            earliest = earliest.min(self.entries[at as usize].deadline);
-            at = self.entries[at as usize].next;
-        }
-        Some(self.start_of(level, bucket))
+        let (level, bucket, start) = self.first_occupied()?;
+        let entry = |id: u32| self.entries.get(id as usize);
+        let mut entries = successors(entry(self.heads[level][bucket]), |last| entry(last.next));
+        let scan = if level == 0 { usize::MAX } else { SCAN };
+        let earliest = entries.by_ref().take(scan).map(|entry| entry.deadline).min();
+        if entries.next().is_some() { Some(start) } else { earliest }
     }
 
-    fn first_occupied(&self) -> Option<(usize, usize)> {
+    /// The level and bucket of the earliest entry, and when the bucket begins.
+    #[inline]
+    fn first_occupied(&self) -> Option<(usize, usize, u64)> {
         let level = self.occupied.iter().position(|buckets| *buckets != 0)?;
-        Some((level, self.occupied[level].trailing_zeros() as usize))
-    }
-
-    fn start_of(&self, level: usize, bucket: usize) -> u64 {
+        let bucket = self.occupied[level].trailing_zeros();
         let shift = GRAIN + GROUP * level as u32;
         let above = shift + GROUP;
         let high = if above >= u64::BITS { 0 } else { self.now >> above << above };
-        high | (bucket as u64) << shift
+        Some((level, bucket as usize, high | u64::from(bucket) << shift))
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
 use std::task::Waker;
 
 use super::*;
-use crate::reactor::record::{Displace, Entered, Record};
+use crate::reactor::record::{Displace, Record, Wait};
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
 use loom::thread;
@@ -66,13 +66,13 @@ impl Source {
     /// False if there is nothing to wait for.
     fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
         match self.record.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
-            Entered::Over => false,
-            Entered::Waits => true,
-            Entered::Contended => {
+            Wait::Over => false,
+            Wait::Waiting => true,
+            Wait::Unsure => {
                 spin_hint();
                 true
             }
-            Entered::Occupied => unreachable!("it displaces"),
+            Wait::Occupied => unreachable!("it displaces"),
         }
     }
 
@@ -213,7 +213,7 @@ fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
             source
                 .record
                 .enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
-        assert_ne!(entered, Entered::Waits);
+        assert_ne!(entered, Wait::Waiting);
         leader.join().unwrap();
         assert_eq!(woken.0.load(Relaxed), 1);
     });

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 
 use super::raw::RawSource;
-use super::{CLOCK, Patience};
+use super::{CLOCK, Events, Patience, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::{self, Condvar, Instant, Mutex, process_static};
@@ -119,30 +119,20 @@ impl Poller {
     }
 }
 
-#[derive(Debug)]
-pub(in crate::reactor) struct Epoll(Arc<Poller>);
+#[derive(Debug, Default)]
+struct Fake(Arc<Poller>);
 
-#[derive(Debug)]
-pub(in crate::reactor) struct Events {
-    list: Vec<(u64, Happened)>,
-    /// When a wait ends with an event of the clock's.
-    pub(super) deadline: Option<Instant>,
+pub(super) fn new_checked() -> io::Result<Option<Box<dyn Way>>> {
+    Ok(Some(Box::new(Fake::default())))
 }
 
-impl Epoll {
-    pub(super) fn new_checked() -> io::Result<Option<Self>> {
-        Ok(Some(Self(Arc::default())))
-    }
-
+impl Way for Fake {
     #[cfg(unix)]
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         unreachable!("a scenario's poller has no descriptor")
     }
 
-    /// # Safety
-    ///
-    /// None: a number is no resource.
-    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+    unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
         let pipe = pipe(raw)?;
         sync::lock(&self.0.state).sources.insert(raw, key);
         let mut watchers = pipe.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,20 +142,14 @@ impl Epoll {
         Ok(())
     }
 
-    pub(super) fn rearm(&self, raw: RawSource, _: Key, direction: Direction) -> io::Result<()> {
-        if direction == Direction::Read {
+    fn rearm(&self, _: Key, asks: Option<(RawSource, Direction)>, _: Wants<'_>) -> io::Result<()> {
+        if let Some((raw, Direction::Read)) = asks {
             self.report_if_ready(raw, &*pipe(raw)?);
         }
         Ok(())
     }
 
-    fn report_if_ready(&self, raw: RawSource, pipe: &Content) {
-        if pipe.happened().is_some() {
-            self.0.report(raw);
-        }
-    }
-
-    pub(super) fn delete(&self, raw: RawSource) -> io::Result<()> {
+    fn delete(&self, raw: RawSource, _: Key) -> io::Result<()> {
         let pipe = pipe(raw)?;
         let mut watchers = pipe.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.retain(|poller| !std::ptr::eq(poller.as_ptr(), &*self.0));
@@ -176,14 +160,13 @@ impl Epoll {
         Ok(())
     }
 
-    /// See [`Sys::announce`](super::Sys::announce).
-    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
+    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
         let is_ahead = deadline.is_none_or(|deadline| deadline > Instant::now());
         events.deadline = if is_ahead { deadline } else { None };
         Ok(is_ahead)
     }
 
-    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
         events.list.clear();
         let mut state = sync::lock(&self.0.state);
         if std::mem::replace(&mut state.waited_on, true) {
@@ -198,6 +181,19 @@ impl Epoll {
         }
         state.waited_on = false;
         Ok(())
+    }
+
+    fn interrupt(&self) -> io::Result<()> {
+        self.0.change(|state| state.interrupted = true);
+        Ok(())
+    }
+}
+
+impl Fake {
+    fn report_if_ready(&self, raw: RawSource, pipe: &Content) {
+        if pipe.happened().is_some() {
+            self.0.report(raw);
+        }
     }
 
     fn sleep<'a>(
@@ -215,15 +211,6 @@ impl Epoll {
         };
         woken.expect("nobody panics under it")
     }
-
-    pub(super) fn events(&self) -> Events {
-        Events { list: Vec::new(), deadline: None }
-    }
-
-    pub(super) fn interrupt(&self) -> io::Result<()> {
-        self.0.change(|state| state.interrupted = true);
-        Ok(())
-    }
 }
 
 impl State {
@@ -237,18 +224,8 @@ impl State {
         for raw in std::mem::take(&mut self.edges) {
             let happened = pipe(raw).ok().and_then(|pipe| pipe.happened());
             if let (Some(key), Some(happened)) = (self.sources.get(&raw), happened) {
-                events.list.push((key.to_u64(), happened));
+                events.list.push((key.0, happened));
             }
         }
-    }
-}
-
-impl Events {
-    pub(super) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
-        self.list[at]
     }
 }

@@ -6,28 +6,26 @@
 //! In the scenarios of the whole pool there is one way only: `fake.rs` in the place of epoll; and under miri, which has a
 //! part of epoll, `epoll_miri.rs`.
 
+use std::fmt::Debug;
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
-use super::readiness::{Happened, Until};
+use super::readiness::Happened;
 use super::{Direction, Key};
 use crate::sync::Instant;
 
-#[cfg(all(
-    any(target_os = "linux", target_os = "android"),
-    not(any(polling_test_poll_backend, paceline_shuttle, miri))
-))]
+#[cfg(all(paceline_epoll, not(any(paceline_shuttle, miri))))]
 mod epoll;
 mod portable;
 
-#[cfg(not(any(
-    all(any(target_os = "linux", target_os = "android"), not(polling_test_poll_backend)),
-    paceline_shuttle,
-    miri
-)))]
-#[path = "no_epoll.rs"]
-mod epoll;
+/// Where the platform has none.
+#[cfg(not(any(paceline_epoll, paceline_shuttle, miri)))]
+mod epoll {
+    pub(super) fn new_checked() -> std::io::Result<Option<Box<dyn super::Way>>> {
+        Ok(None)
+    }
+}
 
 #[cfg(paceline_shuttle)]
 #[path = "fake.rs"]
@@ -61,159 +59,71 @@ pub(super) const RESERVED: u64 = CLOCK;
 pub(super) enum Patience {
     /// Not at all.
     None,
-    /// Until an event, an interrupt, or the deadline announced by [`Sys::announce`].
+    /// Until an event, an interrupt, or the deadline announced by [`Way::announce`].
     Forever,
 }
 
-/// A way to wait.
+/// What came of a wait, and what is kept from one to the next.
 #[derive(Debug)]
-#[cfg_attr(paceline_shuttle, allow(clippy::large_enum_variant))]
-pub(super) enum Sys {
-    Epoll(epoll::Epoll),
-    Portable(portable::Portable),
+pub(super) struct Events {
+    pub(super) list: Vec<(u64, Happened)>,
+    /// When a wait ends, where that is not left to the system.
+    pub(super) deadline: Option<Instant>,
+    /// What `polling` writes to, once it was asked.
+    raw: Option<polling::Events>,
 }
 
-/// The events of one wait.
+impl Events {
+    pub(super) fn new() -> Self {
+        Self { list: Vec::with_capacity(BATCH), deadline: None, raw: None }
+    }
+}
+
+/// Reads in which directions a source is awaited.
+pub(super) type Wants<'a> = &'a dyn Fn() -> [bool; 2];
+
+/// A way to wait.
+pub(super) trait Way: Debug + Send + Sync {
+    /// What is waited on, where that is a descriptor.
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+
+    /// # Safety
+    ///
+    /// `raw` stays open until it is deleted.
+    unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()>;
+
+    fn delete(&self, raw: RawSource, key: Key) -> io::Result<()>;
+
+    /// Has the source report what it is ready for, although it may have said so before: epoll in the direction of the one
+    /// that `asks`, the portable way, which an event disarms, in all in which it is awaited.
+    fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()>;
+
+    /// Sets the deadline of the waits that follow; false if it was seen to have passed, and none is set.
+    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool>;
+
+    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()>;
+
+    /// Ends the wait in progress, or the next one.
+    fn interrupt(&self) -> io::Result<()>;
+}
+
+/// The way that is taken.
 #[derive(Debug)]
-pub(super) enum Events {
-    Epoll(epoll::Events),
-    Portable(portable::Events),
+pub(super) struct Sys {
+    pub(super) way: Box<dyn Way>,
+    /// Sources report each edge by themselves, and a look that finds nothing is cheap enough to be made before each sleep.
+    /// Else an event disarms its source, and a look costs what a sleep does.
+    pub(super) is_epoll: bool,
 }
 
 impl Sys {
     /// The best way there is, or the portable one.
     pub(super) fn new(portable: bool) -> io::Result<Self> {
-        let epoll = if portable && !cfg!(paceline_shuttle) { None } else { epoll::Epoll::new_checked()? };
-        match epoll {
-            Some(epoll) => Ok(Sys::Epoll(epoll)),
-            None => Ok(Sys::Portable(portable::Portable::new()?)),
-        }
-    }
-
-    pub(super) fn events(&self) -> Events {
-        match self {
-            Sys::Epoll(epoll) => Events::Epoll(epoll.events()),
-            Sys::Portable(_) => Events::Portable(portable::Events::new()),
-        }
-    }
-
-    /// Whether a look that finds nothing is cheap enough to be made before each sleep.
-    pub(super) fn looks_are_cheap(&self) -> bool {
-        matches!(self, Sys::Epoll(_))
-    }
-
-    /// What is waited on, where that is a descriptor.
-    #[cfg(unix)]
-    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Sys::Epoll(epoll) => Some(epoll.descriptor()),
-            Sys::Portable(portable) => portable.descriptor(),
-        }
-    }
-
-    /// # Safety
-    ///
-    /// `raw` stays open until it is deleted.
-    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
-        match self {
-            // SAFETY: as the caller promises.
-            Sys::Epoll(epoll) => unsafe { epoll.add(raw, key) },
-            // SAFETY: as the caller promises.
-            Sys::Portable(portable) => unsafe { portable.add(raw, key) },
-        }
-    }
-
-    pub(super) fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
-        match self {
-            Sys::Epoll(epoll) => epoll.delete(raw),
-            Sys::Portable(portable) => portable.delete(raw, key),
-        }
-    }
-
-    /// Makes sure that the next event in this direction is reported to somebody who waits `until`. `wants` reads what is
-    /// awaited in each direction.
-    #[inline]
-    pub(super) fn rearm(
-        &self,
-        raw: RawSource,
-        key: Key,
-        direction: Direction,
-        until: Until,
-        wants: impl Fn() -> [bool; 2],
-    ) -> io::Result<()> {
-        match self {
-            // An edge reports itself; only who does not trust the cached readiness needs another look.
-            Sys::Epoll(_) if until == Until::Ready => Ok(()),
-            Sys::Epoll(epoll) => epoll.rearm(raw, key, direction),
-            Sys::Portable(portable) => portable.rearm(key, wants),
-        }
-    }
-
-    /// After an event was delivered: what else is awaited must be armed again, where events disarm.
-    #[inline]
-    pub(super) fn rearm_rest(&self, key: Key, wants: impl Fn() -> [bool; 2]) {
-        if let Sys::Portable(portable) = self {
-            if wants().contains(&true) {
-                // A source that went away meanwhile is no news to anybody.
-                let _ = portable.rearm(key, wants);
-            }
-        }
-    }
-
-    /// The announced deadline has passed, or may have: the next announcement counts, whatever it is.
-    pub(super) fn forget_deadline(&self, events: &mut Events) {
-        match events {
-            Events::Epoll(events) => events.deadline = None,
-            Events::Portable(events) => events.deadline = None,
-        }
-    }
-
-    /// Sets the deadline of the waits that follow; false if it was seen to have passed, and none is set. Cheap when it did
-    /// not change.
-    #[inline]
-    pub(super) fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
-        match (self, events) {
-            (Sys::Epoll(epoll), Events::Epoll(events)) => epoll.announce(deadline, events),
-            (Sys::Portable(_), Events::Portable(events)) => {
-                events.deadline = deadline;
-                Ok(true)
-            }
-            _ => unreachable!("events are made by the `Sys` they are used with"),
-        }
-    }
-
-    #[inline]
-    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        match (self, events) {
-            (Sys::Epoll(epoll), Events::Epoll(events)) => epoll.wait(events, patience),
-            (Sys::Portable(portable), Events::Portable(events)) => portable.wait(events, patience),
-            _ => unreachable!("events are made by the `Sys` they are used with"),
-        }
-    }
-
-    /// Ends the wait in progress, or the next one.
-    pub(super) fn interrupt(&self) -> io::Result<()> {
-        match self {
-            Sys::Epoll(epoll) => epoll.interrupt(),
-            Sys::Portable(portable) => portable.interrupt(),
-        }
-    }
-}
-
-impl Events {
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Events::Epoll(events) => events.len(),
-            Events::Portable(events) => events.len(),
-        }
-    }
-
-    #[inline]
-    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
-        match self {
-            Events::Epoll(events) => events.get(at),
-            Events::Portable(events) => events.get(at),
-        }
+        let epoll = if portable && !cfg!(paceline_shuttle) { None } else { epoll::new_checked()? };
+        Ok(match epoll {
+            Some(way) => Self { way, is_epoll: true },
+            None => Self { way: Box::new(portable::Portable::new()?), is_epoll: false },
+        })
     }
 }

@@ -11,80 +11,78 @@ use std::time::Duration;
 use polling::{Event, Poller};
 
 use super::raw::{self, RawSource};
-use super::{BATCH, CLOCK, Patience};
+use super::{BATCH, CLOCK, Direction, Events, Patience, Wants, Way};
 use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
 use crate::sync::{self, Instant, Mutex};
 
 #[derive(Debug)]
-pub(in crate::reactor) struct Portable {
+pub(super) struct Portable {
     poller: Poller,
     /// Who is registered. The lock orders re-arming against deletion and against itself: interest is read under
     /// it, so the last one to arm arms for everybody.
     sources: Mutex<HashMap<Key, RawSource>>,
 }
 
-pub(in crate::reactor) struct Events {
-    raw: polling::Events,
-    list: Vec<(u64, Happened)>,
-    pub(super) deadline: Option<Instant>,
-}
-
 impl Portable {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) })
     }
+}
 
+impl Way for Portable {
     #[cfg(unix)]
-    pub(super) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         raw::descriptor(&self.poller)
     }
 
-    /// # Safety
-    ///
-    /// `raw` stays open until it is deleted.
-    pub(super) unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+    unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
         let mut sources = sync::lock(&self.sources);
         // SAFETY: as the caller promises.
-        unsafe { raw::add(&self.poller, raw, key.to_usize())? };
+        unsafe { raw::add(&self.poller, raw, key.0 as usize)? };
         sources.insert(key, raw);
         Ok(())
     }
 
-    pub(super) fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
+    fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
         let mut sources = sync::lock(&self.sources);
         sources.remove(&key);
         raw::delete(&self.poller, raw)
     }
 
-    pub(super) fn rearm(&self, key: Key, wants: impl Fn() -> [bool; 2]) -> io::Result<()> {
+    fn rearm(&self, key: Key, _: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()> {
         let sources = sync::lock(&self.sources);
         let Some(&raw) = sources.get(&key) else { return Ok(()) };
         let [read, write] = wants();
-        raw::modify(&self.poller, raw, Event::new(key.to_usize(), read, write))
+        raw::modify(&self.poller, raw, Event::new(key.0 as usize, read, write))
     }
 
-    pub(super) fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
+        events.deadline = deadline;
+        Ok(true)
+    }
+
+    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
         let timeout = match (patience, events.deadline) {
             (Patience::None, _) => Some(Duration::ZERO),
             (Patience::Forever, None) => None,
             (Patience::Forever, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
         };
-        events.raw.clear();
+        let capacity = NonZeroUsize::new(BATCH).expect("a batch holds events");
+        let raw = events.raw.get_or_insert_with(|| polling::Events::with_capacity(capacity));
+        raw.clear();
         events.list.clear();
-        let mut result = self.poller.wait(&mut events.raw, timeout);
+        let mut result = self.poller.wait(raw, timeout);
         // `polling` can find a notification announced that is not there yet, and then gives up before it has noted that
         // the next one is to be sent again (L9). Another wait notes it; the caller looks at everything after each.
         while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            result = self.poller.wait(&mut events.raw, Some(Duration::ZERO));
+            result = self.poller.wait(raw, Some(Duration::ZERO));
         }
         match result {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => {
-                result?;
-            }
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => {}
         }
-        events.list.extend(events.raw.iter().map(|event| {
+        events.list.extend(raw.iter().map(|event| {
             let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
             (event.key as u64, happened)
         }));
@@ -95,32 +93,7 @@ impl Portable {
         Ok(())
     }
 
-    pub(super) fn interrupt(&self) -> io::Result<()> {
+    fn interrupt(&self) -> io::Result<()> {
         self.poller.notify()
-    }
-}
-
-impl Events {
-    pub(super) fn new() -> Self {
-        let capacity = NonZeroUsize::new(BATCH).expect("a batch holds events");
-        Self {
-            raw: polling::Events::with_capacity(capacity),
-            list: Vec::with_capacity(BATCH),
-            deadline: None,
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    pub(super) fn get(&self, at: usize) -> (u64, Happened) {
-        self.list[at]
-    }
-}
-
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Events").field("list", &self.list).field("deadline", &self.deadline).finish()
     }
 }

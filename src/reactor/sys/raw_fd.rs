@@ -14,19 +14,13 @@ pub(crate) fn of_fd(fd: BorrowedFd<'_>) -> RawSource {
 }
 
 /// What a poller waits on, if that is a descriptor.
-#[cfg(all(
-    any(target_os = "linux", target_os = "android", target_os = "illumos", target_os = "solaris"),
-    not(polling_test_poll_backend)
-))]
+#[cfg(any(paceline_epoll, paceline_ports))]
 pub(super) fn descriptor(poller: &Poller) -> Option<BorrowedFd<'_>> {
     Some(std::os::fd::AsFd::as_fd(poller))
 }
 
 /// `poll` has none.
-#[cfg(not(all(
-    any(target_os = "linux", target_os = "android", target_os = "illumos", target_os = "solaris"),
-    not(polling_test_poll_backend)
-)))]
+#[cfg(not(any(paceline_epoll, paceline_ports)))]
 pub(super) fn descriptor(_: &Poller) -> Option<BorrowedFd<'_>> {
     None
 }
@@ -55,7 +49,7 @@ pub(super) fn check(raw: RawFd) -> io::Result<()> {
     if raw < 0 { Err(rustix::io::Errno::BADF.into()) } else { Ok(()) }
 }
 
-fn borrow<'a>(raw: RawFd) -> BorrowedFd<'a> {
+pub(super) fn borrow<'a>(raw: RawFd) -> BorrowedFd<'a> {
     // SAFETY: a registered descriptor stays open until it is deleted, as the caller of `add` promised.
     unsafe { BorrowedFd::borrow_raw(raw) }
 }
