@@ -10,7 +10,6 @@
 //! Only `fork` itself is noticed, not a `clone` beside the C library; and whoever replaces the process by another program
 //! (`exec`) needs none of this.
 
-use crate::frame;
 // Std's in all modes: no model forks.
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -82,7 +81,7 @@ fn watch() {
     }
     extern "C" fn forked() {
         FORKS.fetch_add(1, Relaxed);
-        frame::forked();
+        crate::frame::forked();
     }
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

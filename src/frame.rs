@@ -163,20 +163,18 @@ impl Here {
 
 /// This thread has forked, and this is the child: nothing that runs may go on with tasks that the parent polls as well, and no
 /// reactor of a frame is this thread's to lead.
+#[cfg(all(unix, not(miri)))]
 pub(crate) fn forked() {
     here(|here| {
         here.budget.set(0);
         here.forks.set(here.forks.get() + 1);
-        std::iter::successors(here.top(), |frame| frame.below())
-            .for_each(|frame| frame.leads.set(ptr::null()));
+        let mut next = here.top.get();
+        // SAFETY: the frame on top is there, and those below it as long as it is.
+        while let Some(frame) = unsafe { next.as_ref() } {
+            frame.leads.set(ptr::null());
+            next = frame.below.get();
+        }
     });
-}
-
-impl Frame {
-    fn below(&self) -> Option<&Frame> {
-        // SAFETY: those below an entered frame are there as long as it is.
-        unsafe { self.below.get().as_ref() }
-    }
 }
 
 impl<P> Frame<P> {
