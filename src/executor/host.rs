@@ -136,7 +136,7 @@ impl Drop for OnStack<'_> {
 /// that one is not about this one.
 pub(crate) fn run_beside(task: Runnable) {
     frame::here(|here| {
-        let _none = OnStack::begin(here, ptr::null(), 0);
+        let _none = (!here.runner().is_null()).then(|| OnStack::begin(here, ptr::null(), 0));
         task.run();
     });
 }
