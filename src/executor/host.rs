@@ -136,8 +136,12 @@ impl Drop for OnStack<'_> {
 /// that one is not about this one.
 pub(crate) fn run_beside(task: Runnable) {
     frame::here(|here| {
-        let _none = (!here.runner().is_null()).then(|| OnStack::begin(here, ptr::null(), 0));
-        task.run();
+        if here.runner().is_null() {
+            task.run();
+        } else {
+            let _none = OnStack::begin(here, ptr::null(), 0);
+            task.run();
+        }
     });
 }
 
