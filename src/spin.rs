@@ -210,6 +210,27 @@ mod tests {
         assert_eq!((0..1000).filter(|_| at_once(&mut crowded, between)).count(), 0);
     }
 
+    /// A busy period with so many events. True if they come singly, on average.
+    fn busy_period(spin: &mut Spin, events: usize) -> bool {
+        (spin.events, spin.busy) = (0, true);
+        spin.saw(events);
+        spin.idle(LIMIT);
+        spin.events_come_singly
+    }
+
+    #[test]
+    fn one_crowd_however_large_does_not_make_it_sleep_and_two_do() {
+        let mut spin = Spin { average_busy: FINE, ..ready() };
+        assert!([10_000, 10_000].map(|events| busy_period(&mut spin, events)) == [true, false]);
+    }
+
+    #[test]
+    fn only_busy_periods_shorter_than_that_make_it_stay_awake() {
+        let average = |events| Spin { average_busy: events * FINE, events_come_singly: false, ..Spin::new() };
+        assert!(!busy_period(&mut average(SHORT), SHORT as usize));
+        assert!(busy_period(&mut average(SHORT), SHORT as usize - 1));
+    }
+
     #[test]
     fn after_so_many_events_it_sleeps_for_real() {
         let mut spin = ready();
