@@ -178,9 +178,9 @@ mod tests {
         spin.over(&moment, true);
     }
 
-    /// Moments asleep before the next try.
+    /// Moments asleep before the next try, as far as it is worth waiting for.
     fn left_out(spin: &mut Spin) -> u32 {
-        (0..).take_while(|_| !at_once(spin, 0)).count() as u32
+        (0..1000).take_while(|_| !at_once(spin, 0)).count() as u32
     }
 
     fn ready() -> Spin {
@@ -278,14 +278,15 @@ mod tests {
             assert!(moment.stays_awake());
         }
         assert!(!moment.stays_awake() && before_the_last_look < limit);
+        assert!(!Moment { awake: limit, ..spin.idle(limit).unwrap() }.stays_awake());
         let awake = spin.over(&moment, true);
         assert!(awake >= limit && awake <= moment.since.elapsed());
     }
 
-    /// A follower's wait that is over at the third look, or the first after a sleep.
+    /// A follower's wait that is over at the sixth look, or the first after a sleep.
     fn short_wait(limit: Duration) -> Duration {
         let looks = Cell::new(0);
-        wait(limit, || looks.replace(looks.get() + 1) > 1, || ()).1
+        wait(limit, || looks.replace(looks.get() + 1) > 4, || ()).1
     }
 
     #[test]
