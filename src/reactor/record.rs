@@ -258,6 +258,32 @@ mod tests {
     }
 
     #[test]
+    fn a_waker_that_cannot_be_copied_leaves_the_cell_free_and_forgets_nobody() {
+        let (record, generation) = open();
+        let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        assert_eq!(enter(&record, &first, Displace::No), Entered::Waits);
+        let frees = AtomicUsize::new(0);
+        let fail = |meanwhile: &dyn Fn()| {
+            let waker = second.clone().into();
+            let free = || _ = frees.fetch_add(1, Ordering::Relaxed);
+            let copy = |_: &Waker| {
+                meanwhile();
+                std::panic::resume_unwind(Box::new("no copy"))
+            };
+            let enter = || record.enter(Read, Until::Ready, &waker, copy, Displace::Yes, free);
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(enter)).is_err());
+        };
+        fail(&|| ());
+        assert_eq!((first.times(), second.times()), (1, 0));
+        assert_eq!(enter(&record, &first, Displace::No), Entered::Waits);
+        fire(&record, generation);
+        assert_eq!(first.times(), 2);
+        record.readiness.clear(Read, 1, Proof::WouldBlock);
+        fail(&|| record.retire(|| panic!("somebody has the cell")));
+        assert_eq!(frees.load(Ordering::Relaxed), 1, "the last one that had a cell frees the record");
+    }
+
+    #[test]
     fn lf6_an_event_wakes_the_cell_and_the_list_of_its_direction() {
         let (record, generation) = open();
         let [cell, beside, other] = [(); 3].map(|()| Arc::<Woken>::default());
