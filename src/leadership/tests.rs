@@ -147,6 +147,7 @@ fn lf5_open_leadership_is_anybodys_until_the_better_claim_is_back() {
     guest.settle_in();
     assert_eq!(state(&set), POLLING | BY_GUEST | OPEN);
     guest.look_up();
+    assert_eq!(state(&set), LED | BY_GUEST | OPEN);
     let guest = guest.vacate();
     assert_eq!(state(&set), OPEN);
 
