@@ -259,7 +259,9 @@ mod tests {
     #[test]
     fn counts_are_added_to_those_that_are_there() {
         let (all, more) = (Counters::default(), Counters::default());
-        (more.direct.add(1), more.surplus.add(2), more.stolen.add(3));
+        more.direct.add(1);
+        more.surplus.add(2);
+        more.stolen.add(3);
         (0..2).for_each(|_| all.absorb(&more));
         assert_eq!((all.direct.get(), all.surplus.get(), all.stolen.get()), (2, 4, 6));
     }
