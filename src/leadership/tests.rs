@@ -308,7 +308,7 @@ fn l1_who_is_chosen_leads_although_its_limit_has_passed() {
 
 #[test]
 fn what_a_follower_stays_awake_for_is_counted() {
-    let set: Leadership<u32> = Leadership::new(0, Order::default(), Duration::from_millis(1));
+    let set: Leadership<u32> = Leadership::new(0, Order::default(), Duration::from_millis(50));
     let _leader = join(&set, Host).try_lead().expect("nobody leads");
     let stayed_awake = |_: &u32| {
         assert!(matches!(join(&set, Host).follow(Some(Duration::ZERO), never), Waited::Unneeded));
