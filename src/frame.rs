@@ -239,3 +239,143 @@ impl<P> Drop for OnTop<'_, P> {
         self.leave();
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Wake;
+
+    use super::*;
+
+    struct Quiet;
+
+    impl Wake for Quiet {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// A waker, and what counts its copies.
+    fn waker() -> (Waker, Arc<Quiet>) {
+        let counted = Arc::new(Quiet);
+        (counted.clone().into(), counted)
+    }
+
+    fn address(of: &u32) -> *const () {
+        ptr::from_ref(of).cast()
+    }
+
+    /// The part of the frame on top, and all parts from the top.
+    fn parts() -> (Option<u32>, Vec<u32>) {
+        // SAFETY: on this thread, all frames have a `u32`.
+        here(|here| unsafe { (here.part::<u32>().copied(), here.parts::<u32>().copied().collect()) })
+    }
+
+    /// A poll of `runner` begins.
+    fn begin(runner: *const (), budget: u32) -> Running {
+        here(|here| here.begins(Running::new(runner, budget)))
+    }
+
+    fn may_run() -> bool {
+        here(Here::may_run)
+    }
+
+    #[test]
+    fn frames_lie_on_each_other_and_each_layer_sees_its_part() {
+        assert_eq!(parts(), (None, vec![]));
+        let (lower, upper) = (Frame::new(1u32), Frame::new(2u32));
+        let on_top = lower.enter();
+        assert_eq!((parts(), *on_top.part()), ((Some(1), vec![1]), 1));
+        let above = upper.enter();
+        assert_eq!((parts(), *above.part()), ((Some(2), vec![2, 1]), 2));
+        above.leave();
+        assert_eq!(parts(), (Some(1), vec![1]));
+        drop(above);
+        assert_eq!(parts(), (Some(1), vec![1]));
+        drop(on_top);
+        assert_eq!(parts(), (None, vec![]));
+    }
+
+    #[test]
+    fn a_turn_is_that_of_who_leads_the_reactor() {
+        let [reactor, other] = [0, 1];
+        let turn = |reactor| here(|here| here.turn_at(address(reactor)));
+        assert_eq!(turn(&reactor), None);
+        let frame = Frame::new(0u32);
+        let on_top = frame.enter();
+        assert_eq!(turn(&reactor), None);
+        on_top.leads(address(&reactor));
+        let before = turn(&reactor).expect("it leads this one");
+        assert_eq!(turn(&other), None);
+        next_turn();
+        next_turn();
+        assert_eq!(turn(&reactor), Some(before + 2));
+        forked();
+        assert_eq!(turn(&reactor), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
+    fn a_waker_that_is_left_over_is_the_next_copy_of_itself() {
+        let copy = |waker: &Waker| here(|here| here.copy(waker));
+        let [(waker, copies), (other, copies_of_other)] = [(); 2].map(|()| waker());
+        drop(copy(&waker));
+        let frame = Frame::new(0u32);
+        let on_top = frame.enter();
+        on_top.keep(Some(waker.clone()));
+        let copy_of_other = copy(&other);
+        assert!(copy_of_other.will_wake(&other));
+        assert_eq!((Arc::strong_count(&copies), Arc::strong_count(&copies_of_other)), (3, 3));
+        let kept = copy(&waker);
+        assert_eq!((kept.will_wake(&waker), Arc::strong_count(&copies)), (true, 3));
+        let made = copy(&waker);
+        assert_eq!((made.will_wake(&waker), Arc::strong_count(&copies)), (true, 4));
+        on_top.keep(Some(kept));
+        on_top.keep(None);
+        assert_eq!(Arc::strong_count(&copies), 3);
+    }
+
+    #[test]
+    fn a_poll_runs_no_more_tasks_than_it_may_and_none_for_the_one_below_it() {
+        let runner = address(&1);
+        let outside = begin(runner, 2);
+        assert_eq!(here(Here::runner), runner);
+        assert!(may_run());
+        let frame = Frame::new(0u32);
+        let on_top = frame.enter();
+        assert!(here(Here::runner).is_null() && !may_run());
+        let within = begin(address(&2), 7);
+        assert!(may_run());
+        here(|here| here.resumes(within));
+        assert!(here(Here::runner).is_null());
+        drop(on_top);
+        assert_eq!(here(Here::runner), runner);
+        assert!(may_run() && !may_run());
+        here(|here| here.resumes(outside));
+        assert!(here(Here::runner).is_null());
+    }
+
+    /// What ran when the thread forked runs no task in the child, wherever in the stack it is.
+    #[test]
+    fn after_a_fork_no_poll_that_was_in_progress_goes_on_with_tasks() {
+        let reactor = 0;
+        let (lower, upper) = (Frame::new(1u32), Frame::new(2u32));
+        let on_top = lower.enter();
+        on_top.leads(address(&reactor));
+        let outside = begin(address(&1), 5);
+        let above = upper.enter();
+        above.leads(address(&reactor));
+        for _ in 0..2 {
+            let within = begin(address(&2), 5);
+            assert!(may_run());
+            forked();
+            assert!(!may_run());
+            here(|here| here.resumes(within));
+        }
+        assert_eq!(here(|here| here.turn_at(address(&reactor))), None);
+        drop(above);
+        assert!(here(|here| here.turn_at(address(&reactor))).is_none() && !may_run());
+        here(|here| here.resumes(outside));
+        let fresh = begin(address(&3), 1);
+        assert!(may_run(), "what begins in the child runs its tasks");
+        here(|here| here.resumes(fresh));
+    }
+}

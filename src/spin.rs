@@ -178,9 +178,9 @@ mod tests {
         spin.over(&moment, true);
     }
 
-    /// Moments asleep before the next try.
+    /// Moments asleep before the next try, as far as it is worth waiting for.
     fn left_out(spin: &mut Spin) -> u32 {
-        (0..).take_while(|_| !at_once(spin, 0)).count() as u32
+        (0..1000).take_while(|_| !at_once(spin, 0)).count() as u32
     }
 
     fn ready() -> Spin {
@@ -208,6 +208,27 @@ mod tests {
         let (mut alone, mut crowded) = (ready(), Spin::new());
         assert!((0..1000).filter(|_| at_once(&mut alone, between)).count() > 500);
         assert_eq!((0..1000).filter(|_| at_once(&mut crowded, between)).count(), 0);
+    }
+
+    /// A busy period with so many events. True if they come singly, on average.
+    fn busy_period(spin: &mut Spin, events: usize) -> bool {
+        (spin.events, spin.busy) = (0, true);
+        spin.saw(events);
+        spin.idle(LIMIT);
+        spin.events_come_singly
+    }
+
+    #[test]
+    fn one_crowd_however_large_does_not_make_it_sleep_and_two_do() {
+        let mut spin = Spin { average_busy: FINE, ..ready() };
+        assert!([10_000, 10_000].map(|events| busy_period(&mut spin, events)) == [true, false]);
+    }
+
+    #[test]
+    fn only_busy_periods_shorter_than_that_make_it_stay_awake() {
+        let average = |events| Spin { average_busy: events * FINE, events_come_singly: false, ..Spin::new() };
+        assert!(!busy_period(&mut average(SHORT), SHORT as usize));
+        assert!(busy_period(&mut average(SHORT), SHORT as usize - 1));
     }
 
     #[test]
@@ -257,14 +278,15 @@ mod tests {
             assert!(moment.stays_awake());
         }
         assert!(!moment.stays_awake() && before_the_last_look < limit);
+        assert!(!Moment { awake: limit, ..spin.idle(limit).unwrap() }.stays_awake());
         let awake = spin.over(&moment, true);
         assert!(awake >= limit && awake <= moment.since.elapsed());
     }
 
-    /// A follower's wait that is over at the third look, or the first after a sleep.
+    /// A follower's wait that is over at the sixth look, or the first after a sleep.
     fn short_wait(limit: Duration) -> Duration {
         let looks = Cell::new(0);
-        wait(limit, || looks.replace(looks.get() + 1) > 1, || ()).1
+        wait(limit, || looks.replace(looks.get() + 1) > 4, || ()).1
     }
 
     #[test]

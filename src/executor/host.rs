@@ -368,3 +368,6 @@ impl Host {
         }
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

@@ -172,3 +172,97 @@ impl Runner {
         self.slot.take().or_else(|| self.ring.pop().ok())
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A scheduled task that does this.
+    fn task(body: impl FnOnce() + Send + 'static) -> Runnable {
+        let (runnable, task) = async_task::spawn(async move { body() }, |_| unreachable!("it does not wait"));
+        task.detach();
+        runnable
+    }
+
+    #[test]
+    fn a_beat_tells_whether_a_task_is_polled_and_whether_another_was() {
+        let runner = Arc::new(Runner::new(7));
+        let before = runner.beat();
+        let within = Arc::new(Mutex::new(before));
+        let look = {
+            let (runner, within) = (runner.clone(), within.clone());
+            move || *within.lock().unwrap() = runner.beat()
+        };
+        runner.run(task(look));
+        let (within, after) = (*within.lock().unwrap(), runner.beat());
+        assert_eq!([before, within, after].map(Beat::is_in_task), [false, true, false]);
+        assert_ne!(before, after);
+        assert!(format!("{runner:?}").contains(&format!("beat: {after:?}")));
+    }
+
+    #[test]
+    fn only_a_runner_that_made_no_progress_is_caught_until_it_has_noticed() {
+        let runner = Runner::new(7);
+        let before = runner.beat();
+        runner.run(task(|| ()));
+        runner.catch(before);
+        assert!(!runner.is_caught() && !runner.take_caught());
+        runner.catch(runner.beat());
+        assert!(runner.is_caught() && runner.is_caught());
+        assert!(runner.take_caught());
+        assert!(!runner.is_caught() && !runner.take_caught());
+    }
+
+    #[test]
+    fn a_runner_knows_its_executor_and_the_task_that_began_last() {
+        let runner = Runner::new(7);
+        assert!(runner.is_of(7) && !runner.is_of(8));
+        assert!(runner.spawned_at().is_none());
+        let [task, other] = [(); 2].map(|()| {
+            let (runnable, task) = async_task::spawn(async {}, |_| ());
+            task.detach();
+            runnable
+        });
+        assert!(!runner.polls_with(&task.waker()));
+        let here = Location::caller();
+        runner.task_begins(here, &task.waker());
+        assert!(runner.polls_with(&task.waker()) && !runner.polls_with(&other.waker()));
+        assert!(runner.spawned_at().is_some_and(|at| ptr::eq(at, here)));
+    }
+
+    #[test]
+    fn the_slot_comes_before_the_ring() {
+        let runner = Runner::new(7);
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let named = |name: &'static str| {
+            let ran = ran.clone();
+            task(move || ran.lock().unwrap().push(name))
+        };
+        let pop = || {
+            assert!(runner.has_tasks());
+            runner.run(runner.pop().expect("there is one"));
+        };
+        assert!(!runner.has_tasks() && runner.pop().is_none());
+        for name in ["ring 1", "ring 2"] {
+            runner.ring.push(named(name)).unwrap();
+        }
+        runner.slot.put(named("slot")).unwrap();
+        (0..3).for_each(|_| pop());
+        assert!(!runner.has_tasks() && runner.pop().is_none());
+        runner.slot.put(named("slot again")).unwrap();
+        pop();
+        assert_eq!(*ran.lock().unwrap(), ["slot", "ring 1", "ring 2", "slot again"]);
+    }
+
+    #[test]
+    fn counts_are_added_to_those_that_are_there() {
+        let (all, more) = (Counters::default(), Counters::default());
+        more.direct.add(1);
+        more.surplus.add(2);
+        more.stolen.add(3);
+        (0..2).for_each(|_| all.absorb(&more));
+        assert_eq!((all.direct.get(), all.surplus.get(), all.stolen.get()), (2, 4, 6));
+    }
+}

@@ -60,3 +60,44 @@ impl Drop for Slot {
 
 #[cfg(all(test, paceline_loom))]
 mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A scheduled task, and what lives as long as it does.
+    fn task() -> (Runnable, Arc<()>) {
+        let alive = Arc::new(());
+        let kept = alive.clone();
+        let (runnable, task) =
+            async_task::spawn(async move { drop(kept) }, |_| unreachable!("it does not wait"));
+        task.detach();
+        (runnable, alive)
+    }
+
+    #[test]
+    fn lf7_one_task_fits_and_comes_out_once() {
+        let slot = Slot::new();
+        assert!(slot.is_empty() && slot.take().is_none());
+        let [(first, alive), (second, _)] = [(); 2].map(|()| task());
+        slot.put(first).expect("it is empty");
+        assert!(!slot.is_empty());
+        let second = slot.put(second).expect_err("it is full");
+        slot.take().expect("it is full").run();
+        assert_eq!(Arc::strong_count(&alive), 1, "the first one ran");
+        assert!(slot.is_empty() && slot.take().is_none());
+        slot.put(second).expect("it is empty again");
+    }
+
+    #[test]
+    fn what_is_left_in_a_slot_is_dropped_with_it() {
+        let slot = Slot::new();
+        let (task, alive) = task();
+        slot.put(task).expect("it is empty");
+        assert_eq!(Arc::strong_count(&alive), 2);
+        drop(slot);
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+}

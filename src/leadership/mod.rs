@@ -336,3 +336,6 @@ impl<T> Drop for Follower<'_, T> {
 
 #[cfg(all(test, paceline_loom))]
 mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

@@ -1,0 +1,319 @@
+//! What a host says and does on its own thread: whom it hosts, where a woken task goes, what is left for others.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Poll, Wake};
+
+use async_task::WithInfo;
+
+use super::*;
+use crate::frame::{Frame, OnTop};
+
+/// Counts how often it is called.
+#[derive(Default)]
+struct Calls(AtomicUsize);
+
+impl Calls {
+    fn count(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Wake for Calls {
+    fn wake(self: Arc<Self>) {
+        self.add();
+    }
+}
+
+#[derive(Default)]
+struct Place {
+    runners: Runners,
+    hosts: Calls,
+    forgets: Calls,
+    forgot_the_last: Calls,
+    covers: Calls,
+}
+
+impl Surroundings for Place {
+    fn runners(&self) -> &Runners {
+        &self.runners
+    }
+
+    fn hosts(&self, _: &State) {
+        self.hosts.add();
+    }
+
+    fn forgets(&self, _: &Runner, last: bool) {
+        self.forgets.add();
+        if last {
+            self.forgot_the_last.add();
+        }
+    }
+
+    fn cover(&self) {
+        self.covers.add();
+    }
+}
+
+/// A frame of a host, and what is around it.
+struct Scene {
+    place: Arc<Place>,
+    root: Waker,
+    frame: Frame<Host>,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let place = Arc::<Place>::default();
+        let root = Waker::from(Arc::<Calls>::default());
+        let frame = Frame::new(Host::new(root.data(), Some(place.clone())));
+        frame.part().set_woken(false);
+        Self { place, root, frame }
+    }
+
+    fn host(&self) -> &Host {
+        self.frame.part()
+    }
+
+    /// On top, and watched.
+    fn enter(&self) -> OnTop<'_, Host> {
+        self.host().is_watched();
+        self.frame.enter()
+    }
+
+    /// A runner of this executor that is hosted here, and what counts the calls of its sleeper.
+    fn hosted(&self, state: &StateRef, waker: &Waker) -> (Hosted, Arc<Calls>) {
+        let (hosted, calls) =
+            (Hosted { state: state.clone(), runner: state.join() }, Arc::<Calls>::default());
+        assert!(self.host().adopts(state, &hosted.runner, waker));
+        hosted.runner.sleeper.set_waker(&calls.clone().into(), true);
+        hosted.runner.root_woken.set(false);
+        (hosted, calls)
+    }
+
+    fn count(&self) -> usize {
+        self.place.runners.lock().len()
+    }
+}
+
+fn task() -> Runnable {
+    let (runnable, task) = async_task::spawn(async {}, |_| unreachable!("it does not wait"));
+    task.detach();
+    runnable
+}
+
+/// How many tasks are in its slot, in its ring, and for anybody.
+fn tasks(hosted: &Hosted) -> (usize, usize, usize) {
+    let Hosted { state, runner } = hosted;
+    (usize::from(!runner.slot.is_empty()), runner.ring.len(), state.injected())
+}
+
+/// A task is woken on this thread, by itself perhaps.
+fn wakes(state: &StateRef, while_running: bool) {
+    let mut by_itself = while_running;
+    let future = std::future::poll_fn(move |cx| {
+        if !std::mem::take(&mut by_itself) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    });
+    let StateRef::Shared(state) = state else { unreachable!("no test has another one") };
+    // A task in its own executor's injector would keep that for ever.
+    let state = Arc::downgrade(state);
+    let wake = move |task, info| schedule(&state.upgrade().expect("it is there"), task, info);
+    let (runnable, task) = async_task::spawn(future, WithInfo(wake));
+    task.detach();
+    if while_running {
+        runnable.run();
+    } else {
+        runnable.schedule();
+    }
+}
+
+fn polls(runner: &Runner) -> frame::Running {
+    frame::here(|here| here.begins(frame::Running::new(ptr::from_ref(runner).cast(), 1)))
+}
+
+fn polled(before: frame::Running) {
+    frame::here(|here| here.resumes(before));
+}
+
+#[test]
+fn a_host_remembers_what_it_was_told() {
+    let scene = Scene::new();
+    let host = scene.host();
+    assert_ne!(host.address(), Scene::new().host().address());
+    assert_eq!(host.budget(), BUDGET_ALONE);
+    host.events_wait(true);
+    assert_eq!(host.budget(), BUDGET_BETWEEN_EVENTS);
+    host.events_wait(false);
+    assert_eq!(host.budget(), BUDGET_ALONE);
+    assert!(!host.set_woken(true) && host.is_woken());
+    assert!(host.set_woken(false) && !host.is_woken());
+}
+
+#[test]
+fn a_host_adopts_what_it_polls_itself_and_each_once() {
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let stranger = Waker::from(Arc::<Calls>::default());
+    let runner = state.join();
+    assert!(!scene.host().adopts(&state, &runner, &stranger));
+    assert!(!Host::new(scene.root.data(), None).adopts(&state, &runner, &scene.root));
+    assert_eq!((scene.count(), scene.place.hosts.count()), (0, 0));
+    let (outer, _) = scene.hosted(&state, &scene.root);
+    assert!(scene.host().adopts(&state, &outer.runner, &scene.root));
+    assert_eq!((scene.count(), scene.place.hosts.count()), (1, 1));
+    assert!(outer.runner.is_root.is_set() && !scene.host().several.get());
+    let (inner, _) = scene.hosted(&state, &outer.runner.clone().into());
+    assert_eq!((scene.count(), scene.place.hosts.count()), (2, 2));
+    assert!(!inner.runner.is_root.is_set() && scene.host().several.get());
+}
+
+#[test]
+fn d2_what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (hosted, _) = scene.hosted(&state, &scene.root);
+    wakes(&state, false);
+    assert_eq!(tasks(&hosted), (0, 0, 1), "no host is on top");
+    let unwatched = scene.frame.enter();
+    wakes(&state, false);
+    assert_eq!(tasks(&hosted), (0, 0, 2), "nobody watches it");
+    drop(unwatched);
+    let _on_top = scene.enter();
+    let poll = polls(&hosted.runner);
+    with_running(|runner| assert!(runner.is_some_and(|runner| ptr::eq(runner, &*hosted.runner))));
+    wakes(&state, true);
+    assert_eq!(tasks(&hosted), (0, 1, 2), "it woke itself");
+    wakes(&state, false);
+    assert_eq!(tasks(&hosted), (1, 1, 2));
+    wakes(&state, false);
+    assert_eq!(tasks(&hosted), (1, 2, 2));
+    let other = StateRef::shared();
+    wakes(&other, false);
+    assert_eq!((tasks(&hosted), other.injected()), ((1, 2, 2), 1), "nobody runs that executor here");
+    polled(poll);
+    assert!(!scene.host().is_woken());
+}
+
+#[test]
+fn d1_what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled() {
+    let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
+    let _on_top = scene.enter();
+    let (outer, calls_outer) = scene.hosted(&state, &scene.root);
+    scene.host().polls(&outer.runner);
+    wakes(&state, false);
+    assert_eq!((tasks(&outer), calls_outer.count(), scene.host().set_woken(false)), ((1, 0, 0), 0, true));
+
+    let (inner, calls_inner) = scene.hosted(&other, &outer.runner.clone().into());
+    // Of another executor than the one that was polled last.
+    wakes(&other, false);
+    assert_eq!((tasks(&inner), calls_inner.count(), scene.host().is_woken()), ((1, 0, 0), 1, false));
+    inner.runner.left.set(true);
+    wakes(&other, false);
+    assert_eq!((tasks(&inner), calls_inner.count()), ((1, 0, 1), 1));
+    outer.runner.left.set(true);
+    wakes(&state, false);
+    assert_eq!((tasks(&outer), scene.host().is_woken()), ((1, 0, 1), false));
+    wakes(&StateRef::shared(), false);
+}
+
+#[test]
+fn d5_who_has_left_is_forgotten_and_what_it_had_is_for_others() {
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (first, _) = scene.hosted(&state, &scene.root);
+    let [(second, _), (third, _)] = [(); 2].map(|()| scene.hosted(&state, &scene.root));
+    for Hosted { runner, .. } in [&first, &second, &third] {
+        runner.slot.put(task()).unwrap();
+    }
+    first.runner.left.set(true);
+    scene.host().forget_left();
+    assert_eq!(scene.count(), 3, "nobody has found it yet");
+    assert!(!scene.host().rest() && scene.host().set_woken(false));
+    scene.host().forget_left();
+    assert_eq!((scene.count(), tasks(&first)), (2, (0, 0, 1)));
+    assert!(scene.host().several.get());
+    assert_eq!(scene.host().last.get(), Arc::as_ptr(&second.runner));
+
+    let on_top = scene.enter();
+    let address = scene.host().address();
+    forget(address, &second);
+    assert_eq!((scene.count(), tasks(&second)), (1, (0, 0, 2)));
+    assert!(!scene.host().several.get() && scene.host().open.get());
+    forget(address + 1, &third);
+    assert_eq!((scene.count(), tasks(&third), third.runner.left.is_set()), (1, (1, 0, 2), true));
+    scene.host().close();
+    assert_eq!((scene.count(), tasks(&third)), (0, (0, 0, 3)));
+    assert!(scene.host().last.get().is_null() && !scene.host().open.get());
+    assert_eq!((scene.place.forgets.count(), scene.place.forgot_the_last.count()), (3, 1));
+    drop(on_top);
+
+    let unhosted = Hosted { state: state.clone(), runner: state.join() };
+    forget(0, &unhosted);
+    assert!(unhosted.runner.left.is_set() && !state.has_company());
+}
+
+#[test]
+fn d5_a_stranger_on_top_leaves_what_is_below_to_others() {
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (hosted, _) = scene.hosted(&state, &scene.root);
+    let _on_top = scene.enter();
+    let of_task = Waker::from(Arc::<Calls>::default());
+    hosted.runner.task_begins(std::panic::Location::caller(), &of_task);
+    hosted.runner.slot.put(task()).unwrap();
+    let poll = polls(&hosted.runner);
+    for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {
+        stranger_on_top(ours);
+        assert_eq!((tasks(&hosted), scene.host().open.get()), ((1, 0, 0), true));
+    }
+    stranger_on_top(&Waker::from(Arc::<Calls>::default()));
+    assert_eq!((tasks(&hosted), scene.host().open.get()), ((0, 0, 1), false));
+    polled(poll);
+    scene.host().polls(&hosted.runner);
+    assert!(scene.host().open.get(), "it is polled again");
+}
+
+#[test]
+fn l3_a_host_rests_only_if_none_of_its_runners_has_tasks() {
+    let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
+    assert!(Host::new(ptr::null(), None).rest() && scene.host().rest());
+    let (idle, calls) = scene.hosted(&state, &scene.root);
+    let (laden, _) = scene.hosted(&other, &scene.root);
+    assert!(scene.host().rest());
+    assert_eq!((state.idle.len(), other.idle.len()), (1, 1));
+    scene.host().rise();
+    assert_eq!((state.idle.len(), other.idle.len()), (0, 0));
+    laden.runner.slot.put(task()).unwrap();
+    assert!(!scene.host().rest());
+    assert_eq!((state.idle.len(), other.idle.len()), (0, 0));
+    assert_eq!((calls.count(), scene.host().is_woken()), (0, true));
+    assert!(!idle.runner.rests.is_set());
+}
+
+#[test]
+fn a_task_that_is_run_by_hand_is_of_no_runner() {
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (hosted, _) = scene.hosted(&state, &scene.root);
+    let _on_top = scene.enter();
+    let poll = polls(&hosted.runner);
+    let seen = Arc::<Calls>::default();
+    let look = seen.clone();
+    let look = async move {
+        with_running(|runner| {
+            if runner.is_none() {
+                look.add()
+            }
+        })
+    };
+    let (beside, handle) = async_task::spawn(look, |_| unreachable!("it does not wait"));
+    handle.detach();
+    run_beside(beside);
+    assert_eq!(seen.count(), 1);
+    with_running(|runner| assert!(runner.is_some(), "what ran before runs again"));
+    polled(poll);
+    cover();
+    assert_eq!(scene.place.covers.count(), 1);
+}

@@ -1,0 +1,318 @@
+//! What one thread can see of the promotion protocol: which state follows which, who is counted, who gets a token.
+
+use super::*;
+use Rank::{Guest, Host, Relief};
+
+const RANKS: [Rank; 3] = [Relief, Guest, Host];
+
+fn set() -> Leadership<u32> {
+    Leadership::new(0, Order::default(), Duration::ZERO)
+}
+
+fn seat(rank: Rank) -> Arc<Seat> {
+    Arc::new(Seat::new(rank))
+}
+
+fn join(set: &Leadership<u32>, rank: Rank) -> Follower<'_, u32> {
+    set.join(seat(rank))
+}
+
+/// Somebody who sleeps in the line, and is no member: so that only a test that wants it has a rank to stand back for.
+fn asleep(set: &Leadership<u32>, rank: Rank) -> Arc<Seat> {
+    let seat = seat(rank);
+    set.line.enter(&seat, rank);
+    seat
+}
+
+fn state(set: &Leadership<u32>) -> u8 {
+    set.state.load(Ordering::Relaxed)
+}
+
+/// How many members of each rank there are.
+fn members(set: &Leadership<u32>) -> [usize; 3] {
+    RANKS.map(|rank| set.members[rank as usize].load(Ordering::Relaxed))
+}
+
+fn never() {
+    unreachable!("nobody of lower rank leads");
+}
+
+#[test]
+fn lf5_who_leads_makes_way_for_the_better_claim_only() {
+    for leads in RANKS {
+        for comes in RANKS {
+            for beside in [0, OPEN] {
+                let state = led_by(leads) | beside;
+                assert_eq!(makes_way(state, comes), comes > leads, "{comes:?} comes while {leads:?} leads");
+            }
+        }
+    }
+}
+
+#[test]
+fn somebody_leads_while_one_of_the_two_states_says_so() {
+    let set = set();
+    for beside in [0, BY_GUEST, BY_RELIEF, OPEN] {
+        for (leads, is_vacant) in [(VACANT, true), (LED, false), (POLLING, false)] {
+            set.state.store(leads | beside, Ordering::Relaxed);
+            assert_eq!(set.is_vacant(), is_vacant);
+        }
+    }
+}
+
+#[test]
+fn lf5_the_best_rank_that_is_there_may_lead() {
+    let set = set();
+    assert_eq!(set.reach(), Relief);
+    for rank in RANKS {
+        let alone = join(&set, rank);
+        assert_eq!(set.reach(), rank);
+        let beside = join(&set, Relief);
+        assert_eq!(set.reach(), rank);
+        drop((alone, beside));
+        assert_eq!(set.reach(), Relief);
+    }
+    let (_host, _guest) = (join(&set, Host), join(&set, Guest));
+    assert_eq!(set.reach(), Host);
+    set.state.store(OPEN, Ordering::Relaxed);
+    assert_eq!(set.reach(), Relief);
+}
+
+#[test]
+fn a_member_is_counted_once_wherever_it_goes() {
+    let set = set();
+    let seat = seat(Guest);
+    set.set_rank(&seat, Host);
+    assert_eq!((members(&set), seat.rank()), ([0, 0, 0], Host), "it is no member yet");
+    let follower = set.join(seat.clone());
+    assert_eq!(members(&set), [0, 0, 1]);
+    set.set_rank(&seat, Relief);
+    assert_eq!((members(&set), seat.rank()), ([1, 0, 0], Relief));
+    assert!(set.suspend(&seat));
+    assert_eq!(members(&set), [0, 0, 0]);
+    assert!(!set.suspend(&seat));
+    assert_eq!(members(&set), [0, 0, 0]);
+    set.resume(&seat);
+    assert_eq!(members(&set), [1, 0, 0]);
+    assert!(set.suspend(&seat), "it is a member again");
+    set.resume(&seat);
+    drop(follower);
+    assert_eq!((members(&set), seat.is_member()), ([0, 0, 0], false));
+}
+
+#[test]
+fn lf4_vacant_leadership_goes_to_one_that_sleeps_and_may_have_it() {
+    let set = set();
+    assert!(!set.pass_on(), "nobody sleeps");
+    let [first, second] = [(); 2].map(|()| asleep(&set, Guest));
+    set.state.store(LED, Ordering::Relaxed);
+    assert!(!set.pass_on(), "somebody leads");
+    set.state.store(VACANT, Ordering::Relaxed);
+    let host = join(&set, Host);
+    assert!(!set.pass_on(), "the host comes");
+    assert_eq!((set.woken.get(), first.is_called() || second.is_called()), (0, false));
+    // Who leaves passes on what is vacant.
+    drop(host);
+    assert!(set.pass_on(), "one is on the way");
+    assert_eq!((set.woken.get(), first.is_called(), second.is_called()), (1, false, true));
+}
+
+#[test]
+fn lf5_a_rescue_opens_vacant_leadership_to_anybody() {
+    let set = set();
+    let _host = join(&set, Host);
+    for led in [LED, POLLING | BY_GUEST] {
+        set.state.store(led, Ordering::Relaxed);
+        assert!(set.rescue(), "somebody leads");
+        assert_eq!(state(&set), led);
+    }
+    set.state.store(VACANT, Ordering::Relaxed);
+    assert!(!set.rescue(), "nobody sleeps");
+    assert_eq!(state(&set), OPEN);
+    let relief = asleep(&set, Relief);
+    assert!(set.rescue());
+    assert!(relief.take_lead());
+    assert_eq!((state(&set), set.woken.get()), (OPEN, 1));
+}
+
+/// What was open stays so until a host has it, or somebody better waits.
+#[test]
+fn lf5_open_leadership_is_anybodys_until_the_better_claim_is_back() {
+    let set = set();
+    let host = join(&set, Host);
+    let guest = join(&set, Guest).try_lead().expect_err("it stands back");
+    set.rescue();
+    let mut guest = guest.try_lead().expect("it is open");
+    assert_eq!(state(&set), LED | BY_GUEST | OPEN);
+    guest.settle_in();
+    assert_eq!(state(&set), POLLING | BY_GUEST | OPEN);
+    guest.look_up();
+    assert_eq!(state(&set), LED | BY_GUEST | OPEN);
+    let guest = guest.vacate();
+    assert_eq!(state(&set), OPEN);
+
+    let guest = guest.try_lead().expect("it is open still");
+    let waits = asleep(&set, Host);
+    let guest = guest.vacate();
+    assert_eq!(state(&set), VACANT);
+    let guest = guest.try_lead().expect_err("it is no more");
+    assert!(!set.line.leave(&waits));
+
+    set.rescue();
+    let host = host.try_lead().expect("nobody leads");
+    assert_eq!(state(&set), LED);
+    drop((host, guest));
+    assert_eq!((state(&set), members(&set)), (VACANT, [0, 0, 0]));
+}
+
+#[test]
+fn lf1_nobody_leads_beside_a_leader() {
+    let set = set();
+    for leads in RANKS {
+        let mut leader = join(&set, leads).insist().expect("nobody leads");
+        for _ in 0..2 {
+            leader.look_up();
+            assert_eq!(state(&set), led_by(leads));
+            assert!(join(&set, Host).try_lead().is_err());
+        }
+        for _ in 0..2 {
+            leader.settle_in();
+            assert_eq!(state(&set), led_by(leads) & !LED | POLLING);
+            assert!(join(&set, Host).insist().is_err());
+        }
+        drop(leader);
+        assert!(set.is_vacant());
+    }
+    assert_eq!(set.taken.get(), 3);
+}
+
+#[test]
+fn lf5_who_insists_leads_whatever_its_rank_but_only_once() {
+    let set = set();
+    let _host = join(&set, Host);
+    for rank in [Guest, Relief] {
+        let led = join(&set, rank).insist().expect("nobody leads").vacate();
+        assert!(led.owes && !led.granted);
+        assert!(led.try_lead().is_err());
+    }
+    assert!(!join(&set, Host).try_lead().expect("nobody leads").vacate().owes);
+}
+
+#[test]
+fn a_leader_knows_who_waits() {
+    let set = set();
+    let leader = join(&set, Guest).try_lead().expect("nobody leads");
+    let displaced = leader.displaced();
+    assert!(!displaced() && !leader.has_follower());
+    let equal = asleep(&set, Guest);
+    assert!(!displaced() && leader.has_follower());
+    let better = asleep(&set, Host);
+    assert!(displaced() && leader.has_follower());
+    assert!(matches!(set.line.call(Host), Called::Wake(_)));
+    assert!(!displaced() && !leader.has_follower(), "one is on the way");
+    assert!(set.line.leave(&better));
+    assert!(!displaced() && leader.has_follower());
+    assert!(!set.line.leave(&equal));
+    assert!(!displaced() && !leader.has_follower());
+
+    let host = join(&set, Host);
+    drop(leader);
+    let leader = host.try_lead().expect("nobody leads");
+    asleep(&set, Host);
+    assert!(!leader.displaced()(), "no claim is better");
+}
+
+#[test]
+fn lf2_a_free_promotion_wakes_nobody_and_a_paid_one_wakes_one() {
+    let set = set();
+    let [first, second] = [(); 2].map(|()| asleep(&set, Host));
+    let busy = join(&set, Host).try_lead().expect("nobody leads").vacate();
+    assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 0, 0));
+    let busy = busy.try_lead().expect("nobody leads").promote();
+    assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 1, 1));
+    assert!(set.is_vacant() && !first.is_called() && second.take_lead());
+    drop(busy);
+}
+
+/// It led, and a host sleeps: leadership is that one's now. Who only comes by wakes nobody.
+#[test]
+fn lf5_a_guest_that_led_wakes_the_host_it_stood_in_for() {
+    let set = set();
+    let host = asleep(&set, Host);
+    set.enters(Host);
+    for (led, woken) in [(false, 0), (true, 1)] {
+        let mut guest = join(&set, Guest);
+        if led {
+            guest = guest.insist().expect("nobody leads").vacate();
+        }
+        let _ = guest.seat.wake_root();
+        let Waited::Root(guest) = guest.follow(None, never) else { panic!("its future was woken") };
+        assert_eq!((set.woken.get(), host.is_called(), guest.owes), (woken, led, false));
+        // It leaves without a look at the line.
+        set.suspend(&guest.seat);
+        std::mem::forget(guest);
+    }
+}
+
+#[test]
+fn l4_a_choice_that_came_too_late_is_forgotten() {
+    let set = set();
+    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    let mut guest = join(&set, Guest);
+    guest.granted = true;
+    let _ = guest.seat.wake_root();
+    let Waited::Root(guest) = guest.follow(None, never) else { panic!("its future was woken") };
+    assert!(!guest.granted);
+}
+
+#[test]
+fn who_waits_with_a_limit_is_unneeded_when_it_has_passed() {
+    let set = set();
+    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    for rank in RANKS {
+        assert!(matches!(join(&set, rank).follow(Some(Duration::ZERO), never), Waited::Unneeded));
+        assert!(set.line.is_empty());
+    }
+    assert_eq!((set.spun_nanos.get(), members(&set)), (0, [0, 0, 1]));
+}
+
+/// L1: it is chosen and has a token, or will have: whoever chose it needs a moment more.
+#[test]
+fn l1_who_is_chosen_leads_although_its_limit_has_passed() {
+    for delay in [None, Some(Duration::from_millis(5))] {
+        let set = set();
+        let seat = seat(Host);
+        let guest = join(&set, Guest).insist().expect("nobody leads");
+        let thread = std::cell::Cell::new(None);
+        let displace = || {
+            set.state.store(VACANT, Ordering::Relaxed);
+            let Called::Wake(seat) = set.line.call(Host) else { panic!("it is in the line") };
+            match delay {
+                None => seat.grant_lead(),
+                Some(delay) => thread.set(Some(std::thread::spawn(move || {
+                    std::thread::sleep(delay);
+                    seat.grant_lead();
+                }))),
+            }
+        };
+        let turn = set.join(seat.clone()).follow(Some(Duration::ZERO), displace);
+        assert!(matches!(turn, Waited::Lead(_)));
+        if let Some(thread) = thread.take() {
+            thread.join().unwrap();
+        }
+        assert!(!seat.is_called(), "no token is left");
+        drop(turn);
+        drop(guest);
+    }
+}
+
+#[test]
+fn what_a_follower_stays_awake_for_is_counted() {
+    let set: Leadership<u32> = Leadership::new(0, Order::default(), Duration::from_millis(50));
+    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    let stayed_awake = |_: &u32| {
+        assert!(matches!(join(&set, Host).follow(Some(Duration::ZERO), never), Waited::Unneeded));
+        set.spun_nanos.get() > 0
+    };
+    assert!((0..1000).any(|n| stayed_awake(&n)));
+}
