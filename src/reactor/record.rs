@@ -258,7 +258,7 @@ mod tests {
     fn a_waker_that_cannot_be_copied_leaves_the_cell_free_and_forgets_nobody() {
         let (record, generation) = open();
         let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
-        assert_eq!(enter(&record, &first, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &first, Displace::No), Wait::Waiting);
         let frees = AtomicUsize::new(0);
         let fail = |meanwhile: &dyn Fn()| {
             let waker = second.clone().into();
@@ -272,7 +272,7 @@ mod tests {
         };
         fail(&|| ());
         assert_eq!((first.times(), second.times()), (1, 0));
-        assert_eq!(enter(&record, &first, Displace::No), Entered::Waits);
+        assert_eq!(enter(&record, &first, Displace::No), Wait::Waiting);
         fire(&record, generation);
         assert_eq!(first.times(), 2);
         record.readiness.clear(Read, 1, Proof::WouldBlock);
