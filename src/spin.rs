@@ -25,7 +25,7 @@ use crate::sync::{Instant, thread, thread_local};
 
 /// Busy periods shorter than this make a thread stay awake; see [`LONG`].
 const SHORT: u32 = 8;
-/// Busy periods longer than this end it. The distance to `SHORT` keeps it from going back and forth.
+/// Busy periods longer than this, or as long, end it. The distance to `SHORT` keeps it from going back and forth.
 const LONG: u32 = 12;
 /// Events that are seen awake, at least, before a real sleep.
 const PROBE: u32 = 64;
