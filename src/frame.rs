@@ -61,8 +61,13 @@ pub(crate) struct Here {
 
 thread_local! {
     static HERE: Here = const {
-        Here { top: Cell::new(ptr::null()), running: Cell::new(ptr::null()), budget: Cell::new(0),
-            forks: Cell::new(0), turn: Cell::new(1) }
+        Here {
+            top: Cell::new(ptr::null()),
+            running: Cell::new(ptr::null()),
+            budget: Cell::new(0),
+            forks: Cell::new(0),
+            turn: Cell::new(1),
+        }
     };
 }
 
