@@ -8,12 +8,13 @@
 //! | [`runner`] | one `run` in progress: slot, ring, and what the deputy may know |
 //! | [`slot`] | the direct slot |
 //! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
-//! | [`sleeper`] | a runner or ticker that waits for tasks |
+//! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
 //! | [`task`], [`tasks`] | what is kept of a task |
 //! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
 
 mod account;
 mod host;
+mod idle;
 mod local;
 mod oversight;
 mod run;

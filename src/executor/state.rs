@@ -14,16 +14,12 @@ use super::oversight::Alarms;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
-use crate::line::{Called, Line, Order, Rank};
-use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally, thread};
+use crate::line::{Line, Order};
+use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.
 const STRAGGLERS: Duration = Duration::from_millis(100);
-
-/// Of those that sleep: whoever it is, and who is sure to come.
-const ANYBODY: Rank = Rank::Relief;
-const SURE: Rank = Rank::Host;
 
 /// The shared part of an executor.
 #[derive(Debug)]
@@ -44,7 +40,7 @@ pub(crate) struct State {
     pub(crate) alarms: Alarms,
     /// It was shown to somebody because of strangers.
     is_overseen: Flag,
-    itself: Weak<State>,
+    pub(super) itself: Weak<State>,
 }
 
 /// A reference to an executor's state.
@@ -233,107 +229,6 @@ impl State {
     #[inline]
     pub(super) fn is_overseen(&self) -> bool {
         self.is_overseen.is_set()
-    }
-
-    /// Whether a runner or ticker sleeps.
-    pub(super) fn any_idle(&self) -> bool {
-        !self.idle.is_empty()
-    }
-
-    /// A task is visible: wakes one that sleeps, unless somebody is on the way. False if nobody sleeps.
-    #[inline]
-    pub(super) fn notify(&self) -> bool {
-        Self::wakes(self.idle.call(ANYBODY))
-    }
-
-    /// The same for tasks that the caller's own runner will poll if nobody else does: without the fence. One that goes to
-    /// sleep at this very moment may be missed, which costs some parallelism and no task.
-    #[inline]
-    pub(super) fn invite(&self) {
-        Self::wakes(self.idle.invite(ANYBODY));
-    }
-
-    /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code, because it leads or watches: a
-    /// stranger is called on a thread of its own. Where none is to be had the deputy tries again.
-    pub(super) fn notify_from_afar(&self) {
-        if !Self::wakes(self.idle.call(SURE)) && self.any_idle() {
-            self.run_errand(|state| _ = state.notify());
-        }
-    }
-
-    /// The deputy found that tasks wait although somebody was called, perhaps: the next one is.
-    pub(super) fn notify_another(&self) {
-        if !Self::wakes(self.idle.call_another(SURE)) && self.any_idle() {
-            self.run_errand(|state| _ = Self::wakes(state.idle.call_another(ANYBODY)));
-        }
-    }
-
-    fn run_errand(&self, errand: fn(&State)) {
-        if let Some(state) = self.itself.upgrade() {
-            let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || errand(&state));
-        }
-    }
-
-    /// False if nobody was there to be called.
-    #[inline]
-    fn wakes(called: Called<Sleeper>) -> bool {
-        match called {
-            Called::Nobody => return false,
-            Called::OnTheWay => {}
-            Called::Wake(sleeper) => sleeper.wake(),
-        }
-        true
-    }
-
-    /// Who polls the runner is about to sleep. False if there are tasks to poll, after all. Runs nobody's code.
-    pub(super) fn rest(&self, runner: &Runner) -> bool {
-        if runner.asked.is_set() {
-            // It is hosted here, but whoever owns its future does not poll it: it is nobody to be called, and tasks
-            // that this thread left here, or for which it was called, are for others. It leads, perhaps.
-            if self.empty(runner) | self.has_surplus() {
-                self.notify_from_afar();
-            }
-            return true;
-        }
-        runner.rests.set(true);
-        self.idle.enter(&runner.sleeper, runner.sleeper.rank());
-        if self.has_tasks_for(runner) || runner.root_woken.is_set() {
-            self.rise(runner);
-            runner.asked.set(true);
-            runner.searches.set(true);
-            return false;
-        }
-        true
-    }
-
-    /// It is awake. True if it was called: then it looks for tasks next.
-    #[inline]
-    pub(super) fn rise(&self, runner: &Runner) -> bool {
-        let called = runner.rests.take() && self.idle.leave(&runner.sleeper);
-        if called {
-            runner.searches.set(true);
-        }
-        called
-    }
-
-    /// Moves what waits in a runner to where any other finds it, busy or idle.
-    pub(super) fn hand_over(&self, runner: &Runner) {
-        if self.empty(runner) {
-            self.notify();
-        }
-    }
-
-    /// The same from a thread that must not run anybody's code.
-    pub(super) fn hand_over_from_afar(&self, runner: &Runner) {
-        if self.empty(runner) {
-            self.notify_from_afar();
-        }
-    }
-
-    /// True if something was there.
-    fn empty(&self, runner: &Runner) -> bool {
-        let tasks = std::iter::from_fn(|| runner.pop());
-        tasks.map(|task| self.inject(task)).count() > 0
     }
 
     /// Calls `f` for each runner until it returns something.
