@@ -168,7 +168,7 @@ impl Here {
 
 /// This thread has forked, and this is the child: nothing that runs may go on with tasks that the parent polls as well, and no
 /// reactor of a frame is this thread's to lead.
-#[cfg(all(unix, not(miri)))]
+#[cfg(any(test, all(unix, not(miri))))]
 pub(crate) fn forked() {
     here(|here| {
         here.budget.set(0);

@@ -231,8 +231,6 @@ mod tests {
         record.deliver(record.readiness.event(generation, IN), || panic!("the source is there"));
     }
 
-    // There, a waker and its clone may have vtables at different addresses, so that they are no match.
-    #[cfg_attr(miri, ignore = "wakers are compared by their vtables")]
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
     fn s4_who_waits_in_the_cell_keeps_it_until_somebody_displaces_it() {
