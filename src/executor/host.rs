@@ -49,8 +49,8 @@ pub(crate) trait Surroundings: Send + Sync {
     fn cover(&self);
 }
 
-/// Tasks polled in one go where no event waits.
-const BUDGET_ALONE: u32 = 128;
+/// Tasks polled in one go where no event waits, or on a thread that is in no `block_on` of ours.
+pub(super) const BUDGET_ALONE: u32 = 128;
 /// Tasks polled in one go where fetched events wait for this thread's next look.
 const BUDGET_BETWEEN_EVENTS: u32 = 8;
 
@@ -90,14 +90,9 @@ pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
         let Some(host) = top(here).filter(|host| host.open.get()) else {
             return state.schedule_elsewhere(task);
         };
-        let Some(runner) = running(here).filter(|runner| runner.is_of(state.address())) else {
-            return host.schedule_between_polls(state, task, info);
-        };
-        if info.woken_while_running {
-            return state.give_last(runner, task);
-        }
-        if let Err(second) = runner.slot.put(task) {
-            state.give_second(runner, second);
+        match running(here).filter(|runner| runner.is_of(state.address())) {
+            Some(runner) => state.give(runner, task, info),
+            None => host.schedule_between_polls(state, task, info),
         }
     });
 }
@@ -180,9 +175,6 @@ pub(super) fn forget(host: usize, hosted: &Hosted) {
 }
 
 impl Host {
-    /// The budget on a thread that is in no `block_on` of ours.
-    pub(super) const BUDGET: u32 = BUDGET_ALONE;
-
     /// A host whose own future is polled with a waker that points to `root`.
     pub(crate) fn new(root: *const (), surroundings: Option<Arc<dyn Surroundings>>) -> Self {
         Self {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::host::{self, Host, Hosted};
+use super::host::{self, BUDGET_ALONE, Host, Hosted};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
@@ -142,7 +142,7 @@ impl Member {
         let Hosted { state, runner } = &self.own;
         runner.asked.take();
         state.rise(runner);
-        let Some(host) = host else { return Host::BUDGET };
+        let Some(host) = host else { return BUDGET_ALONE };
         if self.host != 0 {
             host.polls(runner);
         }

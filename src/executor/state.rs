@@ -145,14 +145,14 @@ impl State {
 
     /// The slot is taken: somebody else may want this one.
     #[inline(never)]
-    pub(super) fn give_second(&self, runner: &Runner, task: Runnable) {
+    fn give_second(&self, runner: &Runner, task: Runnable) {
         self.push_to(runner, task);
         self.invite();
     }
 
     /// A task woke itself. It goes to the back of the ring, or two of them would starve the rest (D4).
     #[inline(never)]
-    pub(super) fn give_last(&self, runner: &Runner, task: Runnable) {
+    fn give_last(&self, runner: &Runner, task: Runnable) {
         // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is more in it.
         let alone = runner.ring.is_empty();
         self.push_to(runner, task);
