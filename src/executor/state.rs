@@ -222,7 +222,10 @@ impl State {
                 self.is_overseen.set(true);
             }
         }
-        self.alarms.call();
+        // A stranger that is alone has nobody to tell, and is polled often.
+        if self.is_overseen() {
+            self.alarms.call();
+        }
     }
 
     /// Whether a deputy has been shown this executor because of strangers.
