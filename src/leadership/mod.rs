@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::fork::Origin;
 use crate::line::{Called, Line};
 use crate::spin;
-use crate::sync::{self, Arc, AtomicU8, AtomicUsize, Counter, Ordering, ProtocolCell};
+use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
 
 /// Nobody leads.
 const VACANT: u8 = 0;
@@ -59,7 +59,7 @@ pub(crate) struct Leadership<T> {
     origin: Origin,
     state: AtomicU8,
     /// How many threads of each rank are in the set, whatever they do right now.
-    members: [AtomicUsize; 3],
+    members: [Tally; 3],
     /// The followers that sleep, or are about to.
     line: Line<Seat>,
     /// How long a follower may stay awake before it parks.
@@ -87,7 +87,7 @@ impl<T> Leadership<T> {
         Self {
             origin: Origin::here(),
             state: AtomicU8::new(VACANT),
-            members: [(); 3].map(|()| AtomicUsize::new(0)),
+            members: [(); 3].map(|()| Tally::new()),
             line: Line::new(order),
             spin,
             guarded: ProtocolCell::new(guarded),
@@ -115,16 +115,16 @@ impl<T> Leadership<T> {
         seat.set_rank(rank);
     }
 
-    fn members(&self, rank: Rank) -> &AtomicUsize {
+    fn members(&self, rank: Rank) -> &Tally {
         &self.members[rank as usize]
     }
 
     fn enters(&self, rank: Rank) {
-        self.members(rank).fetch_add(1, Ordering::Relaxed);
+        self.members(rank).add();
     }
 
     fn leaves(&self, rank: Rank) {
-        self.members(rank).fetch_sub(1, Ordering::Relaxed);
+        self.members(rank).remove();
     }
 
     /// The thread turns to something else for a while, a nested wait, if it is in the set. Meanwhile nobody stands back for it.
@@ -159,7 +159,7 @@ impl<T> Leadership<T> {
         if self.state.load(Ordering::Relaxed) & OPEN != 0 {
             return Rank::Relief;
         }
-        let is_there = |rank: &Rank| self.members(*rank).load(Ordering::Relaxed) > 0;
+        let is_there = |rank: &Rank| self.members(*rank).get() > 0;
         [Rank::Host, Rank::Guest].into_iter().find(is_there).unwrap_or(Rank::Relief)
     }
 

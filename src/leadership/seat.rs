@@ -17,7 +17,7 @@
 //! read-modify-writes of this one word, hence no fences.
 
 use super::Rank;
-use crate::sync::{self, AtomicBool, AtomicU8, AtomicU32, Ordering, Thread};
+use crate::sync::{self, AtomicU8, AtomicU32, Flag, Ordering, Thread};
 
 const ROOT: u32 = 1;
 const LEAD: u32 = 2;
@@ -33,7 +33,7 @@ pub(crate) struct Seat {
     thread: Thread,
     /// What the thread brings along, and whether it is in the set. Its own business: it writes and reads them.
     rank: AtomicU8,
-    is_member: AtomicBool,
+    is_member: Flag,
 }
 
 /// What the setter of the root token still has to do.
@@ -63,7 +63,7 @@ impl Seat {
             word: AtomicU32::new(0),
             thread: sync::thread::current(),
             rank: AtomicU8::new(rank as u8),
-            is_member: AtomicBool::new(false),
+            is_member: Flag::new(false),
         }
     }
 
@@ -87,11 +87,11 @@ impl Seat {
     }
 
     pub(super) fn is_member(&self) -> bool {
-        self.is_member.load(Ordering::Relaxed)
+        self.is_member.is_set()
     }
 
     pub(super) fn set_member(&self, is_member: bool) {
-        self.is_member.store(is_member, Ordering::Relaxed);
+        self.is_member.set(is_member);
     }
 
     /// Leaves the root token. Unparks the thread itself; a thread that sleeps in the poller is the caller's

@@ -30,7 +30,7 @@ fn state(set: &Leadership<u32>) -> u8 {
 
 /// How many members of each rank there are.
 fn members(set: &Leadership<u32>) -> [usize; 3] {
-    RANKS.map(|rank| set.members[rank as usize].load(Ordering::Relaxed))
+    RANKS.map(|rank| set.members[rank as usize].get())
 }
 
 fn never() {
