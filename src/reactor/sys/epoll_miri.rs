@@ -11,7 +11,7 @@ use rustix::event::epoll::{self, EventData, EventFlags as Flags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use super::raw::{self, RawSource};
-use super::{BATCH, CLOCK, Events, Patience, Wants, Way};
+use super::{BATCH, Events, Patience, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::Instant;
@@ -61,20 +61,14 @@ impl Way for Epoll {
     }
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        let limit = match (patience, events.deadline) {
-            (Patience::None, _) => Some(Duration::ZERO),
-            (Patience::Forever, None) => None,
-            (Patience::Forever, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
-        };
+        let limit = events.limit(patience);
         // A wait that ends early is one that found nothing: the caller looks again.
         let limit =
             limit.map(|limit| Timespec::try_from(limit.min(Duration::from_secs(3600))).expect("an hour"));
         let mut list = Vec::with_capacity(BATCH);
         epoll::wait(&self.poller, spare_capacity(&mut list), limit.as_ref())?;
         events.list = list.iter().map(report).collect();
-        if events.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            events.list.push((CLOCK, Happened::default()));
-        }
+        events.note_deadline();
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 
 use super::raw::RawSource;
-use super::{CLOCK, Events, Patience, Wants, Way};
+use super::{Events, Patience, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::{self, Condvar, Instant, Mutex, process_static};
@@ -218,9 +218,7 @@ impl State {
         if std::mem::take(&mut self.interrupted) {
             events.list.push((INTERRUPT, Happened::default()));
         }
-        if events.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            events.list.push((CLOCK, Happened::default()));
-        }
+        events.note_deadline();
         for raw in std::mem::take(&mut self.edges) {
             let happened = pipe(raw).ok().and_then(|pipe| pipe.happened());
             if let (Some(key), Some(happened)) = (self.sources.get(&raw), happened) {

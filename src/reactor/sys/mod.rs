@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use std::io;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use super::readiness::Happened;
 use super::{Direction, Key};
@@ -76,6 +77,23 @@ pub(super) struct Events {
 impl Events {
     pub(super) fn new() -> Self {
         Self { list: Vec::with_capacity(BATCH), deadline: None, raw: None }
+    }
+
+    /// How long a wait may take whose end is not left to the system; `None` is for ever.
+    fn limit(&self, patience: Patience) -> Option<Duration> {
+        match patience {
+            Patience::None => Some(Duration::ZERO),
+            Patience::Forever => {
+                self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+            }
+        }
+    }
+
+    /// After such a wait: says that the deadline has passed, if so.
+    fn note_deadline(&mut self) {
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.list.push((CLOCK, Happened::default()));
+        }
     }
 }
 

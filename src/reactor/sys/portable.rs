@@ -11,7 +11,7 @@ use std::time::Duration;
 use polling::{Event, Poller};
 
 use super::raw::{self, RawSource};
-use super::{BATCH, CLOCK, Direction, Events, Patience, Wants, Way};
+use super::{BATCH, Direction, Events, Patience, Wants, Way};
 use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
 use crate::sync::{self, Instant, Mutex};
@@ -63,11 +63,7 @@ impl Way for Portable {
     }
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        let timeout = match (patience, events.deadline) {
-            (Patience::None, _) => Some(Duration::ZERO),
-            (Patience::Forever, None) => None,
-            (Patience::Forever, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
-        };
+        let timeout = events.limit(patience);
         let capacity = NonZeroUsize::new(BATCH).expect("a batch holds events");
         let raw = events.raw.get_or_insert_with(|| polling::Events::with_capacity(capacity));
         raw.clear();
@@ -87,9 +83,7 @@ impl Way for Portable {
             (event.key as u64, happened)
         }));
         // Events that never stop must not hide that time passes.
-        if events.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            events.list.push((CLOCK, Happened::default()));
-        }
+        events.note_deadline();
         Ok(())
     }
 
