@@ -320,3 +320,44 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
         }));
     });
 }
+
+/// B8: of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep it says so for the
+/// first, then gives the second one's task away: to the first, which is its own, and awake. Fails if it sleeps all the
+/// same: `is_woken` in `Staying::rests`.
+#[test]
+fn b8_a_runner_that_is_called_by_its_own_thread() {
+    static EXECUTOR: Executor<'static> = Executor::new();
+    let begun = Latch::new();
+    let tell = begun.clone();
+    // Somebody leads all the time, so that the other one parks.
+    thread::spawn(move || {
+        let executor = Executor::new();
+        block_on(executor.run(async {
+            tell.open();
+            Timer::after(2 * SOON).await;
+        }));
+    });
+    begun.wait();
+    thread::sleep(MOMENT);
+    soon("the task is run", || {
+        let mut first = Box::pin(EXECUTOR.run(pending::<()>()));
+        let mut second = Box::pin(EXECUTOR.run(pending::<()>()));
+        let mut task = None;
+        let mut polls = 0;
+        block_on(poll_fn(move |cx| {
+            polls += 1;
+            assert!(first.as_mut().poll(cx).is_pending());
+            match polls {
+                // It has entered its pool by the next one.
+                1 => cx.waker().wake_by_ref(),
+                2 => {
+                    assert!(second.as_mut().poll(cx).is_pending());
+                    // For the runner that was polled last.
+                    task = Some(EXECUTOR.spawn(async {}));
+                }
+                _ => {}
+            }
+            if task.as_ref().is_some_and(|task| task.is_finished()) { Poll::Ready(()) } else { Poll::Pending }
+        }));
+    });
+}
