@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
+use crate::handler;
 use crate::workloads::{self, Workload};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -109,6 +110,8 @@ fn drive(words: &[String]) -> Outcome<()> {
     // Servers and load inherit it. Workloads that need more say so.
     crate::descriptors::raise_limit();
     workloads::prepare(&chosen)?;
+    // Long enough for a try or two that nobody disturbs. The servers are told what came out.
+    handler::set_steps_per_micro(handler::calibrate(Duration::from_secs(1)));
     let start = Instant::now();
     let mut results = Results::open(&request.name(), &plan)?;
     println!("{:#}", results.machine());

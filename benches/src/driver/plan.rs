@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::environment::cores;
 use super::sweep::Point;
-use crate::load;
 use crate::servers::RIVALS;
+use crate::{handler, load};
 
 const ONE_THREAD: [&str; 2] = ["floor", "tokio-ct"];
 
@@ -54,6 +54,7 @@ impl Plan {
             "window_ms": self.window.as_millis() as u64,
             "server_threads": self.threads,
             "load_threads": self.load_threads,
+            "steps_per_micro": handler::steps_per_micro(),
         })
     }
 

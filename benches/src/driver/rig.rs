@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::child::Child;
 use super::procfs::{Usage, eventually};
-use crate::load;
+use crate::{handler, load};
 
 /// A running rival.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ impl Server {
         let port = next_ports(executors);
         let mut command = command_for(rival, port, threads)?;
         command.arg("--executors").arg(executors.to_string());
+        // One calibration for all of them: two on a noisy machine differ by more than rivals do.
+        command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
         let child = Child::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
         let mut server = Server { child, port };
         let connects = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();

@@ -7,6 +7,8 @@ use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
+use crate::handler;
+
 mod floor;
 mod hsha;
 #[cfg(feature = "paceline")]
@@ -34,7 +36,7 @@ pub const RIVALS: &[&str] = &[
 
 /// Serves on a loopback port until the process is killed.
 pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
-    crate::handler::steps_per_micro();
+    handler::steps_per_micro();
     match rival {
         "floor" => floor::one(port, floor::Trigger::Edge),
         "floor-level" => floor::one(port, floor::Trigger::Level),
@@ -98,10 +100,13 @@ fn accept_failed(error: &io::Error) {
     std::thread::sleep(std::time::Duration::from_millis(10));
 }
 
-/// `RIVAL PORT [--threads N] [--executors M]`, as the `serve` program and the driver's hidden subcommand take it.
+/// `RIVAL PORT [--threads N] [--executors M] [--steps-per-micro N]`, as the `serve` program and the driver's hidden subcommand take it.
 pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
     let usage = || {
-        let text = format!("usage: RIVAL PORT [--threads N] [--executors M]; rivals: {}", RIVALS.join(", "));
+        let text = format!(
+            "usage: RIVAL PORT [--threads N] [--executors M] [--steps-per-micro N]; rivals: {}",
+            RIVALS.join(", ")
+        );
         io::Error::new(io::ErrorKind::InvalidInput, text)
     };
     let [rival, port, options @ ..] = arguments else { return Err(usage()) };
@@ -113,6 +118,7 @@ pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
         match name.as_str() {
             "--threads" => threads = usize::from(value.max(1)),
             "--executors" => executors = value.max(1),
+            "--steps-per-micro" => handler::set_steps_per_micro(value.into()),
             _ => return Err(usage()),
         }
     }
