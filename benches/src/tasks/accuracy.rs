@@ -5,10 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::cases::{Sample, Scale};
 use super::rivals::Rival;
+use crate::driver::procfs::own_cpu;
 
 /// One sleep after another, 1.3 ms each: not a whole number of milliseconds.
 pub(super) fn lateness<R: Rival>(scale: Scale) -> Sample {
@@ -28,7 +27,7 @@ pub(super) fn lateness<R: Rival>(scale: Scale) -> Sample {
 /// A task per timer, all due within 20 ms; the figure is CPU time of the process, spawns included.
 pub(super) fn fire<R: Rival>(scale: Scale) -> Sample {
     let operations = scale.of(20_000);
-    let before = process_cpu();
+    let before = own_cpu();
     R::block_on_worker(async move {
         let sleep = |number: usize| Duration::from_micros(5_000 + (number as u64 * 7_919) % 20_000);
         let tasks: Vec<_> = (0..operations)
@@ -42,10 +41,49 @@ pub(super) fn fire<R: Rival>(scale: Scale) -> Sample {
             task.await;
         }
     });
-    Sample { elapsed: process_cpu() - before, operations }
+    Sample { elapsed: own_cpu() - before, operations }
 }
 
-fn process_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// 10 microseconds from one deadline to the next, for a second, in no order; a task per timer. The figure is CPU time of
+/// the process from when all are armed: what it takes to fire them and to poll and end their tasks.
+pub(super) fn storm<R: Rival>(scale: Scale) -> Sample {
+    const APART: Duration = Duration::from_micros(10);
+    let operations = scale.of(100_000);
+    let lead = APART * (operations as u32 * 2 / 5);
+    R::block_on_worker(async move {
+        let begin = Instant::now() + lead;
+        let tasks: Vec<_> = (0..operations)
+            .map(|number| {
+                let deadline = begin + APART * place(number, operations) as u32;
+                R::spawn(async move {
+                    R::timer(deadline.saturating_duration_since(Instant::now())).await;
+                })
+            })
+            .collect();
+        R::timer((begin - lead / 4).saturating_duration_since(Instant::now())).await;
+        let before = own_cpu();
+        for task in tasks {
+            task.await;
+        }
+        Sample { elapsed: own_cpu() - before, operations }
+    })
+}
+
+/// Scatters the numbers below `count`: each place is taken once, because the factor is a prime that divides no size here.
+fn place(number: usize, count: usize) -> usize {
+    number * 7_919 % count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_timers_of_a_storm_have_the_same_place() {
+        for count in [100_000, 20_000] {
+            let places: std::collections::HashSet<_> =
+                (0..count).map(|number| place(number, count)).collect();
+            assert_eq!(places.len(), count);
+        }
+    }
 }

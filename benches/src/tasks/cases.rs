@@ -59,5 +59,6 @@ pub(super) fn cases<R: Rival>() -> Vec<Case> {
         case("timer-held", "200 000 timers armed at once, then dropped", timers::held::<R>),
         case("timer-late", "how late a 1.3 ms sleep ends", accuracy::lateness::<R>),
         case("timer-fire", "CPU per fired timer, each in a task", accuracy::fire::<R>),
+        case("timer-storm", "CPU per fired timer, 100 000 distinct ones in a second", accuracy::storm::<R>),
     ]
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::cases::{Case, Sample, Scale, cases};
 use super::memory;
 use super::rivals::{self, Rival};
-use super::sizes::{SIZES, SizedCase, sized_cases};
+use super::sizes::{SizedCase, sized_cases};
 use crate::stats::{Spread, spread};
 
 const USAGE: &str = "usage: tasks [--quick] [--rounds N] [--only NAME]... [--without RIVAL] [--sizes] [--json FILE] \
@@ -112,6 +112,7 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
     };
     let known: Vec<&str> = contestants[0].cases.iter().map(|case| case.name).collect();
     let known: Vec<&str> = known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).collect();
+    let sized: Vec<&str> = contestants[0].sized.iter().map(|case| case.name).collect();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         let mut value = || rest.next().cloned().ok_or(USAGE);
@@ -123,12 +124,13 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
             "--sizes" => options.sizes = true,
             "--json" => options.json = Some(value()?),
             "--list" => {
-                println!("{}", known.join("\n"));
+                println!("{}\nwith --sizes:\n{}", known.join("\n"), sized.join("\n"));
                 return Ok(None);
             }
             _ => return Err(USAGE.into()),
         }
     }
+    let known = if options.sizes { sized } else { known };
     match options.only.iter().find(|only| !known.contains(&only.as_str())) {
         Some(unknown) => Err(format!("no case is called {unknown:?}; there are {}", known.join(", ")).into()),
         None => Ok(Some(options)),
@@ -148,8 +150,9 @@ fn timed(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
 /// The second mode: cost per operation against the number of tasks or timers.
 fn sized(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (index, case) in contestants[0].sized.iter().enumerate() {
-        for size in SIZES {
+    let chosen = contestants[0].sized.iter().enumerate().filter(|(_, case)| options.wants(case.name));
+    for (index, case) in chosen {
+        for &size in case.sizes {
             let figures = alternate(options.rounds, contestants, |one| (one.sized[index].run)(size));
             rows.push(Row {
                 name: format!("{}-{size}", case.name),

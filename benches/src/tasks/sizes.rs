@@ -14,25 +14,27 @@ use super::spawns;
 pub(super) struct SizedCase {
     pub(super) name: &'static str,
     pub(super) operation: &'static str,
+    pub(super) sizes: &'static [usize],
     pub(super) run: fn(usize) -> Sample,
 }
 
-pub(super) const SIZES: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
+const SIZES: &[usize] = &[10, 100, 1_000, 10_000, 100_000];
+/// What a request may fan out to.
+const SMALL_SIZES: &[usize] = &[10, 100, 1_000];
+
+/// Small batches are repeated, so that a run is long against the clock and against one wake.
+const OPERATIONS: usize = 20_000;
 
 pub(super) fn sized_cases<R: Rival>() -> Vec<SizedCase> {
+    let case = |name, operation, sizes, run| SizedCase { name, operation, sizes, run };
     vec![
-        SizedCase { name: "spawn-of", operation: "spawn N tasks, await all, per task", run: spawn_of::<R> },
-        SizedCase {
-            name: "timer-beside",
-            operation: "arm and cancel a timer beside N held ones",
-            run: arm_and_cancel_beside::<R>,
-        },
+        case("spawn-of", "spawn N tasks, await all, per task", SIZES, spawn_of::<R>),
+        case("fan-out-to", "spawn N that report to the parent, per child", SMALL_SIZES, fan_out_to::<R>),
+        case("timer-beside", "arm and cancel a timer beside N held ones", SIZES, arm_and_cancel_beside::<R>),
     ]
 }
 
-/// Small batches are repeated, so that a run is long against the clock and against one wake.
 fn spawn_of<R: Rival>(size: usize) -> Sample {
-    const OPERATIONS: usize = 20_000;
     R::block_on_worker(async move {
         let mut sum = Sample { elapsed: Duration::ZERO, operations: 0 };
         while sum.operations < OPERATIONS {
@@ -44,8 +46,11 @@ fn spawn_of<R: Rival>(size: usize) -> Sample {
     })
 }
 
+fn fan_out_to<R: Rival>(children: usize) -> Sample {
+    R::block_on_worker(spawns::fan_out::<R>(children, OPERATIONS))
+}
+
 fn arm_and_cancel_beside<R: Rival>(held: usize) -> Sample {
-    const OPERATIONS: usize = 20_000;
     R::block_on_worker(R::unbudgeted(async move {
         let after = |number: usize| Duration::from_secs(10) + Duration::from_micros(number as u64 * 50);
         let mut timers: Box<[R::Timer]> = (0..held).map(|number| R::timer(after(number))).collect();

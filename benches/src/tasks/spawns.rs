@@ -66,7 +66,7 @@ pub(super) fn from_outside<R: Rival>(scale: Scale) -> Sample {
 }
 
 /// What a request does that asks many at once: each child sends its result to the parent, which waits for all.
-async fn fan_out<R: Rival>(children: usize, operations: usize) -> Sample {
+pub(super) async fn fan_out<R: Rival>(children: usize, operations: usize) -> Sample {
     let rounds = operations.div_ceil(children);
     let start = Instant::now();
     for _ in 0..rounds {

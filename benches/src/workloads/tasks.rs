@@ -32,6 +32,13 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         y: "time per task (ns)",
     };
     results.save_plot("tasks-spawn", spawns.plot(&figures))?;
+    let children = Sizes {
+        prefix: "fan-out-to-",
+        title: "Children that report to one parent: cost per child, against how many",
+        x: "children",
+        y: "time per child (ns)",
+    };
+    results.save_plot("tasks-fan-out", children.plot(&figures))?;
     let timers = Sizes {
         prefix: "timer-beside-",
         title: "Arming and cancelling a timer, against how many others are armed",
