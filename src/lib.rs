@@ -168,6 +168,8 @@ pub use line::Order;
 pub use pool::block_on::block_on;
 pub use pool::{Promotion, Stall, StuckThread};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
+#[cfg(paceline_contention)]
+pub use sync::contention::{Contention, contention};
 
 /// Shows the default instance's deputy an executor that strangers run. The one call that goes up: an executor is made of nothing,
 /// so there is no other moment at which it could have been told whom to call.

@@ -4,6 +4,7 @@
 //! | mode | what runs in it | what is behind the door |
 //! |---|---|---|
 //! | std | the crate | std, and nothing else |
+//! | std, with `--cfg paceline_contention` | benches that ask where threads meet | std, and a count of failed swaps and contended locks |
 //! | loom | models of one protocol each, every schedule of them | loom's atomics and locks; threads that park on its `Notify` |
 //! | shuttle | scenarios of the whole pool, many random schedules | shuttle's atomics and locks; threads, thread locals and statics of one run; a clock that a scenario turns |
 //!

@@ -2,11 +2,20 @@
 
 pub(crate) use event_listener::Event;
 
+#[cfg(paceline_contention)]
+#[path = "contention.rs"]
+pub(crate) mod contention;
+
+#[cfg(paceline_contention)]
+pub(crate) use contention::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex};
+#[cfg(not(paceline_contention))]
+pub(crate) use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
+};
+
 pub(crate) use std::{
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Condvar, MutexGuard, atomic::Ordering},
     thread::{self, Thread},
     thread_local,
     time::Instant,

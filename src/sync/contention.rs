@@ -1,0 +1,178 @@
+//! How often threads got in each other's way, counted where they do: std's atomics and locks in the build that asks for it
+//! with `--cfg paceline_contention`. Without that, nothing of this is compiled.
+//!
+//! Not seen: atomic instructions that cannot fail, the queues of `concurrent-queue`, the lists of `event-listener`, and
+//! waiting in the kernel.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{LockResult, MutexGuard, TryLockError, atomic};
+use std::time::Instant;
+
+use atomic::Ordering;
+
+static FAILED_SWAPS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+static CONTENDED_LOCKS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+static LOCK_WAIT_NANOS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+
+/// What all threads of the process met since it started. Only in a build with `--cfg paceline_contention`.
+///
+/// ```
+/// let before = paceline::contention();
+/// paceline::block_on(async {});
+/// assert!(paceline::contention().lock_wait_nanos >= before.lock_wait_nanos);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Contention {
+    /// Compare-and-swaps that found another value than they expected. Some of them only ask, and are not tried again.
+    pub failed_swaps: u64,
+    /// Locks that somebody else held.
+    pub contended_locks: u64,
+    /// Time spent waiting for those.
+    pub lock_wait_nanos: u64,
+}
+
+/// Reads the counts, one after the other.
+pub fn contention() -> Contention {
+    Contention {
+        failed_swaps: FAILED_SWAPS.load(Ordering::Relaxed),
+        contended_locks: CONTENDED_LOCKS.load(Ordering::Relaxed),
+        lock_wait_nanos: LOCK_WAIT_NANOS.load(Ordering::Relaxed),
+    }
+}
+
+/// std's mutex: tried first, and timed if that fails.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let start = Instant::now();
+        let guard = self.0.lock();
+        CONTENDED_LOCKS.fetch_add(1, Ordering::Relaxed);
+        LOCK_WAIT_NANOS.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        guard
+    }
+}
+
+/// std's atomic, but for the swaps that may fail.
+macro_rules! counting {
+    ($name:ident $(<$of:ident>)?, $value:ty) => {
+        pub(crate) struct $name$(<$of>)?(atomic::$name$(<$of>)?);
+
+        // Not each of them is compared and swapped.
+        #[allow(dead_code)]
+        impl$(<$of>)? $name$(<$of>)? {
+            pub(crate) const fn new(value: $value) -> Self {
+                Self(atomic::$name::new(value))
+            }
+
+            #[inline]
+            pub(crate) fn compare_exchange(
+                &self,
+                now: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.compare_exchange(now, new, success, failure).inspect_err(|_| count_failed())
+            }
+
+            #[inline]
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                now: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.compare_exchange_weak(now, new, success, failure).inspect_err(|_| count_failed())
+            }
+        }
+
+        impl$(<$of>)? Deref for $name$(<$of>)? {
+            type Target = atomic::$name$(<$of>)?;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl$(<$of>)? DerefMut for $name$(<$of>)? {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        impl$(<$of>)? std::fmt::Debug for $name$(<$of>)? {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counting!(AtomicBool, bool);
+counting!(AtomicU8, u8);
+counting!(AtomicU32, u32);
+counting!(AtomicU64, u64);
+counting!(AtomicUsize, usize);
+counting!(AtomicPtr<T>, *mut T);
+
+fn count_failed() {
+    FAILED_SWAPS.fetch_add(1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// The counts are the process's, and other tests run beside this one: at least so many more.
+    #[test]
+    fn a_swap_that_fails_is_counted() {
+        let before = contention();
+        let word = AtomicU32::new(1);
+        let swap = |now| word.compare_exchange(now, 2, Ordering::Relaxed, Ordering::Relaxed);
+        assert_eq!([swap(7), swap(7), swap(1)], [Err(1), Err(1), Ok(1)]);
+        assert!(contention().failed_swaps >= before.failed_swaps + 2);
+    }
+
+    #[test]
+    fn a_lock_that_somebody_holds_is_counted_with_the_wait() {
+        const HELD: Duration = Duration::from_millis(30);
+        let before = contention();
+        let lock = Mutex::new(());
+        std::thread::scope(|scope| {
+            let held = lock.lock();
+            let waiting = scope.spawn(|| drop(lock.lock()));
+            std::thread::sleep(HELD);
+            drop(held);
+            waiting.join().unwrap();
+        });
+        let after = contention();
+        assert!(after.contended_locks > before.contended_locks);
+        // The thread may have come a little late.
+        assert!(after.lock_wait_nanos >= before.lock_wait_nanos + HELD.as_nanos() as u64 / 2);
+    }
+
+    #[test]
+    fn a_poisoned_lock_says_so() {
+        let lock = Mutex::new(1);
+        let poison = || {
+            let _guard = lock.lock();
+            panic!("on purpose");
+        };
+        assert!(std::thread::scope(|scope| scope.spawn(poison).join()).is_err());
+        assert_eq!(*lock.lock().unwrap_err().into_inner(), 1);
+    }
+}
