@@ -191,16 +191,17 @@ mod tests {
         assert!(head.contains(&format!("Content-Length: {}", body.len())));
     }
 
+    /// Once in many tries: a busy machine may be half as fast a moment later.
     #[test]
     fn a_calibrated_microsecond_lasts_one() {
-        let per_micro = calibrate(Duration::from_millis(50));
-        let times = (0..50).map(|_| {
+        let micros = |_| {
+            let per_micro = calibrate(Duration::from_millis(5));
             let start = Instant::now();
             steps(per_micro * 500);
-            start.elapsed()
-        });
-        let fastest = times.min().unwrap();
-        assert!((400..1_000).contains(&fastest.as_micros()), "{fastest:?}");
+            start.elapsed().as_micros()
+        };
+        let tries: Vec<u128> = (0..50).map(micros).collect();
+        assert!(tries.iter().any(|micros| (450..600).contains(micros)), "{tries:?}");
     }
 
     #[test]

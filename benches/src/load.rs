@@ -4,6 +4,9 @@
 //! from before the write to after the read that completes the answer; one clock reading serves as both the end
 //! of a request and the start of the next.
 //!
+//! Paced, it sends at fixed times instead, one request each, the connections in turn. What is late is not made up for:
+//! neither by a burst nor by shifting what comes after.
+//!
 //! It talks to the driver over its standard streams: it prints `connected`, waits for a line, prints `begin`
 //! after the warm-up, and one JSON object after the window.
 
@@ -19,10 +22,15 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use serde_json::json;
 
+use crate::driver::procfs::own_cpu;
 use crate::handler::RESPONSE;
 
+mod pace;
+
+use pace::Pace;
+
 const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--executors N] \
-    [--churn MOST]";
+    [--churn MOST] [--every US]";
 
 /// What one load process does.
 #[derive(Clone, Debug)]
@@ -43,6 +51,8 @@ pub struct Plan {
     pub threads: usize,
     /// A connection per request; at most so many, since each holds a local port for a minute.
     pub churn: Option<usize>,
+    /// A request so often, by each thread of the generator; `None`: as soon as the last one is answered.
+    pub every: Option<Duration>,
 }
 
 impl Plan {
@@ -55,6 +65,7 @@ impl Plan {
         option("--threads", self.threads);
         option("--executors", self.executors.into());
         self.churn.into_iter().for_each(|most| option("--churn", most));
+        self.every.into_iter().for_each(|every| option("--every", every.as_micros() as usize));
         words
     }
 
@@ -69,6 +80,7 @@ impl Plan {
             window: Duration::from_secs(1),
             threads: 1,
             churn: None,
+            every: None,
         };
         for pair in options.chunks(2) {
             let [name, value] = pair else { return Err(USAGE.into()) };
@@ -79,6 +91,7 @@ impl Plan {
                 "--threads" => plan.threads = value.max(1),
                 "--executors" => plan.executors = u16::try_from(value)?.max(1),
                 "--churn" => plan.churn = Some(value),
+                "--every" => plan.every = Some(Duration::from_micros(value.max(1) as u64)),
                 _ => return Err(USAGE.into()),
             }
         }
@@ -100,15 +113,15 @@ pub fn main(words: &[String]) -> Result<(), Box<dyn Error>> {
     }
     let begin = Instant::now() + plan.warm;
     let end = begin + plan.window;
-    let lanes = std::thread::scope(|scope| {
+    let (lanes, cpu) = std::thread::scope(|scope| {
         let lanes: Vec<_> = lanes.into_iter().map(|lane| scope.spawn(move || lane.run(begin, end))).collect();
         std::thread::sleep(begin.saturating_duration_since(Instant::now()));
         say("begin")?;
+        let before = own_cpu();
         let lanes = lanes.into_iter().map(|lane| lane.join().expect("a lane does not panic"));
-        lanes.collect::<std::io::Result<Vec<_>>>()
+        std::io::Result::Ok((lanes.collect::<std::io::Result<Vec<_>>>()?, own_cpu() - before))
     })?;
-    report(&lanes, begin, end)?;
-    Ok(())
+    report(&lanes, begin, end, cpu)
 }
 
 fn say(line: &str) -> std::io::Result<()> {
@@ -118,7 +131,7 @@ fn say(line: &str) -> std::io::Result<()> {
 }
 
 /// The lanes still hold their connections here, so the server sees no close before the driver has measured.
-fn report(lanes: &[Lane], begin: Instant, end: Instant) -> Result<(), Box<dyn Error>> {
+fn report(lanes: &[Lane], begin: Instant, end: Instant, cpu: Duration) -> Result<(), Box<dyn Error>> {
     let mut latency = histogram();
     for lane in lanes {
         latency.add(&lane.latency)?;
@@ -133,6 +146,7 @@ fn report(lanes: &[Lane], begin: Instant, end: Instant) -> Result<(), Box<dyn Er
         "total": sum(|lane| lane.total),
         "errors": sum(|lane| lane.errors),
         "starved": sum(Lane::starved),
+        "busy": cpu.as_secs_f64() / seconds / lanes.len() as f64,
         "p50": micros(0.5), "p99": micros(0.99), "p999": micros(0.999), "max": latency.max() as f64 / 1e3,
     })
     .to_string())?;
@@ -146,10 +160,14 @@ fn histogram() -> Histogram<u64> {
 struct Client {
     stream: TcpStream,
     sent: Instant,
+    /// Of the answer; all of it while none is awaited.
     received: usize,
     /// Answers within the window.
     answers: u64,
 }
+
+/// The key of a lane's pace, which no descriptor has.
+const TICK: u64 = u64::MAX;
 
 /// One thread's share of the connections.
 struct Lane {
@@ -158,6 +176,9 @@ struct Lane {
     epoll: OwnedFd,
     /// By descriptor.
     clients: Vec<Option<Client>>,
+    pace: Option<Pace>,
+    /// Where the search for the connection whose turn is next begins.
+    turn: usize,
     /// Connections that churn may still open; `None` keeps connections.
     churn_left: Option<usize>,
     open: usize,
@@ -176,6 +197,8 @@ impl Lane {
             request: request.to_vec(),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             clients: Vec::new(),
+            pace: plan.every.map(Pace::new).transpose()?,
+            turn: 0,
             churn_left: plan.churn.map(share),
             open: share(plan.connections),
             latency: histogram(),
@@ -187,6 +210,10 @@ impl Lane {
             for _ in 0..lane.open {
                 lane.connect()?;
             }
+        }
+        if let Some(pace) = &lane.pace {
+            let data = epoll::EventData::new_u64(TICK);
+            epoll::add(&lane.epoll, pace, data, epoll::EventFlags::IN)?;
         }
         Ok(lane)
     }
@@ -203,7 +230,7 @@ impl Lane {
         if self.clients.len() <= key {
             self.clients.resize_with(key + 1, || None);
         }
-        self.clients[key] = Some(Client { stream, sent, received: 0, answers: 0 });
+        self.clients[key] = Some(Client { stream, sent, received: RESPONSE.len(), answers: 0 });
         Ok(key)
     }
 
@@ -216,7 +243,9 @@ impl Lane {
     }
 
     fn run(mut self, begin: Instant, end: Instant) -> std::io::Result<Lane> {
-        if self.churn_left.is_some() {
+        if let Some(pace) = &self.pace {
+            pace.start()?;
+        } else if self.churn_left.is_some() {
             for _ in 0..self.open {
                 self.replace()?;
             }
@@ -238,9 +267,26 @@ impl Lane {
                 other => other?,
             };
             for event in &events {
-                self.receive(event.data.u64() as usize, begin, end)?;
+                match event.data.u64() {
+                    TICK => self.send_next()?,
+                    key => self.receive(key as usize, begin, end)?,
+                }
             }
         }
+    }
+
+    /// Paced: the next connection's request, unless its last one is still unanswered.
+    fn send_next(&mut self) -> std::io::Result<()> {
+        if !self.pace.as_ref().map_or(Ok(false), Pace::ticked)? {
+            return Ok(());
+        }
+        let mut turns = (self.turn..self.clients.len()).chain(0..self.turn);
+        let Some(key) = turns.find(|key| self.clients[*key].is_some()) else { return Ok(()) };
+        self.turn = key + 1;
+        if self.clients[key].as_ref().is_some_and(|client| client.received == RESPONSE.len()) {
+            self.send(key, Instant::now());
+        }
+        Ok(())
     }
 
     /// Churn: the next connection, or the end of them.
@@ -281,6 +327,7 @@ impl Lane {
             other => other.unwrap_or(0),
         };
         let expected = &RESPONSE[client.received..];
+        // What nobody asked for is an error, too.
         if read == 0 || !expected.starts_with(&bytes[..read]) {
             self.errors += 1;
             self.clients[key] = None;
@@ -300,7 +347,56 @@ impl Lane {
             self.clients[key] = None;
             return self.replace();
         }
-        self.send(key, now);
+        if self.pace.is_none() {
+            self.send(key, now);
+        }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    fn plan(words: &str) -> Plan {
+        Plan::from_arguments(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn a_plan_survives_its_own_words() {
+        for words in
+            ["12000 /w5 64 --warm 100 --window 500 --threads 2 --executors 3 --churn 9", "1 / 1 --every 1500"]
+        {
+            let plan = plan(words);
+            let again = Plan::from_arguments(&plan.to_arguments()).unwrap();
+            assert_eq!(format!("{again:?}"), format!("{plan:?}"));
+        }
+    }
+
+    /// Twenty of the forty ticks come while the server is busy with one request.
+    #[test]
+    fn a_paced_load_does_not_send_later_what_it_could_not_send_in_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, mut requests) = (listener.accept().unwrap().0, 0);
+            while stream.read(&mut [0; 512]).is_ok_and(|read| read > 0) {
+                requests += 1;
+                if requests == 5 {
+                    std::thread::sleep(Duration::from_millis(200));
+                }
+                stream.write_all(RESPONSE).unwrap();
+            }
+        });
+        let plan = Plan { port, ..plan("0 / 1 --every 10000") };
+        let lane = Lane::open(&plan, 0, b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let begin = Instant::now();
+        let lane = lane.run(begin, begin + Duration::from_millis(400)).unwrap();
+        assert_eq!((lane.errors, lane.starved()), (0, 0));
+        assert!((5..25).contains(&lane.total), "{}", lane.total);
+        drop(lane);
+        server.join().unwrap();
     }
 }

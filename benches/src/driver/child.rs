@@ -1,8 +1,8 @@
 //! Processes that do not outlive the driver.
 
-use std::io;
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{self, Command};
+use std::process::{self, ChildStdin, ChildStdout, Command};
 
 use rustix::process::{PTracer, Signal, set_parent_process_death_signal, set_ptracer};
 
@@ -28,6 +28,35 @@ impl Child {
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<process::ExitStatus> {
         self.0.try_wait().ok().flatten()
+    }
+}
+
+/// Lines to a child whose standard streams are pipes, and lines back.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Talk {
+    /// Once for each child.
+    pub(crate) fn with(child: &mut Child) -> io::Result<Talk> {
+        let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+            return Err(io::Error::other("both streams have to be pipes"));
+        };
+        Ok(Talk { input, output: BufReader::new(output) })
+    }
+
+    pub(crate) fn say(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.input, "{line}")
+    }
+
+    pub(crate) fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line)? {
+            0 => Err(io::Error::other("the process ended early")),
+            _ => Ok(line),
+        }
     }
 }
 

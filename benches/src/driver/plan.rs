@@ -69,8 +69,12 @@ impl Plan {
 
     /// One of each kind, in their default settings.
     pub(crate) fn main_rivals() -> Vec<&'static str> {
-        const MAIN: [&str; 6] = ["floor", "tokio", "smol", "hsha", "paceline", super::ace::NAME];
-        Self::all_rivals().filter(|rival| MAIN.contains(rival)).collect()
+        Self::named(&["floor", "tokio", "smol", "hsha", "paceline", super::ace::NAME])
+    }
+
+    /// Those of them that there are, in the tables' order.
+    pub(crate) fn named(names: &[&str]) -> Vec<&'static str> {
+        Self::all_rivals().filter(|rival| names.contains(rival)).collect()
     }
 
     /// Those that have more than one thread: a single one has nothing to show beside a handler that blocks it.
@@ -98,7 +102,14 @@ impl Plan {
             window: self.window,
             threads: self.load_threads,
             churn: None,
+            every: None,
         }
+    }
+
+    /// With windows of at most so many milliseconds: for a workload with many points.
+    pub(crate) fn brief(&self, window_ms: u64) -> Plan {
+        let window = self.window.min(Duration::from_millis(window_ms));
+        Plan { window, warm: self.warm.min(Duration::from_millis(100)), ..self.clone() }
     }
 
     /// The quick points are among the full ones.

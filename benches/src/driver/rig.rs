@@ -1,15 +1,16 @@
 //! One server process, one or two load processes, one figure.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::child::Child;
+use super::child::{Child, Talk};
+use super::contention::{COUNTED, Contention};
 use super::procfs::{Usage, eventually};
 use crate::{handler, load};
 
@@ -18,6 +19,8 @@ use crate::{handler, load};
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
+    /// With a server that counts contention.
+    talk: Option<Talk>,
 }
 
 impl Server {
@@ -33,8 +36,11 @@ impl Server {
         command.arg("--executors").arg(executors.to_string());
         // One calibration for all of them: two on a noisy machine differ by more than rivals do.
         command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
-        let child = Child::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
-        let mut server = Server { child, port };
+        let talks = COUNTED && rival.starts_with("paceline");
+        let stream = || if talks { Stdio::piped() } else { Stdio::null() };
+        let mut child = Child::spawn(command.stdin(stream()).stdout(stream()))?;
+        let talk = talks.then(|| Talk::with(&mut child)).transpose()?;
+        let mut server = Server { child, port, talk };
         let connects = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
         for port in port..port + executors {
             if !eventually(Duration::from_secs(5), || connects(port) || server.child.ended().is_some()) {
@@ -55,6 +61,13 @@ impl Server {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.0.id()
+    }
+
+    /// What its threads met so far; nothing, if it does not count.
+    fn contention(&mut self) -> io::Result<Contention> {
+        let Some(talk) = &mut self.talk else { return Ok(Contention::default()) };
+        talk.say("contention")?;
+        Contention::read(&talk.line()?)
     }
 }
 
@@ -93,8 +106,7 @@ fn next_ports(count: u16) -> u16 {
 #[derive(Debug)]
 pub(crate) struct Load {
     _child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    talk: Talk,
 }
 
 impl Load {
@@ -102,34 +114,23 @@ impl Load {
         let mut command = Command::new(own_program()?);
         command.arg("load").args(plan.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Child::spawn(&mut command)?;
-        let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
-            return Err(io::Error::other("both streams were asked for"));
-        };
-        let mut load = Load { _child: child, input, output: BufReader::new(output) };
-        load.line()?;
-        Ok(load)
+        let mut talk = Talk::with(&mut child)?;
+        talk.line()?;
+        Ok(Load { _child: child, talk })
     }
 
     pub(crate) fn go(&mut self) -> io::Result<()> {
-        self.input.write_all(b"go\n")
+        self.talk.say("go")
     }
 
     /// Returns when the warm-up is over.
     pub(crate) fn begun(&mut self) -> io::Result<()> {
-        self.line().map(drop)
+        self.talk.line().map(drop)
     }
 
     /// Returns when the window is over.
     pub(crate) fn result(&mut self) -> io::Result<Value> {
-        serde_json::from_str(&self.line()?).map_err(io::Error::other)
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        match self.output.read_line(&mut line)? {
-            0 => Err(io::Error::other("the load process ended early")),
-            _ => Ok(line),
-        }
+        serde_json::from_str(&self.talk.line()?).map_err(io::Error::other)
     }
 }
 
@@ -148,6 +149,10 @@ pub(crate) struct Run {
     pub(crate) slow_per_second: f64,
     /// Connections that got no answer at all within the window.
     pub(crate) starved: f64,
+    /// How much of its threads the load generator used, in percent: at a hundred it is what limits the rate.
+    pub(crate) load: f64,
+    /// What the server's threads met, where it counts that.
+    pub(crate) contention: Contention,
     pub(crate) errors: u64,
 }
 
@@ -178,15 +183,17 @@ pub(crate) fn measure(
     }
     load.go()?;
     load.begun()?;
+    let met = server.contention()?;
     let before = Usage::of(server.id());
     let result = load.result()?;
     let after = Usage::of(server.id());
+    let met = server.contention()?.since(met);
     server.still_runs()?;
     let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
-    Ok(run(&result, slow.as_ref(), &before, &after))
+    Ok(run(&result, slow.as_ref(), &before, &after, met))
 }
 
-fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage) -> Run {
+fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage, met: Contention) -> Run {
     let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
     let rate = |value: &Value| number(value, "requests") / number(value, "seconds").max(1e-9);
     let requests = number(result, "requests").max(1.0);
@@ -201,6 +208,8 @@ fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage) -> R
         peak_mib: after.peak_kib as f64 / 1024.0,
         slow_per_second: slow.map_or(0.0, rate),
         starved: number(result, "starved"),
+        load: number(result, "busy") * 100.0,
+        contention: met.per(requests),
         errors: result["errors"].as_u64().unwrap_or(0),
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
+use super::contention::COUNTED;
 use super::rig::Run;
 use crate::stats::{Spread, spread};
 
@@ -50,7 +51,22 @@ pub(crate) const SLOW: Metric =
 pub(crate) const STARVED: Metric =
     Metric { name: "starved", unit: "conns", decimals: 0, of: |run| run.starved };
 
-pub(crate) const ALL: [Metric; 10] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED];
+/// How busy the load generator was: where it is at its end, the servers are not.
+pub(crate) const LOAD: Metric = Metric { name: "load", unit: "% busy", decimals: 0, of: |run| run.load };
+
+const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
+
+/// What a build that counts contention has besides.
+pub(crate) const CONTENTION: [Metric; 3] = [
+    Metric { name: "failed cas", unit: "/req", decimals: 4, of: |run| run.contention.failed_swaps },
+    Metric { name: "locks", unit: "waits/req", decimals: 4, of: |run| run.contention.contended_locks },
+    Metric { name: "lock wait", unit: "ns/req", decimals: 1, of: |run| run.contention.lock_wait_nanos },
+];
+
+/// Of which there are raw figures.
+fn recorded() -> impl Iterator<Item = Metric> {
+    ALL.into_iter().chain(CONTENTION.into_iter().filter(|_| COUNTED))
+}
 
 impl Cell {
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
@@ -104,11 +120,11 @@ impl Sweep {
     /// The raw figures: every run of every cell.
     pub(crate) fn to_json(&self) -> Value {
         let cell = |cell: &Cell| {
-            let metric = |metric: &Metric| {
+            let metric = |metric: Metric| {
                 let figures: Vec<f64> = cell.runs.iter().map(metric.of).collect();
                 (format!("{} ({})", metric.name, metric.unit), json!(figures))
             };
-            let figures: serde_json::Map<String, Value> = ALL.iter().map(metric).collect();
+            let figures: serde_json::Map<String, Value> = recorded().map(metric).collect();
             json!({ "rival": cell.rival, "runs": figures, "errors": cell.errors(), "absent": cell.absent })
         };
         let rows = self.rows.iter().map(|(point, cells)| {

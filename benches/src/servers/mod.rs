@@ -1,4 +1,4 @@
-//! The rivals: each file drives the same [`handler`](crate::handler) in its own way.
+//! The rivals: each file drives the same [`handler`] in its own way.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
@@ -9,6 +9,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::handler;
 
+#[cfg(all(feature = "paceline", paceline_contention))]
+mod contention;
 mod floor;
 mod hsha;
 #[cfg(feature = "paceline")]
@@ -122,6 +124,8 @@ pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
             _ => return Err(usage()),
         }
     }
+    #[cfg(all(feature = "paceline", paceline_contention))]
+    contention::answer();
     match executors {
         1 => serve(rival, port, threads),
         several => serve_several(rival, port, threads, several),

@@ -19,7 +19,7 @@ const MOST: usize = 20_000;
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let points = vec![Point { x: 16.0, label: "16 clients at a time".to_owned() }];
     let title = format!("Connect, one request, close; {} workers", plan.threads);
-    let sweep = Sweep::measure("churn", title, points, &plan.rivals(), plan.rounds, |rival, point| {
+    let sweep = Sweep::measure("churn", title, points, &plan.rivals(), plan.rounds.min(3), |rival, point| {
         let load = load::Plan { churn: Some(MOST), ..plan.load("/", point.x as usize) };
         measure(rival, plan.threads, &load, None)
     });

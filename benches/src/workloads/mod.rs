@@ -12,6 +12,7 @@ mod churn;
 mod connections;
 mod executors;
 mod idle;
+mod paced;
 mod scaling;
 mod syscalls;
 mod tasks;
@@ -41,6 +42,7 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "syscalls", question: syscalls::QUESTION, in_quick: true, run: syscalls::run },
     Workload { name: "blocked", question: blocked::QUESTION, in_quick: true, run: blocked::run },
     Workload { name: "work", question: work::QUESTION, in_quick: true, run: work::run },
+    Workload { name: "paced", question: paced::QUESTION, in_quick: true, run: paced::run },
     Workload { name: "churn", question: churn::QUESTION, in_quick: true, run: churn::run },
     Workload { name: "idle", question: idle::QUESTION, in_quick: true, run: idle::run },
     Workload { name: "scaling", question: scaling::QUESTION, in_quick: false, run: scaling::run },

@@ -1,7 +1,8 @@
-//! From how much work per request on does the runtime no longer matter?
+//! How do throughput and work per request go together, over few connections and over many?
 //!
-//! Hypothesis: direct polling saves a few microseconds per request; beside 100 microseconds of work that is
-//! noise, and what counts is that both workers are busy.
+//! Hypothesis: without work a lone thread that leads and polls is best; from a few microseconds of work on, a second thread
+//! pays as soon as there is a second connection; beside 100 microseconds the runtime no longer matters, only that all
+//! workers are busy. The middle, 4 to 16 connections with 5 to 20 microseconds, is where a rule for promotion shows.
 
 use super::Outcome;
 use crate::driver::plan::Plan;
@@ -12,28 +13,36 @@ use crate::driver::sweep::{CPU, P50, P99, RATE, STARVED, Sweep, VOLUNTARY};
 use crate::driver::table;
 use crate::svg::Scale;
 
-pub(super) const QUESTION: &str = "handlers with 0, 5, 20, 100 microseconds of work";
+pub(super) const QUESTION: &str = "0, 5, 20, 100 us of work per request over 1 to 64 connections";
 
-const CONNECTIONS: usize = 64;
+const RIVALS: [&str; 5] = ["floor", "tokio", "smol", "paceline", "paceline-eager"];
+
+/// Microseconds of work, what the figures are called, and whether a quick run has them.
+const LENGTHS: [(usize, &str, bool); 4] =
+    [(0, "work-0", false), (5, "work-5", true), (20, "work-20", true), (100, "work-100", false)];
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let points = plan.pick(&[0, 5, 20, 100], &[5, 100], "us of work");
-    let title = format!("Work per request, {CONNECTIONS} connections, {} workers", plan.threads);
-    let rounds = plan.rounds.min(3);
-    let sweep = Sweep::measure("work", title, points, &plan.rivals(), rounds, |rival, point| {
-        let path = format!("/w{}", point.x as usize);
-        measure(rival, plan.threads, &plan.load(&path, CONNECTIONS), None)
-    });
-    table::print(&sweep, &[RATE, CPU, P50, P99, VOLUNTARY, STARVED]);
-    let caption = Caption {
-        title: "Throughput against work per request",
-        x: "CPU work per request (µs)",
-        x_scale: Scale::Steps,
-        y: "requests per second",
-        y_unit: 1.0,
-        left_out: plan.left_out(&plan.rivals()),
-    };
-    results.save_plot("work-throughput", plot(&sweep, RATE, &caption))?;
-    results.add(sweep.to_json());
+    let plan = &plan.brief(if plan.quick { 150 } else { 250 });
+    let rivals = Plan::named(&RIVALS);
+    for (micros, name, _) in LENGTHS.into_iter().filter(|(.., in_quick)| *in_quick || !plan.quick) {
+        let points = plan.pick(&[1, 2, 4, 8, 16, 64], &[4, 64], "connections");
+        let fewer = if plan.quick { " (a full run: 0, 5, 20, 100 us, 1 to 64 connections)" } else { "" };
+        let title = format!("{micros} us of work per request, {} workers{fewer}", plan.threads);
+        let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
+            let load = plan.load(&format!("/w{micros}"), point.x as usize);
+            measure(rival, plan.threads, &load, None)
+        });
+        table::print(&sweep, &[RATE, CPU, P50, P99, VOLUNTARY, STARVED]);
+        let caption = Caption {
+            title: &format!("Throughput against connections, {micros} µs of work per request"),
+            x: "connections",
+            x_scale: Scale::Log,
+            y: "requests per second",
+            y_unit: 1.0,
+            left_out: "the other servers, which the workload `connections` has".to_owned(),
+        };
+        results.save_plot(&format!("{name}-throughput"), plot(&sweep, RATE, &caption))?;
+        results.add(sweep.to_json());
+    }
     Ok(())
 }

@@ -1,0 +1,67 @@
+//! What does a request cost that comes alone, now and then?
+//!
+//! Hypothesis: a sleep and a wake, and whatever a runtime does besides when its threads come out of a sleep: a deputy that
+//! is roused for each burst, or looks on after it, shows here and nowhere else. Latency is that of a wake.
+
+use std::time::Duration;
+
+use super::Outcome;
+use crate::driver::plan::Plan;
+use crate::driver::plot::{Caption, plot};
+use crate::driver::results::Results;
+use crate::driver::rig::measure;
+use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, RATE, Sweep, VOLUNTARY};
+use crate::driver::table;
+use crate::load;
+use crate::svg::Scale;
+
+pub(super) const QUESTION: &str = "one connection, a request every 1 to 15 ms with 0, 30, 200 us of work";
+
+const RIVALS: [&str; 4] = ["floor", "tokio", "smol", "paceline"];
+
+/// Microseconds of work, what the figures are called, and whether a quick run has them.
+const LENGTHS: [(usize, &str, bool); 3] =
+    [(0, "paced-0", true), (30, "paced-30", false), (200, "paced-200", false)];
+
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let rivals = Plan::named(&RIVALS);
+    for (micros, name, _) in LENGTHS.into_iter().filter(|(.., in_quick)| *in_quick || !plan.quick) {
+        let points = plan.pick(&[1, 3, 6, 15], &[3, 15], "ms between requests");
+        let fewer = if plan.quick { " (a full run: 0, 30, 200 us, every 1, 3, 6, 15 ms)" } else { "" };
+        let title = format!("A request every so often, {micros} us of work, {} workers{fewer}", plan.threads);
+        let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
+            measure(rival, plan.threads, &paced(plan, &format!("/w{micros}"), point.x), None)
+        });
+        table::print(&sweep, &[CPU, P50, P99, RATE, VOLUNTARY, INVOLUNTARY]);
+        let caption = Caption {
+            title: &format!("CPU time of the server per lone request, {micros} µs of work"),
+            x: "ms between requests",
+            x_scale: Scale::Log,
+            y: "CPU per request (µs)",
+            y_unit: 1.0,
+            left_out: "the other servers, which the workload `connections` has".to_owned(),
+        };
+        results.save_plot(&format!("{name}-cpu"), plot(&sweep, CPU, &caption))?;
+        results.add(sweep.to_json());
+    }
+    Ok(())
+}
+
+/// A window of thirty requests at least, so that one of them more or less is not seen.
+fn paced(plan: &Plan, path: &str, every_ms: f64) -> load::Plan {
+    let every = Duration::from_secs_f64(every_ms / 1e3);
+    let load = plan.load(path, 1);
+    load::Plan { every: Some(every), window: load.window.max(every * 30), ..load }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_thirty_requests_and_the_plan_s_length_at_least() {
+        let plan = Plan::quick();
+        let window = |every_ms| paced(&plan, "/", every_ms).window;
+        assert_eq!([window(1.0), window(15.0)], [plan.window, Duration::from_millis(450)]);
+    }
+}
