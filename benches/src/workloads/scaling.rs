@@ -1,43 +1,94 @@
-//! Does a second worker help, and what does it cost?
+//! Does another worker help, and what does it cost?
 //!
-//! Hypothesis: with short handlers one thread that leads and polls is enough on two cores that also run the load;
-//! with 20 microseconds of work throughput grows with the workers until the cores are used up.
+//! Hypothesis: throughput grows with the workers until the cores, which the load shares, are used up; without work one
+//! thread that leads and polls is enough for longest. What grows with the workers is what they meet each other at: a build
+//! with `--cfg paceline_contention` counts that, and is no good for a comparison with others.
 
 use super::Outcome;
+use crate::driver::contention::COUNTED;
 use crate::driver::environment::cores;
 use crate::driver::plan::Plan;
 use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
-use crate::driver::sweep::{CPU, P50, P99, RATE, Sweep, VOLUNTARY};
+use crate::driver::sweep::{CONTENTION, CPU, LOAD, P50, P99, RATE, Sweep, VOLUNTARY};
 use crate::driver::table;
 use crate::svg::Scale;
 
-pub(super) const QUESTION: &str = "from one worker to the cores there are (and twice that)";
+pub(super) const QUESTION: &str =
+    "from one worker to the cores there are (and twice that), 0 to 100 us of work";
+
+/// Microseconds of work, and what the figures are called.
+const LENGTHS: [(usize, &str); 4] =
+    [(0, "scaling-0"), (5, "scaling-5"), (20, "scaling-20"), (100, "scaling-100")];
+
+const RIVALS: [&str; 5] = ["floor-reuseport", "tokio", "smol", "paceline", "paceline-eager"];
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
-        .take_while(|count| *count <= 2 * cores())
-        .collect();
-    counts.push(cores());
+    let counts = worker_counts(cores());
+    let (connections, load_threads) = load_for(&counts, cores());
+    let plan = &Plan { load_threads, ..plan.brief(250) };
+    let rivals: Vec<&str> =
+        Plan::named(&RIVALS).into_iter().filter(|name| !COUNTED || name.starts_with("paceline")).collect();
+    for (micros, name) in LENGTHS {
+        let points = plan.pick(&counts, &counts, "workers");
+        let title = format!(
+            "{micros} us of work per request, {connections} connections, load from {load_threads} threads, {} cores",
+            cores()
+        );
+        let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
+            measure(rival, point.x as usize, &plan.load(&format!("/w{micros}"), connections), None)
+        });
+        let mut metrics = vec![RATE, CPU, P50, P99, VOLUNTARY, LOAD];
+        metrics.extend(CONTENTION.into_iter().filter(|_| COUNTED));
+        table::print(&sweep, &metrics);
+        let caption = Caption {
+            title: &format!("Throughput against workers, {micros} µs of work per request"),
+            x: "workers",
+            x_scale: Scale::Steps,
+            y: "requests per second",
+            y_unit: 1.0,
+            left_out: "the other servers, which the workload `connections` has".to_owned(),
+        };
+        results.save_plot(&format!("{name}-throughput"), plot(&sweep, RATE, &caption))?;
+        results.add(sweep.to_json());
+    }
+    Ok(())
+}
+
+/// Doubled from one to twice the cores, and the cores.
+fn worker_counts(cores: usize) -> Vec<usize> {
+    let doubled = std::iter::successors(Some(1), |count| Some(count * 2));
+    let mut counts: Vec<usize> = doubled.take_while(|count| *count <= 2 * cores).collect();
+    counts.push(cores);
     counts.sort_unstable();
     counts.dedup();
-    let points = plan.pick(&counts, &counts, "workers");
-    let rounds = plan.rounds.min(3);
-    let title = "20 us of work per request, 64 connections, against workers";
-    let sweep = Sweep::measure("scaling", title, points, &plan.threaded_rivals(), rounds, |rival, point| {
-        measure(rival, point.x as usize, &plan.load("/w20", 64), None)
-    });
-    table::print(&sweep, &[RATE, CPU, P50, P99, VOLUNTARY]);
-    let caption = Caption {
-        title: "Throughput against workers, 20 us of work per request",
-        x: "workers",
-        x_scale: Scale::Steps,
-        y: "requests per second",
-        y_unit: 1.0,
-        left_out: plan.left_out(&plan.threaded_rivals()),
-    };
-    results.save_plot("scaling-throughput", plot(&sweep, RATE, &caption))?;
-    results.add(sweep.to_json());
-    Ok(())
+    counts
+}
+
+/// Connections and threads of the load, alike at all points: 16 connections for each worker that there may be, and half
+/// of the cores. A thread of the load does for about as many requests without work as one worker; so on 16 cores it feeds
+/// eight of those, and with 20 microseconds of work more than there are cores.
+fn load_for(counts: &[usize], cores: usize) -> (usize, usize) {
+    let most = counts.iter().copied().max().unwrap_or(1);
+    ((16 * most).max(64), (cores / 2).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_themselves_are_among_the_counts() {
+        assert_eq!(worker_counts(1), [1, 2]);
+        assert_eq!(worker_counts(2), [1, 2, 4]);
+        assert_eq!(worker_counts(6), [1, 2, 4, 6, 8]);
+        assert_eq!(worker_counts(16), [1, 2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn sixteen_cores_get_more_load_than_two() {
+        let load = |cores| load_for(&worker_counts(cores), cores);
+        assert_eq!([load(1), load(2), load(16)], [(64, 1), (64, 1), (512, 8)]);
+    }
 }
