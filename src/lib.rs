@@ -92,6 +92,7 @@
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
 //! | `line` | those who sleep until one of them is wanted: followers, and runners | |
+//! | `gain` | whether it pays to wake a thread to share the work | its own memory |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `fork` | notices that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
@@ -150,6 +151,7 @@
 mod executor;
 mod fork;
 mod frame;
+mod gain;
 mod io;
 mod leadership;
 mod line;

@@ -29,6 +29,14 @@ impl State {
     /// sleep at this very moment may be missed, which costs some parallelism and no task.
     #[inline]
     pub(super) fn invite(&self) {
+        if !self.idle.is_empty() && !self.idle.somebody_comes() && self.gain.is_likely() {
+            self.invite_one();
+        }
+    }
+
+    #[cold]
+    fn invite_one(&self) {
+        self.gain.calls();
         Self::wakes(self.idle.invite(ANYBODY));
     }
 
@@ -82,6 +90,7 @@ impl State {
             runner.searches.set(true);
             return false;
         }
+        runner.rested.set(true);
         true
     }
 
@@ -111,7 +120,8 @@ impl State {
 
     /// True if something was there.
     pub(super) fn empty(&self, runner: &Runner) -> bool {
-        let tasks = std::iter::from_fn(|| runner.pop());
+        // No more than there are now: its thread may be putting more here all the time.
+        let tasks = std::iter::from_fn(|| runner.pop()).take(runner.ring.len() + 1);
         tasks.map(|task| self.inject(task)).count() > 0
     }
 }

@@ -15,6 +15,7 @@ use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use crate::fork::Origin;
 use crate::frame::{self, Here};
+use crate::gain::Trial;
 use crate::sync;
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
@@ -50,6 +51,8 @@ struct Turns {
     streak: u32,
     /// Tasks taken from the ring or the injector.
     surplus: u32,
+    /// It was invited to share the surplus.
+    trial: Option<Trial>,
 }
 
 impl<F: Future> Run<F> {
@@ -93,7 +96,7 @@ impl Member {
             inner,
             outer: None,
             host: 0,
-            turns: Turns { streak: 0, surplus: 0 },
+            turns: Turns { streak: 0, surplus: 0, trial: None },
         }
     }
 
@@ -199,10 +202,16 @@ impl Turns {
 
     #[inline]
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        if self.trial.is_some() {
+            self.is_on_trial(state, runner);
+        }
         if runner.ring.is_empty() && !state.has_surplus() {
             // Looking into other runners takes a lock: only where nothing else is left to do.
-            let searches = !is_hosted || runner.searches.take();
-            return if searches { steal(state, runner) } else { None };
+            let searches = runner.searches.take();
+            if searches {
+                self.searches(state, runner);
+            }
+            return if !is_hosted || searches { steal(state, runner) } else { None };
         }
         self.surplus = self.surplus.wrapping_add(1);
         let from_ring = || runner.ring.pop().ok();
@@ -214,12 +223,37 @@ impl Turns {
         }?;
         runner.counters.surplus.add(1);
         if runner.searches.take() {
+            self.searches(state, runner);
             share_all(state, runner);
         } else if !runner.ring.is_empty() || state.has_surplus() {
             // More than the task that is polled now: one more runner may come.
             state.invite();
         }
         Some(task)
+    }
+}
+
+impl Turns {
+    /// It was woken to look for tasks.
+    #[cold]
+    fn searches(&mut self, state: &State, runner: &Runner) {
+        if let trial @ Some(_) = state.gain.answers() {
+            runner.rested.set(false);
+            self.trial = trial;
+        }
+    }
+
+    /// It is on trial until it rests.
+    #[cold]
+    fn is_on_trial(&mut self, state: &State, runner: &Runner) {
+        let Some(trial) = &mut self.trial else { return };
+        let in_vain = runner.rested.is_set();
+        if in_vain || trial.has_paid() {
+            self.trial = None;
+            state.gain.learns(!in_vain);
+        } else {
+            trial.begins();
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Runner {
     pub(super) sleeper: sync::Arc<Sleeper>,
     /// It is in the line of those that wait for tasks. Written by who polls it, or hosts it.
     pub(super) rests: Flag,
+    /// It has rested since this was asked last.
+    pub(super) rested: Flag,
     /// The future that `run` drives was woken.
     pub(super) root_woken: Flag,
     /// It was woken to look for tasks, wherever they are.
@@ -94,6 +96,7 @@ impl Runner {
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
             rests: Flag::new(false),
+            rested: Flag::new(false),
             root_woken: Flag::new(true),
             searches: Flag::new(true),
             is_root: Flag::new(false),

@@ -14,12 +14,17 @@ use super::oversight::Alarms;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
+use crate::gain::Gain;
 use crate::line::{Line, Order};
 use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally};
 
 /// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
 /// such a thread may be off its processor, and the end must come.
 const STRAGGLERS: Duration = Duration::from_millis(100);
+
+/// What it costs that a task is polled by another thread than the one that it was to be polled by: it has to be fetched, and so
+/// has its memory.
+const TASK_MOVED: Duration = Duration::from_micros(1);
 
 /// The shared part of an executor.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct State {
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
     pub(super) tickers: Tally,
+    /// What those brought that were invited.
+    pub(super) gain: Gain,
     pub(super) tasks: Tasks,
     tracks_tasks: Flag,
     /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
@@ -87,6 +94,7 @@ impl State {
             runners: Mutex::new(Vec::new()),
             idle: Line::new(Order::LastInFirstOut),
             tickers: Tally::new(),
+            gain: Gain::new(TASK_MOVED),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
             of_runtime,

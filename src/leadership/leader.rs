@@ -1,6 +1,7 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
 use super::{Follower, LED, OPEN, POLLING, Rank, VACANT};
+use crate::gain::Trial;
 use crate::sync::Ordering;
 
 /// The one thread that may use the guarded value (LF1).
@@ -48,6 +49,25 @@ impl<'a, T> Leader<'a, T> {
         !line.is_empty() && !line.somebody_comes()
     }
 
+    /// The same, and promotions paid that woke somebody lately; or it is time for another try.
+    #[inline]
+    pub(crate) fn is_gain_likely(&self) -> bool {
+        self.has_follower() && self.follower.leadership.gain.is_likely()
+    }
+
+    /// Whether it was woken to share the work; asked once.
+    pub(crate) fn answers(&mut self) -> Option<Trial> {
+        let granted = std::mem::take(&mut self.follower.granted);
+        granted.then(|| self.follower.leadership.gain.answers()).flatten()
+    }
+
+    /// Whether somebody else of the set is awake, and works.
+    pub(crate) fn has_company(&self) -> bool {
+        let leadership = self.follower.leadership;
+        let members: usize = leadership.members.iter().map(|rank| rank.get()).sum();
+        members > leadership.line.len() + 1
+    }
+
     /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).
     #[inline]
     pub(crate) fn vacate(self) -> Follower<'a, T> {
@@ -58,6 +78,7 @@ impl<'a, T> Leader<'a, T> {
     /// The paid promotion: one parked follower is woken to take it.
     pub(crate) fn promote(self) -> Follower<'a, T> {
         self.follower.leadership.paid.add(1);
+        self.follower.leadership.gain.calls();
         let follower = self.step_down();
         follower.leadership.pass_on();
         follower
@@ -69,7 +90,7 @@ impl<'a, T> Leader<'a, T> {
         this.release();
         // SAFETY: `this` is never used again, so the follower is moved out once.
         let mut follower = unsafe { std::ptr::read(&this.follower) };
-        follower.owes = !follower.seat.is_host();
+        (follower.granted, follower.owes) = (false, !follower.seat.is_host());
         follower
     }
 

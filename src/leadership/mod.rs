@@ -18,6 +18,7 @@ pub(crate) use seat::{Rouse, Seat};
 use std::time::Duration;
 
 use crate::fork::Origin;
+use crate::gain::Gain;
 use crate::line::{Called, Line};
 use crate::spin;
 use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
@@ -53,6 +54,10 @@ fn makes_way(state: u8, rank: Rank) -> bool {
 /// How often a thread looks again before it takes a short leadership for a long one.
 const LOOKS: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
 
+/// What it costs that an event is processed by another thread than the one before: leadership, the batch and what
+/// the connection has in memory go from one core to another.
+const EVENT_MOVED: Duration = Duration::from_micros(8);
+
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
 pub(crate) struct Leadership<T> {
@@ -65,6 +70,8 @@ pub(crate) struct Leadership<T> {
     /// How long a follower may stay awake before it parks.
     spin: Duration,
     guarded: ProtocolCell<T>,
+    /// What promotions brought that woke somebody.
+    pub(crate) gain: Gain,
     /// Leaderships taken so far: the deputy's proof that somebody looks.
     pub(crate) taken: Counter,
     /// Promotions that woke nobody / that woke a follower.
@@ -91,6 +98,7 @@ impl<T> Leadership<T> {
             line: Line::new(order),
             spin,
             guarded: ProtocolCell::new(guarded),
+            gain: Gain::new(EVENT_MOVED),
             taken: Counter::default(),
             free: Counter::default(),
             paid: Counter::default(),
@@ -254,9 +262,8 @@ impl<'a, T> Follower<'a, T> {
 
     /// Leads, if leadership is vacant and this thread may have it; never waits.
     #[inline]
-    pub(crate) fn try_lead(mut self) -> Result<Leader<'a, T>, Self> {
+    pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {
-            self.granted = false;
             return Ok(Leader { follower: self });
         }
         Err(self)
@@ -271,6 +278,10 @@ impl<'a, T> Follower<'a, T> {
                 Ok(leader) => return Waited::Lead(leader),
                 Err(follower) => self = follower,
             }
+            if self.granted && self.leadership.gain.answers().is_some() {
+                // Who promoted it was back before it came.
+                self.leadership.gain.learns(false);
+            }
             if self.granted || self.owes && !self.may_lead() {
                 // Somebody else took the place we were woken for, or it is not ours to take again. A guest that only
                 // comes by wakes nobody: the host that left leadership vacant is on its way back.
@@ -283,6 +294,8 @@ impl<'a, T> Follower<'a, T> {
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if std::mem::take(&mut self.granted) {
+                    // It has other work, which says nothing about this.
+                    let _ = self.leadership.gain.answers();
                     self.leadership.pass_on();
                 }
                 return Waited::Root(self);

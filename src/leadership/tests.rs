@@ -317,3 +317,64 @@ fn what_a_follower_stays_awake_for_is_counted() {
     };
     assert!((0..1000).any(|n| stayed_awake(&n)));
 }
+
+/// A follower that was chosen to lead, in a set in which the last promotion was of this kind.
+fn chosen(set: &Leadership<u32>, paid: bool) -> Follower<'_, u32> {
+    let sleeper = asleep(set, Host);
+    let leader = join(set, Host).try_lead().expect("nobody leads");
+    let busy = if paid { leader.promote() } else { leader.vacate() };
+    if !set.line.leave(&sleeper) {
+        assert!(!paid);
+    }
+    drop(busy);
+    let mut chosen = join(set, Host);
+    chosen.granted = true;
+    chosen
+}
+
+#[test]
+fn who_was_woken_by_a_promotion_is_on_trial_and_nobody_else() {
+    for paid in [false, true] {
+        let set = set();
+        let Waited::Lead(mut leader) = chosen(&set, paid).follow(None, never) else { panic!("nobody leads") };
+        assert_eq!(leader.answers().is_some(), paid);
+        assert!(leader.answers().is_none(), "asked once");
+        let Ok(mut again) = leader.promote().try_lead() else { panic!("nobody leads") };
+        assert!(again.answers().is_none(), "it was not chosen this time");
+    }
+}
+
+#[test]
+fn who_comes_when_somebody_leads_again_was_woken_in_vain() {
+    for paid in [false, true] {
+        let set = set();
+        let late = chosen(&set, paid);
+        let leader = join(&set, Host).try_lead().expect("nobody leads");
+        assert!(matches!(late.follow(Some(Duration::ZERO), never), Waited::Unneeded));
+        let left_out = (0..100).take_while(|_| !set.gain.is_likely()).count();
+        assert_eq!(left_out, if paid { 16 } else { 8 });
+        drop(leader);
+    }
+}
+
+#[test]
+fn a_gain_is_likely_only_where_somebody_can_be_woken() {
+    let set = set();
+    let leader = join(&set, Host).try_lead().expect("nobody leads");
+    assert!(!(0..100).any(|_| leader.is_gain_likely()));
+    asleep(&set, Host);
+    assert!((0..100).any(|_| leader.is_gain_likely()));
+}
+
+#[test]
+fn a_leader_is_in_company_of_those_who_neither_lead_nor_wait() {
+    let set = set();
+    let (follower, other) = (join(&set, Guest), join(&set, Host));
+    let leader = other.try_lead().expect("nobody leads");
+    assert!(leader.has_company());
+    set.line.enter(&follower.seat, Guest);
+    assert!(!leader.has_company());
+    set.line.leave(&follower.seat);
+    drop(follower);
+    assert!(!leader.has_company());
+}

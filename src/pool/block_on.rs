@@ -20,10 +20,11 @@ use std::task::{Context, Poll, Waker};
 use super::crew::explain;
 use super::station::Wish;
 use super::stay::{Stay, Staying};
-use super::{Pool, Station};
+use super::{Pool, Promotion, Station};
 use crate::executor;
 use crate::fork;
 use crate::frame;
+use crate::gain::Trial;
 use crate::leadership::{Follower, Leader, Waited};
 use crate::reactor::{Batch, Event};
 
@@ -89,7 +90,7 @@ pub(super) fn drive<F: Future>(
         Err(_) => return Some(without_reactor(&station, &stay, future.as_mut(), &mut cx)),
     };
     stay.joins(&pool);
-    let rider = Rider { pool: &pool, station: &station, stay: &stay };
+    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, trial: None };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         if stay.take_woken() {
@@ -125,6 +126,8 @@ struct Rider<'a> {
     pool: &'a Arc<Pool>,
     station: &'a Station,
     stay: &'a Staying<'a>,
+    /// It was woken to share the work.
+    trial: Option<Trial>,
 }
 
 impl Rider<'_> {
@@ -145,11 +148,14 @@ impl Rider<'_> {
 
     /// Leads if it can. If the root future has work to do, it does not wait.
     #[inline]
-    fn become_leader_or_wait<'l>(&self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
+    fn become_leader_or_wait<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
         if self.pool.is_inherited() {
             fork::abort_child();
         }
         self.stay.clears_up();
+        if self.trial.is_some() {
+            self.is_on_trial();
+        }
         if self.stay.is_woken() && !self.pool.reactor.is_needed() {
             return Waited::Root(follower);
         }
@@ -160,7 +166,11 @@ impl Rider<'_> {
         if self.stay.is_woken() || !self.stay.rests() {
             return Waited::Root(follower);
         }
-        let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
+        self.ends_trial();
+        let mut turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
+        if let Waited::Lead(leader) = &mut turn {
+            self.trial = leader.answers();
+        }
         self.awake();
         turn
     }
@@ -168,7 +178,7 @@ impl Rider<'_> {
     /// The next event of the batch, or of the poller. Returns without one when the root future was woken, or when
     /// somebody with a better claim wants to lead.
     #[inline]
-    fn wait_for_event(&self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
+    fn wait_for_event(&mut self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
         let reactor = &self.pool.reactor;
         let next = leader.with(|batch| batch.next(reactor));
         if next.is_some() {
@@ -183,7 +193,7 @@ impl Rider<'_> {
         }
     }
 
-    fn wait_for_batch(&self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+    fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
         frame::next_turn();
         if self.stay.is_woken() {
@@ -202,7 +212,7 @@ impl Rider<'_> {
     }
 
     /// A moment without work: stays awake for a little, if that pays, then sleeps.
-    fn idle(&self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+    fn idle(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
         while leader.with(|batch| batch.stays_awake()) {
@@ -214,6 +224,7 @@ impl Rider<'_> {
                 return Ok(());
             }
         }
+        self.ends_trial();
         if !self.station.seat.starts_polling() {
             leader.with(|batch| batch.interrupted(reactor));
             return Ok(());
@@ -227,13 +238,39 @@ impl Rider<'_> {
     /// Gives leadership up before any user code runs (LF2), and wakes a follower to take it if that pays.
     #[inline]
     fn promote_new_leader<'l>(
-        &self,
+        &mut self,
         mut leader: Leader<'l, Batch>,
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
-        let (left, pays) = leader.with(|batch| (batch.left(), self.pool.promotion_pays(batch)));
+        let left = leader.with(|batch| batch.left());
         self.stay.host.events_wait(left > 0);
-        if pays && event.is_some() && leader.has_follower() { leader.promote() } else { leader.vacate() }
+        if event.is_none() {
+            return leader.vacate();
+        }
+        if self.trial.is_some() && leader.has_company() {
+            self.trial.iter_mut().for_each(Trial::begins);
+        }
+        let pays = match self.pool.policy.promotion {
+            Promotion::Adaptive => leader.is_gain_likely(),
+            Promotion::Eager => leader.has_follower(),
+        };
+        if pays { leader.promote() } else { leader.vacate() }
+    }
+
+    /// It was woken to share the work, and has done a piece of it, perhaps.
+    #[cold]
+    fn is_on_trial(&mut self) {
+        self.trial.iter_mut().for_each(Trial::ends);
+        if self.trial.take_if(|trial| trial.has_paid()).is_some() {
+            self.pool.leadership.gain.learns(true);
+        }
+    }
+
+    /// It sleeps next: if it is on trial still, it was woken in vain.
+    fn ends_trial(&mut self) {
+        if self.trial.take().is_some() {
+            self.pool.leadership.gain.learns(false);
+        }
     }
 
     /// The thread was asleep, perhaps.

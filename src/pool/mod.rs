@@ -49,8 +49,10 @@ use crate::sync::{self, Flag, Mutex, Tally};
 /// See [`Builder::promotion`](crate::Builder::promotion).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promotion {
-    /// When it pays: the rest of the batch costs more than a wake, or the task that comes next is known to block.
-    /// Otherwise leadership is left vacant, and whoever is awake takes it.
+    /// When it pays: as long as those that were woken lately found more work, beside somebody else who worked, than their way
+    /// was worth; or when the task that comes next is known to block. Otherwise leadership is left vacant, and whoever is
+    /// awake takes it. On a machine with idle cores the threads spread within some dozens of events that are worth sharing; on
+    /// a full one, the pool goes back to one thread.
     #[default]
     Adaptive,
     /// Before each event, as the pattern's authors have it.
@@ -78,10 +80,6 @@ impl Default for Policy {
         }
     }
 }
-
-/// What the rest of a batch must cost before a follower is woken to share it. A wake costs two threads some
-/// microseconds each; below this, one thread is done with the batch before two would have shared it to any gain.
-const WAKE_PAYS: Duration = Duration::from_micros(500);
 
 /// How often the end of a pool looks whether leadership is free, which is held for some instructions by who is awake.
 const PARTING_LOOKS: u32 = 1000;
@@ -264,15 +262,6 @@ impl Pool {
 
     fn stations(&self) -> Vec<Arc<Station>> {
         sync::lock(&self.stations).clone()
-    }
-
-    /// Whether the leader should pay for a wake before it turns to the event it took.
-    #[inline]
-    pub(crate) fn promotion_pays(&self, batch: &Batch) -> bool {
-        match self.policy.promotion {
-            Promotion::Adaptive => batch.backlog() > WAKE_PAYS,
-            Promotion::Eager => true,
-        }
     }
 
     /// The calling thread is about to run a task that is known to block.

@@ -13,14 +13,7 @@ use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::spin::{Moment, Spin};
-use crate::sync::Instant;
 use crate::waking;
-
-/// What an event is taken to cost at most, in nanoseconds.
-const DEAREST: u64 = 1_000_000;
-
-/// Batches of fewer events than this are not timed: the two clock readings would show.
-const TIMED: usize = 8;
 
 /// So many timers that are due together are handed out before sources get their turn. A look at the poller costs what a
 /// timer or two do, and some five times that on the portable path: it hardly shows. And a source waits for a few dozen
@@ -50,10 +43,6 @@ pub(crate) struct Batch {
     /// How long it may stay awake without work.
     spin_limit: Duration,
     idle: Option<Moment>,
-    /// What was left, and when, if it is enough to be timed.
-    timed: Option<(usize, Instant)>,
-    /// Recent cost of an event, in nanoseconds.
-    cost: u64,
 }
 
 impl Batch {
@@ -67,8 +56,6 @@ impl Batch {
             spin: Spin::new(),
             spin_limit: spin,
             idle: None,
-            timed: None,
-            cost: 0,
         }
     }
 
@@ -76,12 +63,6 @@ impl Batch {
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.events.list.len() - self.next + self.due.len()
-    }
-
-    /// What the rest of the batch will cost, as far as one can tell.
-    #[inline]
-    pub(crate) fn backlog(&self) -> Duration {
-        Duration::from_nanos(self.cost * self.left() as u64)
     }
 
     /// The next event of the batch. `None` when nothing is left, timers included.
@@ -164,7 +145,6 @@ impl Batch {
     }
 
     fn fetch(&mut self, reactor: &Reactor, patience: Patience) -> io::Result<bool> {
-        self.batch_done();
         self.in_a_row = TIMERS_IN_A_ROW;
         let left = self.due.len();
         debug_assert!(left == 0 || patience == Patience::None, "nobody sleeps while timers are due");
@@ -193,9 +173,6 @@ impl Batch {
         reactor.counters.waits.add(1);
         reactor.counters.events.add(found as u64);
         self.spin.saw(found);
-        if self.left() >= TIMED {
-            self.timed = Some((self.left(), Instant::now()));
-        }
         Ok(true)
     }
 
@@ -203,18 +180,6 @@ impl Batch {
         if let Some(idle) = self.idle.take() {
             let awake = self.spin.over(&idle, slept);
             reactor.counters.spun_nanos.add(awake.as_nanos() as u64);
-        }
-    }
-
-    #[inline]
-    fn batch_done(&mut self) {
-        if let Some((size, since)) = self.timed.take() {
-            let taken = (size - self.left()).max(1) as u64;
-            // A batch in which a handler blocked says little about the next one.
-            let cost = (since.elapsed().as_nanos() as u64 / taken).min(DEAREST);
-            self.cost = self.cost - self.cost / 4 + cost / 4;
-        } else {
-            self.cost -= self.cost / 16;
         }
     }
 
@@ -226,9 +191,6 @@ impl Batch {
             return;
         }
         reactor.timers.expire(&mut self.due);
-        if let Some((size, _)) = &mut self.timed {
-            *size += self.due.len();
-        }
     }
 }
 

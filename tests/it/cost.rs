@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_channel::bounded;
-use futures_lite::{AsyncReadExt, future};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
@@ -343,4 +343,44 @@ async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
             result => return result,
         }
     }
+}
+
+/// Where handlers are long and cores are there, a second thread joins: nobody waits behind another one's work.
+#[test]
+#[cfg_attr(miri, ignore = "it has no time to lose")]
+fn r1_long_handlers_are_shared_by_all_threads() {
+    if thread::available_parallelism().map_or(1, |cores| cores.get()) < 2 {
+        return;
+    }
+    let runtime =
+        Arc::new(Runtime::builder().threads(2).max_blind(Duration::from_secs(3600)).build().unwrap());
+    let (inside, together) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut pairs = Vec::new();
+    for _ in 0..4 {
+        let (here, mut there) = runtime.block_on(async { Async::<UnixStream>::pair().unwrap() });
+        let (inside, together) = (inside.clone(), together.clone());
+        runtime
+            .spawn(async move {
+                let mut byte = [0];
+                while there.read_exact(&mut byte).await.is_ok() {
+                    together.fetch_add(inside.fetch_add(1, SeqCst), SeqCst);
+                    let start = Instant::now();
+                    while start.elapsed() < Duration::from_micros(200) {}
+                    inside.fetch_sub(1, SeqCst);
+                    there.write_all(&byte).await.unwrap();
+                }
+            })
+            .detach();
+        pairs.push(here.into_inner().unwrap());
+    }
+    pairs.iter().for_each(|pair| pair.set_nonblocking(false).unwrap());
+    eventually("two threads work at the same time", || {
+        for pair in &mut pairs {
+            pair.write_all(b"x").unwrap();
+        }
+        for pair in &mut pairs {
+            pair.read_exact(&mut [0]).unwrap();
+        }
+        together.load(SeqCst) > 5
+    });
 }

@@ -1,0 +1,201 @@
+//! Whether it pays to wake a thread to share the work: learned from what those brought that were woken.
+//!
+//! Two ask that: a leader that is about to process an event, and a runner that has more tasks than the one it polls. A wake
+//! costs two threads a system call and a switch. Where a core is idle it may double what is done; where none is, the thread
+//! that was woken takes the time of others. Nobody can know which of the two it is, so it is tried, and who was woken is on
+//! *trial* until it sleeps again:
+//!
+//! - The wake *paid* if it worked, beside somebody else who worked, for longer than it took to come and than its pieces of work
+//!   took to be moved to it. Who comes late, because others have the cores, finds the work done.
+//! - A wake *in vain* doubles the number of chances that are left out before the next one, up to [`MOST`]; one that paid halves it.
+//!   So a full machine goes back to one thread by itself, and an idle one spreads within some dozens of events. Who was woken
+//!   asks the same question while work is left: so it wakes the next one, if that pays.
+//!
+//! What nobody is woken for is not lost. It is the promise of who left the chance out, who comes back to it; and the deputy
+//! sees it if that one does not.
+
+use std::time::Duration;
+
+use crate::sync::{AtomicU32, AtomicU64, Instant, Ordering::Relaxed};
+
+/// Chances that are left out at most before the next try.
+const MOST: u32 = 512;
+/// Chances that are left out before the first one.
+const FIRST: u32 = 8;
+
+/// What is remembered of those that were woken. Where two threads write at once, one of them is forgotten, which is no harm.
+#[derive(Debug)]
+pub(crate) struct Gain {
+    origin: Instant,
+    /// What a piece of work costs beside itself when it is moved to another thread.
+    moved: Duration,
+    /// Chances to leave out after a try.
+    pause: AtomicU32,
+    /// Those of them that are left.
+    left: AtomicU32,
+    /// When somebody was called who has not answered, in nanoseconds; or zero.
+    called: AtomicU64,
+}
+
+/// A thread that was woken to share work, until it is known whether that paid.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    moved: Duration,
+    /// How long it has to work.
+    needs: Duration,
+    worked: Duration,
+    since: Option<Instant>,
+}
+
+impl Gain {
+    pub(crate) fn new(moved: Duration) -> Self {
+        Self {
+            origin: Instant::now(),
+            moved,
+            pause: AtomicU32::new(FIRST),
+            left: AtomicU32::new(FIRST),
+            called: AtomicU64::new(0),
+        }
+    }
+
+    /// There is work, and somebody who sleeps: is it worth waking him?
+    #[inline]
+    pub(crate) fn is_likely(&self) -> bool {
+        let left = self.left.load(Relaxed);
+        let next = if left > 0 { left - 1 } else { self.pause.load(Relaxed) };
+        self.left.store(next, Relaxed);
+        left == 0
+    }
+
+    /// Somebody is about to be woken to share work.
+    pub(crate) fn calls(&self) {
+        let now = self.origin.elapsed().as_nanos() as u64;
+        self.called.store(now.max(1), Relaxed);
+    }
+
+    /// Who was woken is there, and on trial if it was for this.
+    pub(crate) fn answers(&self) -> Option<Trial> {
+        let called = self.called.swap(0, Relaxed);
+        let needs = || self.origin.elapsed().saturating_sub(Duration::from_nanos(called));
+        (called > 0).then(|| Trial { moved: self.moved, needs: needs(), worked: Duration::ZERO, since: None })
+    }
+
+    /// A trial is over.
+    pub(crate) fn learns(&self, paid: bool) {
+        let pause = self.pause.load(Relaxed);
+        let next = if paid { pause / 2 } else { (2 * pause).clamp(1, MOST) };
+        self.pause.store(next, Relaxed);
+        self.left.store(next, Relaxed);
+    }
+}
+
+impl Trial {
+    /// It begins with a piece of work.
+    pub(crate) fn begins(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+        self.needs += self.moved;
+    }
+
+    /// It has done it, and something else comes before the next one.
+    pub(crate) fn ends(&mut self) {
+        self.worked += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// Whether it has worked enough.
+    pub(crate) fn has_paid(&self) -> bool {
+        self.worked + self.since.map_or(Duration::ZERO, |since| since.elapsed()) >= self.needs
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// Chances left out before the next one that is taken.
+    fn left_out(gain: &Gain) -> u32 {
+        (0..10_000).take_while(|_| !gain.is_likely()).count() as u32
+    }
+
+    #[test]
+    fn wakes_in_vain_become_rare_and_those_that_pay_frequent_again() {
+        let gain = Gain::new(LONG);
+        assert_eq!([(); 2].map(|()| left_out(&gain)), [FIRST; 2]);
+        let rarer = [(); 7].map(|()| {
+            gain.learns(false);
+            left_out(&gain)
+        });
+        assert_eq!(rarer, [16, 32, 64, 128, 256, MOST, MOST]);
+        let more = [(); 11].map(|()| {
+            gain.learns(true);
+            left_out(&gain)
+        });
+        assert_eq!(more, [256, 128, 64, 32, 16, 8, 4, 2, 1, 0, 0]);
+        gain.learns(false);
+        assert_eq!(left_out(&gain), 1);
+    }
+
+    #[test]
+    fn what_was_learned_holds_from_the_next_chance_on() {
+        let gain = Gain::new(LONG);
+        (0..6).for_each(|_| gain.learns(false));
+        assert!(!gain.is_likely());
+        (0..10).for_each(|_| gain.learns(true));
+        assert!(gain.is_likely());
+    }
+
+    #[test]
+    fn only_who_was_called_to_share_is_on_trial_and_once() {
+        let gain = Gain::new(LONG);
+        assert!(gain.answers().is_none());
+        gain.calls();
+        assert!(gain.answers().is_some());
+        assert!(gain.answers().is_none());
+    }
+
+    /// A trial of somebody who took so long to come.
+    fn trial(late: Duration, moved: Duration) -> Trial {
+        Trial { moved, needs: late, worked: Duration::ZERO, since: None }
+    }
+
+    #[test]
+    fn to_come_takes_as_long_as_it_took() {
+        let gain = Gain::new(Duration::ZERO);
+        gain.calls();
+        let called = Instant::now();
+        std::thread::sleep(Duration::from_millis(2));
+        let needs = gain.answers().expect("it was called").needs;
+        assert!(needs >= Duration::from_millis(2) && needs <= gain.origin.elapsed());
+        assert!(needs <= called.elapsed() + Duration::from_millis(1));
+    }
+
+    #[test]
+    fn who_works_for_longer_than_it_took_to_come_has_paid() {
+        let mut trial = trial(Duration::from_millis(4), Duration::ZERO);
+        assert!(!trial.has_paid());
+        for _ in 0..2 {
+            trial.begins();
+            std::thread::sleep(Duration::from_micros(1500));
+            trial.ends();
+        }
+        let soon = trial.worked;
+        assert!(soon >= Duration::from_millis(3), "both pieces count");
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(trial.worked, soon, "nothing counts in between");
+        trial.begins();
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(trial.has_paid(), "what goes on counts as well");
+    }
+
+    #[test]
+    fn each_piece_of_work_pays_for_its_own_way_first() {
+        let mut trial = trial(Duration::ZERO, LONG);
+        (0..3).for_each(|_| trial.begins());
+        assert_eq!(trial.needs, 3 * LONG);
+        trial.ends();
+        assert!(!trial.has_paid());
+        trial.worked = 3 * LONG;
+        assert!(trial.has_paid());
+    }
+}
