@@ -255,3 +255,6 @@ impl Drop for Batch {
         self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

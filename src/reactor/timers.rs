@@ -14,7 +14,8 @@
 //! - Nothing is early: a look finds only what is due.
 //! - Nothing is late by more than the slack: what was due at the last look fired in it, so what did not is due later than
 //!   that, and the next look is a slack after the last.
-//! - The first timer after a quiet slack is looked for at its deadline, and so is one that was past it when it was armed.
+//! - Nobody waits for what was due when timers fired last; and the first timer after a slack without any is looked for at
+//!   its deadline.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use super::Reactor;
 use super::wheel::{Due, Wheel};
+use crate::frame;
 use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -68,17 +70,24 @@ impl Timers {
         self.earliest.load(Ordering::Relaxed)
     }
 
-    /// When the leader looks for what is due at `at`. Exact for who leads and for who has the lock.
+    /// When what is due after the last timers fired is gathered. As `fired`, it is exact for who leads or has the lock.
     #[inline]
-    fn look_for(&self, at: u64) -> u64 {
+    fn gathered_at(&self) -> Option<u64> {
         let fired = self.fired.load(Ordering::Relaxed);
-        if at > fired { at.max(fired.saturating_add(self.slack).min(NEVER - 1)) } else { at }
+        if fired == NEVER { None } else { Some(fired.saturating_add(self.slack).min(NEVER - 1)) }
     }
 
-    /// Whether a look at that time is one that gathers: the first timer that it finds was due before it.
+    /// When the leader looks for what is due at `at`.
+    #[inline]
+    fn look_for(&self, at: u64) -> u64 {
+        let waits = at > self.fired.load(Ordering::Relaxed);
+        self.gathered_at().filter(|_| waits).map_or(at, |gathered| at.max(gathered))
+    }
+
+    /// Whether a look at that time is one that gathers.
     #[inline]
     pub(super) fn gathers(&self, look: u64) -> bool {
-        self.slack > 0 && look == self.fired.load(Ordering::Relaxed).saturating_add(self.slack)
+        self.slack > 0 && self.gathered_at() == Some(look)
     }
 
     pub(super) fn instant(&self, at: u64) -> Option<Instant> {
@@ -142,7 +151,8 @@ impl Timers {
         let mut locked = sync::lock(&self.wheel);
         let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
-        if !due.is_empty() {
+        // Within a slack there is no other one, so what is announced for its end stays so.
+        if !due.is_empty() && self.gathered_at().is_none_or(|at| at <= now) {
             self.fired.store(now, Ordering::Relaxed);
         }
         self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
@@ -181,7 +191,7 @@ impl Alarm {
     /// `None` if the reactor is closed.
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
         // Before the lock: it is user code (LF3).
-        let waker = waker.clone();
+        let waker = copy(waker);
         let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
         reactor.deadline_changed(changed);
         Some(Self { reactor, id })
@@ -205,12 +215,16 @@ impl Alarm {
             !self.reactor.is_inherited(),
             "this timer was armed by the process that forked this one: make a new one after the fork"
         );
-        let waker = waker.cloned();
+        let waker = waker.map(copy);
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, changed)) = changed else { return false };
         self.reactor.deadline_changed(changed);
         old.map(waking::discard).is_ok()
     }
+}
+
+fn copy(waker: &Waker) -> Waker {
+    frame::here(|here| here.copy(waker))
 }
 
 impl Drop for Alarm {
@@ -220,7 +234,8 @@ impl Drop for Alarm {
         }
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
-        waking::discard(waker);
+        // Most timers are timeouts, so whoever cancels one arms another soon.
+        waking::discard(waker.and_then(|waker| frame::here(|here| here.keep(waker))));
         self.reactor.note_gone();
     }
 }
