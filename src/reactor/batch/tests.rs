@@ -242,3 +242,26 @@ fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_close
         assert_eq!(woken.0.load(SeqCst), 1);
     });
 }
+
+/// To stay awake would be for the timers, whose time is known. Fails without `Moment::sleeps`.
+#[test]
+fn r1_a_leader_that_gathers_does_not_stay_awake() {
+    for_each_way(LONG, |mut scene| {
+        if !scene.reactor.sys.is_epoll {
+            return;
+        }
+        scene.batch.spin_limit = LONG;
+        // Events come singly and soon, until it stays awake for them.
+        while !scene.batch.stays_awake() {
+            scene.reactor.sys.way.interrupt().unwrap();
+            scene.batch.sleep(&scene.reactor, || false).unwrap();
+            assert!(scene.batch.next(&scene.reactor).is_none());
+        }
+        scene.batch.interrupted(&scene.reactor);
+        let fired = scene.storm_begins();
+        let _soon = scene.arm(fired[1] + Duration::from_secs(20));
+        assert_eq!(scene.fires(), 0);
+        assert!(!scene.batch.stays_awake());
+        scene.batch.interrupted(&scene.reactor);
+    });
+}
