@@ -352,6 +352,20 @@ mod tests {
         assert_eq!(Arc::strong_count(&copies), 3);
     }
 
+    /// (Fails if one that is kept is dropped for another, and if it outlives what runs in the frame.)
+    #[test]
+    fn a_waker_that_is_left_over_is_kept_if_there_is_a_place() {
+        let keep = |waker: &Waker| here(|here| here.keep(waker.clone())).is_none();
+        let [(waker, copies), (other, copies_of_other)] = [(); 2].map(|()| waker());
+        assert!(!keep(&waker));
+        let frame = Frame::new(0u32);
+        let on_top = frame.enter();
+        assert_eq!([keep(&waker), keep(&other), keep(&waker)], [true, false, false]);
+        assert_eq!((Arc::strong_count(&copies), Arc::strong_count(&copies_of_other)), (3, 2));
+        drop(on_top);
+        assert_eq!(Arc::strong_count(&copies), 2);
+    }
+
     #[test]
     fn a_poll_runs_no_more_tasks_than_it_may_and_none_for_the_one_below_it() {
         let runner = address(&1);
