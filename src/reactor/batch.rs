@@ -111,11 +111,17 @@ impl Batch {
                 return Some(Event::Source(Key(key), happened));
             }
             if key == sys::CLOCK {
-                self.events.deadline = None;
-                (self.deadline, self.gathers) = (u64::MAX, false);
-                self.expire(reactor, Instant::now());
+                self.clock_rang(reactor);
             }
         }
+    }
+
+    /// What was announced has passed.
+    #[cold]
+    fn clock_rang(&mut self, reactor: &Reactor) {
+        self.events.deadline = None;
+        (self.deadline, self.gathers) = (u64::MAX, false);
+        self.expire(reactor, Instant::now());
     }
 
     /// Sees what sources have to say while timers wait for their turn. It is with the timers again after that.

@@ -37,8 +37,10 @@ pub(super) struct Timers {
     earliest: AtomicU64,
     /// How long after a look that fired timers the next one is, at least.
     slack: u64,
-    /// The time of that look, [`NEVER`] before the first; changed under the lock.
+    /// The time of that look, [`NEVER`] before the first; and that of the next. Changed under the lock by the leader, so exact
+    /// for who has either.
     fired: AtomicU64,
+    gathered: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
     /// Nobody watches over timers; changed under the lock.
@@ -54,6 +56,7 @@ impl Timers {
             earliest: AtomicU64::new(NEVER),
             slack: slack.as_nanos().min(u128::from(NEVER)) as u64,
             fired: AtomicU64::new(NEVER),
+            gathered: AtomicU64::new(0),
             due: AtomicUsize::new(0),
             unwatched: AtomicBool::new(true),
             wheel: Mutex::new(Some(Wheel::new())),
@@ -70,24 +73,17 @@ impl Timers {
         self.earliest.load(Ordering::Relaxed)
     }
 
-    /// When what is due after the last timers fired is gathered. As `fired`, it is exact for who leads or has the lock.
-    #[inline]
-    fn gathered_at(&self) -> Option<u64> {
-        let fired = self.fired.load(Ordering::Relaxed);
-        if fired == NEVER { None } else { Some(fired.saturating_add(self.slack).min(NEVER - 1)) }
-    }
-
     /// When the leader looks for what is due at `at`.
     #[inline]
     fn look_for(&self, at: u64) -> u64 {
         let waits = at > self.fired.load(Ordering::Relaxed);
-        self.gathered_at().filter(|_| waits).map_or(at, |gathered| at.max(gathered))
+        if waits { at.max(self.gathered.load(Ordering::Relaxed)) } else { at }
     }
 
     /// Whether a look at that time is one that gathers.
     #[inline]
     pub(super) fn gathers(&self, look: u64) -> bool {
-        self.slack > 0 && self.gathered_at() == Some(look)
+        look == self.gathered.load(Ordering::Relaxed)
     }
 
     pub(super) fn instant(&self, at: u64) -> Option<Instant> {
@@ -152,8 +148,9 @@ impl Timers {
         let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
         // Within a slack there is no other one, so what is announced for its end stays so.
-        if !due.is_empty() && self.gathered_at().is_none_or(|at| at <= now) {
+        if !due.is_empty() && self.gathered.load(Ordering::Relaxed) <= now {
             self.fired.store(now, Ordering::Relaxed);
+            self.gathered.store(now.saturating_add(self.slack).min(NEVER - 1), Ordering::Relaxed);
         }
         self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
         drop(locked);
