@@ -19,7 +19,7 @@ pub(crate) struct Frame<P = ()> {
     below: Cell<*const Frame>,
     /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
     leads: Cell<*const ()>,
-    /// The waker that was called here last. Whoever it woke will wait again, most likely, and needs a copy of it then: to keep
+    /// The waker that was called here last, or was that of a timer which was cancelled. Whoever it woke will wait again, most likely, and needs a copy of it then: to keep
     /// this one is cheaper than to drop it and make another. Kept for a poll, not for longer.
     spare: Cell<Option<Waker>>,
     /// What runs below this frame.
@@ -108,6 +108,19 @@ impl Here {
                 waker.clone()
             }
         }
+    }
+
+    /// A waker is left over. It is kept if there is a place; else it is returned.
+    #[inline]
+    pub(crate) fn keep(&self, waker: Waker) -> Option<Waker> {
+        let Some(top) = self.top() else { return Some(waker) };
+        let other = top.spare.take();
+        if other.is_none() {
+            top.spare.set(Some(waker));
+            return None;
+        }
+        top.spare.set(other);
+        Some(waker)
     }
 
     /// The part of the frame on top, or its beginning.
@@ -242,6 +255,7 @@ impl<P> OnTop<'_, P> {
 impl<P> Drop for OnTop<'_, P> {
     fn drop(&mut self) {
         self.leave();
+        self.0.keep(None);
     }
 }
 
@@ -336,6 +350,20 @@ mod tests {
         on_top.keep(Some(kept));
         on_top.keep(None);
         assert_eq!(Arc::strong_count(&copies), 3);
+    }
+
+    /// (Fails if one that is kept is dropped for another, and if it outlives what runs in the frame.)
+    #[test]
+    fn a_waker_that_is_left_over_is_kept_if_there_is_a_place() {
+        let keep = |waker: &Waker| here(|here| here.keep(waker.clone())).is_none();
+        let [(waker, copies), (other, copies_of_other)] = [(); 2].map(|()| waker());
+        assert!(!keep(&waker));
+        let frame = Frame::new(0u32);
+        let on_top = frame.enter();
+        assert_eq!([keep(&waker), keep(&other), keep(&waker)], [true, false, false]);
+        assert_eq!((Arc::strong_count(&copies), Arc::strong_count(&copies_of_other)), (3, 2));
+        drop(on_top);
+        assert_eq!(Arc::strong_count(&copies), 2);
     }
 
     #[test]

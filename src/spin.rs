@@ -119,6 +119,11 @@ impl Spin {
 }
 
 impl Moment {
+    /// Not to stay awake, whatever it would have been worth.
+    pub(crate) fn sleeps(&mut self) {
+        self.spins = false;
+    }
+
     /// Whether to stay awake for now. If so, others ran meanwhile: look again.
     pub(crate) fn stays_awake(&mut self) -> bool {
         let stays = self.spins && self.awake < self.limit;

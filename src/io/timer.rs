@@ -36,16 +36,26 @@ use crate::sync::Instant;
 #[derive(Debug)]
 #[must_use = "a timer does nothing unless it is polled"]
 pub struct Timer {
-    armed: Option<Armed>,
+    state: State,
     when: Option<Instant>,
     period: Duration,
-    /// The deadline was [`FAR`] ahead when it was set and no poll has come since.
-    ahead: bool,
 }
 
 /// A deadline so far ahead is taken not to have passed at the first poll, which saves reading the clock for the many
 /// timeouts that are polled once and dropped. Where the first poll is that late, the timer fires right after it.
 const FAR: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+enum State {
+    Idle {
+        /// The deadline was [`FAR`] ahead when it was set, and no poll has come since.
+        ahead: bool,
+    },
+    Armed(Armed),
+}
+
+/// A timer that is not armed, and of which it is not known when it is due.
+const IDLE: State = State::Idle { ahead: false };
 
 #[derive(Debug)]
 struct Armed {
@@ -108,7 +118,7 @@ impl Timer {
     /// assert!(!paceline::Timer::never().will_fire());
     /// ```
     pub fn never() -> Timer {
-        Timer { armed: None, when: None, period: Duration::MAX, ahead: false }
+        Timer { state: IDLE, when: None, period: Duration::MAX }
     }
 
     /// Fires once, after `duration`. One that is too long for the clock never fires.
@@ -162,7 +172,7 @@ impl Timer {
     /// assert_eq!(paceline::block_on(ticks.next()), Some(start));
     /// ```
     pub fn interval_at(start: Instant, period: Duration) -> Timer {
-        Timer { armed: None, when: Some(start), period, ahead: false }
+        Timer { state: IDLE, when: Some(start), period }
     }
 
     /// Whether it will fire at some time.
@@ -241,20 +251,24 @@ impl Timer {
     fn set(&mut self, when: Option<Instant>, ahead: bool) {
         self.when = when;
         // One that has fired, or was lost, has woken its task, which will arm it when it polls it.
-        let stays_armed =
-            when.zip(self.armed.as_mut()).is_some_and(|(when, armed)| armed.alarm.rearm(when, None));
-        if !stays_armed {
-            self.armed = None;
-        }
+        let stays_armed = match (&self.state, when) {
+            (State::Armed(armed), Some(when)) => armed.alarm.rearm(when, None),
+            _ => false,
+        };
         // One that stays armed may well be polled next because it has fired.
-        self.ahead = ahead && !stays_armed;
+        if !stays_armed {
+            self.state = State::Idle { ahead };
+        }
     }
 
     /// Waits for the deadline with this task.
     fn arm(&mut self, when: Instant, waker: &Waker) {
-        if !self.armed.as_mut().is_some_and(|armed| armed.rearm(when, waker)) {
-            self.armed = Some(Armed::new(when, waker));
+        if let State::Armed(armed) = &mut self.state {
+            if armed.rearm(when, waker) {
+                return;
+            }
         }
+        self.state = State::Armed(Armed::new(when, waker));
     }
 }
 
@@ -264,16 +278,18 @@ impl Future for Timer {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
-        if !std::mem::take(&mut this.ahead) && Instant::now() >= when {
+        let is_ahead = matches!(this.state, State::Idle { ahead: true });
+        if !is_ahead && Instant::now() >= when {
             this.when = when.checked_add(this.period);
             match this.when {
                 Some(next) => this.arm(next, cx.waker()),
-                None => this.armed = None,
+                None => this.state = IDLE,
             }
             return Poll::Ready(when);
         }
-        if !this.armed.as_ref().is_some_and(|armed| armed.is_for(cx.waker())) {
-            this.arm(when, cx.waker());
+        match &this.state {
+            State::Armed(armed) if armed.is_for(cx.waker()) => {}
+            _ => this.arm(when, cx.waker()),
         }
         Poll::Pending
     }

@@ -66,6 +66,7 @@ pub(crate) struct Policy {
     pub(crate) order: Order,
     pub(crate) spin: Duration,
     pub(crate) max_blind: Duration,
+    pub(crate) timer_slack: Duration,
     pub(crate) portable: bool,
 }
 
@@ -76,6 +77,7 @@ impl Default for Policy {
             order: Order::default(),
             spin: Duration::from_micros(50),
             max_blind: Duration::from_millis(1),
+            timer_slack: Duration::from_micros(50),
             portable: false,
         }
     }
@@ -108,7 +110,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
-        let (reactor, batch) = Reactor::new(policy.portable, policy.spin)?;
+        let (reactor, batch) = Reactor::new(policy.portable, policy.spin, policy.timer_slack)?;
         let deputy = Deputy::new(policy.max_blind)?;
         let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(batch, policy.order, policy.spin),

@@ -13,6 +13,7 @@ use super::sys::{self, Patience};
 use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::spin::{Moment, Spin};
+use crate::sync::Instant;
 use crate::waking;
 
 /// So many timers that are due together are handed out before sources get their turn. A look at the poller costs what a
@@ -38,7 +39,10 @@ pub(crate) struct Batch {
     due: Vec<Due<Waker>>,
     /// So many of them may fire before sources get their turn.
     in_a_row: usize,
+    /// What was announced last, until the clock says that it has passed.
     deadline: u64,
+    /// That is a look which gathers timers.
+    gathers: bool,
     spin: Spin,
     /// How long it may stay awake without work.
     spin_limit: Duration,
@@ -53,6 +57,7 @@ impl Batch {
             due: Vec::new(),
             in_a_row: TIMERS_IN_A_ROW,
             deadline: u64::MAX,
+            gathers: false,
             spin: Spin::new(),
             spin_limit: spin,
             idle: None,
@@ -88,11 +93,17 @@ impl Batch {
                 return Some(Event::Source(Key(key), happened));
             }
             if key == sys::CLOCK {
-                self.events.deadline = None;
-                self.deadline = u64::MAX;
-                self.expire(reactor);
+                self.clock_rang(reactor);
             }
         }
+    }
+
+    /// What was announced has passed.
+    #[cold]
+    fn clock_rang(&mut self, reactor: &Reactor) {
+        self.events.deadline = None;
+        (self.deadline, self.gathers) = (u64::MAX, false);
+        self.expire(reactor, Instant::now());
     }
 
     /// Sees what sources have to say while timers wait for their turn. It is with the timers again after that.
@@ -117,6 +128,8 @@ impl Batch {
     pub(crate) fn stays_awake(&mut self) -> bool {
         if self.idle.is_none() {
             self.idle = self.spin.idle(self.spin_limit);
+            // It is known that nothing is to be had before the deadline but what sources bring, and that timers are many.
+            self.idle.iter_mut().filter(|_| self.gathers).for_each(Moment::sleeps);
         }
         self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
@@ -149,18 +162,14 @@ impl Batch {
         let left = self.due.len();
         debug_assert!(left == 0 || patience == Patience::None, "nobody sleeps while timers are due");
         let earliest = reactor.timers.earliest();
-        let mut overdue = false;
         // The clock has time while timers are left: what falls due meanwhile comes after them.
-        if left == 0 && earliest != self.deadline {
-            self.deadline = earliest;
-            overdue = !reactor.sys.way.announce(reactor.timers.instant(earliest), &mut self.events)?;
-        }
+        let news = left == 0 && earliest != self.deadline;
+        let overdue = if news { self.announce(reactor, earliest)? } else { None };
         self.next = 0;
         // What is overdue waits for no event of the clock's, and for sources no longer than a look takes.
-        reactor.sys.way.wait(&mut self.events, if overdue { Patience::None } else { patience })?;
-        if overdue {
-            self.deadline = u64::MAX;
-            self.expire(reactor);
+        reactor.sys.way.wait(&mut self.events, if overdue.is_some() { Patience::None } else { patience })?;
+        if let Some(now) = overdue {
+            self.expire(reactor, now);
         }
         let found = self.events.list.len() + self.due.len() - left;
         if found > 0 || patience == Patience::Forever {
@@ -176,6 +185,20 @@ impl Batch {
         Ok(true)
     }
 
+    /// Has the clock ring for timers at `earliest`. If that has passed, returns the time instead: what was announced before
+    /// stays so.
+    #[cold]
+    fn announce(&mut self, reactor: &Reactor, earliest: u64) -> io::Result<Option<Instant>> {
+        let now = Instant::now();
+        let deadline = reactor.timers.instant(earliest);
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return Ok(Some(now));
+        }
+        reactor.sys.way.announce(deadline, now, &mut self.events)?;
+        (self.deadline, self.gathers) = (earliest, reactor.timers.gathers(earliest));
+        Ok(None)
+    }
+
     fn idle_over(&mut self, reactor: &Reactor, slept: bool) {
         if let Some(idle) = self.idle.take() {
             let awake = self.spin.over(&idle, slept);
@@ -186,11 +209,11 @@ impl Batch {
     /// Collects what is due, unless some that was due before is left: later than that it is anyway, and the next look, for
     /// which the deadline is news again, finds it.
     #[cold]
-    fn expire(&mut self, reactor: &Reactor) {
+    fn expire(&mut self, reactor: &Reactor, now: Instant) {
         if !self.due.is_empty() {
             return;
         }
-        reactor.timers.expire(&mut self.due);
+        reactor.timers.expire(now, &mut self.due);
     }
 }
 
@@ -201,3 +224,6 @@ impl Drop for Batch {
         self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

@@ -118,8 +118,9 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// A reactor, and the leader's half of it. `spin` is how long a leader may stay awake without work.
-    pub(crate) fn new(portable: bool, spin: Duration) -> io::Result<(Self, Batch)> {
+    /// A reactor, and the leader's half of it. `spin` is how long a leader may stay awake without work, `slack` for how long
+    /// timers that are due one after the other are gathered.
+    pub(crate) fn new(portable: bool, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
         let sys = sys::Sys::new(portable)?;
         // Where a look costs as much as a sleep, there is nothing to gain from spinning.
         let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
@@ -127,7 +128,7 @@ impl Reactor {
             origin: Origin::here(),
             sys,
             records: Records::new(),
-            timers: Timers::new(),
+            timers: Timers::new(slack),
             slumber: Slumber::new(),
             hooks: OnceLock::new(),
             tells_when_empty: AtomicBool::new(false),

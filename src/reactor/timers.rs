@@ -3,6 +3,19 @@
 //! The earliest deadline that others see is never late, but may be early: cancelling the earliest timer leaves it
 //! alone, and the leader finds out when it looks. That costs one look where the alternative costs a search in each
 //! cancellation (N5: only an earlier deadline interrupts the leader).
+//!
+//! # Storms
+//!
+//! To announce a deadline to the kernel and to be woken for it costs more than a timer does. So when timers are due one
+//! after the other they are gathered: after some have fired, the leader looks again no sooner than a *slack* later, and
+//! takes all that is due by then. That is decided here, so `earliest` is when the leader looks, and not when the timer is
+//! due; and a deadline that is before that look interrupts nobody.
+//!
+//! - Nothing is early: a look finds only what is due.
+//! - Nothing is late by more than the slack: what was due at the last look fired in it, so what did not is due later than
+//!   that, and the next look is a slack after the last.
+//! - Nobody waits for what was due when timers fired last; and the first timer after a slack without any is looked for at
+//!   its deadline.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,6 +24,7 @@ use std::time::Duration;
 
 use super::Reactor;
 use super::wheel::{Due, Wheel};
+use crate::frame;
 use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -21,6 +35,12 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Timers {
     origin: Instant,
     earliest: AtomicU64,
+    /// How long after a look that fired timers the next one is, at least.
+    slack: u64,
+    /// The time of that look, [`NEVER`] before the first; and that of the next. Changed under the lock by the leader, so exact
+    /// for who has either.
+    fired: AtomicU64,
+    gathered: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
     /// Nobody watches over timers; changed under the lock.
@@ -30,10 +50,13 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(slack: Duration) -> Self {
         Self {
             origin: Instant::now(),
             earliest: AtomicU64::new(NEVER),
+            slack: slack.as_nanos().min(u128::from(NEVER)) as u64,
+            fired: AtomicU64::new(NEVER),
+            gathered: AtomicU64::new(0),
             due: AtomicUsize::new(0),
             unwatched: AtomicBool::new(true),
             wheel: Mutex::new(Some(Wheel::new())),
@@ -48,6 +71,19 @@ impl Timers {
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest.load(Ordering::Relaxed)
+    }
+
+    /// When the leader looks for what is due at `at`.
+    #[inline]
+    fn look_for(&self, at: u64) -> u64 {
+        let waits = at > self.fired.load(Ordering::Relaxed);
+        if waits { at.max(self.gathered.load(Ordering::Relaxed)) } else { at }
+    }
+
+    /// Whether a look at that time is one that gathers.
+    #[inline]
+    pub(super) fn gathers(&self, look: u64) -> bool {
+        look == self.gathered.load(Ordering::Relaxed)
     }
 
     pub(super) fn instant(&self, at: u64) -> Option<Instant> {
@@ -66,7 +102,7 @@ impl Timers {
     }
 
     #[inline]
-    fn nanos(&self, at: Instant) -> u64 {
+    pub(super) fn nanos(&self, at: Instant) -> u64 {
         let ahead = at.saturating_duration_since(self.origin);
         // 584 years from now is as good as the end of time.
         ahead.as_nanos().min(u128::from(NEVER - 1)) as u64
@@ -84,8 +120,9 @@ impl Timers {
         let wheel = locked.as_mut()?;
         let result = change(wheel, at);
         let mut changed = Changed::Nothing;
-        if at < self.earliest.load(Ordering::Relaxed) {
-            self.earliest.store(at, Ordering::Relaxed);
+        let look = self.look_for(at);
+        if look < self.earliest.load(Ordering::Relaxed) {
+            self.earliest.store(look, Ordering::Relaxed);
             changed = Changed::Earlier;
         }
         if self.unwatched.load(Ordering::Relaxed) {
@@ -101,16 +138,21 @@ impl Timers {
         self.unwatched.store(true, Ordering::Relaxed);
     }
 
-    /// Collects the wakers of all timers that are due; the one that was due first is the last.
-    pub(super) fn expire(&self, due: &mut Vec<Due<Waker>>) {
+    /// Collects the wakers of all timers that are due `now`; the one that was due first is the last.
+    pub(super) fn expire(&self, now: Instant, due: &mut Vec<Due<Waker>>) {
         if self.earliest() == NEVER {
             return;
         }
-        let now = self.nanos(Instant::now());
+        let now = self.nanos(now);
         let mut locked = sync::lock(&self.wheel);
         let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
-        self.earliest.store(wheel.next_look().unwrap_or(NEVER), Ordering::Relaxed);
+        // Within a slack there is no other one, so what is announced for its end stays so.
+        if !due.is_empty() && self.gathered.load(Ordering::Relaxed) <= now {
+            self.fired.store(now, Ordering::Relaxed);
+            self.gathered.store(now.saturating_add(self.slack).min(NEVER - 1), Ordering::Relaxed);
+        }
+        self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
         drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));
@@ -146,7 +188,7 @@ impl Alarm {
     /// `None` if the reactor is closed.
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
         // Before the lock: it is user code (LF3).
-        let waker = waker.clone();
+        let waker = copy(waker);
         let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
         reactor.deadline_changed(changed);
         Some(Self { reactor, id })
@@ -170,12 +212,16 @@ impl Alarm {
             !self.reactor.is_inherited(),
             "this timer was armed by the process that forked this one: make a new one after the fork"
         );
-        let waker = waker.cloned();
+        let waker = waker.map(copy);
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, changed)) = changed else { return false };
         self.reactor.deadline_changed(changed);
         old.map(waking::discard).is_ok()
     }
+}
+
+fn copy(waker: &Waker) -> Waker {
+    frame::here(|here| here.copy(waker))
 }
 
 impl Drop for Alarm {
@@ -185,7 +231,8 @@ impl Drop for Alarm {
         }
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
-        waking::discard(waker);
+        // Most timers are timeouts, so whoever cancels one arms another soon.
+        waking::discard(waker.and_then(|waker| frame::here(|here| here.keep(waker))));
         self.reactor.note_gone();
     }
 }
@@ -222,7 +269,7 @@ mod tests {
 
     #[test]
     fn n5_only_an_earlier_deadline_and_the_first_one_that_nobody_watches_are_told() {
-        let (timers, waiter) = (Timers::new(), Arc::default());
+        let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
         let mut insert = |nanos| timers.insert(nanos, &waiter).1;
         assert_eq!(insert(5_000), Changed::First);
         assert_eq!([7_000, 5_000].map(&mut insert), [Changed::Nothing; 2]);
@@ -236,7 +283,7 @@ mod tests {
 
     #[test]
     fn n8_the_end_of_time_is_a_deadline_that_never_comes() {
-        let timers = Timers::new();
+        let timers = Timers::new(Duration::ZERO);
         let far = |seconds, nanos| timers.nanos(timers.origin + Duration::new(seconds, nanos));
         assert_eq!(far(3, 7), 3_000_000_007);
         assert_eq!(far(u64::MAX / 1_000_000_000, 709_551_613), NEVER - 2);
@@ -248,15 +295,15 @@ mod tests {
 
     #[test]
     fn n4_what_is_due_is_handed_out_from_the_last_to_the_first_and_counts_until_it_is_taken() {
-        let (timers, waiter, hour) = (Timers::new(), Arc::default(), 3_600_000_000_000);
+        let (timers, waiter, hour) = (Timers::new(Duration::ZERO), Arc::default(), 3_600_000_000_000);
         let mut due = Vec::new();
-        timers.expire(&mut due);
+        timers.expire(Instant::now(), &mut due);
         assert!(due.is_empty() && !timers.any());
         timers.insert(hour, &waiter);
         timers.insert(2, &waiter);
         timers.insert(1, &waiter);
         while timers.nanos(Instant::now()) < 2 {}
-        timers.expire(&mut due);
+        timers.expire(Instant::now(), &mut due);
         assert!(due.iter().map(|timer| timer.rank.0).eq([2, 1]));
         assert_eq!((timers.earliest(), timers.armed()), (hour, 1));
 
@@ -270,20 +317,20 @@ mod tests {
 
     #[test]
     fn n5_the_earliest_deadline_may_be_of_a_timer_that_is_gone() {
-        let (timers, waiter) = (Timers::new(), Arc::default());
+        let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
         assert!(!timers.any());
         let (id, _) = timers.insert(5, &waiter);
         assert!(timers.any());
         sync::lock(&timers.wheel).as_mut().unwrap().remove(id);
         assert_eq!((timers.earliest(), timers.armed()), (5, 0));
         assert!(!timers.any());
-        timers.expire(&mut Vec::new());
+        timers.expire(Instant::now(), &mut Vec::new());
         assert_eq!(timers.earliest(), NEVER);
     }
 
     #[test]
     fn an_alarm_is_armed_until_it_fires_is_dropped_or_its_reactor_is_closed() {
-        let (reactor, _watch) = Reactor::new(false, Duration::ZERO).unwrap();
+        let (reactor, _watch) = Reactor::new(false, Duration::ZERO, Duration::ZERO).unwrap();
         let (reactor, waiter) = (Arc::new(reactor), Arc::<Woken>::default());
         let (waker, past) = (Waker::from(waiter.clone()), reactor.timers.origin);
         let later = past + Duration::from_secs(3_600);
@@ -296,7 +343,7 @@ mod tests {
         let alarm = arm(later).unwrap();
         assert!(alarm.rearm(past, None) && !alarm.is_lost());
         let mut due = Vec::new();
-        reactor.timers.expire(&mut due);
+        reactor.timers.expire(Instant::now(), &mut due);
         assert_eq!((due.len(), reactor.timers()), (1, 0));
         assert!(!alarm.rearm(later, None));
         assert!(alarm.rearm(later, Some(&waker)));

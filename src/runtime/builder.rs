@@ -14,6 +14,9 @@ use crate::pool::{CrewConfig, Policy, Pool, Promotion, Stall, StallHook};
 /// As good as for ever; and unlike [`Duration::MAX`] it can be added to others, and to the present, without overflow.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// So late a timer may be at most. More would be a timer that does not fire.
+const MOST_SLACK: Duration = Duration::from_secs(1);
+
 /// Builds a [`Runtime`], or the default instance.
 ///
 /// # Examples
@@ -154,6 +157,31 @@ impl Builder {
     /// ```
     pub fn max_blind(mut self, max_blind: Duration) -> Self {
         self.policy.max_blind = max_blind.min(AGES);
+        self
+    }
+
+    /// How late a timer may be where others fired shortly before it: when timers are due one after the other, those of so long
+    /// a time fire together, at the end of it, and the system is asked to wake a thread once for all of them. Without it: 50
+    /// microseconds. None fires early; and the first one after as long without any is on time.
+    ///
+    /// With zero, each is on time, and pays for it. There is no more of it than a second, also with [`Duration::MAX`].
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use std::time::Duration;
+    /// use paceline::Timer;
+    /// let runtime = paceline::Runtime::builder().threads(1).timer_slack(Duration::from_millis(1)).build()?;
+    /// let timers: Vec<_> = (0..100)
+    ///     .map(|number| runtime.spawn(Timer::after(Duration::from_micros(10 * number))))
+    ///     .collect();
+    /// timers.into_iter().for_each(|timer| drop(runtime.block_on(timer)));
+    /// // The leader slept once for many of them.
+    /// assert!(runtime.metrics().sleeps < 100);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn timer_slack(mut self, slack: Duration) -> Self {
+        self.policy.timer_slack = slack.min(MOST_SLACK);
         self
     }
 

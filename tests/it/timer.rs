@@ -128,3 +128,52 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
         assert!((WRITES..WRITES + SHORTLY).contains(&seen), "{seen} timers came first");
     });
 }
+
+/// Hundreds of timers within a tenth of a second: with so long a slack they share a few sleeps, none fires early, and a socket
+/// is served in their midst. Fails if the slack of the builder goes nowhere.
+#[cfg(unix)]
+#[test]
+fn timers_in_a_storm_share_their_sleeps() {
+    use crate::setups::{Ping, SOON, for_each_builder};
+
+    const TIMERS: u64 = 400;
+    for_each_builder(|setup| {
+        let runtime = setup.builder().timer_slack(Duration::from_millis(20)).build().unwrap();
+        let mut ping = Ping::new(&runtime);
+        let start = Instant::now() + Duration::from_millis(20);
+        let before = runtime.metrics();
+        let tasks: Vec<_> = (0..TIMERS)
+            .map(|number| {
+                let at = start + Duration::from_micros(250) * (number * 171 % TIMERS) as u32;
+                runtime.spawn(async move {
+                    Timer::at(at).await;
+                    assert!(Instant::now() >= at, "early");
+                })
+            })
+            .collect();
+        tasks.into_iter().for_each(|task| runtime.block_on(task));
+        // Half of them is for what others do: a thread that comes to wait interrupts the leader, and it sleeps once more.
+        let sleeps = runtime.metrics().sleeps - before.sleeps;
+        assert!(sleeps < TIMERS / 2, "{sleeps} sleeps for {TIMERS} timers");
+        assert!(ping.ping() < SOON);
+    });
+}
+
+/// However long the slack is said to be, timers fire; and one that is alone does not wait for it.
+#[cfg(unix)]
+#[test]
+fn a_slack_without_end_is_a_second() {
+    for portable in [false, true] {
+        let builder = paceline::Runtime::builder().threads(1).portable(portable);
+        let runtime = builder.timer_slack(Duration::MAX).build().unwrap();
+        let start = Instant::now();
+        runtime.block_on(async {
+            Timer::after(Duration::from_millis(1)).await;
+            let first = start.elapsed();
+            assert!(first < Duration::from_secs(1), "{first:?}");
+            Timer::after(Duration::from_millis(1)).await;
+        });
+        let both = start.elapsed();
+        assert!(both >= Duration::from_secs(1) && both < Duration::from_secs(10), "{both:?}");
+    }
+}

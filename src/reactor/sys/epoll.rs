@@ -9,7 +9,6 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use polling::Poller;
 use rustix::event::epoll::{EventData, EventFlags as Flags};
@@ -103,18 +102,15 @@ impl Way for Epoll {
     }
 
     #[cold]
-    fn announce(&self, deadline: Option<Instant>, _: &mut Events) -> io::Result<bool> {
+    fn announce(&self, deadline: Option<Instant>, now: Instant, _: &mut Events) -> io::Result<()> {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let value = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-            Some(Duration::ZERO) => return Ok(false),
-            // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline
-            // beyond the end of time never rings.
-            Some(ahead) => Timespec::try_from(ahead).unwrap_or(never),
-            None => never,
-        };
+        // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline
+        // beyond the end of time never rings.
+        let ahead = deadline.map(|deadline| deadline.saturating_duration_since(now));
+        let value = ahead.and_then(|ahead| Timespec::try_from(ahead).ok()).unwrap_or(never);
         let timer = Itimerspec { it_interval: never, it_value: value };
         timerfd_settime(&self.clock, TimerfdTimerFlags::empty(), &timer)?;
-        Ok(true)
+        Ok(())
     }
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {

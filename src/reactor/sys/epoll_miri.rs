@@ -54,10 +54,9 @@ impl Way for Epoll {
         Ok(epoll::delete(&self.poller, raw::borrow(raw))?)
     }
 
-    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
-        let is_ahead = deadline.is_none_or(|deadline| deadline > Instant::now());
-        events.deadline = if is_ahead { deadline } else { None };
-        Ok(is_ahead)
+    fn announce(&self, deadline: Option<Instant>, _: Instant, events: &mut Events) -> io::Result<()> {
+        events.deadline = deadline;
+        Ok(())
     }
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {

@@ -117,8 +117,8 @@ pub(super) trait Way: Debug + Send + Sync {
     /// that `asks`, the portable way, which an event disarms, in all in which it is awaited.
     fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()>;
 
-    /// Sets the deadline of the waits that follow; false if it was seen to have passed, and none is set.
-    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool>;
+    /// Sets the deadline of the waits that follow, which is later than `now`.
+    fn announce(&self, deadline: Option<Instant>, now: Instant, events: &mut Events) -> io::Result<()>;
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()>;
 

@@ -57,9 +57,9 @@ impl Way for Portable {
         raw::modify(&self.poller, raw, Event::new(key.0 as usize, read, write))
     }
 
-    fn announce(&self, deadline: Option<Instant>, events: &mut Events) -> io::Result<bool> {
+    fn announce(&self, deadline: Option<Instant>, _: Instant, events: &mut Events) -> io::Result<()> {
         events.deadline = deadline;
-        Ok(true)
+        Ok(())
     }
 
     fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {

@@ -1,0 +1,267 @@
+//! What a leader announces, and what it fires, while timers are due one after the other.
+//!
+//! Lateness is judged by what was announced to the system: when that wakes us is its business. Slacks are so long that a busy
+//! machine makes no difference; what is announced for their end is not waited for.
+
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::Wake;
+
+use super::*;
+use crate::reactor::raw::RawSource;
+use crate::reactor::sys::{Events, Wants, Way};
+use crate::reactor::{Alarm, Direction};
+
+const LONG: Duration = Duration::from_secs(100);
+
+/// What was announced.
+type Announced = Arc<Mutex<Vec<Option<Instant>>>>;
+
+/// A way to wait that says what was announced to it.
+#[derive(Debug)]
+struct Watched(Box<dyn Way>, Announced);
+
+impl Way for Watched {
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.0.descriptor()
+    }
+
+    unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.add(raw, key) }
+    }
+
+    fn delete(&self, raw: RawSource, key: Key) -> io::Result<()> {
+        self.0.delete(raw, key)
+    }
+
+    fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()> {
+        self.0.rearm(key, asks, wants)
+    }
+
+    fn announce(&self, deadline: Option<Instant>, now: Instant, events: &mut Events) -> io::Result<()> {
+        assert!(deadline.is_none_or(|deadline| deadline > now), "there is no time to announce it");
+        self.1.lock().unwrap().push(deadline);
+        self.0.announce(deadline, now, events)
+    }
+
+    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+        self.0.wait(events, patience)
+    }
+
+    fn interrupt(&self) -> io::Result<()> {
+        self.0.interrupt()
+    }
+}
+
+/// A reactor and who leads it.
+struct Scene {
+    reactor: Arc<Reactor>,
+    batch: Batch,
+    announced: Announced,
+    started: Instant,
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// In each way to wait.
+fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
+    for portable in [false, true] {
+        // Miri has no way but ours.
+        if portable && cfg!(miri) {
+            continue;
+        }
+        let (mut reactor, batch) = Reactor::new(portable, Duration::ZERO, slack).unwrap();
+        let announced = Announced::default();
+        let watch = |way| Box::new(Watched(way, announced.clone()));
+        let sys::Sys { way, is_epoll } = reactor.sys;
+        reactor.sys = sys::Sys { way: watch(way), is_epoll };
+        test(Scene { reactor: Arc::new(reactor), batch, announced, started: Instant::now() });
+    }
+}
+
+impl Scene {
+    fn arm(&self, at: Instant) -> Alarm {
+        Alarm::arm(self.reactor.clone(), at, Waker::noop()).unwrap()
+    }
+
+    /// What was announced since this was asked last.
+    fn announced(&self) -> Vec<Instant> {
+        let announced = std::mem::take(&mut *self.announced.lock().unwrap());
+        announced.into_iter().map(|deadline| deadline.expect("a timer is left")).collect()
+    }
+
+    /// Looks, and says how many timers fire.
+    fn fires(&mut self) -> usize {
+        self.batch.look(&self.reactor).unwrap();
+        std::iter::from_fn(|| self.batch.next(&self.reactor)).count()
+    }
+
+    fn sleeps_until_one_fires(&mut self) {
+        while self.batch.left() == 0 {
+            self.batch.sleep(&self.reactor, || false).unwrap();
+            if let Some(event) = self.batch.next(&self.reactor) {
+                assert!(matches!(event, Event::Timer(_)) && self.batch.left() == 0);
+                return;
+            }
+        }
+    }
+
+    /// A timer fires, the first of a storm; returns between which times it did.
+    fn storm_begins(&mut self) -> [Instant; 2] {
+        let at = Instant::now() + Duration::from_millis(1);
+        let _first = self.arm(at);
+        self.sleeps_until_one_fires();
+        assert!(Instant::now() >= at, "early");
+        self.announced();
+        [at, Instant::now()]
+    }
+}
+
+#[test]
+fn a_lone_timer_is_announced_exactly_and_once() {
+    for_each_way(LONG, |mut scene| {
+        for millis in [2_000, 1_000, 200] {
+            let at = scene.started + Duration::from_millis(millis);
+            let alarm = scene.arm(at);
+            (0..3).for_each(|_| assert_eq!(scene.fires(), 0));
+            assert_eq!(scene.announced(), [at]);
+            std::mem::forget(alarm);
+        }
+        scene.sleeps_until_one_fires();
+        assert!(scene.started.elapsed() >= Duration::from_millis(200));
+        assert!(scene.announced().is_empty());
+        scene.reactor.close();
+    });
+}
+
+/// Fails if `Timers::look_for` does not wait for the slack; if an arming before that look is told (`Timers::change`); and if
+/// those that had no need to wait do.
+#[test]
+fn timers_that_are_due_soon_after_others_are_gathered() {
+    for_each_way(LONG, |mut scene| {
+        let fired = scene.storm_begins();
+        let soon = fired[1] + Duration::from_secs(20);
+        let _others = [0, 7, 3].map(|number| scene.arm(soon + Duration::from_secs(number)));
+        assert_eq!(scene.fires(), 0);
+        let gathered = scene.announced();
+        let [gathered] = gathered[..] else { panic!("announced {gathered:?}") };
+        assert!((fired[0] + LONG..=fired[1] + LONG).contains(&gathered) && gathered <= soon + LONG);
+
+        // One that is due before all of them, and after the last look, changes nothing.
+        let (_earlier, _later) = (scene.arm(soon - Duration::from_secs(10)), scene.arm(gathered + LONG));
+        assert_eq!(scene.reactor.timers.earliest(), scene.reactor.timers.nanos(gathered));
+        // One that was due before the last look is not kept waiting, and leaves what was announced alone.
+        let _past = scene.arm(fired[0]);
+        assert_eq!(scene.fires(), 1);
+        assert_eq!(scene.fires(), 0);
+        assert!(scene.announced().is_empty(), "announced already");
+        scene.reactor.close();
+    });
+}
+
+#[test]
+fn a_timer_after_the_slack_is_announced_exactly() {
+    for_each_way(LONG, |mut scene| {
+        let fired = scene.storm_begins();
+        let later = fired[1] + LONG + Duration::from_nanos(1);
+        let _later = scene.arm(later);
+        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.announced(), [later]);
+    });
+}
+
+#[test]
+fn without_slack_each_deadline_is_announced() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let fired = scene.storm_begins();
+        for seconds in [30, 20] {
+            let at = fired[1] + Duration::from_secs(seconds);
+            std::mem::forget(scene.arm(at));
+            assert_eq!(scene.fires(), 0);
+            assert_eq!(scene.announced(), [at]);
+        }
+        scene.reactor.close();
+    });
+}
+
+/// Timers that come in a storm: none is early, none is announced for later than a slack after it was due, and there is about
+/// one announcement for a slack.
+#[test]
+fn a_storm_is_late_by_no_more_than_the_slack() {
+    const TIMERS: u32 = 400;
+    const SLACK: Duration = Duration::from_millis(2);
+    for_each_way(SLACK, |mut scene| {
+        let start = Instant::now() + Duration::from_millis(2);
+        let at = |number: u32| start + Duration::from_micros(50) * (number * 171 % TIMERS);
+        let mut deadlines: Vec<_> = (0..TIMERS).map(at).collect();
+        let alarms: Vec<_> = deadlines.iter().map(|at| scene.arm(*at)).collect();
+        deadlines.sort();
+        let mut fired = deadlines.iter();
+        let mut announced = Vec::new();
+        while fired.len() > 0 {
+            scene.batch.sleep(&scene.reactor, || false).unwrap();
+            announced.extend(scene.announced.lock().unwrap().drain(..).flatten());
+            while let Some(event) = scene.batch.next(&scene.reactor) {
+                assert!(matches!(event, Event::Timer(_)));
+                let deadline = *fired.next().expect("each fires once");
+                assert!(Instant::now() >= deadline, "early");
+                let last = announced.last();
+                assert!(
+                    last.is_none_or(|last| *last <= deadline + SLACK),
+                    "announced {last:?} for {deadline:?}"
+                );
+            }
+        }
+        let slacks = start.elapsed().as_nanos() / SLACK.as_nanos();
+        // A few are of looks that move entries of the wheel.
+        assert!(announced.len() as u128 <= slacks + 8, "{} announcements, {slacks} slacks", announced.len());
+        drop(alarms);
+    });
+}
+
+#[test]
+fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_closed() {
+    for_each_way(LONG, |mut scene| {
+        scene.storm_begins();
+        let woken = Arc::<Woken>::default();
+        let soon = Instant::now() + Duration::from_millis(1);
+        let _alarm = Alarm::arm(scene.reactor.clone(), soon, &woken.clone().into()).unwrap();
+        assert_eq!(scene.fires(), 0);
+        scene.reactor.close();
+        assert_eq!(woken.0.load(SeqCst), 1);
+    });
+}
+
+/// To stay awake would be for the timers, whose time is known. Fails without `Moment::sleeps`.
+#[test]
+fn r1_a_leader_that_gathers_does_not_stay_awake() {
+    for_each_way(LONG, |mut scene| {
+        if !scene.reactor.sys.is_epoll {
+            return;
+        }
+        scene.batch.spin_limit = LONG;
+        // Events come singly and soon, until it stays awake for them.
+        while !scene.batch.stays_awake() {
+            scene.reactor.sys.way.interrupt().unwrap();
+            scene.batch.sleep(&scene.reactor, || false).unwrap();
+            assert!(scene.batch.next(&scene.reactor).is_none());
+        }
+        scene.batch.interrupted(&scene.reactor);
+        let fired = scene.storm_begins();
+        let _soon = scene.arm(fired[1] + Duration::from_secs(20));
+        assert_eq!(scene.fires(), 0);
+        assert!(!scene.batch.stays_awake());
+        scene.batch.interrupted(&scene.reactor);
+    });
+}
