@@ -374,3 +374,6 @@ impl Drop for Ticker<'_> {
 
 #[cfg(all(test, paceline_loom))]
 mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

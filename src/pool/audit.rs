@@ -7,7 +7,7 @@
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
-//! | the same for a tenth of a second, and they compute | has the reserve run them |
+//! | the same for a second, and they compute | has the reserve run them |
 //! | more workers than usual, for a second | lets one go |
 //!
 //! **How many threads there may be.** Those that block do not count: as many others as the crew has workers are to be there, and
@@ -36,7 +36,7 @@ const LAST_RESORT: Duration = STALL;
 
 /// How long all workers must have computed, and taken none of the tasks that wait, before the reserve is for these, too. Before
 /// that it is for what events wake; after that somebody may compute until such a task is run.
-const LAST_RESERVE: Duration = Duration::from_millis(100);
+const LAST_RESERVE: Duration = Duration::from_secs(1);
 
 /// What the deputy remembers.
 #[derive(Debug, Default)]
@@ -95,6 +95,14 @@ impl Hands {
     fn able(&self) -> usize {
         self.live.saturating_sub(self.blocked + self.late)
     }
+
+    /// Adds a thread, which is one of those that were found from now on.
+    fn get_one_more(&mut self, pool: &Arc<Pool>, is_reserve: bool) -> bool {
+        let added = add_thread(pool, is_reserve);
+        self.live += usize::from(added);
+        self.has_reserve |= added && is_reserve;
+        added
+    }
 }
 
 impl Audit {
@@ -126,8 +134,8 @@ impl Audit {
             self.looked = Some(now);
             self.looks += 1;
             let stations = pool.stations();
-            let hands = self.look_at_runners(pool, &stations, now);
-            self.look_at_leadership(pool, &stations, &hands, now);
+            let mut hands = self.look_at_runners(pool, &stations, now);
+            self.look_at_leadership(pool, &stations, &mut hands, now);
             let open = self.look_at_executors(pool, &stations);
             self.look_at_crew(pool, &stations, &hands, now);
             (hands.stuck, open)
@@ -211,7 +219,7 @@ impl Audit {
         &mut self,
         pool: &Arc<Pool>,
         stations: &[Arc<Station>],
-        hands: &Hands,
+        hands: &mut Hands,
         now: Instant,
     ) {
         let taken = pool.leadership.taken.get();
@@ -258,12 +266,12 @@ impl Audit {
         &self,
         pool: &Arc<Pool>,
         stations: &[Arc<Station>],
-        hands: &Hands,
+        hands: &mut Hands,
         blind: Duration,
     ) -> bool {
         let (able, usual) = (hands.able(), pool.crew().map_or(0, |crew| crew.threads()));
         if able < usual {
-            return add_thread(pool, false);
+            return hands.get_one_more(pool, false);
         }
         if !hands.computes {
             // They wait for their cores; who has one first leads.
@@ -282,7 +290,7 @@ impl Audit {
         // The reserve that there is, if any, stands in for one that blocks.
         let _ = draft(pool, stations);
         // Where there may be no more workers, one thread that does nothing but lead has to do.
-        add_thread(pool, true) || pool.has_relief() && blind < BUSY
+        hands.get_one_more(pool, true) || pool.has_relief() && blind < BUSY
     }
 
     fn blocks(&self, runner: &Arc<Runner>) -> bool {
@@ -317,6 +325,11 @@ impl Audit {
         let helped = if short || for_long {
             hands.has_reserve && draft(pool, stations) || add_thread(pool, false)
         } else {
+            // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.
+            let is_beside = hands.computes && !hands.has_reserve && hands.able() == crew.threads();
+            if is_beside && pool.reactor.is_awaited() {
+                add_thread(pool, true);
+            }
             true
         };
         if !helped && now - since >= LAST_RESORT {

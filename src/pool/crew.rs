@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Pool, StallHook, Station, block_on};
+use super::{Pool, StallHook, Station, block_on, slice};
 use crate::executor::{Run, StateRef};
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
@@ -235,6 +235,9 @@ impl Crew {
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize, mut is_reserve: bool) {
         self.roll().threads.push(thread::current());
+        if is_reserve {
+            slice::shorten();
+        }
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));

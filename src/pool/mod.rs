@@ -12,6 +12,23 @@ mod crew;
 mod deputy;
 mod instance;
 mod relief;
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(paceline_loom, paceline_shuttle, miri))
+    ),
+    path = "slice_linux.rs"
+)]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(paceline_loom, paceline_shuttle, miri))
+    )),
+    path = "slice_whole.rs"
+)]
+mod slice;
 mod stall;
 mod station;
 mod stay;
