@@ -166,6 +166,10 @@ impl Audit {
                 if !pool.crew().is_some_and(|crew| std::ptr::eq(&**crew.state(), &**state)) {
                     continue;
                 }
+                if stuck == Some(Doing::Blocks) && runner.is_reserve() {
+                    // What it has is for others, and another one is for what events wake.
+                    runner.set_reserve(false);
+                }
                 hands.has_reserve |= runner.is_reserve();
                 let Some(doing) = stuck else { continue };
                 hands.stuck += usize::from(!runner.is_reserve() && is_at_work(runner, station));
@@ -269,15 +273,16 @@ impl Audit {
         hands: &mut Hands,
         blind: Duration,
     ) -> bool {
-        let (able, usual) = (hands.able(), pool.crew().map_or(0, |crew| crew.threads()));
-        if able < usual {
+        let usual = pool.crew().map_or(0, |crew| crew.threads());
+        if hands.able() < usual {
             return hands.get_one_more(pool, false);
         }
         if !hands.computes {
             // They wait for their cores; who has one first leads.
             return true;
         }
-        if able > usual {
+        // Who is late to start may only wait for a core, too.
+        if hands.able() + hands.late > usual {
             if !hands.has_reserve {
                 // Who stood in for one that blocked, and is left over, comes to it after its task.
                 let mut runners = crew_runners(pool, stations);
@@ -321,12 +326,14 @@ impl Audit {
         let since = *self.short_of_hands.get_or_insert(now);
         // The reserve is no help to these tasks. Where somebody blocks it is one too few, and nobody else is missing.
         let short = hands.able() - usize::from(hands.has_reserve).min(hands.able()) < crew.threads();
-        let for_long = now - since >= LAST_RESERVE && (hands.has_reserve || hands.able() <= crew.threads());
+        let for_long =
+            now - since >= LAST_RESERVE && (hands.has_reserve || hands.able() + hands.late <= crew.threads());
         let helped = if short || for_long {
             hands.has_reserve && draft(pool, stations) || add_thread(pool, false)
         } else {
             // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.
-            let is_beside = hands.computes && !hands.has_reserve && hands.able() == crew.threads();
+            let is_beside =
+                hands.computes && !hands.has_reserve && hands.able() + hands.late <= crew.threads();
             if is_beside && pool.reactor.is_awaited() {
                 add_thread(pool, true);
             }

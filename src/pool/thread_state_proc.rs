@@ -42,8 +42,7 @@ impl ThreadState {
         let mut time = Timespec { seconds: 0, nanos: 0 };
         // SAFETY: the declaration is POSIX's, and `time` is ours. A thread that is gone is an error.
         let result = unsafe { clock_gettime(clock, &raw mut time) };
-        (result == 0)
-            .then(|| Duration::new(time.seconds.unsigned_abs().into(), time.nanos.unsigned_abs() as u32))
+        (result == 0).then(|| Duration::new(time.seconds as u64, time.nanos as u32))
     }
 
     /// Whether it runs, or waits for nothing but a processor. `None` where that is not told (`/proc` is not mounted).
