@@ -11,6 +11,7 @@
 //! To ask for the processor time costs a third of a microsecond; for the letter, some six: asked only of who has used little
 //! time since the last look, and not again of who is known to block and has used none since.
 
+use std::mem;
 use std::time::Duration;
 
 use super::thread_state::ThreadState;
@@ -37,6 +38,8 @@ pub(super) struct Witness {
     looked: Instant,
     processor_time: Option<Duration>,
     doing: Option<Doing>,
+    /// It was asleep at the last look, but had run before that.
+    dozed: bool,
     /// How long it has blocked, all in all; and the same of the others, as far as that was seen.
     pub(super) blocked: Duration,
     pub(super) computed: Duration,
@@ -48,7 +51,7 @@ impl Witness {
     pub(super) fn new(thread: Option<ThreadState>, now: Instant) -> Self {
         let [blocked, computed, waited] = [Duration::ZERO; 3];
         let processor_time = thread.and_then(ThreadState::processor_time);
-        Self { looked: now, processor_time, doing: None, blocked, computed, waited }
+        Self { looked: now, processor_time, doing: None, dozed: false, blocked, computed, waited }
     }
 
     /// Whether it did at the last look.
@@ -78,7 +81,11 @@ impl Witness {
             // It has not run since it was found asleep.
             Some(Doing::Blocks) if used.is_zero() => Doing::Blocks,
             _ if used >= elapsed / 2 && !used.is_zero() => Doing::Computes,
-            _ if !thread.is_running().unwrap_or(false) => Doing::Blocks,
+            // Who ran, and is asleep just now, may have to wait for a lock for a moment: it is to be asleep once more.
+            _ if !thread.is_running().unwrap_or(false) => {
+                let blocks = used.is_zero() || mem::replace(&mut self.dozed, true);
+                if blocks { Doing::Blocks } else { Doing::Waits }
+            }
             _ if self.computed + used >= LONG => Doing::Computes,
             _ => Doing::Waits,
         };
