@@ -80,7 +80,7 @@ fn rounds_of_long_tasks_are_short() {
     let ran = Arc::new(AtomicU32::new(0));
     hosted(&state, false, |poll, _| {
         let mut round = |each: Duration| {
-            for _ in 0..2 * BUDGET_ALONE {
+            for _ in 0..3 * BUDGET_ALONE {
                 let ran = ran.clone();
                 spawn(&state, move || {
                     let start = std::time::Instant::now();
@@ -90,7 +90,7 @@ fn rounds_of_long_tasks_are_short() {
             }
             // The first one that is full is not timed, the second one is.
             let mut rounds: Vec<_> = Vec::new();
-            while ran.load(Relaxed) < 2 * BUDGET_ALONE {
+            while ran.load(Relaxed) < 3 * BUDGET_ALONE {
                 let before = ran.load(Relaxed);
                 assert!(poll().is_pending());
                 rounds.push(ran.load(Relaxed) - before);
@@ -100,7 +100,7 @@ fn rounds_of_long_tasks_are_short() {
         };
         let long = round(Duration::from_micros(100));
         let [first, second, rest @ ..] = &*long else { panic!("{long:?}") };
-        assert!((*first, *second) == (BUDGET_ALONE, BUDGET_ALONE) || long.len() > 3, "{long:?}");
+        assert!(*first <= BUDGET_ALONE && *second <= BUDGET_ALONE && rest.len() > 8, "{long:?}");
         assert!(rest.iter().all(|tasks| *tasks <= FEWEST), "{long:?}");
         round(Duration::from_micros(100));
         let quick = round(Duration::ZERO);
