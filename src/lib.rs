@@ -145,7 +145,8 @@
 //! | tick | counts the events of a source in one direction |
 //! | promise | that something happens soon, on which others rely |
 //! | deputy, audit | who notices that a promise is broken; what it remembers from look to look |
-//! | stall | a poll that has blocked its thread for ten milliseconds |
+//! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
+//! | reserve | the one runner that is added beside threads that compute: it polls what events wake, and takes no surplus |
 #![warn(missing_docs)]
 
 mod executor;
@@ -168,7 +169,7 @@ pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, Static
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use line::Order;
 pub use pool::block_on::block_on;
-pub use pool::{Promotion, Stall, StuckThread};
+pub use pool::{Promotion, Stall, StallKind, StuckThread, Syscall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};

@@ -24,7 +24,10 @@ impl State {
         let mut stuck = Vec::new();
         self.find_in_runners(|runner| -> Option<()> {
             let now = (std::ptr::from_ref(&**runner), runner.beat());
-            if runner.has_tasks() {
+            // A reserve would not find them elsewhere, nor would others soon, which compute: it is on its way to them, unless it is
+            // in another task.
+            let comes = runner.is_reserve() && !now.1.is_in_task();
+            if runner.has_tasks() && !comes {
                 if last.laden.contains(&now) {
                     stuck.push(runner.clone());
                 } else {

@@ -15,7 +15,7 @@ use std::task::Waker;
 
 use async_task::{Runnable, ScheduleInfo};
 
-use super::runner::Runner;
+use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use crate::frame::{self, Here};
 use crate::sync::{self, Mutex, MutexGuard};
@@ -45,8 +45,8 @@ pub(crate) trait Surroundings: Send + Sync {
     fn hosts(&self, executor: &State);
     /// A runner is not any more; nor is any, if it was the last.
     fn forgets(&self, runner: &Runner, last: bool);
-    /// The thread is about to run a task that is known to block: somebody else should lead meanwhile.
-    fn cover(&self);
+    /// The thread is about to run a task that is known to block, or to compute for long: somebody else should lead meanwhile.
+    fn cover(&self, known: Caught);
 }
 
 /// Tasks polled in one go where no event waits, or on a thread that is in no `block_on` of ours.
@@ -142,9 +142,9 @@ pub(crate) fn run_beside(task: Runnable) {
 
 /// Somebody should lead while a slow task runs.
 #[cold]
-pub(super) fn cover() {
+pub(super) fn cover(known: Caught) {
     let surroundings = frame::here(|here| top(here)?.surroundings.clone());
-    surroundings.iter().for_each(|surroundings| surroundings.cover());
+    surroundings.iter().for_each(|surroundings| surroundings.cover(known));
 }
 
 /// A run, or a ticker, is polled here with `waker`. If that is neither the host's nor the running task's, somebody else's

@@ -82,6 +82,12 @@ impl State {
             }
             return true;
         }
+        if runner.is_reserve() {
+            // It would not take what it is called for. What is its own is put there by its own thread, which is this one.
+            let rests = !runner.has_tasks() && !runner.root_woken.is_set();
+            runner.asked.set(!rests);
+            return rests;
+        }
         runner.rests.set(true);
         self.idle.enter(&runner.sleeper, runner.sleeper.rank());
         if self.has_tasks_for(runner) || runner.root_woken.is_set() {

@@ -34,7 +34,7 @@ pub(crate) use account::Account;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, run_beside};
 pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;
-pub(crate) use runner::{Beat, Counters, Runner};
+pub(crate) use runner::{Beat, Caught, Counters, Runner};
 pub(crate) use state::{State, StateRef};
 pub(crate) use task::{spawn_at, spawn_in_vain};
 

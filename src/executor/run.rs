@@ -1,10 +1,12 @@
 //! [`Run`]: the future behind `Executor::run`. It polls the executor's tasks until its own future is done.
 
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
+use std::time::Duration;
 
 use async_task::Runnable;
 use pin_project_lite::pin_project;
@@ -16,7 +18,7 @@ use super::state::{State, StateRef};
 use crate::fork::Origin;
 use crate::frame::{self, Here};
 use crate::gain::Trial;
-use crate::sync;
+use crate::sync::{self, Instant};
 
 /// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
 const STREAK: u32 = 32;
@@ -32,6 +34,12 @@ pin_project! {
     }
 }
 
+/// What a round of tasks may take, more or less, before its thread looks at the reactor: so long an event waits behind tasks that
+/// do not stop. A look costs a microsecond or two.
+const ROUND: Duration = Duration::from_micros(200);
+/// Tasks of a round at least, however long they take.
+const FEWEST: u32 = 4;
+
 /// A [`Run`] as a member of its executor; dropping it gives its tasks back.
 struct Member {
     /// Its runner, and the executor.
@@ -43,6 +51,15 @@ struct Member {
     /// The address of the host, or 0 where somebody else polls it.
     host: usize,
     turns: Turns,
+    pace: Pace,
+}
+
+/// How many tasks make a round. Learned from the last one, with two readings of the clock for each that was full: a runner
+/// that runs out of tasks reads none.
+struct Pace {
+    tasks: u32,
+    /// The last round was full, so the next one will be, most likely: it is timed.
+    is_full: bool,
 }
 
 /// Whose turn it is among the tasks of one runner.
@@ -58,6 +75,13 @@ struct Turns {
 impl<F: Future> Run<F> {
     pub(crate) fn new(state: StateRef, future: F) -> Self {
         Self { future, member: Member::new(state) }
+    }
+
+    /// The same, as the reserve: see [`Runner::is_reserve`].
+    pub(crate) fn reserve(state: StateRef, future: F) -> Self {
+        let run = Self::new(state, future);
+        run.member.own.runner.set_reserve(true);
+        run
     }
 }
 
@@ -97,6 +121,7 @@ impl Member {
             outer: None,
             host: 0,
             turns: Turns { streak: 0, surplus: 0, trial: None },
+            pace: Pace { tasks: BUDGET_ALONE, is_full: false },
         }
     }
 
@@ -106,13 +131,14 @@ impl Member {
         mut future: Pin<&mut F>,
         cx: &mut Context<'_>,
     ) -> Poll<F::Output> {
-        let budget = self.enter(host::top(here), cx.waker());
+        let budget = self.enter(host::top(here), cx.waker()).min(self.pace.tasks);
         let is_hosted = self.host != 0;
-        let Self { own, inner, turns, .. } = self;
+        let Self { own, inner, turns, pace, .. } = self;
         let Hosted { state, runner } = &*own;
         let runner: &Runner = runner;
         let _poll = host::OnStack::begin(here, runner, budget);
         let process = Origin::of_this_call();
+        let began = pace.begin();
         loop {
             if runner.root_woken.take() {
                 let mut inner = Context::from_waker(inner);
@@ -120,8 +146,9 @@ impl Member {
                     return Poll::Ready(output);
                 }
             }
-            if !here.may_run() {
+            if runner.is_to_look_up() || !here.may_run() {
                 process.assert_here();
+                pace.round_ends(began, budget);
                 // There may be more: after a look at the reactor it goes on.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -180,7 +207,26 @@ impl Member {
     /// nobody to poll it there: so that runner is left there, and there is a new one.
     #[cold]
     fn renew(&mut self) {
-        drop(std::mem::replace(self, Self::new(self.own.state.clone())));
+        drop(mem::replace(self, Self::new(self.own.state.clone())));
+    }
+}
+
+impl Pace {
+    /// When the round began, if it is timed.
+    #[inline]
+    fn begin(&mut self) -> Option<Instant> {
+        mem::take(&mut self.is_full).then(Instant::now)
+    }
+
+    /// A round of so many tasks is over, and there may be more.
+    #[cold]
+    fn round_ends(&mut self, began: Option<Instant>, tasks: u32) {
+        self.is_full = true;
+        if let Some(began) = began {
+            let each = began.elapsed() / tasks.max(1);
+            let fit = ROUND.as_nanos() / each.as_nanos().max(1);
+            self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(FEWEST, BUDGET_ALONE);
+        }
     }
 }
 
@@ -202,6 +248,9 @@ impl Turns {
 
     #[inline]
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        if runner.is_reserve() {
+            return own_surplus(state, runner);
+        }
         if self.trial.is_some() {
             self.is_on_trial(state, runner);
         }
@@ -231,9 +280,7 @@ impl Turns {
         }
         Some(task)
     }
-}
 
-impl Turns {
     /// It was woken to look for tasks.
     #[cold]
     fn searches(&mut self, state: &State, runner: &Runner) {
@@ -255,6 +302,15 @@ impl Turns {
             trial.begins();
         }
     }
+}
+
+/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come.
+#[cold]
+fn own_surplus(state: &State, runner: &Runner) -> Option<Runnable> {
+    if runner.searches.take() && state.has_surplus() {
+        state.notify();
+    }
+    runner.ring.pop().ok().inspect(|_| runner.counters.surplus.add(1))
 }
 
 #[cold]
@@ -329,7 +385,7 @@ impl Ticker<'_> {
 
     /// It is awake. True if it was called.
     fn rise(&mut self) -> bool {
-        let rested = std::mem::take(&mut self.rests);
+        let rested = mem::take(&mut self.rests);
         self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.idle.leave(sleeper))
     }
 }
@@ -350,3 +406,6 @@ impl Drop for Ticker<'_> {
 
 #[cfg(all(test, paceline_loom))]
 mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

@@ -66,6 +66,12 @@ pub(crate) struct Runner {
     task: AtomicPtr<()>,
     /// The deputy found the runner stuck in one task, which is to learn that it is slow.
     caught: Flag,
+    /// It was, and computed.
+    computes: Flag,
+    /// The deputy wants its thread to look at the reactor before the next task.
+    look_up: Flag,
+    /// It is there for what events wake, beside threads that compute: see [`is_reserve`](Self::is_reserve).
+    reserve: Flag,
 }
 
 impl fmt::Debug for Runner {
@@ -75,6 +81,15 @@ impl fmt::Debug for Runner {
             .field("counters", &self.counters)
             .finish_non_exhaustive()
     }
+}
+
+/// What a task was at, when it had not come back for a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caught {
+    /// It kept its thread from running.
+    Blocking,
+    /// It ran.
+    Computing,
 }
 
 /// How far a runner has got; equal beats mean no progress.
@@ -107,6 +122,9 @@ impl Runner {
             spawned_at: AtomicPtr::new(ptr::null_mut()),
             task: AtomicPtr::new(ptr::null_mut()),
             caught: Flag::new(false),
+            computes: Flag::new(false),
+            look_up: Flag::new(false),
+            reserve: Flag::new(false),
         }
     }
 
@@ -140,9 +158,34 @@ impl Runner {
         self.caught.is_set()
     }
 
-    /// The same, which is over then.
-    pub(super) fn take_caught(&self) -> bool {
-        self.caught.take()
+    /// The same, which is over then; and in what.
+    pub(super) fn take_caught(&self) -> Option<Caught> {
+        self.caught.take().then(|| if self.computes.is_set() { Caught::Computing } else { Caught::Blocking })
+    }
+
+    /// Whether its thread is to look at the reactor before it polls another task.
+    #[inline]
+    pub(super) fn is_to_look_up(&self) -> bool {
+        self.look_up.take()
+    }
+
+    /// Nobody has looked at the reactor for a tick: its thread is to do so between two tasks. If it is in none, it does so
+    /// anyway, and once more.
+    pub(crate) fn ask_to_look_up(&self) {
+        self.look_up.set(true);
+    }
+
+    /// Whether it is the reserve: the one runner beside others that compute. It leaves the surplus to them, or it would compute
+    /// as well and nobody would be left who looks at the reactor. It polls what events wake on its own thread.
+    #[inline]
+    pub(crate) fn is_reserve(&self) -> bool {
+        self.reserve.is_set()
+    }
+
+    /// It is the reserve from now on; or one that takes what there is. Its thread may sleep: the caller wakes it after this.
+    pub(crate) fn set_reserve(&self, is_reserve: bool) {
+        self.reserve.set(is_reserve);
+        self.searches.set(true);
     }
 
     /// What the deputy compares from tick to tick.
@@ -157,7 +200,8 @@ impl Runner {
     }
 
     /// The deputy found no progress since `beat`: the task is to learn that it is slow.
-    pub(crate) fn catch(&self, beat: Beat) {
+    pub(crate) fn catch(&self, beat: Beat, at: Caught) {
+        self.computes.set(at == Caught::Computing);
         self.caught.set(true);
         if self.beat() != beat {
             // It came back meanwhile and may have looked at the mark too early.
@@ -210,12 +254,14 @@ mod tests {
         let runner = Runner::new(7);
         let before = runner.beat();
         runner.run(task(|| ()));
-        runner.catch(before);
-        assert!(!runner.is_caught() && !runner.take_caught());
-        runner.catch(runner.beat());
-        assert!(runner.is_caught() && runner.is_caught());
-        assert!(runner.take_caught());
-        assert!(!runner.is_caught() && !runner.take_caught());
+        runner.catch(before, Caught::Blocking);
+        assert_eq!((runner.is_caught(), runner.take_caught()), (false, None));
+        for at in [Caught::Computing, Caught::Blocking] {
+            runner.catch(runner.beat(), at);
+            assert!(runner.is_caught() && runner.is_caught());
+            assert_eq!(runner.take_caught(), Some(at));
+            assert_eq!((runner.is_caught(), runner.take_caught()), (false, None));
+        }
     }
 
     #[test]

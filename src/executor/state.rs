@@ -161,6 +161,12 @@ impl State {
     /// A task woke itself. It goes to the back of the ring, or two of them would starve the rest (D4).
     #[inline(never)]
     fn give_last(&self, runner: &Runner, task: Runnable) {
+        if runner.is_reserve() {
+            // It does not stop, so it is for those who take what is long.
+            self.inject(task);
+            self.notify();
+            return;
+        }
         // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is more in it.
         let alone = runner.ring.is_empty();
         self.push_to(runner, task);

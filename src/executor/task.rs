@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
+use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 
@@ -19,6 +20,8 @@ use super::tasks::Ticket;
 const FIRST_MARK: u8 = 2;
 /// The mark of a task that is caught again and again.
 const LAST_MARK: u8 = 64;
+/// Beside the mark: the task computed when it was caught.
+const COMPUTES: u8 = 128;
 
 /// A spawned future, and what is kept beside it. One flat struct: fields of a struct inside could not use the padding
 /// that a small future leaves, and there may be millions of these.
@@ -46,7 +49,15 @@ impl<F: Future> Future for Tracked<F> {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.task_begins(this.spawned_at, cx.waker());
             if this.slow > 0 {
-                host::cover();
+                if this.slow & COMPUTES == 0 {
+                    host::cover(Caught::Blocking);
+                } else if runner.is_reserve() {
+                    // It is to be polled by somebody else, if at all while others compute.
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                } else {
+                    host::cover(Caught::Computing);
+                }
             }
             let result = future.poll(cx);
             if runner.is_caught() | (this.slow > 0) {
@@ -59,8 +70,14 @@ impl<F: Future> Future for Tracked<F> {
 
 /// What a mark becomes after a poll in which the deputy caught the task, or did not.
 #[cold]
-fn learn(slow: u8, caught: bool) -> u8 {
-    if caught { slow.saturating_mul(2).clamp(FIRST_MARK, LAST_MARK) } else { slow.saturating_sub(1) }
+fn learn(slow: u8, caught: Option<Caught>) -> u8 {
+    let (mark, kind) = (slow & !COMPUTES, slow & COMPUTES);
+    let Some(caught) = caught else {
+        let worn = mark.saturating_sub(1);
+        return if worn == 0 { 0 } else { worn | kind };
+    };
+    let kind = if caught == Caught::Computing { COMPUTES } else { 0 };
+    (mark * 2).clamp(FIRST_MARK, LAST_MARK) | kind
 }
 
 impl<F> Drop for Tracked<F> {

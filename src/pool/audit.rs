@@ -2,21 +2,29 @@
 //!
 //! | what it finds at two looks in a row | what it does |
 //! |---|---|
-//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else adds a worker; else starts a [`relief`] |
-//! | a runner in the same poll | marks the task slow; reports it when that has lasted ten milliseconds |
+//! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else has those that run look up; else, where none does, gets a thread; else starts a [`relief`] |
+//! | a runner in the same poll | asks its [`Witness`] whether it blocks, computes, or waits for a core. Marks the task slow, unless it waits; reports it when that has lasted ten milliseconds |
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
-//! | tasks that wait, and every worker stuck | adds a worker; where none may be added, has one that waits in a nested `block_on` run them |
+//! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
+//! | the same for a second, and they compute | has the reserve run them |
 //! | more workers than usual, for a second | lets one go |
+//!
+//! **How many threads there may be.** Those that block do not count: as many others as the crew has workers are to be there, and
+//! no more where they wait for cores. Where they compute there may be one more, the *reserve*, which takes no surplus and so
+//! is free for what events wake ([`Runner::is_reserve`]). A reserve becomes a worker as any other where one of these blocks; and
+//! one of those that are left over from that becomes the reserve.
 
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
+use std::task::Wake;
 use std::time::Duration;
 
-use super::stall::{self, STALL};
+use super::stall::{Reports, STALL};
+use super::witness::{Doing, Witness};
 use super::{Pool, Station, relief};
-use crate::executor::{Account, Beat, Hosted, Runner, State, StateRef};
+use crate::executor::{Account, Beat, Caught, Hosted, Runner, State, StateRef};
 use crate::sync::Instant;
 
 /// How long a thread beyond the usual number stays when nobody needs it.
@@ -25,6 +33,10 @@ const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_millis(10);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
+
+/// How long all workers must have computed, and taken none of the tasks that wait, before the reserve is for these, too. Before
+/// that it is for what events wake; after that somebody may compute until such a task is run.
+const LAST_RESERVE: Duration = Duration::from_secs(1);
 
 /// What the deputy remembers.
 #[derive(Debug, Default)]
@@ -52,20 +64,45 @@ unsafe impl Send for Audit {}
 struct Entry {
     /// How far the runner has got in its tasks, and its thread with events.
     progress: (Beat, u64),
-    since: Instant,
-    /// When it is reported next.
-    report_at: Duration,
-    /// The number of the last look that found the runner.
+    /// What its thread has been at since then.
+    witness: Witness,
+    reports: Reports,
+    /// The number of the last look that found the runner; and of the last one that found it further than before.
     seen: u64,
+    moved: u64,
 }
 
-/// What a look found among the workers.
+/// What a look found among the workers, and other threads that host a runner.
 #[derive(Debug, Default)]
 struct Hands {
-    /// Runners of the crew that are stuck in a task.
+    /// Somebody got further since the last look, whose thread is awake.
+    any_moves: bool,
+    /// Runners of the crew that are stuck in a task, but the reserve.
     stuck: usize,
-    /// Somebody of another executor sleeps beside tasks that wait.
-    open: bool,
+    /// Threads of the crew that block.
+    blocked: usize,
+    /// Somebody of the crew computes.
+    computes: bool,
+    /// There is a reserve, stuck or not.
+    has_reserve: bool,
+    /// Workers that take longer to start than they should; all of them.
+    late: usize,
+    live: usize,
+}
+
+impl Hands {
+    /// How many threads of the crew run, or would if they had a core and something to do.
+    fn able(&self) -> usize {
+        self.live.saturating_sub(self.blocked + self.late)
+    }
+
+    /// Adds a thread, which is one of those that were found from now on.
+    fn get_one_more(&mut self, pool: &Arc<Pool>, is_reserve: bool) -> bool {
+        let added = add_thread(pool, is_reserve);
+        self.live += usize::from(added);
+        self.has_reserve |= added && is_reserve;
+        added
+    }
 }
 
 impl Audit {
@@ -83,11 +120,11 @@ impl Audit {
             pool.relieve_reliefs();
         }
         if help && pool.leadership.is_vacant() && !pool.leadership.rescue() {
-            add_thread(pool);
+            add_thread(pool, false);
         }
-        let hands = if self.is_quiet(pool) {
+        let (stuck, open) = if self.is_quiet(pool) {
             self.forget();
-            Hands::default()
+            (0, false)
         } else {
             // Rung between two ticks: nobody had the time to keep a promise since the last look.
             let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
@@ -96,13 +133,15 @@ impl Audit {
             }
             self.looked = Some(now);
             self.looks += 1;
-            self.look_at_leadership(pool, now);
-            let hands = self.look_at_executors(pool, now);
-            self.look_at_crew(pool, &hands, now);
-            hands
+            let stations = pool.stations();
+            let mut hands = self.look_at_runners(pool, &stations, now);
+            self.look_at_leadership(pool, &stations, &mut hands, now);
+            let open = self.look_at_executors(pool, &stations);
+            self.look_at_crew(pool, &stations, &hands, now);
+            (hands.stuck, open)
         };
-        let quiet = !hands.open && self.is_quiet(pool);
-        self.let_some_go(pool, hands.stuck, quiet, now);
+        let quiet = !open && self.is_quiet(pool);
+        self.let_some_go(pool, stuck, quiet, now);
         quiet && self.overstaffed.is_none()
     }
 
@@ -115,89 +154,193 @@ impl Audit {
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
 
-    fn look_at_leadership(&mut self, pool: &Arc<Pool>, now: Instant) {
-        let taken = pool.leadership.taken.get();
-        let before = self.taken.replace(taken);
-        let abandoned = pool.leadership.is_vacant() && pool.reactor.is_awaited();
-        // Where nobody is, nobody has promised anything: no need for a second look.
-        if !abandoned || before != Some(taken) && !pool.stations().is_empty() {
-            self.blind = None;
-            return;
-        }
-        let since = *self.blind.get_or_insert(now);
-        pool.deputy.rescues.add_shared(1);
-        if pool.leadership.rescue() || add_thread(pool) {
-            return;
-        }
-        // A thread that runs, in a pool that lives off those that come by, is back soon more often than not, and another one
-        // that leads for it meanwhile would be in its way.
-        let excused = pool.crew().is_none() && now - since < BUSY && pool.is_busy();
-        if !excused {
-            relief::start(pool);
-        }
-    }
-
-    fn look_at_executors(&mut self, pool: &Arc<Pool>, now: Instant) -> Hands {
-        let stations = pool.stations();
-        let mut hands = Hands::default();
-        for station in &stations {
+    fn look_at_runners(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], now: Instant) -> Hands {
+        let (live, late) = pool.crew().map_or((0, 0), |crew| crew.staff(now, STALL));
+        let mut hands = Hands { live, late, ..Hands::default() };
+        for station in stations {
             let hosted = station.runners.lock().clone();
             for Hosted { state, runner } in &hosted {
                 let stuck = self.look_at_runner(pool, station, runner, now);
+                hands.any_moves |= stuck.is_none() && self.has_moved(runner) && !station.is_quiet();
                 // Another executor's runner that idles is no help to the crew's tasks.
-                let is_of_crew = pool.crew().is_some_and(|crew| std::ptr::eq(&**crew.state(), &**state));
-                hands.stuck += usize::from(stuck && is_of_crew);
+                if !pool.crew().is_some_and(|crew| std::ptr::eq(&**crew.state(), &**state)) {
+                    continue;
+                }
+                if stuck == Some(Doing::Blocks) && runner.is_reserve() {
+                    // What it has is for others, and another one is for what events wake.
+                    runner.set_reserve(false);
+                }
+                hands.has_reserve |= runner.is_reserve();
+                let Some(doing) = stuck else { continue };
+                hands.stuck += usize::from(!runner.is_reserve() && is_at_work(runner, station));
+                hands.blocked += usize::from(doing == Doing::Blocks);
+                hands.computes |= doing == Doing::Computes;
             }
-        }
-        let states = executors(pool, &stations);
-        for state in &states {
-            let account = self.executors.entry(&raw const **state).or_default();
-            hands.open |= state.audit(account);
         }
         let looks = self.looks;
         self.runners.retain(|_, entry| entry.seen == looks);
-        self.executors.retain(|known, _| states.iter().any(|state| std::ptr::eq(&**state, *known)));
         hands
     }
 
-    /// True if its thread is in the same poll, or calls the same waker, as at the last look.
+    fn has_moved(&self, runner: &Arc<Runner>) -> bool {
+        self.runners.get(&Arc::as_ptr(runner)).is_some_and(|entry| entry.moved == self.looks)
+    }
+
+    /// What its thread is at, if it is awake and got no further since the last look.
     fn look_at_runner(
         &mut self,
         pool: &Arc<Pool>,
         station: &Station,
         runner: &Arc<Runner>,
         now: Instant,
-    ) -> bool {
-        let progress = (runner.beat(), station.pulse());
-        let fresh = || Entry { progress, since: now, report_at: STALL, seen: 0 };
-        let entry = self.runners.entry(Arc::as_ptr(runner)).or_insert_with(fresh);
-        let first = mem::replace(&mut entry.seen, self.looks) == 0;
-        if entry.progress != progress {
-            *entry = Entry { seen: self.looks, ..fresh() };
-            return false;
-        }
+    ) -> Option<Doing> {
+        let (progress, looks) = ((runner.beat(), station.pulse()), self.looks);
         let (beat, pulse) = progress;
-        if first || !beat.is_in_task() {
-            return !first && pulse % 2 == 1;
+        let fresh = || Entry::new(progress, station, looks, now);
+        let entry = self.runners.entry(Arc::as_ptr(runner)).or_insert_with(fresh);
+        let first = mem::replace(&mut entry.seen, looks) == 0;
+        if first || entry.progress != progress {
+            *entry = Entry { seen: looks, ..fresh() };
+            return None;
         }
-        runner.catch(beat);
-        entry.report(pool, station, runner, now);
-        true
+        if !beat.is_in_task() && pulse % 2 == 0 && station.is_quiet() {
+            return None;
+        }
+        let doing = entry.witness.look(station.state, now);
+        if beat.is_in_task() {
+            match doing {
+                Doing::Blocks => runner.catch(beat, Caught::Blocking),
+                Doing::Computes => runner.catch(beat, Caught::Computing),
+                Doing::Waits => {}
+            }
+            entry.reports.look(pool, station, runner, doing, &entry.witness);
+        }
+        // What it waits for in a nested `block_on` is not over sooner because its thread serves others there meanwhile.
+        Some(if station.is_on_top() { doing } else { Doing::Blocks })
     }
 
-    fn look_at_crew(&mut self, pool: &Arc<Pool>, hands: &Hands, now: Instant) {
-        let Some(crew) = pool.crew() else { return };
-        // Threads that are only starting are no help yet, but no reason for more of them either: not at once.
-        let (live, late) = crew.staff(now, STALL);
-        let stuck = hands.stuck + late;
-        self.helpless = false;
-        if crew.has_surplus() && stuck >= live {
-            let since = *self.short_of_hands.get_or_insert(now);
-            if !add_thread(pool) && now - since >= LAST_RESORT {
-                self.helpless = !ask_for_help(pool);
+    fn look_at_leadership(
+        &mut self,
+        pool: &Arc<Pool>,
+        stations: &[Arc<Station>],
+        hands: &mut Hands,
+        now: Instant,
+    ) {
+        let taken = pool.leadership.taken.get();
+        let before = self.taken.replace(taken);
+        let abandoned = pool.leadership.is_vacant() && pool.reactor.is_awaited();
+        // Where nobody is, nobody has promised anything: no need for a second look.
+        if !abandoned || before != Some(taken) && !stations.is_empty() {
+            self.blind = None;
+            return;
+        }
+        let since = *self.blind.get_or_insert(now);
+        pool.deputy.rescues.add_shared(1);
+        if pool.leadership.rescue() {
+            return;
+        }
+        if hands.any_moves {
+            // They go from task to task, and come to look.
+            return self.ask_to_look_up(stations);
+        }
+        if pool.crew().is_some() {
+            if self.get_a_leader(pool, stations, hands, now - since) {
+                return;
             }
-        } else {
+        } else if now - since < BUSY && pool.is_busy() {
+            // A thread that runs, in a pool that lives off those that come by, is back soon more often than not, and another one
+            // that leads for it meanwhile would be in its way.
+            return;
+        }
+        relief::start(pool);
+    }
+
+    fn ask_to_look_up(&self, stations: &[Arc<Station>]) {
+        for station in stations {
+            for Hosted { runner, .. } in &*station.runners.lock() {
+                if self.has_moved(runner) {
+                    runner.ask_to_look_up();
+                }
+            }
+        }
+    }
+
+    /// Nobody of the crew comes to lead, for all of them are stuck. False if only a relief can help.
+    fn get_a_leader(
+        &self,
+        pool: &Arc<Pool>,
+        stations: &[Arc<Station>],
+        hands: &mut Hands,
+        blind: Duration,
+    ) -> bool {
+        let usual = pool.crew().map_or(0, |crew| crew.threads());
+        if hands.able() < usual {
+            return hands.get_one_more(pool, false);
+        }
+        if !hands.computes {
+            // They wait for their cores; who has one first leads.
+            return true;
+        }
+        // Who is late to start may only wait for a core, too.
+        if hands.able() + hands.late > usual {
+            if !hands.has_reserve {
+                // Who stood in for one that blocked, and is left over, comes to it after its task.
+                let mut runners = crew_runners(pool, stations);
+                let left_over =
+                    runners.find(|(station, runner)| station.is_replacement() && !self.blocks(runner));
+                left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
+            }
+            return true;
+        }
+        // The reserve that there is, if any, stands in for one that blocks.
+        let _ = draft(pool, stations);
+        // Where there may be no more workers, one thread that does nothing but lead has to do.
+        hands.get_one_more(pool, true) || pool.has_relief() && blind < BUSY
+    }
+
+    fn blocks(&self, runner: &Arc<Runner>) -> bool {
+        self.runners.get(&Arc::as_ptr(runner)).is_some_and(|entry| entry.witness.blocks())
+    }
+
+    /// True if somebody sleeps beside tasks that wait.
+    fn look_at_executors(&mut self, pool: &Pool, stations: &[Arc<Station>]) -> bool {
+        let states = executors(pool, stations);
+        let mut open = false;
+        for state in &states {
+            let account = self.executors.entry(&raw const **state).or_default();
+            open |= state.audit(account);
+        }
+        self.executors.retain(|known, _| states.iter().any(|state| std::ptr::eq(&**state, *known)));
+        open
+    }
+
+    fn look_at_crew(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], hands: &Hands, now: Instant) {
+        let Some(crew) = pool.crew() else { return };
+        self.helpless = false;
+        let workers = hands.live - usize::from(hands.has_reserve).min(hands.live);
+        // Threads that are only starting are no help yet, but no reason for more of them either: not at once.
+        if !crew.has_surplus() || hands.stuck + hands.late < workers {
             self.short_of_hands = None;
+            return;
+        }
+        let since = *self.short_of_hands.get_or_insert(now);
+        // The reserve is no help to these tasks. Where somebody blocks it is one too few, and nobody else is missing.
+        let short = hands.able() - usize::from(hands.has_reserve).min(hands.able()) < crew.threads();
+        let for_long =
+            now - since >= LAST_RESERVE && (hands.has_reserve || hands.able() + hands.late <= crew.threads());
+        let helped = if short || for_long {
+            hands.has_reserve && draft(pool, stations) || add_thread(pool, false)
+        } else {
+            // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.
+            let is_beside =
+                hands.computes && !hands.has_reserve && hands.able() + hands.late <= crew.threads();
+            if is_beside && pool.reactor.is_awaited() {
+                add_thread(pool, true);
+            }
+            true
+        };
+        if !helped && now - since >= LAST_RESORT {
+            self.helpless = !ask_for_help(pool);
         }
     }
 
@@ -216,18 +359,10 @@ impl Audit {
 }
 
 impl Entry {
-    /// Reports a stall when it has lasted long enough, and again whenever it has become ten times as long.
-    fn report(&mut self, pool: &Arc<Pool>, station: &Station, runner: &Runner, now: Instant) {
-        let blocked_for = (now - self.since).saturating_add(pool.deputy.tick());
-        if blocked_for < self.report_at {
-            return;
-        }
-        if self.report_at == STALL {
-            pool.deputy.stalls.add_shared(1);
-        }
-        if stall::report(pool, station, runner, blocked_for) {
-            self.report_at = blocked_for.saturating_mul(10);
-        }
+    /// Of a runner that got further between two looks, or was not known.
+    fn new(progress: (Beat, u64), station: &Station, looks: u64, now: Instant) -> Self {
+        let witness = Witness::new((!station.is_quiet()).then_some(station.state), now);
+        Self { progress, witness, reports: Reports::new(), seen: 0, moved: looks }
     }
 }
 
@@ -244,8 +379,36 @@ fn executors(pool: &Pool, stations: &[Arc<Station>]) -> Vec<StateRef> {
     states
 }
 
-fn add_thread(pool: &Arc<Pool>) -> bool {
-    pool.crew().is_some_and(|crew| crew.add_thread(pool))
+/// Whether its thread polls a task, or calls a waker.
+fn is_at_work(runner: &Runner, station: &Station) -> bool {
+    runner.beat().is_in_task() || station.pulse() % 2 == 1
+}
+
+/// The runners of the crew, and where they are.
+fn crew_runners<'a>(
+    pool: &'a Pool,
+    stations: &'a [Arc<Station>],
+) -> impl Iterator<Item = (&'a Arc<Station>, Arc<Runner>)> {
+    stations.iter().filter_map(|station| {
+        let crew = pool.crew()?;
+        let runners = station.runners.lock();
+        let its_own = runners.iter().find(|hosted| std::ptr::eq(&**crew.state(), &*hosted.state))?;
+        Some((station, its_own.runner.clone()))
+    })
+}
+
+/// The reserve is a worker as any other from now on. False if there is none.
+fn draft(pool: &Pool, stations: &[Arc<Station>]) -> bool {
+    let reserve = crew_runners(pool, stations).find(|(_, runner)| runner.is_reserve());
+    reserve.iter().for_each(|(station, runner)| {
+        runner.set_reserve(false);
+        station.wake_by_ref();
+    });
+    reserve.is_some()
+}
+
+fn add_thread(pool: &Arc<Pool>, is_reserve: bool) -> bool {
+    pool.crew().is_some_and(|crew| crew.add_thread(pool, is_reserve))
 }
 
 /// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none. One that is awake just now,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Pool, StallHook, Station, block_on};
+use super::{Pool, StallHook, Station, block_on, slice};
 use crate::executor::{Run, StateRef};
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
@@ -176,7 +176,7 @@ impl Crew {
         // Whoever comes while another one starts them has to know whether there are any.
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
-        while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
+        while self.hire(pool, self.config.threads, false).map_err(|error| self.short_of_threads(&error))? {}
         self.complete.set(true);
         Ok(())
     }
@@ -191,9 +191,15 @@ impl Crew {
         io::Error::new(error.kind(), what)
     }
 
-    /// One more thread, because all others are stuck. False if there are as many as there may be.
-    pub(super) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
-        let hired = self.hire(pool, self.config.max_threads);
+    /// How many workers there are to be that do not block.
+    pub(super) fn threads(&self) -> usize {
+        self.config.threads
+    }
+
+    /// One more thread, because all others are stuck; as the reserve, because they compute. False if there are as many as there
+    /// may be.
+    pub(super) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, is_reserve: bool) -> bool {
+        let hired = self.hire(pool, self.config.max_threads, is_reserve);
         let added = matches!(hired, Ok(true));
         if added {
             self.replacements.add_shared(1);
@@ -201,7 +207,7 @@ impl Crew {
         added
     }
 
-    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize) -> io::Result<bool> {
+    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize, is_reserve: bool) -> io::Result<bool> {
         let number = {
             let mut roll = self.roll();
             if roll.live >= limit || self.is_stopped() {
@@ -218,7 +224,7 @@ impl Crew {
             builder = builder.stack_size(size);
         }
         let (crew, pool) = (self.clone(), pool.clone());
-        let started = builder.spawn(move || crew.work(&pool, number));
+        let started = builder.spawn(move || crew.work(&pool, number, is_reserve));
         started.map(|_| true).inspect_err(|_| {
             let mut roll = self.roll();
             roll.live -= 1;
@@ -227,15 +233,19 @@ impl Crew {
     }
 
     /// A worker's life.
-    fn work(&self, pool: &Arc<Pool>, number: usize) {
+    fn work(&self, pool: &Arc<Pool>, number: usize, mut is_reserve: bool) {
         self.roll().threads.push(thread::current());
+        if is_reserve {
+            slice::shorten();
+        }
         if let Some(hook) = &self.config.on_start {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
         }
         self.roll().has_started(number);
         loop {
-            let run = Run::new(self.config.state.clone(), self.until_stopped());
+            let begin = if std::mem::take(&mut is_reserve) { Run::reserve } else { Run::new };
+            let run = begin(self.config.state.clone(), self.until_stopped());
             let linger = self.is_overstaffed(0).then_some(LINGER);
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)

@@ -12,9 +12,27 @@ mod crew;
 mod deputy;
 mod instance;
 mod relief;
+#[cfg_attr(
+    all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(paceline_loom, paceline_shuttle, miri))
+    ),
+    path = "slice_linux.rs"
+)]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(paceline_loom, paceline_shuttle, miri))
+    )),
+    path = "slice_whole.rs"
+)]
+mod slice;
 mod stall;
 mod station;
 mod stay;
+mod syscall;
 #[cfg_attr(
     all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
     path = "thread_state_proc.rs"
@@ -24,22 +42,24 @@ mod stay;
     path = "thread_state_unknown.rs"
 )]
 mod thread_state;
+mod witness;
 
 pub use crew::StuckThread;
 pub(crate) use crew::{Crew, CrewConfig};
 pub(crate) use deputy::Deputy;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
-pub use stall::Stall;
 pub(crate) use stall::StallHook;
+pub use stall::{Stall, StallKind};
 use station::Station;
 use stay::Stay;
+pub use syscall::Syscall;
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::executor::{Counters, Overseer, State, StateRef};
+use crate::executor::{Caught, Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Reactor};
 use crate::sync::{self, Flag, Mutex, Tally};
@@ -266,9 +286,10 @@ impl Pool {
         sync::lock(&self.stations).clone()
     }
 
-    /// The calling thread is about to run a task that is known to block.
-    fn cover_for_slow_task(&self) {
-        if self.leadership.is_vacant() && !self.leadership.pass_on() {
+    /// The calling thread is about to run a task that is known to block, or to compute: for one that computes no thread is
+    /// wanted at once.
+    fn cover_for_slow_task(&self, known: Caught) {
+        if self.leadership.is_vacant() && !self.leadership.pass_on() && known == Caught::Blocking {
             self.deputy.ask_for_help();
         }
     }
@@ -308,6 +329,11 @@ impl Pool {
     pub(crate) fn is_at_rest(self: &Arc<Self>) -> bool {
         let state = self.crew().map(|crew| crew.state());
         audit::Audit::default().is_quiet(self) && state.is_none_or(|state| state.is_at_rest())
+    }
+
+    /// Whether somebody is here only to lead.
+    fn has_relief(&self) -> bool {
+        self.reliefs.get() > 0
     }
 
     /// There is nothing to lead for any more.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::thread_state::ThreadState;
 use super::{Pool, Stay};
-use crate::executor::{Runner, Runners, State, Surroundings};
+use crate::executor::{Caught, Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::reactor::Reactor;
 use crate::sync::{self, Counter, Flag, thread};
@@ -34,7 +34,7 @@ pub(crate) struct Station {
     /// The runners that this thread hosts.
     pub(super) runners: Runners,
     pub(super) thread: thread::Thread,
-    state: ThreadState,
+    pub(super) state: ThreadState,
 }
 
 /// What the deputy wants of a thread.
@@ -165,7 +165,7 @@ impl Station {
 
     /// Whether its thread runs, as opposed to one that blocks.
     pub(super) fn runs(&self) -> bool {
-        self.state.is_running()
+        self.state.is_running().unwrap_or(false)
     }
 
     /// Whether it hosts a runner of an executor in which somebody sleeps beside tasks that wait.
@@ -229,7 +229,7 @@ impl Surroundings for Station {
         pool.iter().for_each(|pool| pool.past_polls.absorb(&runner.counters));
     }
 
-    fn cover(&self) {
-        self.pool().iter().for_each(|pool| pool.cover_for_slow_task());
+    fn cover(&self, known: Caught) {
+        self.pool().iter().for_each(|pool| pool.cover_for_slow_task(known));
     }
 }

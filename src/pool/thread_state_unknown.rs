@@ -1,5 +1,9 @@
 //! What a thread does, where nobody tells.
 
+use std::time::Duration;
+
+use super::syscall::Syscall;
+
 /// A thread of which nothing is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadState;
@@ -10,8 +14,18 @@ impl ThreadState {
         Self
     }
 
-    /// Whether it runs: it may be blocked, as far as anybody can tell.
-    pub(super) fn is_running(self) -> bool {
-        false
+    /// Processor time that it has used so far: nobody tells.
+    pub(super) fn processor_time(self) -> Option<Duration> {
+        None
+    }
+
+    /// Whether it runs: nobody tells, and it may be blocked.
+    pub(super) fn is_running(self) -> Option<bool> {
+        None
+    }
+
+    /// The system call in which it sleeps: nobody tells.
+    pub(super) fn syscall(self) -> Option<Syscall> {
+        None
     }
 }

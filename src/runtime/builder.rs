@@ -77,8 +77,10 @@ impl Builder {
 
     /// How many workers there may be while the usual ones are all stuck in tasks that block. Without it: 512.
     ///
-    /// A task that computes for long looks the same as one that blocks: to have no more threads than cores in that
-    /// case, set this to the same number as [`threads`](Builder::threads).
+    /// For tasks that compute for long there is one thread more at most, however many they are, which sees to events meanwhile;
+    /// for threads that wait for a core, because other processes use them, none. That needs a system that tells the one from
+    /// the other, which is Linux so far: elsewhere a task that computes is taken for one that blocks, and to have no more threads
+    /// than cores, set this to the same number as [`threads`](Builder::threads).
     ///
     /// Where all of them are stuck, and one of them in a `block_on` inside of a task, that one polls other tasks while it waits:
     /// what it waits for may be among them. A lock that is held across such a `block_on`, and that those tasks take, is a
@@ -254,8 +256,9 @@ impl Builder {
         self
     }
 
-    /// Called when a task has blocked its thread for ten milliseconds, and again whenever that has become ten times
-    /// as long. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
+    /// Called when a task has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
+    /// whenever that has become ten times as long; [`Stall::kind`] says which. What counts for a task that computes is processor time:
+    /// to lose its core to others is no fault of its. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
     /// functions called in it act on this runtime.
     ///
     /// It is about spawned tasks. The future given to [`Runtime::block_on`] may block its own thread without a report.

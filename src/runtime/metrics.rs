@@ -50,8 +50,15 @@ pub struct Metrics {
     pub deputy_rescues: u64,
     /// Threads added because all others were stuck.
     pub replacements: u64,
-    /// Tasks that blocked their thread for ten milliseconds or more.
+    /// Tasks that blocked their thread, or computed, for ten milliseconds or more without a pause.
     pub stalls: u64,
+    /// Those of them that blocked, where the system tells.
+    pub stalls_blocked: u64,
+    /// Those of them that computed, where the system tells.
+    pub stalls_computing: u64,
+    /// Tasks whose thread waited for a core for ten milliseconds or more in the middle of a poll: others use the cores. Not a
+    /// stall, and no reason for more threads.
+    pub starved: u64,
     /// Sources registered right now.
     pub sources: usize,
     /// Timers armed right now.
@@ -81,7 +88,10 @@ impl Metrics {
             leader_interrupts: reactor.interrupts.get(),
             spin_time: Duration::from_nanos(reactor.spun_nanos.get() + leadership.spun_nanos.get()),
             deputy_rescues: pool.deputy.rescues.get(),
-            stalls: pool.deputy.stalls.get(),
+            stalls: pool.deputy.stalls.all.get(),
+            stalls_blocked: pool.deputy.stalls.blocked.get(),
+            stalls_computing: pool.deputy.stalls.computing.get(),
+            starved: pool.deputy.stalls.starved.get(),
             sources: pool.reactor.sources(),
             timers: pool.reactor.timers(),
             ..Metrics::default()
@@ -119,7 +129,8 @@ impl fmt::Display for Metrics {
         let Metrics { polls_direct, polls_surplus, polls_stolen, .. } = self;
         let Metrics { promotions_free, promotions_paid, followers_woken, .. } = self;
         let Metrics { events, waits, empty_waits, sleeps, leader_interrupts, .. } = self;
-        let Metrics { deputy_rescues, replacements, stalls, .. } = self;
+        let Metrics { deputy_rescues, replacements, starved, .. } = self;
+        let Metrics { stalls, stalls_blocked, stalls_computing, .. } = self;
         let Metrics { workers, sources, timers, spin_time, .. } = self;
         let (direct, each) = (100.0 * self.direct_share(), self.events_per_wait());
         write!(
@@ -128,7 +139,8 @@ impl fmt::Display for Metrics {
              promotions  {promotions_free} free, {promotions_paid} paid; {followers_woken} followers woken\n\
              events      {events} in {waits} waits ({each:.1} each), {empty_waits} waits empty, \
              {sleeps} may have slept, {leader_interrupts} interrupted\n\
-             deputy      {deputy_rescues} rescues, {replacements} replacements, {stalls} stalls\n\
+             deputy      {deputy_rescues} rescues, {replacements} replacements\n\
+             stalls      {stalls} ({stalls_blocked} blocked, {stalls_computing} computed), {starved} waited for a core\n\
              now         {workers} workers, "
         )?;
         if let Some(tasks) = self.tasks {
@@ -161,6 +173,9 @@ mod tests {
             deputy_rescues: 11,
             replacements: 12,
             stalls: 13,
+            stalls_blocked: 19,
+            stalls_computing: 20,
+            starved: 21,
             sources: 15,
             timers: 16,
             tasks: Some(17),
@@ -169,7 +184,8 @@ mod tests {
         let text = "polls       3 direct (50.0 %), 1 from surplus, 2 stolen\n\
                     promotions  4 free, 5 paid; 6 followers woken\n\
                     events      14 in 7 waits (2.0 each), 8 waits empty, 9 may have slept, 10 interrupted\n\
-                    deputy      11 rescues, 12 replacements, 13 stalls\n\
+                    deputy      11 rescues, 12 replacements\n\
+                    stalls      13 (19 blocked, 20 computed), 21 waited for a core\n\
                     now         18 workers, 17 tasks, 15 sources, 16 timers; spun for 1.5ms";
         assert_eq!(metrics.to_string(), text);
         assert!(!Metrics { tasks: None, ..metrics }.to_string().contains("tasks"));

@@ -12,6 +12,7 @@
 //! | L13 | waits for the blocking pool |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
+//! | blocked is not busy | `busy` |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
 //! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
@@ -38,6 +39,8 @@ mod layers;
 mod alone;
 #[cfg(unix)]
 mod blind;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod busy;
 #[cfg(unix)]
 mod callbacks;
 #[cfg(unix)]

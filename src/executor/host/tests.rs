@@ -53,7 +53,7 @@ impl Surroundings for Place {
         }
     }
 
-    fn cover(&self) {
+    fn cover(&self, _: Caught) {
         self.covers.add();
     }
 }
@@ -314,6 +314,6 @@ fn a_task_that_is_run_by_hand_is_of_no_runner() {
     assert_eq!(seen.count(), 1);
     with_running(|runner| assert!(runner.is_some(), "what ran before runs again"));
     polled(poll);
-    cover();
+    cover(Caught::Blocking);
     assert_eq!(scene.place.covers.count(), 1);
 }

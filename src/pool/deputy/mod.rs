@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use super::Pool;
 use super::audit::Audit;
+use super::stall::Stalls;
 use crate::executor::Overseer;
 use crate::fork::Origin;
 use crate::sync::{Counter, Instant, thread};
@@ -54,7 +55,7 @@ pub(crate) struct Deputy {
     switch: Switch,
     /// Times that leadership was vacant for a whole tick.
     pub(crate) rescues: Counter,
-    pub(crate) stalls: Counter,
+    pub(crate) stalls: Stalls,
 }
 
 impl Overseer for Deputy {
@@ -75,7 +76,7 @@ impl Deputy {
             duty: Duty::new(),
             switch: Switch::new()?,
             rescues: Counter::default(),
-            stalls: Counter::default(),
+            stalls: Stalls::default(),
         }))
     }
 

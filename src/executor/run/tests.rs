@@ -1,0 +1,136 @@
+//! Rounds: how long they are, and what a reserve leaves to others.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::super::spawn_at;
+use super::*;
+use crate::frame::Frame;
+
+/// What a place for a host has to say: nothing.
+#[derive(Default)]
+struct Place(host::Runners);
+
+impl host::Surroundings for Place {
+    fn runners(&self) -> &host::Runners {
+        &self.0
+    }
+    fn hosts(&self, _: &State) {}
+    fn forgets(&self, _: &Runner, _: bool) {}
+    fn cover(&self, _: super::super::Caught) {}
+}
+
+struct Quiet;
+
+impl Wake for Quiet {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// Spawns a task on a runtime's executor.
+fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
+    // SAFETY: it is `Send` and borrows nothing.
+    unsafe { spawn_at(state, async move { body() }, std::panic::Location::caller()) }.detach();
+}
+
+/// Polls a `run` of `state` as the root future of a host.
+fn hosted<R>(
+    state: &StateRef,
+    is_reserve: bool,
+    f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>) -> R,
+) -> R {
+    let waker = Waker::from(Arc::new(Quiet));
+    let frame = Frame::new(Host::new(waker.data(), Some(Arc::new(Place::default()))));
+    let on_top = frame.enter();
+    on_top.part().is_watched();
+    let begin = if is_reserve { Run::reserve } else { Run::new };
+    let mut run = Box::pin(begin(state.clone(), std::future::pending::<()>()));
+    let runner = run.member.own.runner.clone();
+    let result = f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner);
+    drop(run);
+    on_top.part().close();
+    result
+}
+
+/// Fails if a round does not see that its thread is to look up.
+#[test]
+fn a_round_ends_when_its_thread_is_to_look_up() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    hosted(&state, false, |poll, runner| {
+        for number in 0..10 {
+            let (ran, runner) = (ran.clone(), runner.clone());
+            spawn(&state, move || {
+                ran.fetch_add(1, Relaxed);
+                if number == 3 {
+                    runner.ask_to_look_up();
+                }
+            });
+        }
+        assert!(poll().is_pending());
+        assert_eq!(ran.load(Relaxed), 4);
+        assert!(poll().is_pending());
+        assert_eq!(ran.load(Relaxed), 10);
+    });
+}
+
+/// Fails if only the number of tasks bounds a round.
+#[test]
+fn rounds_of_long_tasks_are_short() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    hosted(&state, false, |poll, _| {
+        let mut round = |each: Duration| {
+            for _ in 0..3 * BUDGET_ALONE {
+                let ran = ran.clone();
+                spawn(&state, move || {
+                    let start = std::time::Instant::now();
+                    while start.elapsed() < each {}
+                    ran.fetch_add(1, Relaxed);
+                });
+            }
+            // The first one that is full is not timed, the second one is.
+            let mut rounds: Vec<_> = Vec::new();
+            while ran.load(Relaxed) < 3 * BUDGET_ALONE {
+                let before = ran.load(Relaxed);
+                assert!(poll().is_pending());
+                rounds.push(ran.load(Relaxed) - before);
+            }
+            ran.store(0, Relaxed);
+            rounds
+        };
+        let long = round(Duration::from_micros(100));
+        let [first, second, rest @ ..] = &*long else { panic!("{long:?}") };
+        assert!(*first <= BUDGET_ALONE && *second <= BUDGET_ALONE && rest.len() > 8, "{long:?}");
+        assert!(rest.iter().all(|tasks| *tasks <= FEWEST), "{long:?}");
+        round(Duration::from_micros(100));
+        let quick = round(Duration::ZERO);
+        assert!(quick.iter().any(|tasks| *tasks > 8 * FEWEST), "{quick:?}");
+    });
+}
+
+/// Fails if a reserve takes from the injector, or is called for what is there.
+#[test]
+fn a_reserve_leaves_surplus_to_others_until_it_is_no_reserve() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    let counts = |ran: &Arc<AtomicU32>| {
+        let ran = ran.clone();
+        move || _ = ran.fetch_add(1, Relaxed)
+    };
+    // From a thread that hosts nobody.
+    spawn(&state, counts(&ran));
+    hosted(&state, true, |poll, runner| {
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected()), (0, 1));
+        assert!(state.rest(runner) && !state.any_idle());
+        // What is woken here is its own.
+        spawn(&state, counts(&ran));
+        spawn(&state, counts(&ran));
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
+        runner.set_reserve(false);
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected()), (3, 0));
+        assert!(state.rest(runner) && state.any_idle());
+    });
+}

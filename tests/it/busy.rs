@@ -1,0 +1,210 @@
+//! Blocked is not busy: a thread that blocks is replaced; one that computes, or waits for its core, is not.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future;
+use paceline::{Runtime, StallKind};
+
+use crate::setups::{Ping, SOON, eventually, for_setups, is_child};
+
+/// Computes until it is told to stop.
+fn compute(stop: &AtomicBool) {
+    while !stop.load(SeqCst) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Computes for so long by the clock on the wall.
+fn compute_for(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {}
+}
+
+/// Sets the flag when it is dropped, so that a failed assertion ends what computes, too.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// All workers compute, and there are more tasks of that kind: one thread comes, which sees to events and leaves these tasks
+/// alone. Fails without a reserve (nobody answers), and if a reserve takes surplus (the same).
+#[test]
+fn events_are_seen_to_by_one_thread_beside_those_that_compute() {
+    for_setups(
+        |setup| setup.threads <= 2,
+        |setup, runtime| {
+            let mut ping = Ping::new(runtime);
+            let stop = Stop(Arc::default());
+            let begun = Arc::new(AtomicUsize::new(0));
+            for _ in 0..4 * setup.threads {
+                let (stop, begun) = (stop.0.clone(), begun.clone());
+                let computes = async move {
+                    begun.fetch_add(1, SeqCst);
+                    compute(&stop);
+                };
+                runtime.spawn(computes).detach();
+            }
+            eventually("all workers compute", || begun.load(SeqCst) >= setup.threads);
+            // Not for longer than until they are asked to help out after all.
+            let start = Instant::now();
+            let mut pings = 0;
+            while start.elapsed() < Duration::from_millis(200) {
+                ping.ping();
+                pings += 1;
+                assert!(runtime.metrics().workers <= setup.threads + 1, "{}", runtime.metrics());
+            }
+            assert!(pings > 1, "{}", runtime.metrics());
+        },
+    );
+}
+
+/// A task that all workers compute for, in vain, is run in the end, by the one thread that there may be beside them.
+#[test]
+fn who_computes_until_a_task_has_run_waits_for_a_while_and_not_for_ever() {
+    for_setups(
+        |setup| setup.threads <= 2,
+        |setup, runtime| {
+            let stop = Arc::new(AtomicBool::new(false));
+            let begun = Arc::new(Barrier::new(setup.threads + 1));
+            let computing: Vec<_> = (0..setup.threads)
+                .map(|_| {
+                    let (stop, begun) = (stop.clone(), begun.clone());
+                    runtime.spawn(async move {
+                        begun.wait();
+                        compute(&stop);
+                    })
+                })
+                .collect();
+            begun.wait();
+            runtime.spawn(async move { stop.store(true, SeqCst) }).detach();
+            computing.into_iter().for_each(pollster::block_on);
+            assert!(runtime.metrics().replacements <= 1, "{}", runtime.metrics());
+        },
+    );
+}
+
+/// Rounds of many short tasks are no reason for a thread. (318 to 510 of them, once.)
+#[test]
+fn a_long_round_of_tasks_gets_no_thread() {
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let mut ping = Ping::new(&runtime);
+    let stop = Stop(Arc::default());
+    for _ in 0..500 {
+        let stop = stop.0.clone();
+        let yields = async move {
+            while !stop.load(SeqCst) {
+                compute_for(Duration::from_micros(50));
+                future::yield_now().await;
+            }
+        };
+        runtime.spawn(yields).detach();
+    }
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(500) {
+        ping.ping();
+    }
+    // None, but for a moment at which a worker waits for a lock that another one has, which has lost its core.
+    assert!(runtime.metrics().replacements <= 2, "{}", runtime.metrics());
+}
+
+/// Each of them blocks until all of them do.
+#[test]
+fn handlers_that_block_are_replaced_one_after_the_other() {
+    const HANDLERS: usize = 16;
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let all = Arc::new(Barrier::new(HANDLERS));
+        let start = Instant::now();
+        let tasks: Vec<_> = (0..HANDLERS)
+            .map(|_| {
+                let all = all.clone();
+                runtime.spawn(async move { _ = all.wait() })
+            })
+            .collect();
+        tasks.into_iter().for_each(pollster::block_on);
+        took.push(start.elapsed());
+    }
+    // Sixteen milliseconds or so the first time, and hardly any after that.
+    assert!(took.iter().min().unwrap() < &Duration::from_secs(1), "{took:?}");
+    assert!(runtime.metrics().workers <= HANDLERS + 3, "{}", runtime.metrics());
+}
+
+/// What the hook is told, and what is counted.
+#[test]
+fn a_stall_says_whether_the_task_blocks_or_computes() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.clone());
+    let runtime = Runtime::builder().threads(2).thread_name("busy").on_stall(hook).build().unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    runtime.spawn(async move { _ = ended.recv() }).detach();
+    let stall = told.recv_timeout(SOON).unwrap();
+    let StallKind::Blocked(Some(call)) = stall.kind else { panic!("{stall}") };
+    assert_eq!(call.name(), Some("futex"));
+    let text = stall.to_string();
+    assert!(text.contains(" has blocked busy-") && text.ends_with(" (in futex)"), "{text}");
+    drop(end);
+
+    let stop = Stop(Arc::default());
+    let computing = stop.0.clone();
+    runtime.spawn(async move { compute(&computing) }).detach();
+    let stall = loop {
+        let stall = told.recv_timeout(SOON).unwrap();
+        if stall.kind == StallKind::Computing {
+            break stall;
+        }
+    };
+    assert!(stall.blocked_for >= Duration::from_millis(10), "{stall}");
+    let text = stall.to_string();
+    assert!(text.contains(" has computed on busy-") && text.ends_with(" without a pause"), "{text}");
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.stalls, metrics.stalls_blocked, metrics.stalls_computing), (2, 1, 1), "{metrics}");
+}
+
+/// One core, and others that use it. A task of some microseconds that loses its core in the middle of a poll is neither a
+/// stall nor a reason for a thread. (In a process of its own, all of which is on that core.)
+#[test]
+fn who_waits_for_a_core_gets_no_thread() {
+    if !is_child("busy::who_waits_for_a_core_gets_no_thread", ":") {
+        return;
+    }
+    let cores = rustix::thread::sched_getaffinity(None).unwrap();
+    let mut one = rustix::thread::CpuSet::new();
+    one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|core| cores.is_set(*core)).unwrap());
+    rustix::thread::sched_setaffinity(None, &one).unwrap();
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let mut pings: Vec<_> = (0..4).map(|_| Ping::new(&runtime)).collect();
+    let stop = Stop(Arc::default());
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.0.clone();
+            thread::spawn(move || compute(&stop))
+        })
+        .collect();
+    let computing: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.0.clone();
+            runtime.spawn(async move {
+                while !stop.load(SeqCst) {
+                    compute_for(Duration::from_micros(20));
+                    future::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        pings.iter_mut().for_each(|ping| _ = ping.ping());
+    }
+    drop(stop);
+    others.into_iter().for_each(|other| other.join().unwrap());
+    computing.into_iter().for_each(pollster::block_on);
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.stalls, metrics.replacements), (0, 0), "{metrics}");
+}
