@@ -140,13 +140,15 @@ impl Member {
         let process = Origin::of_this_call();
         let began = pace.begin();
         loop {
+            let mut looks_up = false;
             if runner.root_woken.take() {
+                looks_up = runner.is_to_look_up();
                 let mut inner = Context::from_waker(inner);
                 if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
                     return Poll::Ready(output);
                 }
             }
-            if runner.is_to_look_up() || !here.may_run() {
+            if looks_up || !here.may_run() {
                 process.assert_here();
                 pace.round_ends(began, budget);
                 // There may be more: after a look at the reactor it goes on.

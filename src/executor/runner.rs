@@ -164,7 +164,6 @@ impl Runner {
     }
 
     /// Whether its thread is to look at the reactor before it polls another task.
-    #[inline]
     pub(super) fn is_to_look_up(&self) -> bool {
         self.look_up.take()
     }
@@ -173,6 +172,8 @@ impl Runner {
     /// anyway, and once more.
     pub(crate) fn ask_to_look_up(&self) {
         self.look_up.set(true);
+        // This is what it looks at between two tasks. Its future is polled for nothing, which costs less than one more flag.
+        self.root_woken.set(true);
     }
 
     /// Whether it is the reserve: the one runner beside others that compute. It leaves the surplus to them, or it would compute
