@@ -45,7 +45,7 @@ impl<F: Future> Future for Tracked<F> {
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: `this` was pinned, and so is the future inside it.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
-        host::with_running(|runner| {
+        let result = host::with_running(|runner| {
             let Some(runner) = runner else { return future.poll(cx) };
             runner.task_begins(this.spawned_at, cx.waker());
             if this.slow > 0 {
@@ -64,7 +64,12 @@ impl<F: Future> Future for Tracked<F> {
                 this.slow = learn(this.slow, runner.take_caught());
             }
             result
-        })
+        });
+        if result.is_pending() && this.ticket == Ticket::COUNTED {
+            // SAFETY: as in `drop`.
+            this.ticket = unsafe { this.state.as_ref() }.tasks.list(cx.waker());
+        }
+        result
     }
 }
 
@@ -92,7 +97,7 @@ impl<F> Drop for Tracked<F> {
         // SAFETY: the schedule function of the same task keeps the state alive, and a task drops its future, and
         // this with it, before its schedule function.
         let state = unsafe { self.state.as_ref() };
-        let _leave = (self.ticket != Ticket::NONE).then(|| Leave(state, self.ticket));
+        let _leave = Leave(state, self.ticket);
         // SAFETY: the future is not used again. It counts as unfinished until here.
         unsafe { ManuallyDrop::drop(&mut self.future) };
     }
@@ -113,18 +118,9 @@ where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
 {
-    let (runnable, task) = if state.tracks_tasks() {
-        let at = NonNull::from(&*state);
-        // SAFETY: the new task, which is not scheduled yet, keeps the state alive.
-        unsafe { at.as_ref() }.tasks.enter(|ticket| {
-            // SAFETY: as the caller promises.
-            let (runnable, task) = unsafe { make(state, future, spawned_at, ticket) };
-            (runnable.waker(), (runnable, task))
-        })
-    } else {
-        // SAFETY: as the caller promises.
-        unsafe { make(state, future, spawned_at, Ticket::NONE) }
-    };
+    let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
+    // SAFETY: as the caller promises.
+    let (runnable, task) = unsafe { make(state, future, spawned_at, ticket) };
     runnable.schedule();
     task
 }

@@ -1,11 +1,32 @@
 //! The tasks of an executor that are not finished: what `is_empty` asks and what dropping the executor cancels.
 //!
-//! Sharded by thread, because every spawn and every completion comes by (R5).
+//! Every spawn and every completion comes by (R5), and most tasks are done in their first poll. So all are counted, and
+//! only those are listed that had to wait:
+//!
+//! | a task | ticket | on the list | next |
+//! |---|---|---|---|
+//! | of an executor that lives for ever | [`NONE`](Ticket::NONE) | no | - |
+//! | not polled yet, or in its first poll | [`COUNTED`](Ticket::COUNTED) | no | [`list`](Tasks::list), if that poll ends without a result; else [`leave`](Tasks::leave) |
+//! | that has waited | its entry | yes | [`leave`](Tasks::leave) |
+//!
+//! A ticket is changed by the task's own poll and used up by the drop of its future, which exclude each other.
+//!
+//! **Whom the end looks for is found.** A task without an entry was not polled, so it is scheduled, and found where such tasks
+//! are (LF7); or it is in its first poll. If that one ends without a result it comes here, under its shard's lock. Either
+//! [`wake_all`](Tasks::wake_all) has the lock later, and wakes it; or it had the lock before and said that it was there:
+//! then whoever lists the task wakes it.
+//!
+//! **The count is never too low**, so that nobody takes an executor for empty that is not. Each thread counts in a shard
+//! of its own: what it spawns, and apart from it what ends on it, wherever that was spawned. Who asks reads all that ended before
+//! all that was spawned. Then each end that he has seen has a beginning that he sees, too, and a task that was
+//! there before he asked is one beginning more. What begins while he reads he may see, and its end not: the count may be too high by that.
+//!
+//! Sharded by thread, so that a thread that ends what another one spawns writes nothing that the other one does.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic;
 use std::task::Waker;
 
-use crate::sync::{self, Mutex, process_static, thread_local};
+use crate::sync::{self, AtomicUsize, Mutex, Ordering, process_static, thread_local};
 
 const SHARDS: usize = 8;
 
@@ -16,26 +37,36 @@ enum Entry {
 }
 
 #[derive(Debug)]
-struct Shard {
+struct List {
     entries: Vec<Entry>,
     free: u32,
-    taken: usize,
+    /// All that were here have been woken, because they are to end. Who comes later is woken at once.
+    ends: bool,
 }
 
-/// Where a task is on the list.
+/// What some threads count, on cache lines of their own; and the list of tasks that have waited on these threads.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard {
+    spawned: AtomicUsize,
+    finished: AtomicUsize,
+    list: Mutex<List>,
+}
+
+/// What a task knows of its place here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u32);
 
-/// The list.
+/// The tasks.
 #[derive(Debug)]
-pub(super) struct Tasks([Mutex<Shard>; SHARDS]);
+pub(super) struct Tasks([Shard; SHARDS]);
 
 thread_local! {
-    /// The shard in which this thread's tasks go.
+    /// The shard in which this thread counts.
     static SHARD: usize = {
         process_static! {
             /// Std's atomic: nobody waits for another one's number.
-            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            static NEXT: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
         }
         NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
     };
@@ -43,69 +74,140 @@ thread_local! {
 
 impl Tasks {
     pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| Mutex::new(Shard { entries: Vec::new(), free: u32::MAX, taken: 0 })))
+        Self(std::array::from_fn(|_| Shard::new()))
     }
 
-    /// Enters the task that `make` makes. `make` runs under the shard's lock: it allocates and moves, nothing else.
-    pub(super) fn enter<R>(&self, make: impl FnOnce(Ticket) -> (Waker, R)) -> R {
-        let number = SHARD.try_with(|shard| *shard).unwrap_or(0);
-        let mut guard = sync::lock(&self.0[number]);
-        let shard = &mut *guard;
-        let at = match shard.entries.get(shard.free as usize) {
-            Some(&Entry::Free { next }) => std::mem::replace(&mut shard.free, next),
-            _ => {
-                shard.entries.push(Entry::Free { next: u32::MAX });
-                u32::try_from(shard.entries.len() - 1).expect("fewer than 2^32 tasks")
-            }
-        };
-        assert!(at < u32::MAX / SHARDS as u32, "too many tasks at once");
-        let (waker, made) = make(Ticket(at * SHARDS as u32 + number as u32));
-        shard.entries[at as usize] = Entry::Taken(waker);
-        shard.taken += 1;
-        made
+    fn here() -> usize {
+        SHARD.try_with(|shard| *shard).unwrap_or(0)
+    }
+
+    /// A task is about to be made. It will leave with the ticket that it has then.
+    #[inline]
+    pub(super) fn enter(&self) -> Ticket {
+        self.0[Self::here()].begin();
+        Ticket::COUNTED
+    }
+
+    /// A task that entered has to wait, for the first time. Called in its poll; this is its own waker.
+    #[inline(never)]
+    pub(super) fn list(&self, waker: &Waker) -> Ticket {
+        self.list_in(Self::here(), waker)
+    }
+
+    fn list_in(&self, number: usize, waker: &Waker) -> Ticket {
+        let (at, ends) = self.0[number].list(waker.clone());
+        if ends {
+            // LF3: outside of the lock. It is scheduled when its poll returns.
+            waker.wake_by_ref();
+        }
+        Ticket(at * SHARDS as u32 + number as u32)
     }
 
     /// The task is finished, or its future was dropped.
+    #[inline]
     pub(super) fn leave(&self, ticket: Ticket) {
-        let mut guard = sync::lock(self.shard(ticket));
-        let shard = &mut *guard;
-        let entry = std::mem::replace(&mut shard.entries[ticket.index()], Entry::Free { next: shard.free });
-        shard.free = ticket.index() as u32;
-        shard.taken -= 1;
-        drop(guard);
-        drop(entry);
+        let shard = match ticket {
+            Ticket::NONE => return,
+            Ticket::COUNTED => &self.0[Self::here()],
+            Ticket(listed) => {
+                let shard = &self.0[listed as usize % SHARDS];
+                // LF3: it is out of the lock before it is dropped.
+                drop(shard.unlist(listed / SHARDS as u32));
+                shard
+            }
+        };
+        shard.end();
     }
 
-    /// Tasks that are not finished.
+    /// Tasks that are not finished; and of those that are spawned meanwhile some, perhaps, that are.
     pub(super) fn count(&self) -> usize {
-        self.0.iter().map(|shard| sync::lock(shard).taken).sum()
+        let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
+        let finished = sum(Shard::finished);
+        sum(Shard::spawned).wrapping_sub(finished)
     }
 
-    /// Wakes all of them, outside the lock (LF3).
+    /// Wakes all that are not scheduled, because they are to end; and from now on each one that has to wait for the first time.
     pub(super) fn wake_all(&self) {
         for shard in &self.0 {
-            let wakers: Vec<Waker> = sync::lock(shard)
-                .entries
-                .iter()
-                .filter_map(|entry| match entry {
-                    Entry::Taken(waker) => Some(waker.clone()),
-                    Entry::Free { .. } => None,
-                })
-                .collect();
-            wakers.into_iter().for_each(Waker::wake);
+            // LF3: outside of the lock.
+            shard.all_end().into_iter().for_each(Waker::wake);
         }
     }
+}
 
-    fn shard(&self, ticket: Ticket) -> &Mutex<Shard> {
-        &self.0[ticket.0 as usize % SHARDS]
+impl Shard {
+    fn new() -> Self {
+        let list = List { entries: Vec::new(), free: u32::MAX, ends: false };
+        Self { spawned: AtomicUsize::new(0), finished: AtomicUsize::new(0), list: Mutex::new(list) }
+    }
+
+    #[inline]
+    fn begin(&self) {
+        // ORDER: none of its own. What hands the task to the thread that ends it, `end` hands on: see `finished`.
+        self.spawned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn end(&self) {
+        // ORDER: Release pairs with the Acquire of `finished`.
+        self.finished.fetch_add(1, Ordering::Release);
+    }
+
+    fn finished(&self) -> usize {
+        // ORDER: Acquire pairs with the Release of each `end` that is counted: its `begin` is seen by whoever reads `spawned` later,
+        // and so is what the task did.
+        self.finished.load(Ordering::Acquire)
+    }
+
+    fn spawned(&self) -> usize {
+        self.spawned.load(Ordering::Relaxed)
+    }
+
+    /// Takes an entry. Returns which; and whether its task is to end.
+    fn list(&self, waker: Waker) -> (u32, bool) {
+        let mut guard = sync::lock(&self.list);
+        let list = &mut *guard;
+        let at = list.free;
+        if let Some(entry) = list.entries.get_mut(at as usize) {
+            if let Entry::Free { next } = std::mem::replace(entry, Entry::Taken(waker)) {
+                list.free = next;
+            }
+            return (at, list.ends);
+        }
+        let at = u32::try_from(list.entries.len()).unwrap_or(u32::MAX);
+        assert!(at < u32::MAX / SHARDS as u32, "too many tasks at once");
+        list.entries.push(Entry::Taken(waker));
+        (at, list.ends)
+    }
+
+    /// Gives an entry back, and what was in it.
+    fn unlist(&self, at: u32) -> Entry {
+        let mut list = sync::lock(&self.list);
+        let free = Entry::Free { next: std::mem::replace(&mut list.free, at) };
+        std::mem::replace(&mut list.entries[at as usize], free)
+    }
+
+    /// All that are listed. Who is listed later is told that it is to end.
+    fn all_end(&self) -> Vec<Waker> {
+        let mut list = sync::lock(&self.list);
+        list.ends = true;
+        let waker = |entry: &Entry| match entry {
+            Entry::Taken(waker) => Some(waker.clone()),
+            Entry::Free { .. } => None,
+        };
+        list.entries.iter().filter_map(waker).collect()
     }
 }
 
 impl Ticket {
-    /// Of a task that is on no list.
+    /// Of a task that is not counted.
     pub(super) const NONE: Self = Self(u32::MAX);
-
-    fn index(self) -> usize {
-        self.0 as usize / SHARDS
-    }
+    /// Of one that is, and has not had to wait.
+    pub(super) const COUNTED: Self = Self(u32::MAX - 1);
 }
+
+#[cfg(all(test, paceline_loom))]
+mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;

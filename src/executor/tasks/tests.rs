@@ -1,0 +1,189 @@
+//! Unit tests of the tasks of an executor.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::task::Wake;
+use std::thread;
+
+use super::*;
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+impl Bell {
+    fn new() -> (Arc<Self>, Waker) {
+        let bell = Arc::new(Self::default());
+        let waker = bell.clone().into();
+        (bell, waker)
+    }
+
+    fn rings(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+}
+
+fn entries(tasks: &Tasks) -> usize {
+    tasks.0.iter().map(|shard| sync::lock(&shard.list).entries.len()).sum()
+}
+
+fn enter_and_wait(tasks: &Tasks, waker: &Waker) -> Ticket {
+    assert_eq!(tasks.enter(), Ticket::COUNTED);
+    tasks.list(waker)
+}
+
+#[test]
+fn tasks_are_counted_from_their_spawn_to_their_end() {
+    let tasks = Tasks::new();
+    assert_eq!(tasks.count(), 0);
+    let first = tasks.enter();
+    let second = enter_and_wait(&tasks, Waker::noop());
+    assert_eq!(tasks.count(), 2);
+    tasks.leave(first);
+    assert_eq!(tasks.count(), 1);
+    tasks.leave(Ticket::NONE);
+    assert_eq!(tasks.count(), 1, "one that is not counted takes nobody else's place");
+    tasks.leave(second);
+    assert_eq!(tasks.count(), 0);
+}
+
+#[test]
+fn a_task_that_never_waits_takes_no_entry() {
+    let tasks = Tasks::new();
+    for _ in 0..1_000 {
+        let ticket = tasks.enter();
+        tasks.leave(ticket);
+    }
+    assert_eq!((tasks.count(), entries(&tasks)), (0, 0));
+}
+
+/// As many entries as wait at once; and those of who left are used first.
+#[test]
+fn entries_are_used_again() {
+    let tasks = Tasks::new();
+    let (bell, waker) = Bell::new();
+    for round in 0..100 {
+        let tickets: Vec<_> = (0..10).map(|_| enter_and_wait(&tasks, &waker)).collect();
+        let mut distinct = tickets.clone();
+        distinct.sort_unstable_by_key(|ticket| ticket.0);
+        distinct.dedup();
+        assert_eq!(distinct.len(), 10);
+        assert_eq!(Arc::strong_count(&bell), 12);
+        // Another order each time.
+        let (late, early) = tickets.split_at(round % 10);
+        early.iter().chain(late).for_each(|ticket| tasks.leave(*ticket));
+    }
+    assert_eq!((tasks.count(), entries(&tasks)), (0, 10));
+    assert_eq!(Arc::strong_count(&bell), 2, "no waker is left behind");
+}
+
+/// On many threads at once, which end each other's tasks. The count that another one asks for is never below what is there.
+#[test]
+fn a_count_beside_spawns_and_ends_is_never_too_low() {
+    const EACH: usize = if cfg!(miri) { 50 } else { 20_000 };
+    let tasks = &Tasks::new();
+    let kept = [tasks.enter(), enter_and_wait(tasks, Waker::noop())];
+    let over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let working: Vec<_> = (0..3)
+            .map(|_| {
+                let (give, take) = std::sync::mpsc::channel();
+                let spawning = scope.spawn(move || {
+                    for number in 0..EACH {
+                        let ticket = tasks.enter();
+                        let waits = number % 3 == 0;
+                        give.send(if waits { tasks.list(Waker::noop()) } else { ticket }).unwrap();
+                    }
+                });
+                let ending = scope.spawn(move || take.into_iter().for_each(|ticket| tasks.leave(ticket)));
+                [spawning, ending]
+            })
+            .collect();
+        scope.spawn(move || {
+            while !over.load(Relaxed) {
+                let count = tasks.count();
+                assert!((2..=2 + 3 * EACH).contains(&count), "{count} of two and more");
+                thread::yield_now();
+            }
+        });
+        working.into_iter().flatten().for_each(|thread| thread.join().unwrap());
+        over.store(true, Relaxed);
+    });
+    assert_eq!(tasks.count(), 2);
+    kept.into_iter().for_each(|ticket| tasks.leave(ticket));
+    assert_eq!(tasks.count(), 0);
+}
+
+#[test]
+fn all_that_wait_are_woken_and_who_comes_later_at_once() {
+    let tasks = Tasks::new();
+    let bells = [(); 3].map(|()| Bell::new());
+    let [before, left] = [0, 1].map(|number| enter_and_wait(&tasks, &bells[number].1));
+    tasks.leave(left);
+    tasks.wake_all();
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 0]);
+    let after = enter_and_wait(&tasks, &bells[2].1);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 1]);
+    tasks.wake_all();
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [2, 0, 2]);
+    [before, after].into_iter().for_each(|ticket| tasks.leave(ticket));
+}
+
+/// Those that stay are woken, each time, however many others leave and come beside it.
+#[test]
+fn all_are_woken_while_others_leave() {
+    const ROUNDS: usize = if cfg!(miri) { 5 } else { 200 };
+    let tasks = &Tasks::new();
+    let (staying, waker) = Bell::new();
+    let stay: Vec<_> = (0..10).map(|_| enter_and_wait(tasks, &waker)).collect();
+    let over = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(move || {
+                let (bell, waker) = Bell::new();
+                while !over.load(Relaxed) {
+                    let tickets = [(); 5].map(|()| enter_and_wait(tasks, &waker));
+                    tickets.into_iter().for_each(|ticket| tasks.leave(ticket));
+                    thread::yield_now();
+                }
+                drop(bell);
+            });
+        }
+        (0..ROUNDS).for_each(|_| tasks.wake_all());
+        over.store(true, Relaxed);
+    });
+    assert_eq!(staying.rings(), 10 * ROUNDS);
+    assert_eq!(tasks.count(), 10);
+    stay.into_iter().for_each(|ticket| tasks.leave(ticket));
+    drop(waker);
+    assert_eq!(Arc::strong_count(&staying), 1, "no waker is left behind");
+}
+
+/// LF3: a waker that comes back here when it is called or dropped finds no lock held.
+#[test]
+fn lf3_no_lock_is_held_while_a_waker_is_called_or_dropped() {
+    struct Comes(Arc<Tasks>);
+    impl Wake for Comes {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.0.iter().all(|shard| shard.list.try_lock().is_ok()));
+        }
+    }
+    impl Drop for Comes {
+        fn drop(&mut self) {
+            assert!(self.0.0.iter().all(|shard| shard.list.try_lock().is_ok()));
+        }
+    }
+    let tasks = Arc::new(Tasks::new());
+    let ticket = enter_and_wait(&tasks, &Arc::new(Comes(tasks.clone())).into());
+    tasks.wake_all();
+    tasks.leave(ticket);
+    let later = enter_and_wait(&tasks, &Arc::new(Comes(tasks.clone())).into());
+    tasks.leave(later);
+    assert_eq!(Arc::strong_count(&tasks), 1);
+}
