@@ -55,6 +55,8 @@ pub(crate) struct Spin {
     pause: u32,
     /// Those of them that are left.
     left: u32,
+    /// How long the last moment was, if that was all sleep and is known.
+    rested: Duration,
 }
 
 /// A moment without work.
@@ -76,7 +78,13 @@ impl Spin {
             events_come_singly: false,
             pause: 0,
             left: FIRST,
+            rested: Duration::ZERO,
         }
+    }
+
+    /// For how long the thread slept when it had nothing to do the last time. Zero if it stayed awake, or nobody asked.
+    pub(crate) fn rested(&self) -> Duration {
+        self.rested
     }
 
     /// Events were found.
@@ -102,14 +110,18 @@ impl Spin {
 
     /// The moment is over; `slept` if the thread really slept at its end. Returns for how long it stayed awake.
     pub(crate) fn over(&mut self, moment: &Moment, slept: bool) -> Duration {
+        self.rested = Duration::ZERO;
         if moment.spins {
             // Whoever yields a busy core gets it back late: there, too, to be woken is better.
             let in_vain = slept || moment.awake >= moment.limit;
             self.pause = if in_vain { (self.pause * DEARER).clamp(1, MOST) } else { self.pause / 2 };
             self.left = self.pause;
-        } else if slept && moment.since.elapsed() < 2 * moment.limit {
+        } else if slept {
+            self.rested = moment.since.elapsed();
             // Being woken takes about as long again as what is to be caught.
-            self.left = self.left.saturating_sub(1);
+            if self.rested < 2 * moment.limit {
+                self.left = self.left.saturating_sub(1);
+            }
         }
         if slept {
             (self.events, self.busy) = (0, true);
@@ -135,6 +147,12 @@ thread_local! {
     static FOLLOWER: Cell<Spin> = const { Cell::new(Spin::new()) };
 }
 
+/// For how long the thread slept when it waited as a follower the last time, as far as it is known.
+#[inline]
+pub(crate) fn rested() -> Duration {
+    FOLLOWER.get().rested
+}
+
 /// A follower waits until it is `called`: awake for `limit` at most, if that pays; `sleep` does the rest, and takes the
 /// call. Says for how long it stayed awake, too.
 pub(crate) fn wait<T>(
@@ -144,7 +162,11 @@ pub(crate) fn wait<T>(
 ) -> (T, Duration) {
     let mut spin = FOLLOWER.get();
     let moment = if called() { None } else { spin.idle(limit) };
-    let Some(mut moment) = moment else { return (sleep(), Duration::ZERO) };
+    let Some(mut moment) = moment else {
+        spin.rested = Duration::ZERO;
+        FOLLOWER.set(spin);
+        return (sleep(), Duration::ZERO);
+    };
     while moment.stays_awake() && !called() {}
     let sleeps = !called();
     let result = sleep();

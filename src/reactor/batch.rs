@@ -140,6 +140,11 @@ impl Batch {
         self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
 
+    /// For how long the last leader without work slept, as far as it is known.
+    pub(crate) fn rested(&self) -> Duration {
+        self.spin.rested()
+    }
+
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked once the others know that they have to interrupt.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {

@@ -8,7 +8,7 @@
 //!
 //! It sleeps without a timeout when no promise is open (LF9). Who makes one then, a thread that wakes up above all, sets
 //! its [`Switch`]: that takes a system call, and wakes nobody before the tick is over. What begins and ends within a tick
-//! costs it one look.
+//! costs it one look, or none where such bursts are rare: who goes to sleep last takes the switch back.
 //!
 //! It starts with the first source or timer of the pool, or when a second thread comes; it ends when nothing was in use
 //! for a second, in a pool without workers. It runs nobody's code but ours and waits for nobody, so nobody has to watch
@@ -50,6 +50,7 @@ pub(crate) struct Deputy {
     pool: OnceLock<Weak<Pool>>,
     /// The time between two looks.
     tick: Duration,
+    half_a_tick: Duration,
     duty: Duty,
     switch: Switch,
     /// Times that leadership was vacant for a whole tick.
@@ -72,6 +73,7 @@ impl Deputy {
             origin: Origin::here(),
             pool: OnceLock::new(),
             tick,
+            half_a_tick: tick / 2,
             duty: Duty::new(),
             switch: Switch::new()?,
             rescues: Counter::default(),
@@ -109,6 +111,22 @@ impl Deputy {
             Call::Nothing | Call::Start => {}
         }
         Ok(())
+    }
+
+    /// Whether to sleep for so long is rare enough for who does to [`stand_down`](Self::stand_down) the deputy: it takes a
+    /// system call, and another one of who wakes up. A look takes two switches, but comes once a tick only.
+    #[inline]
+    pub(super) fn is_long(&self, sleep: Duration) -> bool {
+        sleep >= self.half_a_tick
+    }
+
+    /// The calling thread is about to sleep, and is seen to by others. Where it is the last one, the deputy that was called when
+    /// it woke up has nothing to look at.
+    #[cold]
+    pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool) {
+        if self.origin.is_here() && self.duty.stand_down(is_quiet, || self.switch.disarm()) == Call::Arm {
+            self.arm();
+        }
     }
 
     #[cold]
@@ -170,7 +188,7 @@ impl Deputy {
             if quiet && self.dozes(pool, &audit, needed) {
                 audit.forget();
             } else {
-                self.switch.sleep(Some(self.tick), || self.duty.is_rung());
+                self.switch.sleep_for(self.tick, || self.duty.is_rung());
             }
         }
     }
@@ -182,8 +200,15 @@ impl Deputy {
         // Whoever takes the last source or timer away while it sleeps calls it.
         reactor.tell_when_empty(needed);
         let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
-        let limit = (!needed).then_some(LINGER);
-        let dozed = self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called));
+        let sleep = |called: &dyn Fn() -> bool| {
+            if needed {
+                // The switch is not set, for its time had come when the thread rose; or it was since, and is to stay so.
+                self.switch.sleep();
+            } else {
+                self.switch.sleep_for(LINGER, called);
+            }
+        };
+        let dozed = self.duty.doze(!needed, still_quiet, sleep);
         reactor.tell_when_empty(false);
         dozed
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::sync::models::{Latch, model};
-use crate::sync::{Arc, AtomicUsize};
+use crate::sync::{Arc, AtomicUsize, Condvar};
 use loom::sync::Notify;
 use loom::thread;
 
-/// A deputy whose looks are all that it does, and whose switch is a bell.
+/// A deputy whose looks are all that it does, and whose switch is a bell. It lingers, so that nobody stands it down.
 struct Office {
     duty: Duty,
     bell: Notify,
@@ -74,7 +74,7 @@ impl Office {
                         self.bell.wait();
                     }
                 };
-                dozed = self.duty.doze(|| !is_open(), sleep);
+                dozed = self.duty.doze(true, || !is_open(), sleep);
             }
         }
     }
@@ -129,5 +129,141 @@ fn lf5_a_start_that_fails_leaves_nobody_relying_on_it() {
         let there = other.join().unwrap();
         assert!(here || there, "the second one tries again");
         office.close();
+    });
+}
+
+/// A deputy that is called and stood down by threads that wake up and sleep.
+struct Watch {
+    duty: Duty,
+    /// The switch: set, it fires at the moment to which loom puts off the deputy's next step.
+    set: Mutex<bool>,
+    fires: Condvar,
+    /// Threads that are awake, a bit for each. Relaxed: what is seen of it is due to the fences.
+    awake: AtomicUsize,
+    /// One of them blocks: this is opened by a look at it.
+    blocked: usize,
+    seen: std::sync::Arc<Latch>,
+}
+
+impl Watch {
+    /// It dozes already, or was called by those who are `awake`; the thread `blocked` will block.
+    fn new(awake: usize, blocked: usize) -> Arc<Self> {
+        let duty = Duty::new();
+        duty.word.store(if awake == 0 { DOZING } else { ARMED }, Ordering::Relaxed);
+        let watch = Arc::new(Self {
+            duty,
+            set: Mutex::new(awake != 0),
+            fires: Condvar::new(),
+            awake: AtomicUsize::new(awake),
+            blocked,
+            seen: Latch::new(),
+        });
+        thread::spawn({
+            let watch = watch.clone();
+            move || watch.serve()
+        });
+        watch
+    }
+
+    fn arm(&self) {
+        *sync::lock(&self.set) = true;
+        self.fires.notify_one();
+    }
+
+    fn disarm(&self) {
+        *sync::lock(&self.set) = false;
+    }
+
+    fn sleep(&self) {
+        let mut set = sync::lock(&self.set);
+        while !*set {
+            set = self.fires.wait(set).unwrap();
+        }
+        *set = false;
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.awake.load(Ordering::Relaxed) == 0
+    }
+
+    fn serve(&self) {
+        loop {
+            self.sleep();
+            loop {
+                if self.duty.rise().ended {
+                    return;
+                }
+                let awake = self.awake.load(Ordering::Relaxed);
+                if awake & self.blocked != 0 {
+                    self.seen.open();
+                }
+                if awake == 0 && self.duty.doze(false, || self.is_quiet(), |_| self.sleep()) {
+                    continue;
+                }
+                self.arm();
+                if !self.duty.is_rung() {
+                    self.sleep();
+                }
+                thread::yield_now();
+            }
+        }
+    }
+
+    fn wakes_up(&self, me: usize) {
+        self.awake.fetch_or(me, Ordering::Relaxed);
+        if self.duty.call() == Call::Arm {
+            self.arm();
+        }
+    }
+
+    fn goes_to_sleep(&self, me: usize) {
+        self.awake.fetch_and(!me, Ordering::Relaxed);
+        if self.duty.stand_down(|| self.is_quiet(), || self.disarm()) == Call::Arm {
+            self.arm();
+        }
+    }
+
+    /// Wakes up and blocks until the deputy has looked.
+    fn blocks(&self) {
+        self.wakes_up(self.blocked);
+        self.seen.wait();
+        self.awake.fetch_and(!self.blocked, Ordering::Relaxed);
+    }
+
+    fn close(&self) {
+        self.duty.end();
+        self.arm();
+    }
+}
+
+/// One wakes up and blocks while the last of the others goes to sleep.
+#[test]
+fn lf5_who_blocks_beside_one_who_stands_the_deputy_down_is_seen() {
+    model(|| {
+        let watch = Watch::new(1, 2);
+        let other = {
+            let watch = watch.clone();
+            thread::spawn(move || watch.goes_to_sleep(1))
+        };
+        watch.blocks();
+        other.join().unwrap();
+        watch.close();
+    });
+}
+
+/// The same, and the one who blocks woke up and slept before: so the word goes to and fro while the other one looks.
+#[test]
+fn lf5_who_blocks_after_two_have_stood_the_deputy_down_is_seen() {
+    model(|| {
+        let watch = Watch::new(1, 4);
+        let other = {
+            let watch = watch.clone();
+            thread::spawn(move || watch.goes_to_sleep(1))
+        };
+        watch.wakes_up(2);
+        watch.goes_to_sleep(2);
+        watch.blocks();
+        other.join().unwrap();
+        watch.close();
     });
 }
