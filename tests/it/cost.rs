@@ -186,26 +186,6 @@ fn r4_an_idle_process_does_nothing() {
     kept.iter_mut().for_each(|(_, ping, _)| assert!(ping.ping() < SOON));
 }
 
-/// Where a short burst comes now and then, the deputy does not wake up for each: who goes to sleep last stands it down. Some
-/// of its wake-ups are allowed for, because a machine that is busy makes a burst last longer than a tick.
-#[test]
-fn r4_the_deputy_sleeps_through_short_bursts() {
-    const BURSTS: u64 = 100;
-    if !is_child("cost::r4_the_deputy_sleeps_through_short_bursts", ":") {
-        return;
-    }
-    let runtime = Runtime::builder().threads(2).max_blind(Duration::from_millis(20)).build().unwrap();
-    let mut ping = Ping::new(&runtime);
-    let deputy = || switches().into_iter().find(|(thread, _)| thread.ends_with("deputy")).unwrap().1;
-    let before = deputy();
-    for _ in 0..BURSTS {
-        thread::sleep(Duration::from_millis(25));
-        ping.ping();
-    }
-    let woken = deputy() - before;
-    assert!(woken < BURSTS / 2, "woken {woken} times for {BURSTS} bursts");
-}
-
 /// Spawned from many threads at once: every task runs, exactly once.
 #[test]
 fn r5_spawning_from_many_threads() {
