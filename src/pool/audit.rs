@@ -109,7 +109,10 @@ impl Audit {
     /// Whether nothing needs to be watched right now.
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
         // Whoever can be asked to help is seen now; whoever comes later calls.
-        pool.is_quiet(None, || self.helpless && pool.helpers().is_empty())
+        let hopeless = || self.helpless && pool.helpers().is_empty();
+        let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
+        let vacant = || pool.leadership.is_vacant() && pool.reactor.is_awaited();
+        pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
 
     fn look_at_leadership(&mut self, pool: &Arc<Pool>, now: Instant) {

@@ -26,7 +26,6 @@ use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
 use crate::reactor::{Batch, Event};
-use crate::spin;
 
 /// Runs a future on the current thread until it is done.
 ///
@@ -161,7 +160,6 @@ impl Rider<'_> {
         if self.stay.is_woken() || !self.stay.rests() {
             return Waited::Root(follower);
         }
-        self.pool.rests(self.station, spin::rested());
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
         self.awake();
         turn
@@ -220,7 +218,7 @@ impl Rider<'_> {
             leader.with(|batch| batch.interrupted(reactor));
             return Ok(());
         }
-        self.pool.rests(self.station, leader.with(|batch| batch.rested()));
+        self.pool.rests(leader.with(|batch| batch.slept_lately()));
         let result = leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced()));
         self.station.seat.stops_polling();
         self.pool.has_risen();

@@ -182,20 +182,19 @@ impl Pool {
         self.has_risen();
     }
 
+    /// The calling thread leads and is about to sleep; lately it `slept` for so many nanoseconds. Until it has risen it runs no
+    /// code but ours.
+    #[inline]
+    fn rests(self: &Arc<Self>, slept: u64) {
+        if self.deputy.is_long(slept) {
+            self.deputy.stand_down(|| audit::Audit::default().is_quiet(self) && self.needs_deputy());
+        }
+    }
+
     /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
     #[inline]
     pub(crate) fn has_risen(&self) {
         let _ = self.deputy.call_if(|| self.needs_deputy());
-    }
-
-    /// The calling thread is about to sleep, at `station`; before it worked it slept for so long. From here until it has risen
-    /// it runs no code but ours.
-    #[inline]
-    fn rests(&self, station: &Station, before: Duration) {
-        if self.deputy.is_long(before) {
-            let is_quiet = || self.is_quiet(Some(station), || false) && self.needs_deputy();
-            self.deputy.stand_down(is_quiet);
-        }
     }
 
     /// The same for a deputy that has just said that it is gone: what comes from now on is told to be the first.
@@ -221,22 +220,9 @@ impl Pool {
             || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
     }
 
-    /// Whether all threads sleep, and beside no task that one of them could run; `me` does, or as good as that.
-    fn is_asleep(&self, me: Option<&Station>) -> bool {
-        let is_quiet =
-            |station: &Station| station.is_quiet() || me.is_some_and(|me| std::ptr::eq(me, station));
-        sync::lock(&self.stations).iter().all(|station| is_quiet(station) && !station.sleeps_beside_tasks())
-    }
-
-    /// Whether nothing needs to be watched right now. `me` is asleep, or as good as that. Tasks that wait for a worker need to
-    /// be watched, unless that is `hopeless`.
-    fn is_quiet(&self, me: Option<&Station>, hopeless: impl Fn() -> bool) -> bool {
-        let crew_waits = || self.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
-        let vacant = || self.leadership.is_vacant() && self.reactor.is_awaited();
-        self.is_asleep(me)
-            && !vacant()
-            && !crew_waits()
-            && !self.overseen().iter().any(|state| state.is_open())
+    /// Whether all threads sleep, and beside no task that one of them could run.
+    fn is_asleep(&self) -> bool {
+        sync::lock(&self.stations).iter().all(|station| station.is_quiet() && !station.sleeps_beside_tasks())
     }
 
     /// Whether a thread that is awake runs, as opposed to one that blocks.

@@ -140,9 +140,9 @@ impl Batch {
         self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
 
-    /// For how long the last leader without work slept, as far as it is known.
-    pub(crate) fn rested(&self) -> Duration {
-        self.spin.rested()
+    /// For how many nanoseconds leaders slept lately; see [`Spin::slept_lately`].
+    pub(crate) fn slept_lately(&self) -> u64 {
+        self.spin.slept_lately()
     }
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.

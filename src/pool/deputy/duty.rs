@@ -17,21 +17,19 @@
 //! promise and takes its word back, or the caller sees `DOZING` or `OFF` and gets a verdict that says what to do. Only one
 //! caller gets it: the exchange that takes the word to `ARMED` is its.
 //!
-//! Who goes to sleep last stands a deputy down that was called for nothing: he says for it that it dozes, fence, looks for
-//! promises as it would. That leaves the switch, which several set at once:
+//! Who goes to sleep last may stand down a deputy that was called for nothing: he says for it that it dozes, fence, looks for
+//! promises as it would. That leaves the switch. *While a look is due, the switch is set, or somebody is about to set it who
+//! runs no code but ours*:
 //!
-//! - *Found quiet*, he disarms the switch, and reads the word after that. Somebody may have called, and armed it, before
-//!   it was disarmed. Whoever sets the switch has changed the word before, and the switch's own lock orders the two: so the
-//!   word is `DOZING` no more, or what was called was stood down again by somebody who says this of himself. If it is
-//!   not `DOZING` he arms the switch. The same goes for the tick of a deputy that rose meanwhile.
-//! - *Not quiet after all*, he does what a caller does, and arms the switch, too. To take the word back is not enough: it
-//!   may have been to and fro meanwhile, and the switch disarmed by others.
-//! - *Set too late*, the switch costs a look for nothing.
+//! - Whoever disarms it reads the word after that. If it is `DOZING` no more, others have called, or the deputy rose, and
+//!   what they set may be what he disarmed: he arms it. Else nobody has, or who has was stood down again. (Who sets the switch
+//!   has changed the word before, and the switch's own lock orders the two.)
+//! - Who sees a promise after all does what a caller does, and arms it, too. To take the word back is not enough: it may have
+//!   been to and fro meanwhile, and the switch disarmed by others, or over.
+//! - Set too late, it costs a look for nothing.
 //!
-//! So while the word is `ARMED`, or `WATCHING` with the thread asleep, the last to touch the switch has set it, or somebody
-//! is about to who runs no code but ours. Nor is a look put off for long: all was quiet once before the word is touched, so
-//! whatever is open when the switch is set anew began since then. (Without that first look, a thread that sleeps and wakes
-//! twice a tick would put off the look at one that blocks, for ever.)
+//! He looks for promises before he touches the word as well. Else a thread that sleeps and wakes twice a tick would put off
+//! the look at one that blocks, for ever.
 
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 
@@ -39,11 +37,11 @@ const OFF: u32 = 0;
 const STARTING: u32 = 1;
 const DOZING: u32 = 2;
 const LINGERING: u32 = 3;
-const WATCHING: u32 = 4;
-const ARMED: u32 = 5;
+/// In the two states that have this bit, and in no other, a look is due within a tick.
+const ON_DUTY: u32 = 4;
+const ARMED: u32 = DOZING | ON_DUTY;
+const WATCHING: u32 = LINGERING | ON_DUTY;
 const STATE: u32 = 7;
-/// In those states, and in no other, a look is due within a tick.
-const ON_DUTY: u32 = WATCHING & ARMED;
 const ENDED: u32 = 8;
 const RUNG: u32 = 16;
 const HELP: u32 = 32;
@@ -100,16 +98,14 @@ impl Duty {
     fn call_up(&self) -> Call {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
-            let called = match now & (STATE | ENDED) {
+            match now & (STATE | ENDED) {
                 OFF | STARTING => return Call::Start,
-                DOZING => ARMED,
-                // Nobody else is to set the switch, or it would linger for ever.
-                LINGERING => WATCHING,
+                DOZING | LINGERING => {}
                 _ => return Call::Nothing,
-            };
+            }
             // ORDER: Relaxed, here and below: the word orders nothing but itself; what was promised is seen because of
             // the fences.
-            let next = now & !STATE | called;
+            let next = now | ON_DUTY;
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Call::Arm,
                 Err(seen) => now = seen,
@@ -153,8 +149,8 @@ impl Duty {
     }
 
     /// The deputy has seen nothing that it would have to watch: it sleeps, if that is so once more after it has said that it
-    /// does. Where it only `lingers`, nothing needs it. `sleep` is told how to find out whether somebody called meanwhile.
-    /// False if it did not sleep.
+    /// does. Where it only `lingers`, nothing needs it, and nobody stands it down, because its switch is set and stays so.
+    /// `sleep` is told how to find out whether somebody called meanwhile. False if it did not sleep.
     pub(super) fn doze(
         &self,
         lingers: bool,
@@ -172,13 +168,13 @@ impl Duty {
             sleep(&|| self.word.load(Ordering::Relaxed) != state);
         } else {
             // It is up, so nobody is to stand it down.
-            self.watch(!STATE);
+            self.word.fetch_or(WATCHING, Ordering::Relaxed);
         }
         dozes
     }
 
-    /// The calling thread is about to sleep, and is seen to by others: if all do, the deputy need not look. `disarm` takes
-    /// its switch back. What is left to do is to arm it, or nothing.
+    /// The calling thread is about to sleep: if all do, a deputy that was called need not look. `disarm` takes its switch
+    /// back. What is left to do is to arm it, or nothing.
     pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool, disarm: impl FnOnce()) -> Call {
         if self.word.load(Ordering::Relaxed) != ARMED || !is_quiet() || !self.moved(ARMED, DOZING) {
             return Call::Nothing;
@@ -200,17 +196,11 @@ impl Duty {
 
     /// The deputy looks now, whether it dozed or waited for the next tick.
     pub(super) fn rise(&self) -> Orders {
-        let before = self.watch(ENDED);
-        Orders { ended: before & ENDED != 0, help: before & HELP != 0 }
-    }
-
-    /// Its thread is up; of what the word said, so much stays. Returns what it said.
-    fn watch(&self, stays: u32) -> u32 {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
-            let next = now & stays | WATCHING;
+            let next = now & ENDED | WATCHING;
             match self.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return now,
+                Ok(_) => return Orders { ended: now & ENDED != 0, help: now & HELP != 0 },
                 Err(seen) => now = seen,
             }
         }
@@ -250,7 +240,7 @@ mod tests {
     /// Each state, before and after the end, with and without each order; and the three for themselves.
     fn words() -> impl Iterator<Item = (u32, u32, bool, u32)> {
         (0..64)
-            .filter(|word| word & STATE <= ARMED)
+            .filter(|word| [OFF, STARTING, DOZING, LINGERING, ARMED, WATCHING].contains(&(word & STATE)))
             .map(|word| (word, word & STATE, word & ENDED != 0, word & (RUNG | HELP)))
     }
 
@@ -366,8 +356,7 @@ mod tests {
         let no = || panic!("it is not quiet");
         assert_eq!((late.stand_down(is_quiet, no), word(&late)), (Call::Arm, ARMED));
         // Somebody called, or the deputy rose, or it was rung, before the switch was disarmed.
-        let meanwhile: [fn(&Duty); 3] =
-            [|duty| drop(duty.call()), |duty| drop(duty.rise()), Duty::ask_for_help];
+        let meanwhile: [fn(&Duty); 3] = [|duty| _ = duty.call(), |duty| _ = duty.rise(), Duty::ask_for_help];
         for meanwhile in meanwhile {
             let armed = duty(ARMED);
             assert_eq!(armed.stand_down(|| true, || meanwhile(&armed)), Call::Arm);

@@ -50,7 +50,6 @@ pub(crate) struct Deputy {
     pool: OnceLock<Weak<Pool>>,
     /// The time between two looks.
     tick: Duration,
-    half_a_tick: Duration,
     duty: Duty,
     switch: Switch,
     /// Times that leadership was vacant for a whole tick.
@@ -73,7 +72,6 @@ impl Deputy {
             origin: Origin::here(),
             pool: OnceLock::new(),
             tick,
-            half_a_tick: tick / 2,
             duty: Duty::new(),
             switch: Switch::new()?,
             rescues: Counter::default(),
@@ -113,18 +111,17 @@ impl Deputy {
         Ok(())
     }
 
-    /// Whether to sleep for so long is rare enough for who does to [`stand_down`](Self::stand_down) the deputy: it takes a
-    /// system call, and another one of who wakes up. A look takes two switches, but comes once a tick only.
+    /// Whether who slept for so many nanoseconds may [`stand_down`](Self::stand_down) the deputy: it takes a system call, and
+    /// another one of who wakes up. A look takes two switches, but comes once a tick only.
     #[inline]
-    pub(super) fn is_long(&self, sleep: Duration) -> bool {
-        sleep >= self.half_a_tick
+    pub(super) fn is_long(&self, slept: u64) -> bool {
+        2 * u128::from(slept) >= self.tick.as_nanos()
     }
 
-    /// The calling thread is about to sleep, and is seen to by others. Where it is the last one, the deputy that was called when
-    /// it woke up has nothing to look at.
+    /// The calling thread is about to sleep: if all do, the deputy that was called when it woke up has nothing to look at.
     #[cold]
     pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool) {
-        if self.origin.is_here() && self.duty.stand_down(is_quiet, || self.switch.disarm()) == Call::Arm {
+        if self.duty.stand_down(is_quiet, || self.switch.arm(Duration::MAX)) == Call::Arm {
             self.arm();
         }
     }
@@ -188,7 +185,7 @@ impl Deputy {
             if quiet && self.dozes(pool, &audit, needed) {
                 audit.forget();
             } else {
-                self.switch.sleep_for(self.tick, || self.duty.is_rung());
+                self.switch.sleep(Some(self.tick), || self.duty.is_rung());
             }
         }
     }
@@ -200,15 +197,8 @@ impl Deputy {
         // Whoever takes the last source or timer away while it sleeps calls it.
         reactor.tell_when_empty(needed);
         let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
-        let sleep = |called: &dyn Fn() -> bool| {
-            if needed {
-                // The switch is not set, for its time had come when the thread rose; or it was since, and is to stay so.
-                self.switch.sleep();
-            } else {
-                self.switch.sleep_for(LINGER, called);
-            }
-        };
-        let dozed = self.duty.doze(!needed, still_quiet, sleep);
+        let limit = (!needed).then_some(LINGER);
+        let dozed = self.duty.doze(!needed, still_quiet, |called| self.switch.sleep(limit, called));
         reactor.tell_when_empty(false);
         dozed
     }

@@ -10,7 +10,7 @@ use crate::sync::{self, Condvar, Instant, Mutex};
 /// What the deputy sleeps in.
 #[derive(Debug)]
 pub(super) struct Switch {
-    /// When the sleep in progress, or the next one, ends; `None` is never.
+    /// When the sleep in progress ends; `None` is never.
     until: Mutex<Option<Instant>>,
     changed: Condvar,
 }
@@ -26,37 +26,28 @@ impl Switch {
         self.changed.notify_one();
     }
 
-    /// It does not, unless it is armed again. Who disarms it finds all that was changed before it was armed or rung.
-    pub(super) fn disarm(&self) {
-        *sync::lock(&self.until) = None;
-    }
-
-    /// The sleep in progress, or the next one, ends now.
+    /// The sleep in progress ends now.
     pub(super) fn ring(&self) {
         self.arm(Duration::ZERO);
     }
 
-    /// Sleeps until the switch is armed and its time has come, which may be already: then the sleep is over at once.
-    pub(super) fn sleep(&self) {
+    /// Sleeps until the switch is armed and its time has come; without a limit if there is none. `cancelled` is asked
+    /// after the limit was set: so a switch that was armed or rung just before it, whose setting the limit has replaced,
+    /// is not missed if that shows in what `cancelled` looks at.
+    pub(super) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
+        self.arm(limit.unwrap_or(Duration::MAX));
+        if cancelled() {
+            return;
+        }
         let mut until = sync::lock(&self.until);
         loop {
             until = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => break,
+                Some(Duration::ZERO) => return,
                 Some(left) => {
                     self.changed.wait_timeout(until, left).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.changed.wait(until).unwrap_or_else(PoisonError::into_inner),
             };
-        }
-        *until = None;
-    }
-
-    /// The same, for `limit` at most. `cancelled` is asked after the limit was set: so a switch that was armed or rung just
-    /// before it, whose setting the limit has replaced, is not missed if that shows in what `cancelled` looks at.
-    pub(super) fn sleep_for(&self, limit: Duration, cancelled: impl FnOnce() -> bool) {
-        self.arm(limit);
-        if !cancelled() {
-            self.sleep();
         }
     }
 }

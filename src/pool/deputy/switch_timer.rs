@@ -28,27 +28,18 @@ impl Switch {
         self.set(Timespec::try_from(after).unwrap_or(NEVER));
     }
 
-    /// It does not, unless it is armed again. Who disarms it finds all that was changed before it was armed or rung.
-    pub(super) fn disarm(&self) {
-        self.set(NEVER);
-    }
-
-    /// The sleep in progress, or the next one, ends now.
+    /// The sleep in progress ends now.
     pub(super) fn ring(&self) {
         self.set(NOW);
     }
 
-    /// Sleeps until the switch is armed and its time has come, which may be already: then the sleep is over at once.
-    pub(super) fn sleep(&self) {
-        while rustix::io::read(&self.0, &mut [0u8; 8]) == Err(rustix::io::Errno::INTR) {}
-    }
-
-    /// The same, for `limit` at most. `cancelled` is asked after the limit was set: so a switch that was armed or rung just
-    /// before it, whose setting the limit has replaced, is not missed if that shows in what `cancelled` looks at.
-    pub(super) fn sleep_for(&self, limit: Duration, cancelled: impl FnOnce() -> bool) {
-        self.arm(limit);
+    /// Sleeps until the switch is armed and its time has come; without a limit if there is none. `cancelled` is asked
+    /// after the limit was set: so a switch that was armed or rung just before it, whose setting the limit has replaced,
+    /// is not missed if that shows in what `cancelled` looks at.
+    pub(super) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
+        self.arm(limit.unwrap_or(Duration::MAX));
         if !cancelled() {
-            self.sleep();
+            while rustix::io::read(&self.0, &mut [0u8; 8]) == Err(rustix::io::Errno::INTR) {}
         }
     }
 
