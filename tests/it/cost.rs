@@ -114,13 +114,14 @@ fn switches() -> HashMap<String, u64> {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
     let others = tasks.filter(|task| task.file_name() != me.file_name());
     others
-        .map(|task| {
-            let status = fs::read_to_string(task.join("status")).unwrap();
+        .filter_map(|task| {
+            // It may be gone by now: a worker that stood in for another one.
+            let status = fs::read_to_string(task.join("status")).ok()?;
             let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
             let sum =
                 counts.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
             let name = status.lines().next().unwrap_or_default().to_owned();
-            (format!("{} {name}", task.display()), sum)
+            Some((format!("{} {name}", task.display()), sum))
         })
         .collect()
 }
