@@ -55,6 +55,7 @@ pub(crate) struct Spin {
     pause: u32,
     /// Those of them that are left.
     left: u32,
+    slept_lately: u64,
 }
 
 /// A moment without work.
@@ -76,7 +77,14 @@ impl Spin {
             events_come_singly: false,
             pause: 0,
             left: FIRST,
+            slept_lately: 0,
         }
+    }
+
+    /// For how many nanoseconds the thread slept when it had nothing to do: each time since counts for half as much. Zero if
+    /// nobody ever asks whether to stay awake, because then no clock is read.
+    pub(crate) fn slept_lately(&self) -> u64 {
+        self.slept_lately
     }
 
     /// Events were found.
@@ -102,14 +110,19 @@ impl Spin {
 
     /// The moment is over; `slept` if the thread really slept at its end. Returns for how long it stayed awake.
     pub(crate) fn over(&mut self, moment: &Moment, slept: bool) -> Duration {
+        self.slept_lately /= 2;
         if moment.spins {
             // Whoever yields a busy core gets it back late: there, too, to be woken is better.
             let in_vain = slept || moment.awake >= moment.limit;
             self.pause = if in_vain { (self.pause * DEARER).clamp(1, MOST) } else { self.pause / 2 };
             self.left = self.pause;
-        } else if slept && moment.since.elapsed() < 2 * moment.limit {
+        } else if slept {
+            let slept = moment.since.elapsed();
+            self.slept_lately = self.slept_lately.max(slept.as_nanos() as u64);
             // Being woken takes about as long again as what is to be caught.
-            self.left = self.left.saturating_sub(1);
+            if slept < 2 * moment.limit {
+                self.left = self.left.saturating_sub(1);
+            }
         }
         if slept {
             (self.events, self.busy) = (0, true);
@@ -192,6 +205,22 @@ mod tests {
         let mut spin = Spin::new();
         left_out(&mut spin);
         spin
+    }
+
+    #[test]
+    fn a_long_sleep_is_remembered_for_as_many_moments_as_it_is_twice_as_long() {
+        let mut spin = Spin::new();
+        assert_eq!(spin.slept_lately(), 0);
+        moment(&mut spin, 1, 8 * LIMIT);
+        let slept = [0; 3].map(|_| {
+            at_once(&mut spin, 1);
+            spin.slept_lately() / LIMIT.as_nanos() as u64
+        });
+        assert_eq!(slept, [4, 2, 1]);
+        // The longer one counts.
+        moment(&mut spin, 1, 8 * LIMIT);
+        moment(&mut spin, 1, LIMIT);
+        assert_eq!(spin.slept_lately() / LIMIT.as_nanos() as u64, 4);
     }
 
     #[test]

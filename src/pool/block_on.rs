@@ -229,6 +229,7 @@ impl Rider<'_> {
             leader.with(|batch| batch.interrupted(reactor));
             return Ok(());
         }
+        self.pool.rests(leader.with(|batch| batch.slept_lately()));
         let result = leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced()));
         self.station.seat.stops_polling();
         self.pool.has_risen();

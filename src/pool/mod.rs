@@ -202,6 +202,15 @@ impl Pool {
         self.has_risen();
     }
 
+    /// The calling thread leads and is about to sleep; lately it `slept` for so many nanoseconds. Until it has risen it runs no
+    /// code but ours.
+    #[inline]
+    fn rests(self: &Arc<Self>, slept: u64) {
+        if self.deputy.is_long(slept) {
+            self.deputy.stand_down(|| audit::Audit::default().is_quiet(self) && self.needs_deputy());
+        }
+    }
+
     /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
     #[inline]
     pub(crate) fn has_risen(&self) {

@@ -134,6 +134,11 @@ impl Batch {
         self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
 
+    /// For how many nanoseconds leaders slept lately; see [`Spin::slept_lately`].
+    pub(crate) fn slept_lately(&self) -> u64 {
+        self.spin.slept_lately()
+    }
+
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked once the others know that they have to interrupt.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {

@@ -131,7 +131,8 @@ impl Builder {
 
     /// How long a thread may stay awake without work, where its waits are usually shorter than that: the leader, where
     /// events come one by one, and a thread that waits for what another one does. Without it: 50 microseconds; zero
-    /// turns it off, and [`Duration::MAX`] sets no limit.
+    /// turns it off, and [`Duration::MAX`] sets no limit. With zero no clock is read where there is no work, and nobody knows
+    /// what was rare: so the deputy wakes up once after each burst of work, which else it does not where they are rare.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

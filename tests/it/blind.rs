@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use async_channel::bounded;
@@ -86,6 +87,53 @@ fn b2_blocking_handlers_do_not_hang_the_pool() {
             assert!(times[20] < Duration::from_millis(200), "median {:?}", times[20]);
             drop(free);
             tasks.into_iter().for_each(|task| runtime.block_on(task));
+        },
+    );
+}
+
+/// A handler blocks right after a quiet time, long or short, and right after a burst that was over at once, when its thread
+/// has stood the deputy down: another connection is served all the same. Fails if who wakes up does not arm the deputy's
+/// switch (`Pool::has_risen`), or if it does not stay armed (`Duty::stand_down`): then nobody answers for [`SOON`].
+#[test]
+fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
+    for_setups(
+        |setup| setup.threads <= 2,
+        |_, runtime| {
+            let mut ping = Ping::new(runtime);
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let (blocks, is_blocking) = mpsc::channel();
+            let (end, ends) = mpsc::channel::<()>();
+            let blocking = runtime.spawn(async move {
+                let mut socket = Async::new(theirs).unwrap();
+                let mut asked = [0];
+                while socket.read_exact(&mut asked).await.is_ok() {
+                    if asked[0] == b'b' {
+                        blocks.send(()).unwrap();
+                        let _ = ends.recv_timeout(SOON);
+                    }
+                }
+            });
+            for quiet in [0, 300, 700, 1_100, 3_000, 20_000].map(Duration::from_micros) {
+                for bursts in 0..3 {
+                    // What it knows of its last sleep is this long.
+                    for _ in 0..bursts {
+                        thread::sleep(quiet);
+                        ours.write_all(b"-").unwrap();
+                    }
+                    thread::sleep(quiet);
+                    ours.write_all(b"b").unwrap();
+                    is_blocking.recv_timeout(SOON).unwrap();
+                    let took = ping.ping();
+                    // Two ticks, on a machine that has other things to do as well.
+                    assert!(
+                        took < Duration::from_millis(500),
+                        "{took:?} after {bursts} bursts, {quiet:?} apart"
+                    );
+                    end.send(()).unwrap();
+                }
+            }
+            drop(ours);
+            runtime.block_on(blocking);
         },
     );
 }

@@ -4,8 +4,10 @@
 //! |---|---|---|
 //! | `OFF` | there is no deputy | [`start`](Duty::start) |
 //! | `STARTING` | its thread is being started, under a lock | [`started`](Duty::started), or `OFF` if that fails |
-//! | `WATCHING` | it looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
+//! | `WATCHING` | its thread looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
 //! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
+//! | `ARMED` | it sleeps, and was called: its switch is set, or is about to be | [`stand_down`](Duty::stand_down), `rise` |
+//! | `LINGERING` | it sleeps for a while, because nothing needs it, or until it is called | `call`, `rise` |
 //! | `ENDED` | the pool is gone; nobody starts another one | |
 //!
 //! Beside the state: `RUNG`, look now, and `HELP`, a thread is wanted at once. Both stay until the deputy takes them.
@@ -13,18 +15,36 @@
 //! No promise goes unwatched. Who makes one (see the README of the pool) makes it visible, fence, calls; the deputy says
 //! that it dozes, or that it is gone, fence, looks for promises. Of two fences one is first: either the deputy sees the
 //! promise and takes its word back, or the caller sees `DOZING` or `OFF` and gets a verdict that says what to do. Only one
-//! caller gets it: the exchange that takes the word to `WATCHING` is its.
+//! caller gets it: the exchange that takes the word to `ARMED` is its.
+//!
+//! Who goes to sleep last may stand down a deputy that was called for nothing: he says for it that it dozes, fence, looks for
+//! promises as it would. That leaves the switch. *While a look is due, the switch is set, or somebody is about to set it who
+//! runs no code but ours*:
+//!
+//! - Whoever disarms it reads the word after that. If it is `DOZING` no more, others have called, or the deputy rose, and
+//!   what they set may be what he disarmed: he arms it. Else nobody has, or who has was stood down again. (Who sets the switch
+//!   has changed the word before, and the switch's own lock orders the two.)
+//! - Who sees a promise after all does what a caller does, and arms it, too. To take the word back is not enough: it may have
+//!   been to and fro meanwhile, and the switch disarmed by others, or over.
+//! - Set too late, it costs a look for nothing.
+//!
+//! He looks for promises before he touches the word as well. Else a thread that sleeps and wakes twice a tick would put off
+//! the look at one that blocks, for ever.
 
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 
 const OFF: u32 = 0;
 const STARTING: u32 = 1;
-const WATCHING: u32 = 2;
-const DOZING: u32 = 3;
-const STATE: u32 = 3;
-const ENDED: u32 = 4;
-const RUNG: u32 = 8;
-const HELP: u32 = 16;
+const DOZING: u32 = 2;
+const LINGERING: u32 = 3;
+/// In the two states that have this bit, and in no other, a look is due within a tick.
+const ON_DUTY: u32 = 4;
+const ARMED: u32 = DOZING | ON_DUTY;
+const WATCHING: u32 = LINGERING | ON_DUTY;
+const STATE: u32 = 7;
+const ENDED: u32 = 8;
+const RUNG: u32 = 16;
+const HELP: u32 = 32;
 
 /// The word.
 #[derive(Debug)]
@@ -65,9 +85,9 @@ impl Duty {
     /// Somebody made a promise that the deputy is to watch; it is visible already.
     #[inline]
     pub(super) fn call(&self) -> Call {
-        // ORDER: pairs with the fences in `doze` and `resign`.
+        // ORDER: pairs with the fences in `doze`, `stand_down` and `resign`.
         sync::full_fence();
-        if self.word.load(Ordering::Relaxed) & (STATE | ENDED) == WATCHING {
+        if self.word.load(Ordering::Relaxed) & (ON_DUTY | ENDED) == ON_DUTY {
             Call::Nothing
         } else {
             self.call_up()
@@ -80,12 +100,12 @@ impl Duty {
         loop {
             match now & (STATE | ENDED) {
                 OFF | STARTING => return Call::Start,
-                DOZING => {}
+                DOZING | LINGERING => {}
                 _ => return Call::Nothing,
             }
             // ORDER: Relaxed, here and below: the word orders nothing but itself; what was promised is seen because of
             // the fences.
-            let next = now & !STATE | WATCHING;
+            let next = now | ON_DUTY;
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Call::Arm,
                 Err(seen) => now = seen,
@@ -129,22 +149,44 @@ impl Duty {
     }
 
     /// The deputy has seen nothing that it would have to watch: it sleeps, if that is so once more after it has said that it
-    /// does. `sleep` is told how to find out whether somebody called meanwhile. False if it did not sleep.
+    /// does. Where it only `lingers`, nothing needs it, and nobody stands it down, because its switch is set and stays so.
+    /// `sleep` is told how to find out whether somebody called meanwhile. False if it did not sleep.
     pub(super) fn doze(
         &self,
+        lingers: bool,
         is_quiet: impl FnOnce() -> bool,
         sleep: impl FnOnce(&dyn Fn() -> bool),
     ) -> bool {
-        if !self.moved(WATCHING, DOZING) {
+        let state = if lingers { LINGERING } else { DOZING };
+        if !self.moved(WATCHING, state) {
             return false;
         }
         // ORDER: pairs with the fence in `call`.
         sync::full_fence();
         let dozes = is_quiet();
         if dozes {
-            sleep(&|| self.word.load(Ordering::Relaxed) != DOZING);
+            sleep(&|| self.word.load(Ordering::Relaxed) != state);
+        } else {
+            // It is up, so nobody is to stand it down.
+            self.word.fetch_or(WATCHING, Ordering::Relaxed);
         }
         dozes
+    }
+
+    /// The calling thread is about to sleep: if all do, a deputy that was called need not look. `disarm` takes its switch
+    /// back. What is left to do is to arm it, or nothing.
+    pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool, disarm: impl FnOnce()) -> Call {
+        if self.word.load(Ordering::Relaxed) != ARMED || !is_quiet() || !self.moved(ARMED, DOZING) {
+            return Call::Nothing;
+        }
+        // ORDER: pairs with the fence in `call`.
+        sync::full_fence();
+        if !is_quiet() {
+            return self.call_up();
+        }
+        disarm();
+        // ORDER: Relaxed: who set the switch before it was disarmed had changed the word, and the switch has a lock.
+        if self.word.load(Ordering::Relaxed) == DOZING { Call::Nothing } else { Call::Arm }
     }
 
     /// Whether it is to look now.
@@ -183,6 +225,8 @@ impl Duty {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn duty(word: u32) -> Duty {
@@ -195,16 +239,19 @@ mod tests {
 
     /// Each state, before and after the end, with and without each order; and the three for themselves.
     fn words() -> impl Iterator<Item = (u32, u32, bool, u32)> {
-        (0..32).map(|word| (word, word % 4, word & 4 != 0, word & !7))
+        (0..64)
+            .filter(|word| [OFF, STARTING, DOZING, LINGERING, ARMED, WATCHING].contains(&(word & STATE)))
+            .map(|word| (word, word & STATE, word & ENDED != 0, word & (RUNG | HELP)))
     }
 
     #[test]
-    fn a_call_takes_the_word_of_who_dozes_and_of_nobody_else() {
+    fn a_call_takes_the_word_of_who_sleeps_and_of_nobody_else() {
         for (before, state, ended, orders) in words() {
             let (call, after) = match state {
                 _ if ended => (Call::Nothing, before),
                 OFF | STARTING => (Call::Start, before),
-                DOZING => (Call::Arm, WATCHING | orders),
+                DOZING => (Call::Arm, ARMED | orders),
+                LINGERING => (Call::Arm, WATCHING | orders),
                 _ => (Call::Nothing, before),
             };
             let duty = duty(before);
@@ -216,19 +263,19 @@ mod tests {
     fn an_order_stays_until_it_is_taken() {
         for (before, _, ended, orders) in words() {
             let duty = duty(before);
-            assert_eq!(duty.is_rung(), orders & 8 != 0);
-            let taken = Orders { ended, help: orders & 16 != 0 };
-            assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & 4), "{before}");
+            assert_eq!(duty.is_rung(), orders & RUNG != 0);
+            let taken = Orders { ended, help: orders & HELP != 0 };
+            assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & ENDED), "{before}");
         }
         for (before, ..) in words() {
             let duty = duty(before);
             duty.ask_for_help();
-            assert_eq!(word(&duty), before | 8 | 16, "{before}");
+            assert_eq!(word(&duty), before | RUNG | HELP, "{before}");
         }
         for (before, ..) in words() {
             let duty = duty(before);
             duty.end();
-            assert_eq!(word(&duty), before | 4 | 8, "{before}");
+            assert_eq!(word(&duty), before | ENDED | RUNG, "{before}");
         }
     }
 
@@ -252,22 +299,29 @@ mod tests {
     fn it_dozes_and_goes_only_without_orders_and_if_it_is_quiet_then() {
         for (before, ..) in words() {
             let free = before == WATCHING;
-            let dozes = duty(before);
-            let mut called = [None; 2];
-            let slept = dozes.doze(
-                || true,
-                |is_called| {
-                    called[0] = Some(is_called());
-                    let _ = dozes.call();
-                    called[1] = Some(is_called());
-                },
-            );
-            assert_eq!((slept, word(&dozes)), (free, before), "{before}");
-            assert_eq!(called, if free { [Some(false), Some(true)] } else { [None; 2] });
-            let loud = duty(before);
-            assert!(!loud.doze(|| false, |_| panic!("it is not quiet")));
-            assert_eq!(word(&loud), if free { DOZING } else { before });
-
+            for lingers in [false, true] {
+                let dozes = duty(before);
+                let mut called = [None; 2];
+                let slept = dozes.doze(
+                    lingers,
+                    || true,
+                    |is_called| {
+                        called[0] = Some(is_called());
+                        let _ = dozes.call();
+                        called[1] = Some(is_called());
+                    },
+                );
+                let after = if free && !lingers { ARMED } else { before };
+                assert_eq!((slept, word(&dozes)), (free, after), "{before}");
+                assert_eq!(called, if free { [Some(false), Some(true)] } else { [None; 2] });
+                let loud = duty(before);
+                let noise = || {
+                    loud.end();
+                    false
+                };
+                assert!(!loud.doze(lingers, noise, |_| panic!("it is not quiet")));
+                assert_eq!(word(&loud), if free { WATCHING | ENDED | RUNG } else { before });
+            }
             let goes = duty(before);
             assert_eq!((goes.resign(|| false), word(&goes)), (free, if free { OFF } else { before }));
             let stays = duty(before);
@@ -276,6 +330,37 @@ mod tests {
         // Another one was started meanwhile.
         let follows = duty(WATCHING);
         assert!(follows.resign(|| follows.start(|| Ok::<(), ()>(())).is_ok()));
+    }
+
+    #[test]
+    fn it_is_stood_down_where_it_was_only_armed_and_all_is_quiet() {
+        for (before, ..) in words() {
+            let armed = before == ARMED;
+            let disarmed = Cell::new(false);
+            let disarm = || disarmed.set(true);
+            let quiet = duty(before);
+            let expected = (Call::Nothing, if armed { DOZING } else { before }, armed);
+            assert_eq!((quiet.stand_down(|| true, disarm), word(&quiet), disarmed.take()), expected);
+            let loud = duty(before);
+            let expected = (Call::Nothing, before, false);
+            assert_eq!((loud.stand_down(|| false, disarm), word(&loud), disarmed.take()), expected);
+        }
+    }
+
+    #[test]
+    fn whoever_stands_it_down_arms_it_for_those_who_call_meanwhile() {
+        // Somebody is up at the second look, and may have been seen in `ARMED` before.
+        let late = duty(ARMED);
+        let looks = Cell::new(0);
+        let is_quiet = || looks.replace(looks.get() + 1) == 0;
+        let no = || panic!("it is not quiet");
+        assert_eq!((late.stand_down(is_quiet, no), word(&late)), (Call::Arm, ARMED));
+        // Somebody called, or the deputy rose, or it was rung, before the switch was disarmed.
+        let meanwhile: [fn(&Duty); 3] = [|duty| _ = duty.call(), |duty| _ = duty.rise(), Duty::ask_for_help];
+        for meanwhile in meanwhile {
+            let armed = duty(ARMED);
+            assert_eq!(armed.stand_down(|| true, || meanwhile(&armed)), Call::Arm);
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! It sleeps without a timeout when no promise is open (LF9). Who makes one then, a thread that wakes up above all, sets
 //! its [`Switch`]: that takes a system call, and wakes nobody before the tick is over. What begins and ends within a tick
-//! costs it one look.
+//! costs it one look, or none where such bursts are rare: who goes to sleep last takes the switch back.
 //!
 //! It starts with the first source or timer of the pool, or when a second thread comes; it ends when nothing was in use
 //! for a second, in a pool without workers. It runs nobody's code but ours and waits for nobody, so nobody has to watch
@@ -112,6 +112,21 @@ impl Deputy {
         Ok(())
     }
 
+    /// Whether who slept for so many nanoseconds may [`stand_down`](Self::stand_down) the deputy: it takes a system call, and
+    /// another one of who wakes up. A look takes two switches, but comes once a tick only.
+    #[inline]
+    pub(super) fn is_long(&self, slept: u64) -> bool {
+        2 * u128::from(slept) >= self.tick.as_nanos()
+    }
+
+    /// The calling thread is about to sleep: if all do, the deputy that was called when it woke up has nothing to look at.
+    #[cold]
+    pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool) {
+        if self.duty.stand_down(is_quiet, || self.switch.arm(Duration::MAX)) == Call::Arm {
+            self.arm();
+        }
+    }
+
     #[cold]
     fn arm(&self) {
         if self.origin.is_here() {
@@ -184,7 +199,7 @@ impl Deputy {
         reactor.tell_when_empty(needed);
         let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
         let limit = (!needed).then_some(LINGER);
-        let dozed = self.duty.doze(still_quiet, |called| self.switch.sleep(limit, called));
+        let dozed = self.duty.doze(!needed, still_quiet, |called| self.switch.sleep(limit, called));
         reactor.tell_when_empty(false);
         dozed
     }
