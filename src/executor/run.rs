@@ -146,9 +146,10 @@ impl Member {
                     return Poll::Ready(output);
                 }
             }
-            if runner.is_to_look_up() || !here.may_run() {
+            let is_cut_short = runner.is_to_look_up();
+            if is_cut_short || !here.may_run() {
                 process.assert_here();
-                pace.round_ends(began, budget);
+                pace.round_ends(began.filter(|_| !is_cut_short), budget);
                 // There may be more: after a look at the reactor it goes on.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -304,13 +305,15 @@ impl Turns {
     }
 }
 
-/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come.
+/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come; and
+/// for those that did not fit into its ring, to which it does not come back.
 #[cold]
 fn own_surplus(state: &State, runner: &Runner) -> Option<Runnable> {
-    if runner.searches.take() && state.has_surplus() {
+    let task = runner.ring.pop().ok();
+    if (runner.searches.take() || task.is_none()) && state.has_surplus() {
         state.notify();
     }
-    runner.ring.pop().ok().inspect(|_| runner.counters.surplus.add(1))
+    task.inspect(|_| runner.counters.surplus.add(1))
 }
 
 #[cold]
