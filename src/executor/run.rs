@@ -150,7 +150,7 @@ impl Member {
             }
             if looks_up || !here.may_run() {
                 process.assert_here();
-                pace.round_ends(began, budget);
+                pace.round_ends(began.filter(|_| !looks_up), budget);
                 // There may be more: after a look at the reactor it goes on.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -306,13 +306,15 @@ impl Turns {
     }
 }
 
-/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come.
+/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come; and
+/// for those that did not fit into its ring, to which it does not come back.
 #[cold]
 fn own_surplus(state: &State, runner: &Runner) -> Option<Runnable> {
-    if runner.searches.take() && state.has_surplus() {
+    let task = runner.ring.pop().ok();
+    if (runner.searches.take() || task.is_none()) && state.has_surplus() {
         state.notify();
     }
-    runner.ring.pop().ok().inspect(|_| runner.counters.surplus.add(1))
+    task.inspect(|_| runner.counters.surplus.add(1))
 }
 
 #[cold]

@@ -267,7 +267,7 @@ impl Audit {
 
     /// Nobody of the crew comes to lead, for all of them are stuck. False if only a relief can help.
     fn get_a_leader(
-        &self,
+        &mut self,
         pool: &Arc<Pool>,
         stations: &[Arc<Station>],
         hands: &mut Hands,
@@ -290,12 +290,20 @@ impl Audit {
                     runners.find(|(station, runner)| station.is_replacement() && !self.blocks(runner));
                 left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
             }
-            return true;
+            // It may compute for ever, too: then it is one of the others, and another one comes.
+            if blind < LAST_RESERVE {
+                return true;
+            }
         }
         // The reserve that there is, if any, stands in for one that blocks.
         let _ = draft(pool, stations);
         // Where there may be no more workers, one thread that does nothing but lead has to do.
-        hands.get_one_more(pool, true) || pool.has_relief() && blind < BUSY
+        let added = hands.get_one_more(pool, true);
+        if added {
+            // It is given the same time as those before it.
+            self.blind = None;
+        }
+        added || pool.has_relief() && blind < BUSY
     }
 
     fn blocks(&self, runner: &Arc<Runner>) -> bool {
@@ -326,8 +334,11 @@ impl Audit {
         let since = *self.short_of_hands.get_or_insert(now);
         // The reserve is no help to these tasks. Where somebody blocks it is one too few, and nobody else is missing.
         let short = hands.able() - usize::from(hands.has_reserve).min(hands.able()) < crew.threads();
-        let for_long =
-            now - since >= LAST_RESERVE && (hands.has_reserve || hands.able() + hands.late <= crew.threads());
+        // Nobody has come to an end for so long: one more, and not the next before as much time again.
+        let for_long = now - since >= LAST_RESERVE;
+        if for_long {
+            self.short_of_hands = Some(now);
+        }
         let helped = if short || for_long {
             hands.has_reserve && draft(pool, stations) || add_thread(pool, false)
         } else {

@@ -15,7 +15,19 @@ thread_local! {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadState(i32);
 
-/// C's `timespec` on all of Linux that there is a Rust for, but x32.
+/// Whether [`Timespec`] is C's: two `long`s. It is larger on x32, and where 32 bits are so new that seconds never had 32
+/// (riscv32, hexagon).
+const IS_TIMESPEC_KNOWN: bool = cfg!(any(
+    target_pointer_width = "64",
+    target_arch = "arm",
+    target_arch = "m68k",
+    target_arch = "mips",
+    target_arch = "powerpc",
+    target_arch = "sparc",
+    target_arch = "x86",
+));
+
+/// C's `timespec`.
 #[repr(C)]
 struct Timespec {
     seconds: c_long,
@@ -38,6 +50,9 @@ impl ThreadState {
         // See `MAKE_THREAD_CPUCLOCK` of the kernel: 2 is the scheduler's own clock, 4 says that it is a thread's.
         const OF_A_THREAD: c_int = 4;
         const BY_THE_SCHEDULER: c_int = 2;
+        if !IS_TIMESPEC_KNOWN {
+            return None;
+        }
         let clock = !self.0 << 3 | OF_A_THREAD | BY_THE_SCHEDULER;
         let mut time = Timespec { seconds: 0, nanos: 0 };
         // SAFETY: the declaration is POSIX's, and `time` is ours. A thread that is gone is an error.

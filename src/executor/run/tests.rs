@@ -134,3 +134,54 @@ fn a_reserve_leaves_surplus_to_others_until_it_is_no_reserve() {
         assert!(state.rest(runner) && state.any_idle());
     });
 }
+
+/// Fails if a reserve leaves to nobody what does not fit into its ring: the chances to share it may all have been left out.
+#[test]
+fn a_reserve_with_more_tasks_than_it_can_hold_calls_somebody() {
+    let state = StateRef::shared();
+    (0..10).for_each(|_| state.gain.learns(false));
+    hosted(&state, false, |poll, idle| {
+        assert!(poll().is_pending());
+        assert!(state.rest(idle) && state.any_idle());
+        hosted(&state, true, |poll, runner| {
+            assert!(poll().is_pending());
+            (0..300).for_each(|_| spawn(&state, || ()));
+            assert!(!state.idle.somebody_comes() && state.injected() > 0);
+            while runner.has_tasks() {
+                assert!(poll().is_pending());
+            }
+            assert!(state.injected() > 0 && state.idle.somebody_comes());
+        });
+    });
+}
+
+/// Fails if what a round took that had to look up is taken for what all of its tasks do.
+#[test]
+fn a_round_that_was_cut_short_says_nothing_of_the_next() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    hosted(&state, false, |poll, runner| {
+        let looks_up = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        for _ in 0..3 * BUDGET_ALONE {
+            let (ran, looks_up, runner) = (ran.clone(), looks_up.clone(), runner.clone());
+            spawn(&state, move || {
+                let start = std::time::Instant::now();
+                while start.elapsed() < ROUND {}
+                ran.fetch_add(1, Relaxed);
+                if looks_up.swap(false, Relaxed) {
+                    runner.ask_to_look_up();
+                }
+            });
+        }
+        let mut round = || {
+            let before = ran.load(Relaxed);
+            assert!(poll().is_pending());
+            ran.load(Relaxed) - before
+        };
+        while round() > FEWEST {}
+        for _ in 0..3 {
+            looks_up.store(true, Relaxed);
+            assert_eq!([round(), round()], [1, FEWEST]);
+        }
+    });
+}
