@@ -7,7 +7,7 @@
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
-//! | the same for a second, and they compute | has the reserve run them |
+//! | the same for a second, and they compute | has the reserve run them; and gets another thread for each second more |
 //! | more workers than usual, for a second | lets one go |
 //!
 //! **How many threads there may be.** Those that block do not count: as many others as the crew has workers are to be there, and
