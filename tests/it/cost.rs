@@ -390,6 +390,7 @@ fn r1_long_handlers_are_shared_by_all_threads() {
 /// holds for bursts in which a thread sleeps for a moment, too: the task's socket becomes writable when the other side has read.
 /// Some of its wake-ups are allowed for, because a machine that is busy makes a burst last longer than a tick.
 #[test]
+#[cfg_attr(polling_test_poll_backend, ignore = "who never stays awake does not know how long it sleeps")]
 fn r4_the_deputy_sleeps_through_short_bursts() {
     const BURSTS: u64 = 40;
     if !is_child("cost::r4_the_deputy_sleeps_through_short_bursts", ":") {
