@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU32, AtomicU64, Instant, Ordering::Relaxed};
+use crate::sync::{self, AtomicU32, Instant, Mutex, Ordering::Relaxed};
 
 /// Chances that are left out at most before the next try.
 const MOST: u32 = 512;
@@ -26,15 +26,14 @@ const FIRST: u32 = 8;
 /// What is remembered of those that were woken. Where two threads write at once, one of them is forgotten, which is no harm.
 #[derive(Debug)]
 pub(crate) struct Gain {
-    origin: Instant,
     /// What a piece of work costs beside itself when it is moved to another thread.
     moved: Duration,
     /// Chances to leave out after a try.
     pause: AtomicU32,
     /// Those of them that are left.
     left: AtomicU32,
-    /// When somebody was called who has not answered, in nanoseconds; or zero.
-    called: AtomicU64,
+    /// When somebody was called who has not answered.
+    called: Mutex<Option<Instant>>,
 }
 
 /// A thread that was woken to share work, until it is known whether that paid.
@@ -49,13 +48,7 @@ pub(crate) struct Trial {
 
 impl Gain {
     pub(crate) fn new(moved: Duration) -> Self {
-        Self {
-            origin: Instant::now(),
-            moved,
-            pause: AtomicU32::new(FIRST),
-            left: AtomicU32::new(FIRST),
-            called: AtomicU64::new(0),
-        }
+        Self { moved, pause: AtomicU32::new(FIRST), left: AtomicU32::new(FIRST), called: Mutex::new(None) }
     }
 
     /// There is work, and somebody who sleeps: is it worth waking him?
@@ -69,15 +62,13 @@ impl Gain {
 
     /// Somebody is about to be woken to share work.
     pub(crate) fn calls(&self) {
-        let now = self.origin.elapsed().as_nanos() as u64;
-        self.called.store(now.max(1), Relaxed);
+        *sync::lock(&self.called) = Some(Instant::now());
     }
 
     /// Who was woken is there, and on trial if it was for this.
     pub(crate) fn answers(&self) -> Option<Trial> {
-        let called = self.called.swap(0, Relaxed);
-        let needs = || self.origin.elapsed().saturating_sub(Duration::from_nanos(called));
-        (called > 0).then(|| Trial { moved: self.moved, needs: needs(), worked: Duration::ZERO, since: None })
+        let called = sync::lock(&self.called).take()?;
+        Some(Trial { moved: self.moved, needs: called.elapsed(), worked: Duration::ZERO, since: None })
     }
 
     /// A trial is over.
@@ -166,7 +157,7 @@ mod tests {
         let called = Instant::now();
         std::thread::sleep(Duration::from_millis(2));
         let needs = gain.answers().expect("it was called").needs;
-        assert!(needs >= Duration::from_millis(2) && needs <= gain.origin.elapsed());
+        assert!(needs >= Duration::from_millis(2));
         assert!(needs <= called.elapsed() + Duration::from_millis(1));
     }
 
