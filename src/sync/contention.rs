@@ -5,6 +5,8 @@
 //! waiting in the kernel.
 
 use std::ops::{Deref, DerefMut};
+#[cfg(test)]
+use std::sync::TryLockResult;
 use std::sync::{LockResult, MutexGuard, TryLockError, atomic};
 use std::time::Instant;
 
@@ -48,6 +50,11 @@ pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
 impl<T> Mutex<T> {
     pub(crate) const fn new(value: T) -> Self {
         Self(std::sync::Mutex::new(value))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        self.0.try_lock()
     }
 
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
