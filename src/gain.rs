@@ -151,6 +151,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "its clock runs with its steps")]
     fn to_come_takes_as_long_as_it_took() {
         let gain = Gain::new(Duration::ZERO);
         gain.calls();
@@ -162,6 +163,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "its clock runs with its steps")]
     fn who_works_for_longer_than_it_took_to_come_has_paid() {
         let mut trial = trial(Duration::from_millis(4), Duration::ZERO);
         assert!(!trial.has_paid());
