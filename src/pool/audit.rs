@@ -7,7 +7,7 @@
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
-//! | the same for a second, and they compute | has the reserve run them; and gets another thread for each second more |
+//! | the same for a tenth of a second, and they compute | has the reserve run them; and gets another thread after twice that time, and so on |
 //! | more workers than usual, for a second | lets one go |
 //!
 //! **How many threads there may be.** Those that block do not count: as many others as the crew has workers are to be there, and
@@ -36,7 +36,8 @@ const LAST_RESORT: Duration = STALL;
 
 /// How long all workers must have computed, and taken none of the tasks that wait, before the reserve is for these, too. Before
 /// that it is for what events wake; after that somebody may compute until such a task is run.
-const LAST_RESERVE: Duration = Duration::from_secs(1);
+/// And how long before there is one more thread; twice as long before each that follows, as long as that lasts.
+const LAST_RESERVE: Duration = Duration::from_millis(100);
 
 /// What the deputy remembers.
 #[derive(Debug, Default)]
@@ -53,6 +54,8 @@ pub(super) struct Audit {
     overstaffed: Option<Instant>,
     /// Since when no worker is left to run the tasks that wait.
     short_of_hands: Option<Instant>,
+    /// Threads that were added since then although those that are there do not block.
+    added_for_long: u32,
     /// Nothing more can be done about the tasks that wait.
     helpless: bool,
 }
@@ -291,7 +294,7 @@ impl Audit {
                 left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
             }
             // It may compute for ever, too: then it is one of the others, and another one comes.
-            if blind < LAST_RESERVE {
+            if blind < 10 * LAST_RESERVE {
                 return true;
             }
         }
@@ -328,16 +331,17 @@ impl Audit {
         let workers = hands.live - usize::from(hands.has_reserve).min(hands.live);
         // Threads that are only starting are no help yet, but no reason for more of them either: not at once.
         if !crew.has_surplus() || hands.stuck + hands.late < workers {
-            self.short_of_hands = None;
+            (self.short_of_hands, self.added_for_long) = (None, 0);
             return;
         }
         let since = *self.short_of_hands.get_or_insert(now);
         // The reserve is no help to these tasks. Where somebody blocks it is one too few, and nobody else is missing.
         let short = hands.able() - usize::from(hands.has_reserve).min(hands.able()) < crew.threads();
         // Nobody has come to an end for so long: one more, and not the next before as much time again.
-        let for_long = now - since >= LAST_RESERVE;
+        let for_long = now - since >= LAST_RESERVE * (1 << self.added_for_long.min(16));
         if for_long {
             self.short_of_hands = Some(now);
+            self.added_for_long += 1;
         }
         let helped = if short || for_long {
             hands.has_reserve && draft(pool, stations) || add_thread(pool, false)

@@ -75,7 +75,6 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
 
 /// Fails if only the number of tasks bounds a round.
 #[test]
-#[cfg_attr(miri, ignore = "its clock runs with its steps")]
 fn rounds_of_long_tasks_are_short() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));

@@ -129,7 +129,6 @@ impl Scene {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "its clock runs with its steps")]
 fn a_lone_timer_is_announced_exactly_and_once() {
     for_each_way(LONG, |mut scene| {
         for millis in [2_000, 1_000, 200] {
