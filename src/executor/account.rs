@@ -3,7 +3,7 @@
 //! Two promises are kept here. Tasks in a runner's slot or ring are polled next by its own thread, which comes by soon; and
 //! a sleeper that was notified of tasks looks for them. Either thread may be kept by something else instead. So what did not
 //! move between two looks is given to others: tasks from the slot and the ring to the injector, and what is in the
-//! injector to another sleeper.
+//! injector to another sleeper, or to the reserve, which sifts it.
 
 use super::runner::{Beat, Runner};
 use super::state::State;
@@ -20,13 +20,15 @@ pub(crate) struct Account {
 impl State {
     /// Compares the executor with the last look. True if somebody sleeps beside tasks that wait.
     pub(crate) fn audit(&self, last: &mut Account) -> bool {
-        let mut laden = Vec::new();
-        let mut stuck = Vec::new();
+        let (mut laden, mut stuck, mut reserve) = (Vec::new(), Vec::new(), None);
         self.find_in_runners(|runner| -> Option<()> {
             let now = (std::ptr::from_ref(&**runner), runner.beat());
             // A reserve would not find them elsewhere, nor would others soon, which compute: it is on its way to them, unless it is
             // in another task.
             let comes = runner.is_reserve() && !now.1.is_in_task();
+            if comes {
+                reserve = Some(runner.clone());
+            }
             if runner.has_tasks() && !comes {
                 if last.laden.contains(&now) {
                     stuck.push(runner.clone());
@@ -40,8 +42,13 @@ impl State {
         stuck.iter().for_each(|runner| self.hand_over_from_afar(runner));
         let taken = self.has_surplus().then(|| self.taken());
         let waits = taken.is_some() && self.any_idle();
-        if waits && last.taken == taken {
-            self.notify_another();
+        if taken.is_some() && last.taken == taken {
+            if waits {
+                self.notify_another();
+            }
+            if let Some(reserve) = reserve {
+                reserve.ask_to_sift();
+            }
         }
         *last = Account { taken, laden };
         waits

@@ -39,6 +39,8 @@ pin_project! {
 const ROUND: Duration = Duration::from_micros(200);
 /// Tasks of a round at least, however long they take.
 const FEWEST: u32 = 4;
+/// Tasks of the surplus among which the reserve looks for quick ones in one go.
+const SIFTED: usize = 256;
 
 /// A [`Run`] as a member of its executor; dropping it gives its tasks back.
 struct Member {
@@ -310,11 +312,32 @@ impl Turns {
 /// for those that did not fit into its ring, to which it does not come back.
 #[cold]
 fn own_surplus(state: &State, runner: &Runner) -> Option<Runnable> {
+    let called = runner.searches.take();
+    if called {
+        sift(state, runner);
+    }
     let task = runner.ring.pop().ok();
-    if (runner.searches.take() || task.is_none()) && state.has_surplus() {
+    if (called || task.is_none()) && state.has_surplus() {
         state.notify();
     }
     task.inspect(|_| runner.counters.surplus.add(1))
+}
+
+/// Polls what is quick among the surplus, as far as that is known; the rest goes to the back.
+fn sift(state: &State, runner: &Runner) {
+    let began = Instant::now();
+    for _ in 0..state.injected().min(SIFTED) {
+        let Some(task) = state.pop_injected() else { return };
+        runner.sifts.set(true);
+        runner.run(task);
+        if runner.sifts.take() {
+            state.took();
+            runner.counters.surplus.add(1);
+        }
+        if began.elapsed() >= ROUND {
+            return;
+        }
+    }
 }
 
 #[cold]

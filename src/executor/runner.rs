@@ -4,7 +4,8 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::task::Waker;
+use std::sync::Arc;
+use std::task::{Wake, Waker};
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
@@ -72,6 +73,8 @@ pub(crate) struct Runner {
     look_up: Flag,
     /// It is there for what events wake, beside threads that compute: see [`is_reserve`](Self::is_reserve).
     reserve: Flag,
+    /// As the reserve, it polls a task of the surplus; unless that is one that is left to others, which takes this back.
+    pub(super) sifts: Flag,
 }
 
 impl fmt::Debug for Runner {
@@ -125,6 +128,7 @@ impl Runner {
             computes: Flag::new(false),
             look_up: Flag::new(false),
             reserve: Flag::new(false),
+            sifts: Flag::new(false),
         }
     }
 
@@ -176,8 +180,9 @@ impl Runner {
         self.root_woken.set(true);
     }
 
-    /// Whether it is the reserve: the one runner beside others that compute. It leaves the surplus to them, or it would compute
-    /// as well and nobody would be left who looks at the reactor. It polls what events wake on its own thread.
+    /// Whether it is the reserve: the one runner beside others that compute. It polls what events wake on its own thread, and
+    /// leaves the surplus to them, or it would compute as well and nobody would be left who looks at the reactor. Where nobody
+    /// takes that, it sifts it for tasks that have shown that they are quick: some were woken by events elsewhere.
     #[inline]
     pub(crate) fn is_reserve(&self) -> bool {
         self.reserve.is_set()
@@ -187,6 +192,12 @@ impl Runner {
     pub(crate) fn set_reserve(&self, is_reserve: bool) {
         self.reserve.set(is_reserve);
         self.searches.set(true);
+    }
+
+    /// Nobody takes the surplus: as the reserve, it is to sift it.
+    pub(super) fn ask_to_sift(self: &Arc<Self>) {
+        self.searches.set(true);
+        self.wake_by_ref();
     }
 
     /// What the deputy compares from tick to tick.
@@ -223,7 +234,7 @@ impl Runner {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     use super::*;
 

@@ -265,10 +265,20 @@ impl State {
         !runner.slot.is_empty() || !self.injector.is_empty() || self.find_in_runners(stealable).is_some()
     }
 
+    /// A task from the injector. Whoever polls it says so: see [`took`](Self::took).
+    pub(super) fn pop_injected(&self) -> Option<Runnable> {
+        self.injector.pop().ok()
+    }
+
+    /// A task of the injector has found somebody who polls it: what waits there moves.
+    pub(super) fn took(&self) {
+        self.taken.add(1);
+    }
+
     /// A task from the injector, and some more for the runner's ring.
     pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
-        let task = self.injector.pop().ok()?;
-        self.taken.add(1);
+        let task = self.pop_injected()?;
+        self.took();
         // Half of what is there, so that several runners share it.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
         self.move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
@@ -302,8 +312,10 @@ impl State {
 
     /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
     pub(crate) fn any_task(&self) -> Option<Runnable> {
-        let queued = self.injector.pop().ok();
-        self.taken.add(u64::from(queued.is_some()));
+        let queued = self.pop_injected();
+        if queued.is_some() {
+            self.took();
+        }
         queued
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))

@@ -22,6 +22,8 @@ const FIRST_MARK: u8 = 2;
 const LAST_MARK: u8 = 64;
 /// Beside the mark: the task computed when it was caught.
 const COMPUTES: u8 = 128;
+/// The mark of a task that was never polled: it may compute, for all that is known.
+const NEW: u8 = COMPUTES;
 
 /// A spawned future, and what is kept beside it. One flat struct: fields of a struct inside could not use the padding
 /// that a small future leaves, and there may be millions of these.
@@ -51,17 +53,23 @@ impl<F: Future> Future for Tracked<F> {
             if this.slow > 0 {
                 if this.slow & COMPUTES == 0 {
                     host::cover(Caught::Blocking);
-                } else if runner.is_reserve() {
-                    // It is to be polled by somebody else, if at all while others compute.
+                } else if runner.is_reserve() && (this.slow != NEW || runner.sifts.is_set()) {
+                    // It is to be polled by somebody else, if at all while others compute. That wears off, too: a quick one that was
+                    // caught in a bad moment would never show again that it is quick.
+                    runner.sifts.take();
+                    if this.slow != NEW {
+                        this.slow = learn(this.slow, None);
+                    }
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
-                } else {
+                } else if this.slow != NEW {
                     host::cover(Caught::Computing);
                 }
             }
             let result = future.poll(cx);
             if runner.is_caught() | (this.slow > 0) {
-                this.slow = learn(this.slow, runner.take_caught());
+                let is_quick = this.slow == NEW && !runner.is_caught();
+                this.slow = if is_quick { 0 } else { learn(this.slow, runner.take_caught()) };
             }
             result
         });
@@ -139,7 +147,7 @@ where
     F: Future + 'a,
 {
     let at = NonNull::from(&*state);
-    let future = Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, slow: 0 };
+    let future = Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, slow: NEW };
     let schedule = move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info);
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }

@@ -7,20 +7,15 @@
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
-//! | the same for a tenth of a second, and they compute | has the reserve run them; and gets another thread after twice that time, and so on |
+//! | the same, and each that does not block has computed for long | gets one more thread: they may compute until such a task has run |
 //! | more workers than usual, for a second | lets one go |
-//!
-//! **How many threads there may be.** Those that block do not count: as many others as the crew has workers are to be there, and
-//! no more where they wait for cores. Where they compute there may be one more, the *reserve*, which takes no surplus and so
-//! is free for what events wake ([`Runner::is_reserve`]). A reserve becomes a worker as any other where one of these blocks; and
-//! one of those that are left over from that becomes the reserve.
 
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
-use std::task::Wake;
 use std::time::Duration;
 
+use super::hands::{self, Hands};
 use super::stall::{Reports, STALL};
 use super::witness::{Doing, Witness};
 use super::{Pool, Station, relief};
@@ -33,11 +28,6 @@ const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_millis(10);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
-
-/// How long all workers must have computed, and taken none of the tasks that wait, before the reserve is for these, too. Before
-/// that it is for what events wake; after that somebody may compute until such a task is run.
-/// And how long before there is one more thread; twice as long before each that follows, as long as that lasts.
-const LAST_RESERVE: Duration = Duration::from_millis(100);
 
 /// What the deputy remembers.
 #[derive(Debug, Default)]
@@ -54,8 +44,6 @@ pub(super) struct Audit {
     overstaffed: Option<Instant>,
     /// Since when no worker is left to run the tasks that wait.
     short_of_hands: Option<Instant>,
-    /// Threads that were added since then although those that are there do not block.
-    added_for_long: u32,
     /// Nothing more can be done about the tasks that wait.
     helpless: bool,
 }
@@ -75,39 +63,6 @@ struct Entry {
     moved: u64,
 }
 
-/// What a look found among the workers, and other threads that host a runner.
-#[derive(Debug, Default)]
-struct Hands {
-    /// Somebody got further since the last look, whose thread is awake.
-    any_moves: bool,
-    /// Runners of the crew that are stuck in a task, but the reserve.
-    stuck: usize,
-    /// Threads of the crew that block.
-    blocked: usize,
-    /// Somebody of the crew computes.
-    computes: bool,
-    /// There is a reserve, stuck or not.
-    has_reserve: bool,
-    /// Workers that take longer to start than they should; all of them.
-    late: usize,
-    live: usize,
-}
-
-impl Hands {
-    /// How many threads of the crew run, or would if they had a core and something to do.
-    fn able(&self) -> usize {
-        self.live.saturating_sub(self.blocked + self.late)
-    }
-
-    /// Adds a thread, which is one of those that were found from now on.
-    fn get_one_more(&mut self, pool: &Arc<Pool>, is_reserve: bool) -> bool {
-        let added = add_thread(pool, is_reserve);
-        self.live += usize::from(added);
-        self.has_reserve |= added && is_reserve;
-        added
-    }
-}
-
 impl Audit {
     /// The deputy has slept: what it knows is out of date.
     pub(super) fn forget(&mut self) {
@@ -123,7 +78,7 @@ impl Audit {
             pool.relieve_reliefs();
         }
         if help && pool.leadership.is_vacant() && !pool.leadership.rescue() {
-            add_thread(pool, false);
+            hands::add_thread(pool, false);
         }
         let (stuck, open) = if self.is_quiet(pool) {
             self.forget();
@@ -158,26 +113,20 @@ impl Audit {
     }
 
     fn look_at_runners(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], now: Instant) -> Hands {
-        let (live, late) = pool.crew().map_or((0, 0), |crew| crew.staff(now, STALL));
-        let mut hands = Hands { live, late, ..Hands::default() };
+        let mut hands = pool.crew().map_or_else(Hands::default, |crew| Hands::of(crew, now));
         for station in stations {
             let hosted = station.runners.lock().clone();
             for Hosted { state, runner } in &hosted {
                 let stuck = self.look_at_runner(pool, station, runner, now);
                 hands.any_moves |= stuck.is_none() && self.has_moved(runner) && !station.is_quiet();
                 // Another executor's runner that idles is no help to the crew's tasks.
-                if !pool.crew().is_some_and(|crew| std::ptr::eq(&**crew.state(), &**state)) {
-                    continue;
+                if pool.crew().is_some_and(|crew| crew.runs(state)) {
+                    if stuck == Some(Doing::Blocks) && runner.is_reserve() {
+                        // What it has is for others, and another one is for what events wake.
+                        runner.set_reserve(false);
+                    }
+                    hands.count(station, runner, stuck.map(|doing| (doing, self.computed(runner))));
                 }
-                if stuck == Some(Doing::Blocks) && runner.is_reserve() {
-                    // What it has is for others, and another one is for what events wake.
-                    runner.set_reserve(false);
-                }
-                hands.has_reserve |= runner.is_reserve();
-                let Some(doing) = stuck else { continue };
-                hands.stuck += usize::from(!runner.is_reserve() && is_at_work(runner, station));
-                hands.blocked += usize::from(doing == Doing::Blocks);
-                hands.computes |= doing == Doing::Computes;
             }
         }
         let looks = self.looks;
@@ -276,41 +225,39 @@ impl Audit {
         hands: &mut Hands,
         blind: Duration,
     ) -> bool {
-        let usual = pool.crew().map_or(0, |crew| crew.threads());
-        if hands.able() < usual {
+        if hands.is_short() {
             return hands.get_one_more(pool, false);
         }
         if !hands.computes {
             // They wait for their cores; who has one first leads.
             return true;
         }
-        // Who is late to start may only wait for a core, too.
-        if hands.able() + hands.late > usual {
-            if !hands.has_reserve {
+        if hands.is_one_too_many() {
+            if !hands.has_reserve() {
                 // Who stood in for one that blocked, and is left over, comes to it after its task.
-                let mut runners = crew_runners(pool, stations);
+                let mut runners = hands::crew_runners(pool, stations);
                 let left_over =
                     runners.find(|(station, runner)| station.is_replacement() && !self.blocks(runner));
                 left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
             }
             // It may compute for ever, too: then it is one of the others, and another one comes.
-            if blind < 10 * LAST_RESERVE {
+            if !hands.is_reserve_lost() {
                 return true;
             }
         }
         // The reserve that there is, if any, stands in for one that blocks.
-        let _ = draft(pool, stations);
+        let _ = hands::draft(pool, stations);
         // Where there may be no more workers, one thread that does nothing but lead has to do.
-        let added = hands.get_one_more(pool, true);
-        if added {
-            // It is given the same time as those before it.
-            self.blind = None;
-        }
-        added || pool.has_relief() && blind < BUSY
+        hands.get_one_more(pool, true) || pool.has_relief() && blind < BUSY
     }
 
     fn blocks(&self, runner: &Arc<Runner>) -> bool {
         self.runners.get(&Arc::as_ptr(runner)).is_some_and(|entry| entry.witness.blocks())
+    }
+
+    /// What its thread has computed since it got any further.
+    fn computed(&self, runner: &Arc<Runner>) -> Duration {
+        self.runners.get(&Arc::as_ptr(runner)).map_or(Duration::ZERO, |entry| entry.witness.computed)
     }
 
     /// True if somebody sleeps beside tasks that wait.
@@ -328,29 +275,21 @@ impl Audit {
     fn look_at_crew(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], hands: &Hands, now: Instant) {
         let Some(crew) = pool.crew() else { return };
         self.helpless = false;
-        let workers = hands.live - usize::from(hands.has_reserve).min(hands.live);
-        // Threads that are only starting are no help yet, but no reason for more of them either: not at once.
-        if !crew.has_surplus() || hands.stuck + hands.late < workers {
-            (self.short_of_hands, self.added_for_long) = (None, 0);
+        if !crew.has_surplus() || !hands.are_all_stuck() {
+            self.short_of_hands = None;
             return;
         }
         let since = *self.short_of_hands.get_or_insert(now);
-        // The reserve is no help to these tasks. Where somebody blocks it is one too few, and nobody else is missing.
-        let short = hands.able() - usize::from(hands.has_reserve).min(hands.able()) < crew.threads();
-        // Nobody has come to an end for so long: one more, and not the next before as much time again.
-        let for_long = now - since >= LAST_RESERVE * (1 << self.added_for_long.min(16));
-        if for_long {
-            self.short_of_hands = Some(now);
-            self.added_for_long += 1;
-        }
-        let helped = if short || for_long {
-            hands.has_reserve && draft(pool, stations) || add_thread(pool, false)
+        let helped = if hands.is_short_of_workers() {
+            // Where somebody blocks the reserve is one too few, and nobody else is missing.
+            hands::draft(pool, stations) || hands::add_thread(pool, false)
+        } else if hands.are_workers_lost() {
+            hands::add_thread(pool, false) || hands::draft(pool, stations)
         } else {
             // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.
-            let is_beside =
-                hands.computes && !hands.has_reserve && hands.able() + hands.late <= crew.threads();
-            if is_beside && pool.reactor.is_awaited() {
-                add_thread(pool, true);
+            let is_wanted = hands.computes && !hands.has_reserve() && !hands.is_one_too_many();
+            if is_wanted && pool.reactor.is_awaited() {
+                hands::add_thread(pool, true);
             }
             true
         };
@@ -392,38 +331,6 @@ fn executors(pool: &Pool, stations: &[Arc<Station>]) -> Vec<StateRef> {
         }
     }
     states
-}
-
-/// Whether its thread polls a task, or calls a waker.
-fn is_at_work(runner: &Runner, station: &Station) -> bool {
-    runner.beat().is_in_task() || station.pulse() % 2 == 1
-}
-
-/// The runners of the crew, and where they are.
-fn crew_runners<'a>(
-    pool: &'a Pool,
-    stations: &'a [Arc<Station>],
-) -> impl Iterator<Item = (&'a Arc<Station>, Arc<Runner>)> {
-    stations.iter().filter_map(|station| {
-        let crew = pool.crew()?;
-        let runners = station.runners.lock();
-        let its_own = runners.iter().find(|hosted| std::ptr::eq(&**crew.state(), &*hosted.state))?;
-        Some((station, its_own.runner.clone()))
-    })
-}
-
-/// The reserve is a worker as any other from now on. False if there is none.
-fn draft(pool: &Pool, stations: &[Arc<Station>]) -> bool {
-    let reserve = crew_runners(pool, stations).find(|(_, runner)| runner.is_reserve());
-    reserve.iter().for_each(|(station, runner)| {
-        runner.set_reserve(false);
-        station.wake_by_ref();
-    });
-    reserve.is_some()
-}
-
-fn add_thread(pool: &Arc<Pool>, is_reserve: bool) -> bool {
-    pool.crew().is_some_and(|crew| crew.add_thread(pool, is_reserve))
 }
 
 /// Has a thread that waits in a nested `block_on` run tasks meanwhile. False if there is none. One that is awake just now,

@@ -126,6 +126,11 @@ impl Crew {
         &self.config.state
     }
 
+    /// Whether this is the executor that its workers run.
+    pub(super) fn runs(&self, state: &StateRef) -> bool {
+        std::ptr::eq(&**self.state(), &**state)
+    }
+
     pub(crate) fn has_surplus(&self) -> bool {
         self.config.state.has_surplus()
     }

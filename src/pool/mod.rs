@@ -10,6 +10,7 @@ mod audit;
 pub(crate) mod block_on;
 mod crew;
 mod deputy;
+mod hands;
 mod instance;
 mod relief;
 #[cfg_attr(

@@ -1,6 +1,5 @@
 //! [`Station`]: one `block_on` in progress, as its waker and as the deputy sees it.
 
-use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Wake;
 use std::time::Duration;
@@ -176,7 +175,7 @@ impl Station {
     /// Whether it hosts a runner of the pool's own executor.
     pub(super) fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };
-        self.runners.lock().iter().any(|hosted| ptr::eq(&*hosted.state, &**crew.state()))
+        self.runners.lock().iter().any(|hosted| crew.runs(&hosted.state))
     }
 
     pub(super) fn attach(&self, pool: &Arc<Pool>) {

@@ -1,11 +1,13 @@
 //! Rounds: how long they are, and what a reserve leaves to others.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use super::super::spawn_at;
 use super::*;
 use crate::frame::Frame;
+use futures_lite::future;
 
 /// What a place for a host has to say: nothing.
 #[derive(Default)]
@@ -132,6 +134,72 @@ fn a_reserve_leaves_surplus_to_others_until_it_is_no_reserve() {
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (3, 0));
         assert!(state.rest(runner) && state.any_idle());
+    });
+}
+
+/// Fails if what was woken elsewhere waits behind what nobody comes to; or if a reserve polls what was never polled, or is known
+/// to compute.
+#[test]
+fn a_reserve_sifts_the_surplus_for_what_is_quick() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    let (tell, told) = async_channel::unbounded::<()>();
+    let polls = ran.clone();
+    let quick = async move {
+        while told.recv().await.is_ok() {
+            polls.fetch_add(1, Relaxed);
+        }
+    };
+    // SAFETY: it is `Send` and borrows nothing.
+    unsafe { spawn_at(&state, quick, std::panic::Location::caller()) }.detach();
+    hosted(&state, false, |poll, _| assert!(poll().is_pending()));
+    // From a thread that hosts nobody.
+    let new = ran.clone();
+    spawn(&state, move || _ = new.fetch_add(100, Relaxed));
+    tell.try_send(()).unwrap();
+    hosted(&state, true, |poll, runner| {
+        assert_eq!(state.injected(), 2);
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected(), state.taken()), (1, 1, 1 + 1));
+        let other = thread::spawn(move || tell.try_send(()));
+        other.join().unwrap().unwrap();
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected()), (1, 2), "it was not asked");
+        runner.ask_to_sift();
+        assert!(poll().is_pending());
+        assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
+        assert_eq!(runner.counters.surplus.get(), 2);
+    });
+}
+
+/// Fails if a reserve leaves a task to others for ever that was caught once.
+#[test]
+fn a_reserve_polls_what_computed_once_after_a_while() {
+    let state = StateRef::shared();
+    let ran = Arc::new(AtomicU32::new(0));
+    hosted(&state, true, |poll, runner| {
+        let (ran_here, caught) = (ran.clone(), runner.clone());
+        let computes_once = async move {
+            caught.catch(caught.beat(), super::super::Caught::Computing);
+            loop {
+                ran_here.fetch_add(1, Relaxed);
+                future::yield_now().await;
+            }
+        };
+        assert!(poll().is_pending());
+        // SAFETY: it is `Send` and borrows nothing.
+        unsafe { spawn_at(&state, computes_once, std::panic::Location::caller()) }.detach();
+        let mut sifts = |times: usize| {
+            for _ in 0..times {
+                runner.ask_to_sift();
+                assert!(poll().is_pending());
+            }
+            ran.load(Relaxed)
+        };
+        // It is in the surplus after its first poll, and was left there in the same round.
+        assert_eq!(sifts(1), 1);
+        assert_eq!(sifts(1), 1, "it has a mark");
+        assert_eq!(sifts(5), 1 + 5);
     });
 }
 
