@@ -26,6 +26,8 @@ use crate::sync::Instant;
 const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 /// How long the threads of a pool without workers may be busy, and not blocked, before somebody else leads for them.
 const BUSY: Duration = Duration::from_millis(10);
+/// How long a task may sleep beside a worker that has no core before it is taken for one that blocks by itself.
+const INNOCENT: Duration = Duration::from_millis(100);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
 
@@ -40,6 +42,8 @@ pub(super) struct Audit {
     blind: Option<Instant>,
     runners: HashMap<*const Runner, Entry>,
     executors: HashMap<*const State, Account>,
+    /// One of the workers had no core at the last look.
+    starves: bool,
     /// Since when there are more workers than are needed.
     overstaffed: Option<Instant>,
     /// Since when no worker is left to run the tasks that wait.
@@ -93,6 +97,7 @@ impl Audit {
             self.looks += 1;
             let stations = pool.stations();
             let mut hands = self.look_at_runners(pool, &stations, now);
+            self.starves = hands.waits;
             self.look_at_leadership(pool, &stations, &mut hands, now);
             let open = self.look_at_executors(pool, &stations);
             self.look_at_crew(pool, &stations, &hands, now);
@@ -163,9 +168,13 @@ impl Audit {
             match doing {
                 Doing::Blocks => runner.catch(beat, Caught::Blocking),
                 Doing::Computes => runner.catch(beat, Caught::Computing),
-                Doing::Waits => {}
+                Doing::Waits | Doing::Dozes => {}
             }
-            entry.reports.look(pool, station, runner, doing, &entry.witness);
+            // Who sleeps while another worker waits for a core may sleep in a lock that this one has.
+            let is_innocent = doing == Doing::Blocks && self.starves && entry.witness.blocked < INNOCENT;
+            if !is_innocent {
+                entry.reports.look(pool, station, runner, doing, &entry.witness);
+            }
         }
         // What it waits for in a nested `block_on` is not over sooner because its thread serves others there meanwhile.
         Some(if station.is_on_top() { doing } else { Doing::Blocks })

@@ -32,6 +32,9 @@ pub(super) struct Hands {
     blocked: usize,
     /// Somebody of the crew computes.
     pub(super) computes: bool,
+    /// One of the workers has no core, and comes to whatever is left as soon as it has one. The others may sleep until then: in a
+    /// lock that it has, be it the allocator's.
+    pub(super) waits: bool,
     /// What those that are stuck and do not block have computed at least, each in the poll it is in; but the reserve.
     computed: Option<Duration>,
     /// The same of the reserve, if there is one. Nothing, if it is not stuck.
@@ -63,6 +66,7 @@ impl Hands {
         let is_at_work = runner.beat().is_in_task() || station.pulse() % 2 == 1;
         if !is_reserve && is_at_work {
             self.stuck += 1;
+            self.waits |= doing == Doing::Waits;
             if doing != Doing::Blocks {
                 self.computed = Some(self.computed.map_or(computed, |least| least.min(computed)));
             }
@@ -79,14 +83,14 @@ impl Hands {
         self.able().saturating_sub(usize::from(self.reserve.is_some()))
     }
 
-    /// Whether there are fewer of them than there are to be.
+    /// Whether there are fewer of them than there are to be, and none who is on its way.
     pub(super) fn is_short(&self) -> bool {
-        self.able() < self.usual
+        self.able() < self.usual && !self.waits
     }
 
     /// The same without the reserve.
     pub(super) fn is_short_of_workers(&self) -> bool {
-        self.able_workers() < self.usual
+        self.able_workers() < self.usual && !self.waits
     }
 
     /// Whether all workers are stuck. Threads that are only starting are no help yet, but no reason for more of them either: not
@@ -178,6 +182,8 @@ mod tests {
         assert!(!beside_reserve.is_short() && beside_reserve.is_short_of_workers());
         assert!(beside_reserve.are_all_stuck() && !beside_reserve.is_one_too_many());
         assert!(!Hands { stuck: 1, ..hands(2, 0, LONG, None) }.are_all_stuck());
+        let other_waits = Hands { waits: true, ..one_blocks };
+        assert!(!other_waits.is_short() && !other_waits.is_short_of_workers());
     }
 
     #[test]

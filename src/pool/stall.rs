@@ -121,7 +121,7 @@ impl Reports {
             stalls.starved.add_shared(1);
         }
         let (lasted, count) = match doing {
-            Doing::Waits => return,
+            Doing::Waits | Doing::Dozes => return,
             // It began up to a tick before it was first seen.
             Doing::Blocks => (witness.blocked.saturating_add(pool.deputy.tick()), &stalls.blocked),
             Doing::Computes => (witness.computed, &stalls.computing),

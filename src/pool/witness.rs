@@ -30,6 +30,8 @@ pub(super) enum Doing {
     Computes,
     /// It would use one if it had one.
     Waits,
+    /// It used one, and sleeps just now. Asked again before it counts as one that blocks.
+    Dozes,
 }
 
 /// What is known of a thread since it began something.
@@ -84,7 +86,7 @@ impl Witness {
             // Who ran, and is asleep just now, may have to wait for a lock for a moment: it is to be asleep once more.
             _ if !thread.is_running().unwrap_or(false) => {
                 let blocks = used.is_zero() || mem::replace(&mut self.dozed, true);
-                if blocks { Doing::Blocks } else { Doing::Waits }
+                if blocks { Doing::Blocks } else { Doing::Dozes }
             }
             _ if self.computed + used >= LONG => Doing::Computes,
             _ => Doing::Waits,

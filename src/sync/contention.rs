@@ -73,6 +73,18 @@ impl<T> Mutex<T> {
 
 /// std's atomic, but for the swaps that may fail.
 macro_rules! counting {
+    ($exchange:ident, $value:ty) => {
+        #[inline]
+        pub(crate) fn $exchange(
+            &self,
+            now: $value,
+            new: $value,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            self.0.$exchange(now, new, success, failure).inspect_err(|_| count_failed())
+        }
+    };
     ($name:ident $(<$of:ident>)?, $value:ty) => {
         pub(crate) struct $name$(<$of>)?(atomic::$name$(<$of>)?);
 
@@ -83,27 +95,8 @@ macro_rules! counting {
                 Self(atomic::$name::new(value))
             }
 
-            #[inline]
-            pub(crate) fn compare_exchange(
-                &self,
-                now: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange(now, new, success, failure).inspect_err(|_| count_failed())
-            }
-
-            #[inline]
-            pub(crate) fn compare_exchange_weak(
-                &self,
-                now: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.0.compare_exchange_weak(now, new, success, failure).inspect_err(|_| count_failed())
-            }
+            counting!(compare_exchange, $value);
+            counting!(compare_exchange_weak, $value);
         }
 
         impl$(<$of>)? Deref for $name$(<$of>)? {

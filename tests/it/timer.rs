@@ -92,7 +92,7 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
         let disorder = Arc::new(AtomicUsize::new(0));
         runtime.block_on(async {
             let theirs = paceline::Async::new(theirs).unwrap();
-            let soon = Instant::now() + Duration::from_millis(100);
+            let soon = Instant::now() + Duration::from_millis(300);
             let at = |number| soon + Duration::from_nanos(number);
             let mut timers: Vec<_> = (0..TIMERS as u64).map(|number| Timer::at(at(number))).collect();
             // Armed in another order than that in which they are due.

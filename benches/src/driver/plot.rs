@@ -17,6 +17,14 @@ pub(crate) struct Caption<'a> {
     pub(crate) left_out: String,
 }
 
+impl<'a> Caption<'a> {
+    /// Of one workload among several that few rivals take part in.
+    pub(crate) fn of_few(title: &'a str, x: (&'a str, Scale), y: &'a str) -> Self {
+        let left_out = "the other servers, which the workload `connections` has".to_owned();
+        Self { title, x: x.0, x_scale: x.1, y, y_unit: 1.0, left_out }
+    }
+}
+
 const GREEN: &str = "#007a53";
 
 /// In the legend's order. A variant is dashed, in the colour of what it varies or close to it.

@@ -4,7 +4,10 @@ use std::error::Error;
 
 use crate::driver::ace;
 use crate::driver::plan::Plan;
+use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
+use crate::driver::sweep::{Metric, Sweep};
+use crate::driver::table;
 
 mod blocked;
 mod check;
@@ -19,6 +22,19 @@ mod tasks;
 mod work;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
+
+/// Prints a sweep, plots one of its metrics, and keeps both.
+fn report(
+    results: &mut Results,
+    sweep: &Sweep,
+    printed: &[Metric],
+    (plotted, of, caption): (&str, Metric, &Caption<'_>),
+) -> Outcome {
+    table::print(sweep, printed);
+    results.save_plot(&format!("{}-{plotted}", sweep.name), plot(sweep, of, caption))?;
+    results.add(sweep.to_json());
+    Ok(())
+}
 
 /// Builds what has to be built, so that no workload's time goes into that, and a failure shows at once.
 pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {

@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::plan::Plan;
-use crate::driver::plot::{Caption, plot};
+use crate::driver::plot::Caption;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, RATE, Sweep, VOLUNTARY};
-use crate::driver::table;
 use crate::load;
 use crate::svg::Scale;
 
@@ -32,17 +31,9 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
             measure(rival, plan.threads, &paced(plan, &format!("/w{micros}"), point.x), None)
         });
-        table::print(&sweep, &[CPU, P50, P99, RATE, VOLUNTARY, INVOLUNTARY]);
-        let caption = Caption {
-            title: &format!("CPU time of the server per lone request, {micros} µs of work"),
-            x: "ms between requests",
-            x_scale: Scale::Log,
-            y: "CPU per request (µs)",
-            y_unit: 1.0,
-            left_out: "the other servers, which the workload `connections` has".to_owned(),
-        };
-        results.save_plot(&format!("{name}-cpu"), plot(&sweep, CPU, &caption))?;
-        results.add(sweep.to_json());
+        let title = &format!("CPU time of the server per lone request, {micros} µs of work");
+        let caption = Caption::of_few(title, ("ms between requests", Scale::Log), "CPU per request (µs)");
+        report(results, &sweep, &[CPU, P50, P99, RATE, VOLUNTARY, INVOLUNTARY], ("cpu", CPU, &caption))?;
     }
     Ok(())
 }

@@ -4,15 +4,14 @@
 //! thread that leads and polls is enough for longest. What grows with the workers is what they meet each other at: a build
 //! with `--cfg paceline_contention` counts that, and is no good for a comparison with others.
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::contention::COUNTED;
 use crate::driver::environment::cores;
 use crate::driver::plan::Plan;
-use crate::driver::plot::{Caption, plot};
+use crate::driver::plot::Caption;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CONTENTION, CPU, LOAD, P50, P99, RATE, Sweep, VOLUNTARY};
-use crate::driver::table;
 use crate::svg::Scale;
 
 pub(super) const QUESTION: &str =
@@ -41,17 +40,9 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         });
         let mut metrics = vec![RATE, CPU, P50, P99, VOLUNTARY, LOAD];
         metrics.extend(CONTENTION.into_iter().filter(|_| COUNTED));
-        table::print(&sweep, &metrics);
-        let caption = Caption {
-            title: &format!("Throughput against workers, {micros} µs of work per request"),
-            x: "workers",
-            x_scale: Scale::Steps,
-            y: "requests per second",
-            y_unit: 1.0,
-            left_out: "the other servers, which the workload `connections` has".to_owned(),
-        };
-        results.save_plot(&format!("{name}-throughput"), plot(&sweep, RATE, &caption))?;
-        results.add(sweep.to_json());
+        let title = &format!("Throughput against workers, {micros} µs of work per request");
+        let caption = Caption::of_few(title, ("workers", Scale::Steps), "requests per second");
+        report(results, &sweep, &metrics, ("throughput", RATE, &caption))?;
     }
     Ok(())
 }

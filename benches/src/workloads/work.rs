@@ -4,13 +4,12 @@
 //! pays as soon as there is a second connection; beside 100 microseconds the runtime no longer matters, only that all
 //! workers are busy. The middle, 4 to 16 connections with 5 to 20 microseconds, is where a rule for promotion shows.
 
-use super::Outcome;
+use super::{Outcome, report};
 use crate::driver::plan::Plan;
-use crate::driver::plot::{Caption, plot};
+use crate::driver::plot::Caption;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, P50, P99, RATE, STARVED, Sweep, VOLUNTARY};
-use crate::driver::table;
 use crate::svg::Scale;
 
 pub(super) const QUESTION: &str = "0, 5, 20, 100 us of work per request over 1 to 64 connections";
@@ -32,17 +31,9 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
             let load = plan.load(&format!("/w{micros}"), point.x as usize);
             measure(rival, plan.threads, &load, None)
         });
-        table::print(&sweep, &[RATE, CPU, P50, P99, VOLUNTARY, STARVED]);
-        let caption = Caption {
-            title: &format!("Throughput against connections, {micros} µs of work per request"),
-            x: "connections",
-            x_scale: Scale::Log,
-            y: "requests per second",
-            y_unit: 1.0,
-            left_out: "the other servers, which the workload `connections` has".to_owned(),
-        };
-        results.save_plot(&format!("{name}-throughput"), plot(&sweep, RATE, &caption))?;
-        results.add(sweep.to_json());
+        let title = &format!("Throughput against connections, {micros} µs of work per request");
+        let caption = Caption::of_few(title, ("connections", Scale::Log), "requests per second");
+        report(results, &sweep, &[RATE, CPU, P50, P99, VOLUNTARY, STARVED], ("throughput", RATE, &caption))?;
     }
     Ok(())
 }
