@@ -25,6 +25,8 @@ const FIRST: u32 = 8;
 
 /// What is remembered of those that were woken. Where two threads write at once, one of them is forgotten, which is no harm.
 #[derive(Debug)]
+// What lies beside it is read by all the time, and this is written.
+#[repr(align(128))]
 pub(crate) struct Gain {
     /// What a piece of work costs beside itself when it is moved to another thread.
     moved: Duration,
@@ -65,6 +67,11 @@ impl Gain {
         *sync::lock(&self.called) = Some(Instant::now());
     }
 
+    /// There was nobody to be woken.
+    pub(crate) fn called_nobody(&self) {
+        sync::lock(&self.called).take();
+    }
+
     /// Who was woken is there, and on trial if it was for this.
     pub(crate) fn answers(&self) -> Option<Trial> {
         let called = sync::lock(&self.called).take()?;
@@ -90,6 +97,11 @@ impl Trial {
     /// It has done it, and something else comes before the next one.
     pub(crate) fn ends(&mut self) {
         self.worked += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// It has slept since it began what turned out to be nothing.
+    pub(crate) fn forgets(&mut self) {
+        self.since = None;
     }
 
     /// Whether it has worked enough.

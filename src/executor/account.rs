@@ -8,11 +8,17 @@
 use super::runner::{Beat, Runner};
 use super::state::State;
 
+/// Looks from one time at most that the reserve sifts the surplus in vain to the next.
+const MOST_PAUSED: u32 = 8;
+
 /// An executor as it was at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     /// Tasks taken from the injector, if others waited there.
     taken: Option<u64>,
+    /// How often the reserve was asked in a row to sift what waits, and found nothing; and looks to leave out before the next time.
+    sifts: u32,
+    pause: u32,
     /// Runners with tasks of their own, and how far they had got.
     laden: Vec<(*const Runner, Beat)>,
 }
@@ -46,11 +52,16 @@ impl State {
             if waits {
                 self.notify_another();
             }
-            if let Some(reserve) = reserve {
+            last.pause = last.pause.saturating_sub(1);
+            if let (Some(reserve), 0) = (reserve, last.pause) {
                 reserve.ask_to_sift();
+                last.sifts = (last.sifts + 1).min(MOST_PAUSED);
+                last.pause = last.sifts;
             }
+        } else {
+            (last.sifts, last.pause) = (0, 0);
         }
-        *last = Account { taken, laden };
+        (last.taken, last.laden) = (taken, laden);
         waits
     }
 

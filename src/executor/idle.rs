@@ -37,7 +37,9 @@ impl State {
     #[cold]
     fn invite_one(&self) {
         self.gain.calls();
-        Self::wakes(self.idle.invite(ANYBODY));
+        if !Self::wakes(self.idle.invite(ANYBODY)) {
+            self.gain.called_nobody();
+        }
     }
 
     /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code, because it leads or watches: a

@@ -288,9 +288,10 @@ impl Turns {
     /// It was woken to look for tasks.
     #[cold]
     fn searches(&mut self, state: &State, runner: &Runner) {
-        if let trial @ Some(_) = state.gain.answers() {
+        if let Some(mut trial) = state.gain.answers() {
             runner.rested.set(false);
-            self.trial = trial;
+            trial.begins();
+            self.trial = Some(trial);
         }
     }
 
@@ -298,10 +299,16 @@ impl Turns {
     #[cold]
     fn is_on_trial(&mut self, state: &State, runner: &Runner) {
         let Some(trial) = &mut self.trial else { return };
-        let in_vain = runner.rested.is_set();
-        if in_vain || trial.has_paid() {
+        let rested = runner.rested.is_set();
+        if rested {
+            trial.forgets();
+        } else {
+            trial.ends();
+        }
+        let has_paid = trial.has_paid() && state.has_company_of(runner);
+        if rested || has_paid {
             self.trial = None;
-            state.gain.learns(!in_vain);
+            state.gain.learns(has_paid);
         } else {
             trial.begins();
         }

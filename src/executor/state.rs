@@ -253,6 +253,17 @@ impl State {
         self.runners().iter().find_map(f)
     }
 
+    /// Whether one of the runners is the reserve.
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.find_in_runners(|runner| runner.is_reserve().then_some(())).is_some()
+    }
+
+    /// Whether another runner is awake, too.
+    pub(super) fn has_company_of(&self, runner: &Runner) -> bool {
+        let is_awake = |other: &Arc<Runner>| !std::ptr::eq(&**other, runner) && !other.rests.is_set();
+        self.find_in_runners(|other| is_awake(other).then_some(())).is_some()
+    }
+
     /// Whether tasks wait that any runner could take.
     pub(crate) fn has_surplus(&self) -> bool {
         !self.injector.is_empty()

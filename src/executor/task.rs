@@ -48,7 +48,12 @@ impl<F: Future> Future for Tracked<F> {
         // SAFETY: `this` was pinned, and so is the future inside it.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         let result = host::with_running(|runner| {
-            let Some(runner) = runner else { return future.poll(cx) };
+            let Some(runner) = runner else {
+                if this.slow == NEW {
+                    this.slow = 0;
+                }
+                return future.poll(cx);
+            };
             runner.task_begins(this.spawned_at, cx.waker());
             if this.slow > 0 {
                 if this.slow & COMPUTES == 0 {

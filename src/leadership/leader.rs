@@ -75,12 +75,17 @@ impl<'a, T> Leader<'a, T> {
         self.step_down()
     }
 
-    /// The paid promotion: one parked follower is woken to take it.
-    pub(crate) fn promote(self) -> Follower<'a, T> {
-        self.follower.leadership.paid.add(1);
-        self.follower.leadership.gain.calls();
+    /// The paid promotion: one parked follower is woken to take it; and is on trial, if that is asked for.
+    pub(crate) fn promote(self, on_trial: bool) -> Follower<'a, T> {
+        let leadership = self.follower.leadership;
+        leadership.paid.add(1);
+        if on_trial {
+            leadership.gain.calls();
+        }
         let follower = self.step_down();
-        follower.leadership.pass_on();
+        if !leadership.pass_on() && on_trial {
+            leadership.gain.called_nobody();
+        }
         follower
     }
 

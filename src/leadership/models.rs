@@ -108,7 +108,7 @@ fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
             thread::spawn(move || wait_to_lead(join(&set, Rank::Host)).with(|value| assert_eq!(*value, 1)))
         };
         leader.with(|value| *value = 1);
-        let busy = leader.promote();
+        let busy = leader.promote(true);
         other.join().unwrap();
         drop(busy);
         assert_nothing_left(&set);
@@ -124,7 +124,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
         thread::spawn(move || {
             let leader = Leader { follower: join(&set, Rank::Host) };
             let _ = seat.wake_root();
-            let busy = leader.promote();
+            let busy = leader.promote(true);
             led.wait();
             drop(busy);
         })
@@ -157,7 +157,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
                 assert!(root);
                 follower
             }
-            Waited::Lead(leader) => leader.promote(),
+            Waited::Lead(leader) => leader.promote(true),
             Waited::Unneeded => unreachable!("waits without a limit"),
         };
         // A long poll: whoever is parked must not depend on this thread.
@@ -214,7 +214,7 @@ fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
                 }
             })
         };
-        let busy = leader.promote();
+        let busy = leader.promote(true);
         impatient.join().unwrap();
         drop(busy);
         assert_nothing_left(&set);
@@ -239,7 +239,7 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
                 seat
             })
         });
-        let busy = leader.promote();
+        let busy = leader.promote(true);
         set.pass_on();
         let seats = others.map(|thread| thread.join().unwrap());
         drop(busy);

@@ -228,7 +228,7 @@ fn lf2_a_free_promotion_wakes_nobody_and_a_paid_one_wakes_one() {
     let [first, second] = [(); 2].map(|()| asleep(&set, Host));
     let busy = join(&set, Host).try_lead().expect("nobody leads").vacate();
     assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 0, 0));
-    let busy = busy.try_lead().expect("nobody leads").promote();
+    let busy = busy.try_lead().expect("nobody leads").promote(true);
     assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 1, 1));
     assert!(set.is_vacant() && !first.is_called() && second.take_lead());
     drop(busy);
@@ -322,7 +322,7 @@ fn what_a_follower_stays_awake_for_is_counted() {
 fn chosen(set: &Leadership<u32>, paid: bool) -> Follower<'_, u32> {
     let sleeper = asleep(set, Host);
     let leader = join(set, Host).try_lead().expect("nobody leads");
-    let busy = if paid { leader.promote() } else { leader.vacate() };
+    let busy = if paid { leader.promote(true) } else { leader.vacate() };
     if !set.line.leave(&sleeper) {
         assert!(!paid);
     }
@@ -339,7 +339,7 @@ fn who_was_woken_by_a_promotion_is_on_trial_and_nobody_else() {
         let Waited::Lead(mut leader) = chosen(&set, paid).follow(None, never) else { panic!("nobody leads") };
         assert_eq!(leader.answers().is_some(), paid);
         assert!(leader.answers().is_none(), "asked once");
-        let Ok(mut again) = leader.promote().try_lead() else { panic!("nobody leads") };
+        let Ok(mut again) = leader.promote(true).try_lead() else { panic!("nobody leads") };
         assert!(again.answers().is_none(), "it was not chosen this time");
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Audit {
     executors: HashMap<*const State, Account>,
     /// One of the workers had no core at the last look.
     starves: bool,
+    /// Threads of the crew that blocked then; and those that have begun to since, by their own word.
+    blocked: usize,
     /// Since when there are more workers than are needed.
     overstaffed: Option<Instant>,
     /// Since when no worker is left to run the tasks that wait.
@@ -70,7 +72,7 @@ struct Entry {
 impl Audit {
     /// The deputy has slept: what it knows is out of date.
     pub(super) fn forget(&mut self) {
-        self.taken = None;
+        (self.taken, self.blocked, self.starves) = (None, 0, false);
         self.runners.clear();
         self.executors.clear();
     }
@@ -82,9 +84,9 @@ impl Audit {
             pool.relieve_reliefs();
         }
         if help && pool.leadership.is_vacant() && !pool.leadership.rescue() {
-            hands::add_thread(pool, false);
+            self.cover(pool);
         }
-        let (stuck, open) = if self.is_quiet(pool) {
+        let (excused, open) = if self.is_quiet(pool) {
             self.forget();
             (0, false)
         } else {
@@ -97,14 +99,14 @@ impl Audit {
             self.looks += 1;
             let stations = pool.stations();
             let mut hands = self.look_at_runners(pool, &stations, now);
-            self.starves = hands.waits;
+            (self.starves, self.blocked) = (hands.waits, hands.blocked);
             self.look_at_leadership(pool, &stations, &mut hands, now);
             let open = self.look_at_executors(pool, &stations);
-            self.look_at_crew(pool, &stations, &hands, now);
-            (hands.stuck, open)
+            self.look_at_crew(pool, &stations, &mut hands, now);
+            (hands.excused(), open)
         };
         let quiet = !open && self.is_quiet(pool);
-        self.let_some_go(pool, stuck, quiet, now);
+        self.let_some_go(pool, excused, quiet, now);
         quiet && self.overstaffed.is_none()
     }
 
@@ -117,8 +119,17 @@ impl Audit {
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
 
+    /// Who led is about to run a task that is known to block, and nobody else is there to lead: the next look would find that.
+    fn cover(&mut self, pool: &Arc<Pool>) {
+        self.blocked += 1;
+        if pool.crew().is_some_and(|crew| crew.live() < crew.threads() + self.blocked) {
+            hands::add_thread(pool, false);
+        }
+    }
+
     fn look_at_runners(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], now: Instant) -> Hands {
         let mut hands = pool.crew().map_or_else(Hands::default, |crew| Hands::of(crew, now));
+        let mut found_reserve = false;
         for station in stations {
             let hosted = station.runners.lock().clone();
             for Hosted { state, runner } in &hosted {
@@ -126,16 +137,27 @@ impl Audit {
                 hands.any_moves |= stuck.is_none() && self.has_moved(runner) && !station.is_quiet();
                 // Another executor's runner that idles is no help to the crew's tasks.
                 if pool.crew().is_some_and(|crew| crew.runs(state)) {
-                    if stuck == Some(Doing::Blocks) && runner.is_reserve() {
-                        // What it has is for others, and another one is for what events wake.
-                        runner.set_reserve(false);
+                    // What a reserve has that blocks is for others, and another one is for what events wake. One that was late to
+                    // start may find another one.
+                    let is_vain = stuck == Some(Doing::Blocks) || found_reserve;
+                    if runner.is_reserve() && is_vain {
+                        hands::draft(station, runner);
+                        hands.reserve = hands.reserve.filter(|_| found_reserve);
                     }
+                    found_reserve |= runner.is_reserve();
                     hands.count(station, runner, stuck.map(|doing| (doing, self.computed(runner))));
                 }
             }
         }
         let looks = self.looks;
         self.runners.retain(|_, entry| entry.seen == looks);
+        if hands.is_reserve_lost() {
+            // It may compute for ever: then it is one of those beside which there is to be one.
+            hands.draft(pool, stations);
+            if pool.reactor.is_needed() {
+                hands.get_one_more(pool, true);
+            }
+        }
         hands
     }
 
@@ -213,6 +235,8 @@ impl Audit {
             // that leads for it meanwhile would be in its way.
             return;
         }
+        // It is given some time to come.
+        self.blind = Some(now);
         relief::start(pool);
     }
 
@@ -241,27 +265,28 @@ impl Audit {
             // They wait for their cores; who has one first leads.
             return true;
         }
-        if hands.is_one_too_many() {
-            if !hands.has_reserve() {
-                // Who stood in for one that blocked, and is left over, comes to it after its task.
-                let mut runners = hands::crew_runners(pool, stations);
-                let left_over =
-                    runners.find(|(station, runner)| station.is_replacement() && !self.blocks(runner));
-                left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
-            }
-            // It may compute for ever, too: then it is one of the others, and another one comes.
-            if !hands.is_reserve_lost() {
-                return true;
-            }
+        // Where there may be no more workers, or the next one is late to start, one thread that does nothing but lead has to do.
+        let is_led = || pool.has_relief() && blind < BUSY;
+        if !hands.is_one_too_many() {
+            // The reserve that there is, if any, stands in for one that blocks.
+            hands.draft(pool, stations);
+            return hands.get_one_more(pool, true) || is_led();
         }
-        // The reserve that there is, if any, stands in for one that blocks.
-        let _ = hands::draft(pool, stations);
-        // Where there may be no more workers, one thread that does nothing but lead has to do.
-        hands.get_one_more(pool, true) || pool.has_relief() && blind < BUSY
+        if hands.has_reserve() {
+            // It comes after the task that it polls.
+            return true;
+        }
+        // Who stood in for one that blocked, and is left over, comes to it after its task.
+        let mut runners = hands::crew_runners(pool, stations);
+        let left_over = runners.find(|(station, runner)| self.is_left_over(station, runner, hands));
+        left_over.iter().for_each(|(_, runner)| runner.set_reserve(true));
+        left_over.is_some() || !hands.is_late() && hands.get_one_more(pool, true) || is_led()
     }
 
-    fn blocks(&self, runner: &Arc<Runner>) -> bool {
-        self.runners.get(&Arc::as_ptr(runner)).is_some_and(|entry| entry.witness.blocks())
+    fn is_left_over(&self, station: &Station, runner: &Arc<Runner>, hands: &Hands) -> bool {
+        let entry = self.runners.get(&Arc::as_ptr(runner));
+        let is_free = |entry: &Entry| !entry.witness.blocks() && !hands.is_long(entry.witness.computed);
+        station.is_replacement() && station.is_on_top() && entry.is_none_or(is_free)
     }
 
     /// What its thread has computed since it got any further.
@@ -281,7 +306,7 @@ impl Audit {
         open
     }
 
-    fn look_at_crew(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], hands: &Hands, now: Instant) {
+    fn look_at_crew(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], hands: &mut Hands, now: Instant) {
         let Some(crew) = pool.crew() else { return };
         self.helpless = false;
         if !crew.has_surplus() || !hands.are_all_stuck() {
@@ -291,14 +316,14 @@ impl Audit {
         let since = *self.short_of_hands.get_or_insert(now);
         let helped = if hands.is_short_of_workers() {
             // Where somebody blocks the reserve is one too few, and nobody else is missing.
-            hands::draft(pool, stations) || hands::add_thread(pool, false)
+            hands.draft(pool, stations) || hands.get_one_more(pool, false)
         } else if hands.are_workers_lost() {
-            hands::add_thread(pool, false) || hands::draft(pool, stations)
+            hands.get_one_more(pool, false) || hands.draft(pool, stations)
         } else {
             // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.
             let is_wanted = hands.computes && !hands.has_reserve() && !hands.is_one_too_many();
-            if is_wanted && pool.reactor.is_awaited() {
-                hands::add_thread(pool, true);
+            if is_wanted && pool.reactor.is_needed() {
+                hands.get_one_more(pool, true);
             }
             true
         };
@@ -309,14 +334,15 @@ impl Audit {
 
     /// Threads that others stood in for are back: after a while one at a time goes, even where all of them find work; and
     /// all that are too many, where none does.
-    fn let_some_go(&mut self, pool: &Pool, stuck: usize, quiet: bool, now: Instant) {
-        if !pool.crew().is_some_and(|crew| crew.is_overstaffed(stuck)) {
+    fn let_some_go(&mut self, pool: &Pool, excused: usize, quiet: bool, now: Instant) {
+        if !pool.crew().is_some_and(|crew| crew.is_overstaffed(excused)) {
             self.overstaffed = None;
         } else if now - *self.overstaffed.get_or_insert(now) >= SURPLUS_STAYS {
             self.overstaffed = Some(now);
             let stations = pool.stations();
-            let surplus = stations.iter().filter(|station| station.is_replacement());
-            surplus.take(if quiet { usize::MAX } else { 1 }).for_each(|station| station.release());
+            let surplus = hands::crew_runners(pool, &stations)
+                .filter(|(station, runner)| station.is_replacement() && (quiet || !runner.is_reserve()));
+            surplus.take(if quiet { usize::MAX } else { 1 }).for_each(|(station, _)| station.release());
         }
     }
 }

@@ -251,11 +251,11 @@ impl Rider<'_> {
         if self.trial.is_some() && leader.has_company() {
             self.trial.iter_mut().for_each(Trial::begins);
         }
-        let pays = match self.pool.policy.promotion {
-            Promotion::Adaptive => leader.is_gain_likely(),
-            Promotion::Eager => leader.has_follower(),
+        let (pays, on_trial) = match self.pool.policy.promotion {
+            Promotion::Adaptive => (leader.is_gain_likely(), true),
+            Promotion::Eager => (leader.has_follower(), false),
         };
-        if pays { leader.promote() } else { leader.vacate() }
+        if pays { leader.promote(on_trial) } else { leader.vacate() }
     }
 
     /// It was woken to share the work, and has done a piece of it, perhaps.

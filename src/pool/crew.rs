@@ -78,14 +78,30 @@ pub(crate) struct Crew {
 struct Roll {
     /// Threads that were started and have not ended.
     live: usize,
-    /// Those of them that are only starting, by number, and since when.
-    starting: Vec<(usize, Instant)>,
+    /// Those of them that are only starting, in order.
+    starting: Vec<Starter>,
     ever: usize,
     threads: Vec<thread::Thread>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
     stoppers: Vec<thread::ThreadId>,
     /// Times that nobody was left to wait for.
     stops: usize,
+}
+
+#[derive(Debug)]
+struct Starter {
+    number: usize,
+    since: Instant,
+    is_reserve: bool,
+}
+
+/// What a crew has by way of threads.
+pub(super) struct Staff {
+    pub(super) live: usize,
+    /// Those of them that take longer to start than they should.
+    pub(super) late: usize,
+    /// There is a reserve, or one is starting, and not late.
+    pub(super) reserve: bool,
 }
 
 /// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
@@ -153,11 +169,16 @@ impl Crew {
         self.roll().live
     }
 
-    /// How many threads there are; and how many of them take longer than `limit` to start, in a hook that blocks, perhaps.
-    pub(super) fn staff(&self, now: Instant, limit: Duration) -> (usize, usize) {
+    /// How many threads there are; and how many of them take longer than `limit` to start, in a hook that blocks, perhaps: each of
+    /// them twice as long as the one before, for all of them may only wait for a core.
+    pub(super) fn staff(&self, now: Instant, limit: Duration) -> Staff {
         let roll = self.roll();
-        let is_late = |since: Instant| now.saturating_duration_since(since) >= limit;
-        (roll.live, roll.starting.iter().filter(|(_, since)| is_late(*since)).count())
+        let limits = (0..).map(|number: u32| limit * (1 << number.min(16)));
+        let is_late = |starter: &Starter, limit| now.saturating_duration_since(starter.since) >= limit;
+        let late =
+            roll.starting.iter().zip(limits).take_while(|(starter, limit)| is_late(starter, *limit)).count();
+        let starts = roll.starting[late..].iter().any(|starter| starter.is_reserve);
+        Staff { live: roll.live, late, reserve: starts || self.config.state.has_reserve() }
     }
 
     /// How large a worker's stack is.
@@ -221,7 +242,7 @@ impl Crew {
             roll.live += 1;
             roll.ever += 1;
             let number = roll.ever;
-            roll.starting.push((number, Instant::now()));
+            roll.starting.push(Starter { number, since: Instant::now(), is_reserve });
             number
         };
         let mut builder = thread::Builder::new().name(format!("{}-{number}", self.config.name));
@@ -238,7 +259,7 @@ impl Crew {
     }
 
     /// A worker's life.
-    fn work(&self, pool: &Arc<Pool>, number: usize, mut is_reserve: bool) {
+    fn work(&self, pool: &Arc<Pool>, number: usize, is_reserve: bool) {
         self.roll().threads.push(thread::current());
         if is_reserve {
             slice::shorten();
@@ -247,10 +268,11 @@ impl Crew {
             // A hook that panics has said so by its panic message; the thread works all the same.
             let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
         }
+        // Its runner is known before it counts as started: a reserve is missed at no moment.
+        let begin = if is_reserve { Run::reserve } else { Run::new };
+        let mut run = begin(self.config.state.clone(), self.until_stopped());
         self.roll().has_started(number);
         loop {
-            let begin = if std::mem::take(&mut is_reserve) { Run::reserve } else { Run::new };
-            let run = begin(self.config.state.clone(), self.until_stopped());
             let linger = self.is_overstaffed(0).then_some(LINGER);
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)
@@ -264,6 +286,7 @@ impl Crew {
             if self.may_leave(unneeded) {
                 break;
             }
+            run = Run::new(self.config.state.clone(), self.until_stopped());
         }
         self.changed.notify_all();
         if self.is_stopped() && self.live() == 0 {
@@ -351,7 +374,7 @@ impl Crew {
 
 impl Roll {
     fn has_started(&mut self, number: usize) {
-        self.starting.retain(|(other, _)| *other != number);
+        self.starting.retain(|other| other.number != number);
     }
 
     /// Those that were to stop and have not.

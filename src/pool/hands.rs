@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Duration;
 
+use super::crew::Staff;
 use super::stall::STALL;
 use super::witness::Doing;
 use super::{Crew, Pool, Station};
@@ -29,7 +30,7 @@ pub(super) struct Hands {
     /// Runners of the crew that are stuck in a task, but the reserve.
     pub(super) stuck: usize,
     /// Threads of the crew that block.
-    blocked: usize,
+    pub(super) blocked: usize,
     /// Somebody of the crew computes.
     pub(super) computes: bool,
     /// One of the workers has no core, and comes to whatever is left as soon as it has one. The others may sleep until then: in a
@@ -38,7 +39,7 @@ pub(super) struct Hands {
     /// What those that are stuck and do not block have computed at least, each in the poll it is in; but the reserve.
     computed: Option<Duration>,
     /// The same of the reserve, if there is one. Nothing, if it is not stuck.
-    reserve: Option<Duration>,
+    pub(super) reserve: Option<Duration>,
     /// Workers that take longer to start than they should; all of them.
     late: usize,
     live: usize,
@@ -49,8 +50,14 @@ pub(super) struct Hands {
 impl Hands {
     /// Those of a crew that nobody has looked at yet.
     pub(super) fn of(crew: &Crew, now: Instant) -> Self {
-        let (live, late) = crew.staff(now, STALL);
-        Self { live, late, usual: crew.threads(), ..Self::default() }
+        let Staff { live, late, reserve } = crew.staff(now, STALL);
+        Self {
+            live,
+            late,
+            reserve: reserve.then_some(Duration::ZERO),
+            usual: crew.threads(),
+            ..Self::default()
+        }
     }
 
     /// One of the crew's runners: what its thread is at, if it got no further, and how long it has computed at that.
@@ -108,6 +115,16 @@ impl Hands {
         self.reserve.is_some()
     }
 
+    /// Whether somebody takes longer to start than it should.
+    pub(super) fn is_late(&self) -> bool {
+        self.late > 0
+    }
+
+    /// How many there may be on top of those that there are to be: for those that block, and the reserve.
+    pub(super) fn excused(&self) -> usize {
+        self.blocked + self.late + usize::from(self.computes)
+    }
+
     /// Whether the reserve computes for so long that it has become one of those beside which there is to be one.
     pub(super) fn is_reserve_lost(&self) -> bool {
         self.reserve.is_some_and(|computed| self.is_long(computed))
@@ -119,9 +136,17 @@ impl Hands {
     }
 
     /// Whether who has computed so much in one poll has done so for long.
-    fn is_long(&self, computed: Duration) -> bool {
+    pub(super) fn is_long(&self, computed: Duration) -> bool {
         let too_many = self.able_workers().saturating_sub(self.usual);
         computed >= LONG * (1 << too_many.min(16))
+    }
+
+    /// The reserve is a worker as any other from now on. False if there is none.
+    pub(super) fn draft(&mut self, pool: &Pool, stations: &[Arc<Station>]) -> bool {
+        self.reserve = None;
+        let reserve = crew_runners(pool, stations).find(|(_, runner)| runner.is_reserve());
+        reserve.iter().for_each(|(station, runner)| draft(station, runner));
+        reserve.is_some()
     }
 
     /// Adds a thread, which is one of those that were found from now on.
@@ -135,6 +160,12 @@ impl Hands {
     }
 }
 
+/// The reserve is a worker as any other from now on.
+pub(super) fn draft(station: &Arc<Station>, runner: &Runner) {
+    runner.set_reserve(false);
+    station.wake_by_ref();
+}
+
 /// The runners of the crew, and where they are.
 pub(super) fn crew_runners<'a>(
     pool: &'a Pool,
@@ -146,16 +177,6 @@ pub(super) fn crew_runners<'a>(
         let its_own = runners.iter().find(|hosted| crew.runs(&hosted.state))?;
         Some((station, its_own.runner.clone()))
     })
-}
-
-/// The reserve is a worker as any other from now on. False if there is none.
-pub(super) fn draft(pool: &Pool, stations: &[Arc<Station>]) -> bool {
-    let reserve = crew_runners(pool, stations).find(|(_, runner)| runner.is_reserve());
-    reserve.iter().for_each(|(station, runner)| {
-        runner.set_reserve(false);
-        station.wake_by_ref();
-    });
-    reserve.is_some()
 }
 
 pub(super) fn add_thread(pool: &Arc<Pool>, is_reserve: bool) -> bool {

@@ -82,19 +82,28 @@ impl Witness {
         let doing = match self.doing {
             // It has not run since it was found asleep.
             Some(Doing::Blocks) if used.is_zero() => Doing::Blocks,
-            _ if used >= elapsed / 2 && !used.is_zero() => Doing::Computes,
+            _ if used >= elapsed / 2 && !used.is_zero() => {
+                self.dozed = false;
+                Doing::Computes
+            }
             // Who ran, and is asleep just now, may have to wait for a lock for a moment: it is to be asleep once more.
             _ if !thread.is_running().unwrap_or(false) => {
                 let blocks = used.is_zero() || mem::replace(&mut self.dozed, true);
                 if blocks { Doing::Blocks } else { Doing::Dozes }
             }
-            _ if self.computed + used >= LONG => Doing::Computes,
-            _ => Doing::Waits,
+            _ => {
+                self.dozed = false;
+                if self.computed + used >= LONG { Doing::Computes } else { Doing::Waits }
+            }
         };
         self.doing = Some(doing);
         self.computed += used;
         let rest = elapsed.saturating_sub(used);
-        *(if doing == Doing::Blocks { &mut self.blocked } else { &mut self.waited }) += rest;
+        match doing {
+            Doing::Blocks => self.blocked += rest,
+            Doing::Computes | Doing::Waits => self.waited += rest,
+            Doing::Dozes => {}
+        }
         doing
     }
 }

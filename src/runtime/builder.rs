@@ -78,7 +78,7 @@ impl Builder {
     /// How many workers there may be while the usual ones are all stuck in tasks that block. Without it: 512.
     ///
     /// For tasks that compute for long there is one thread more, however many they are, which sees to events meanwhile (and another
-    /// one each time that nobody has for a second, because that one computes as well);
+    /// one when it has computed for a tenth of a second without a pause, or all others have; then for two tenths, four);
     /// for threads that wait for a core, because other processes use them, none. That needs a system that tells the one from
     /// the other, which is Linux so far: elsewhere a task that computes is taken for one that blocks, and to have no more threads
     /// than cores, set this to the same number as [`threads`](Builder::threads).
