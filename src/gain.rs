@@ -22,6 +22,8 @@ use crate::sync::{self, AtomicU32, Instant, Mutex, Ordering::Relaxed};
 const MOST: u32 = 512;
 /// Chances that are left out before the first one.
 const FIRST: u32 = 8;
+/// Pieces of work after which it is known whether they are worth moving: each is timed, which small ones would feel.
+const ENOUGH: u32 = 64;
 
 /// What is remembered of those that were woken. Where two threads write at once, one of them is forgotten, which is no harm.
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub(crate) struct Trial {
     needs: Duration,
     worked: Duration,
     since: Option<Instant>,
+    pieces: u32,
 }
 
 impl Gain {
@@ -75,7 +78,7 @@ impl Gain {
     /// Who was woken is there, and on trial if it was for this.
     pub(crate) fn answers(&self) -> Option<Trial> {
         let called = sync::lock(&self.called).take()?;
-        Some(Trial { moved: self.moved, needs: called.elapsed(), worked: Duration::ZERO, since: None })
+        Some(Trial { moved: self.moved, needs: called.elapsed(), worked: Duration::ZERO, since: None, pieces: 0 })
     }
 
     /// A trial is over.
@@ -92,6 +95,7 @@ impl Trial {
     pub(crate) fn begins(&mut self) {
         self.since.get_or_insert_with(Instant::now);
         self.needs += self.moved;
+        self.pieces += 1;
     }
 
     /// It has done it, and something else comes before the next one.
@@ -104,9 +108,11 @@ impl Trial {
         self.since = None;
     }
 
-    /// Whether it has worked enough.
-    pub(crate) fn has_paid(&self) -> bool {
-        self.worked + self.since.map_or(Duration::ZERO, |since| since.elapsed()) >= self.needs
+    /// Whether it has worked enough, if that is known before it sleeps.
+    pub(crate) fn has_paid(&self) -> Option<bool> {
+        let worked = self.worked + self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let has_paid = worked >= self.needs;
+        (has_paid || self.pieces >= ENOUGH).then_some(has_paid)
     }
 }
 
@@ -159,7 +165,7 @@ mod tests {
 
     /// A trial of somebody who took so long to come.
     fn trial(late: Duration, moved: Duration) -> Trial {
-        Trial { moved, needs: late, worked: Duration::ZERO, since: None }
+        Trial { moved, needs: late, worked: Duration::ZERO, since: None, pieces: 0 }
     }
 
     #[test]
@@ -178,7 +184,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "its clock runs with its steps")]
     fn who_works_for_longer_than_it_took_to_come_has_paid() {
         let mut trial = trial(Duration::from_millis(4), Duration::ZERO);
-        assert!(!trial.has_paid());
+        assert_eq!(trial.has_paid(), None);
         for _ in 0..2 {
             trial.begins();
             std::thread::sleep(Duration::from_micros(1500));
@@ -190,7 +196,7 @@ mod tests {
         assert_eq!(trial.worked, soon, "nothing counts in between");
         trial.begins();
         std::thread::sleep(Duration::from_millis(1));
-        assert!(trial.has_paid(), "what goes on counts as well");
+        assert_eq!(trial.has_paid(), Some(true), "what goes on counts as well");
     }
 
     #[test]
@@ -199,8 +205,18 @@ mod tests {
         (0..3).for_each(|_| trial.begins());
         assert_eq!(trial.needs, 3 * LONG);
         trial.ends();
-        assert!(!trial.has_paid());
+        assert_eq!(trial.has_paid(), None);
         trial.worked = 3 * LONG;
-        assert!(trial.has_paid());
+        assert_eq!(trial.has_paid(), Some(true));
+    }
+
+    /// Fails if a thread that never sleeps, because there are always some small ones, times each of them for ever.
+    #[test]
+    fn many_small_pieces_are_in_vain() {
+        let mut trial = trial(Duration::ZERO, LONG);
+        (1..ENOUGH).for_each(|_| trial.begins());
+        assert_eq!(trial.has_paid(), None);
+        trial.begins();
+        assert_eq!(trial.has_paid(), Some(false));
     }
 }

@@ -305,10 +305,10 @@ impl Turns {
         } else {
             trial.ends();
         }
-        let has_paid = trial.has_paid() && state.has_company_of(runner);
-        if rested || has_paid {
+        let verdict = trial.has_paid().or(rested.then_some(false));
+        if let Some(has_paid) = verdict {
             self.trial = None;
-            state.gain.learns(has_paid);
+            state.gain.learns(has_paid && state.has_company_of(runner));
         } else {
             trial.begins();
         }

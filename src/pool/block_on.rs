@@ -262,8 +262,9 @@ impl Rider<'_> {
     #[cold]
     fn is_on_trial(&mut self) {
         self.trial.iter_mut().for_each(Trial::ends);
-        if self.trial.take_if(|trial| trial.has_paid()).is_some() {
-            self.pool.leadership.gain.learns(true);
+        if let Some(has_paid) = self.trial.as_ref().and_then(Trial::has_paid) {
+            self.trial = None;
+            self.pool.leadership.gain.learns(has_paid);
         }
     }
 
