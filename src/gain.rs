@@ -78,7 +78,13 @@ impl Gain {
     /// Who was woken is there, and on trial if it was for this.
     pub(crate) fn answers(&self) -> Option<Trial> {
         let called = sync::lock(&self.called).take()?;
-        Some(Trial { moved: self.moved, needs: called.elapsed(), worked: Duration::ZERO, since: None, pieces: 0 })
+        Some(Trial {
+            moved: self.moved,
+            needs: called.elapsed(),
+            worked: Duration::ZERO,
+            since: None,
+            pieces: 0,
+        })
     }
 
     /// A trial is over.

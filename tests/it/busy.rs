@@ -174,16 +174,6 @@ fn what_a_guest_wakes_is_seen_to_although_the_reserve_computes() {
 fn a_handler_that_blocks_beside_those_that_compute_gets_few_threads() {
     let runtime = Runtime::builder().threads(2).build().unwrap();
     let stop = Stop(Arc::default());
-    for _ in 0..200 {
-        let stop = stop.0.clone();
-        let computes = async move {
-            while !stop.load(SeqCst) {
-                compute_for(Duration::from_millis(5));
-                future::yield_now().await;
-            }
-        };
-        runtime.spawn(computes).detach();
-    }
     let stopped = stop.0.clone();
     let blocks = runtime.spawn(async move {
         while !stopped.load(SeqCst) {
@@ -191,6 +181,17 @@ fn a_handler_that_blocks_beside_those_that_compute_gets_few_threads() {
             thread::sleep(Duration::from_millis(3));
         }
     });
+    thread::sleep(Duration::from_millis(50));
+    for _ in 0..20 {
+        let stop = stop.0.clone();
+        let computes = async move {
+            while !stop.load(SeqCst) {
+                compute_for(Duration::from_millis(20));
+                future::yield_now().await;
+            }
+        };
+        runtime.spawn(computes).detach();
+    }
     let mut most = 0;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
@@ -200,7 +201,7 @@ fn a_handler_that_blocks_beside_those_that_compute_gets_few_threads() {
     drop(stop);
     pollster::block_on(blocks);
     // Two, one that blocks, a reserve; and that one's successors, who may be late to go.
-    assert!(most <= 8, "{most} workers");
+    assert!(most <= 6, "{most} workers");
 }
 
 /// Rounds of many short tasks are no reason for a thread. (318 to 510 of them, once.)
