@@ -239,10 +239,8 @@ impl<'a, T> Inside<'a, T> {
         if !self.backlog(|backlog| backlog.is_empty()) {
             return self.open();
         }
-        let Err(inside) = self.leave() else { return Left::Free };
-        // `OPEN` says that there is a backlog.
-        inside.fetch();
-        inside.open()
+        // Where something has come, `open` fetches it.
+        self.leave().map_or_else(Self::open, |()| Left::Free)
     }
 
     /// Takes what has come into the backlog.

@@ -139,6 +139,28 @@ fn what_is_left_open_is_seen_to_by_who_comes_next() {
     });
 }
 
+/// Somebody opens with a backlog, and somebody else goes in with an operation of its own, opens again while yet another one has come,
+/// and so on: the order is that in which they came.
+#[test]
+fn what_is_left_open_keeps_its_order() {
+    model(|| {
+        let strand = Strand::new(Seen::new());
+        let queue =
+            |number| strand.door().queue(Linked::new(Posted::new(move |seen: &mut Seen| seen.add(number))));
+        let inside = strand.door().enter().expect("nobody is there");
+        assert!((1..=3).all(|number| queue(number).is_none()));
+        assert_eq!(inside.drain(1), Left::Open);
+        assert!(strand.door().enter().is_none());
+        let inside = queue(4).expect("it is open");
+        assert!(strand.door().take_over().is_none());
+        assert!(queue(5).is_none());
+        assert_eq!(inside.drain(1), Left::Open);
+        let inside = strand.door().take_over().expect("it is open");
+        assert_eq!(inside.drain(3), Left::Free);
+        assert_eq!(seen(&strand), [1, 2, 3, 4, 5]);
+    });
+}
+
 /// A `with` is dropped while somebody comes to it: it ran, or its operation is dropped; and never later.
 #[test]
 fn a_with_that_is_dropped_runs_at_once_or_never() {

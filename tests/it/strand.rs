@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::{Runtime, Strand, Timer, block_on};
+use paceline::{Runtime, Strand, Task, Timer, block_on};
 
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, text_of};
 
@@ -53,6 +53,16 @@ impl Drop for Occupied {
 
 fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Spawns a future on the strand, on this runtime.
+fn spawn_in<T: Send + 'static, R: Send + 'static>(
+    runtime: &Runtime,
+    strand: &Strand<T>,
+    future: impl Future<Output = R> + Send + 'static,
+) -> Task<R> {
+    let mut future = Some(future);
+    runtime.block_on(poll_fn(|_| Poll::Ready(strand.spawn(future.take().expect("it is polled once")))))
 }
 
 /// Tasks, threads and posts at once, more than a thread's share of each.
@@ -312,7 +322,7 @@ fn polls_overlap_neither_each_other_nor_operations() {
                         }
                     }
                 };
-                runtime.block_on(async { strand.spawn(future) })
+                spawn_in(runtime, &strand, future)
             })
             .collect();
         for _ in 0..200 {
@@ -368,7 +378,7 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
             let first: Option<Waker> = wanted.replace(cx.waker().clone());
             if first.is_none() { Poll::Pending } else { Poll::Ready(()) }
         });
-        let task = runtime.block_on(async { strand.spawn(future) });
+        let task = spawn_in(runtime, &strand, future);
         told.recv_timeout(SOON).unwrap();
         let occupied = Occupied::new(&strand);
         let id = occupied.id();
@@ -386,15 +396,13 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
 fn a_panic_in_a_spawned_future_reaches_who_awaits_the_task() {
     for_each_setup(|runtime| {
         let strand = Strand::new(0);
-        let task = runtime.block_on(async {
-            strand.spawn(async {
-                future::yield_now().await;
-                panic!("on purpose");
-            })
+        let task = spawn_in(runtime, &strand, async {
+            future::yield_now().await;
+            panic!("on purpose");
         });
         let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))).expect_err("it is raised");
         assert_eq!(text_of(&*panic), "on purpose");
-        let task = runtime.block_on(async { strand.spawn(async { 1 }) });
+        let task = spawn_in(runtime, &strand, async { 1 });
         assert_eq!(runtime.block_on(task), 1);
     });
 }
@@ -406,12 +414,10 @@ fn a_shutdown_cancels_the_futures_of_a_strand() {
         let strand = Strand::new(());
         let alive = Arc::new(());
         let (kept, (tell, told)) = (alive.clone(), mpsc::channel());
-        let task = runtime.block_on(async {
-            strand.spawn(async move {
-                tell.send(()).unwrap();
-                pending::<()>().await;
-                drop(kept);
-            })
+        let task = spawn_in(runtime, &strand, async move {
+            tell.send(()).unwrap();
+            pending::<()>().await;
+            drop(kept);
         });
         told.recv_timeout(SOON).unwrap();
         runtime.shutdown(SOON).unwrap();
@@ -433,14 +439,12 @@ fn used_from_inside_itself_it_keeps_its_order() {
             assert!(poll_once(pin!(inner.with(|seen: &mut Vec<i32>| seen.push(9)))).is_pending());
         });
         let inner = strand.clone();
-        let task = runtime.block_on(async {
-            strand.spawn(async move {
-                inner.with(|seen| seen.push(3)).await;
-                let nested = inner.clone();
-                let task = inner.spawn(async move { nested.with(|seen| seen.push(4)).await });
-                task.await;
-                inner.with(|seen| seen.clone()).await
-            })
+        let task = spawn_in(runtime, &strand, async move {
+            inner.with(|seen| seen.push(3)).await;
+            let nested = inner.clone();
+            let task = inner.spawn(async move { nested.with(|seen| seen.push(4)).await });
+            task.await;
+            inner.with(|seen| seen.clone()).await
         });
         assert_eq!(runtime.block_on(task), [1, 2, 3, 4]);
     });
@@ -478,8 +482,7 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
         assert_said(&told.recv_timeout(SOON).unwrap());
         // In a future that was spawned on it.
         let strand2 = strand.clone();
-        let task =
-            runtime.block_on(async { strand.spawn(async move { waits_for_itself(&strand2)(&mut 0) }) });
+        let task = spawn_in(runtime, &strand, async move { waits_for_itself(&strand2)(&mut 0) });
         assert_said(&runtime.block_on(task));
         assert_eq!(runtime.block_on(strand.with(|n| *n)), 4);
     });
