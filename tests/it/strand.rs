@@ -380,6 +380,8 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
         });
         let task = spawn_in(runtime, &strand, future);
         told.recv_timeout(SOON).unwrap();
+        // Or whoever polls it would run what occupies it, and its task could not come.
+        eventually("it has been polled", || format!("{strand:?}").contains("free"));
         let occupied = Occupied::new(&strand);
         let id = occupied.id();
         let waker = wanted.lock().unwrap().clone().unwrap();
