@@ -3,7 +3,7 @@
 //! | word | meaning | next |
 //! |---|---|---|
 //! | `FREE` | nobody is inside, nothing waits | [`enter`](Door::enter), [`queue`](Door::queue) |
-//! | `HELD` | somebody is inside; nothing has come since it looked last | [`leave`](Inside::leave), [`open`](Inside::open), `queue` |
+//! | `HELD` | somebody is inside; nothing has come since | [`leave`](Inside::leave), [`open`](Inside::open), `queue` |
 //! | a node | somebody is inside; this came last, and the rest hangs on it | [`fetch`](Inside::fetch), `queue` |
 //! | `OPEN` | nobody is inside, the backlog is not empty, and a relay is on its way | [`take_over`](Door::take_over), `queue` |
 //!

@@ -60,14 +60,15 @@ const SHARE: usize = 64;
 ///
 /// # Who runs what
 ///
-/// The thread inside runs what others queue meanwhile, up to 64 operations of theirs for each one of its own. If there are more, it leaves the strand
-/// open and spawns a task that goes on with them, on the runtime whose thread it is, else on the default instance; whoever comes
-/// with an operation of its own before that task is there does so in its place. If the runtime ends before, the rest is run
-/// where the task is dropped.
+/// The thread inside runs what others queue meanwhile, up to 64 operations of theirs for each one of its own. If there are
+/// more, it leaves the strand open and spawns a task that goes on with them, on the runtime whose thread it is, else on the
+/// default instance; whoever comes with an operation of its own before that task is there does so in its place. If the
+/// runtime ends before, the rest is run where the task is dropped.
 ///
-/// So an operation may run on any thread that uses the strand. It should be short. One that blocks delays its own thread, for which the
-/// deputy finds a replacement, and all that wait for the strand, for which nobody does. Calling [`post`](Strand::post) while holding
-/// a lock is dangerous if an operation of anybody's takes the same lock.
+/// So an operation may run on any thread that uses the strand. It should be short. One that blocks delays its own thread,
+/// for which the deputy finds a replacement, and all that wait for the strand, for which nobody does. Nobody who posts is
+/// held back, so what is posted faster than it runs piles up. And calling [`post`](Strand::post) while holding a lock is
+/// dangerous if an operation of anybody's takes the same lock.
 ///
 /// # Used from inside itself
 ///
@@ -181,9 +182,10 @@ impl<T: Send + 'static> Strand<T> {
     /// Spawns a future whose polls are operations of the strand: no two such futures are polled at the same time, nor is
     /// one while an operation runs, nor is it dropped then. They start in the order in which they were spawned.
     ///
-    /// The task is one of the runtime's, as of [`spawn`](crate::spawn): dropping the [`Task`] cancels it. The thread that wakes it polls
-    /// it, unless somebody is inside: then that thread does, and what such a poll makes (a timer, a source, a task) is of the
-    /// runtime whose thread that is.
+    /// The task is one of the runtime's, as of [`spawn`](crate::spawn): dropping the [`Task`] cancels it. The thread that
+    /// wakes it polls it, unless somebody is inside: then that thread does, and what such a poll makes (a timer, a source, a
+    /// task) is of the runtime whose thread that is. A future that is cancelled is dropped by who is inside, too, which may
+    /// be a moment after [`Task::cancel`] has returned.
     ///
     /// ```
     /// use paceline::{Strand, block_on};

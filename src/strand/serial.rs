@@ -5,7 +5,7 @@
 //!
 //! | desk | says |
 //! |---|---|
-//! | `queued` | a turn is queued, or parked until those that were spawned before have started. Taken back *before* the future is polled, so what wakes it from then on queues another one |
+//! | `queued` | a turn is queued, or kept until those that were spawned before have started. Taken back *before* the poll |
 //! | `future` | it is not finished, and nobody polls it right now |
 //! | `gone` | the task is gone: the next turn drops the future |
 //! | `output` | it is finished, and the task has not been polled since |
