@@ -273,8 +273,8 @@ fn a_wake_during_a_turn_brings_another_turn() {
     });
 }
 
-/// A task ends while its turn is run elsewhere: the future is dropped inside, once, and nothing is kept. Fails if the task drops it,
-/// and if a poll in progress puts it back.
+/// A task ends while its turn is run elsewhere: the future is dropped inside, once, and nothing is kept. Fails if the task drops
+/// it.
 #[test]
 fn the_future_of_a_task_that_ends_is_dropped_inside() {
     struct TouchesInDrop(StdArc<Touches>);
