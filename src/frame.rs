@@ -123,6 +123,28 @@ impl Here {
         Some(waker)
     }
 
+    /// Where on which thread's stack this is: an address that tells the frame on top, or the thread where there is none, from
+    /// all others.
+    #[inline]
+    pub(crate) fn place(&self) -> usize {
+        let top = self.top.get();
+        if top.is_null() { ptr::from_ref(self).addr() } else { top.addr() }
+    }
+
+    /// Whether that place is on this thread, below the frame on top.
+    pub(crate) fn is_below(&self, place: usize) -> bool {
+        let Some(top) = self.top() else { return false };
+        let mut next = top.below.get();
+        // SAFETY: those below are there as long as the one on top.
+        while let Some(frame) = unsafe { next.as_ref() } {
+            if next.addr() == place {
+                return true;
+            }
+            next = frame.below.get();
+        }
+        ptr::from_ref(self).addr() == place
+    }
+
     /// The part of the frame on top, or its beginning.
     ///
     /// # Safety

@@ -85,6 +85,7 @@
 //!
 //! | module | what it is | knows |
 //! |---|---|---|
+//! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
 //! | `pool` | one reactor, its threads and the loop that each of them is in (`block_on`), and the deputy that watches over them: its README lists every promise and who notices when it is broken | where reactor, executor and leadership meet |
@@ -145,6 +146,7 @@
 //! | tick | counts the events of a source in one direction |
 //! | promise | that something happens soon, on which others rely |
 //! | deputy, audit | who notices that a promise is broken; what it remembers from look to look |
+//! | inside, relay | the thread that may touch a strand's state; the task that goes on where it has done its share |
 //! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
 //! | reserve | the one runner that is added beside threads that compute: it polls what events wake, and takes no surplus |
 #![warn(missing_docs)]
@@ -162,6 +164,7 @@ mod pool;
 mod reactor;
 mod runtime;
 mod spin;
+mod strand;
 mod sync;
 mod waking;
 
@@ -171,6 +174,7 @@ pub use line::Order;
 pub use pool::block_on::block_on;
 pub use pool::{Promotion, Stall, StallKind, StuckThread, Syscall};
 pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
+pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};
 

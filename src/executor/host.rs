@@ -147,6 +147,11 @@ pub(super) fn cover(known: Caught) {
     surroundings.iter().for_each(|surroundings| surroundings.cover(known));
 }
 
+/// Whether it is the `block_on` on top of this thread's stack that awaits with this waker.
+pub(crate) fn is_awaited_on_top(waker: &Waker) -> bool {
+    frame::here(|here| top(here).is_some_and(|host| ptr::eq(waker.data(), host.root)))
+}
+
 /// A run, or a ticker, is polled here with `waker`. If that is neither the host's nor the running task's, somebody else's
 /// `block_on` may be on top of this thread's stack, and about to block it: what is in the runners below is for others, and what is
 /// woken here until one of them is polled again, too.

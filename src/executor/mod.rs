@@ -31,7 +31,7 @@ pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::Account;
-pub(crate) use host::{Host, Hosted, Runners, Surroundings, run_beside};
+pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, run_beside};
 pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;
 pub(crate) use runner::{Beat, Caught, Counters, Runner};

@@ -187,7 +187,14 @@ impl fmt::Debug for Runtime {
 /// call tries again.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-    let caller = Location::caller();
+    spawn_from(future, Location::caller())
+}
+
+/// [`spawn`], for a task whose place in the user's source is `caller`.
+pub(crate) fn spawn_from<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+    caller: &'static Location<'static>,
+) -> Task<T> {
     let hired = Pool::current().and_then(|pool| {
         let crew = match pool.crew() {
             Some(crew) => crew,

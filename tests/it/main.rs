@@ -25,6 +25,7 @@
 //! | short transfers that are not the last | `short` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
+//! | strands | `strand` |
 //! | bad input, exhausted limits | `limits` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
@@ -73,6 +74,8 @@ mod short;
 mod shutdown;
 #[cfg(unix)]
 mod stale;
+#[cfg(unix)]
+mod strand;
 #[cfg(unix)]
 mod stuck;
 mod timer;

@@ -9,6 +9,8 @@ mod channels;
 mod memory;
 mod report;
 mod rivals;
+#[cfg(feature = "paceline")]
+mod serial;
 mod sizes;
 mod spawns;
 mod timers;

@@ -94,11 +94,50 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         rows.extend(remembered(&options, &contestants));
         rows
     };
-    print(&contestants, &rows, &options);
+    let names: Vec<_> = contestants.iter().map(|one| one.name).collect();
+    if !rows.is_empty() {
+        print(&names, &["tokio", "smol"], &rows, &options);
+    }
+    let shared = if options.sizes { vec![] } else { serial(&options) };
+    if !shared.is_empty() {
+        print(&SHARED, &SHARED[..1], &shared, &options);
+    }
     if let Some(path) = &options.json {
-        std::fs::write(path, format!("{:#}\n", to_json(&contestants, &rows)))?;
+        let all = [to_json(&names, &rows), to_json(&SHARED, &shared)].concat();
+        let all = json!({ "workers": rivals::THREADS, "cases": all });
+        std::fs::write(path, format!("{all:#}\n"))?;
     }
     Ok(())
+}
+
+#[cfg(feature = "paceline")]
+use super::serial::{CASES as SERIAL, CONTESTANTS as SHARED};
+#[cfg(not(feature = "paceline"))]
+const SHARED: [&str; 1] = ["none"];
+
+/// The cases in which not runtimes are compared, but ways to share what several tasks touch.
+#[cfg(feature = "paceline")]
+fn serial(options: &Options) -> Vec<Row> {
+    let chosen = SERIAL.iter().filter(|case| options.wants(case.name));
+    let rows = chosen.map(|case| {
+        let figures = alternate(options.rounds, &case.runs, |run| run(options.scale));
+        Row { name: case.name.to_owned(), what: case.operation, unit: "ns", figures }
+    });
+    rows.collect()
+}
+
+#[cfg(not(feature = "paceline"))]
+fn serial(_: &Options) -> Vec<Row> {
+    vec![]
+}
+
+/// The names of those cases.
+fn serial_names() -> impl Iterator<Item = &'static str> {
+    #[cfg(feature = "paceline")]
+    let names = SERIAL.iter().map(|case| case.name);
+    #[cfg(not(feature = "paceline"))]
+    let names = std::iter::empty();
+    names
 }
 
 fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Options>, Box<dyn Error>> {
@@ -111,7 +150,8 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
         json: None,
     };
     let known: Vec<&str> = contestants[0].cases.iter().map(|case| case.name).collect();
-    let known: Vec<&str> = known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).collect();
+    let known: Vec<&str> =
+        known.into_iter().chain(memory::CASES.iter().map(|(name, _)| *name)).chain(serial_names()).collect();
     let sized: Vec<&str> = contestants[0].sized.iter().map(|case| case.name).collect();
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
@@ -166,11 +206,7 @@ fn sized(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
 }
 
 /// Rival after rival within a round, so that a slow minute of the machine hits all alike.
-fn alternate(
-    rounds: usize,
-    contestants: &[Contestant],
-    run: impl Fn(&Contestant) -> Sample,
-) -> Vec<Option<Spread>> {
+fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) -> Vec<Option<Spread>> {
     let mut samples = vec![Vec::new(); contestants.len()];
     for round in 0..=rounds {
         for (contestant, samples) in contestants.iter().zip(&mut samples) {
@@ -204,48 +240,59 @@ fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     rows
 }
 
-/// The best of the established runtimes: what the ratios are to.
-fn best(contestants: &[Contestant], row: &Row) -> Option<f64> {
-    let figures =
-        contestants.iter().zip(&row.figures).filter(|(one, _)| matches!(one.name, "tokio" | "smol"));
+/// The best of the established ones: what the ratios are to.
+fn best(contestants: &[&str], established: &[&str], row: &Row) -> Option<f64> {
+    let figures = contestants.iter().zip(&row.figures).filter(|(one, _)| established.contains(one));
     figures.filter_map(|(_, figure)| figure.map(|spread| spread.median)).min_by(f64::total_cmp)
 }
 
-fn print(contestants: &[Contestant], rows: &[Row], options: &Options) {
+fn print(contestants: &[&str], established: &[&str], rows: &[Row], options: &Options) {
     println!(
         "{} workers, {} rounds after a warm-up, size 1/{}; medians, half-range between the quartiles in %, \
-         ratio to the better of tokio and smol",
+         ratio to the best of {}",
         rivals::THREADS,
         options.rounds,
-        options.scale.divisor
+        options.scale.divisor,
+        established.join(" and ")
     );
     print!("{:19} {:7}", "case", "unit");
-    contestants.iter().for_each(|one| print!(" {:>9} {:>5} {:>6}", one.name, "+-%", "ratio"));
+    contestants.iter().for_each(|one| print!(" {one:>10} {:>5} {:>6}", "+-%", "ratio"));
     println!("  one operation");
     for row in rows {
         print!("{:19} {:7}", row.name, row.unit);
-        let best = best(contestants, row);
+        let best = best(contestants, established, row);
         for figure in &row.figures {
             match (figure, best) {
                 (Some(spread), Some(best)) => {
-                    print!(" {:9.0} {:5.1} {:6.2}", spread.median, spread.percent(), spread.median / best);
+                    print!(
+                        " {:10.*} {:5.1} {:6.2}",
+                        digits(spread.median),
+                        spread.median,
+                        spread.percent(),
+                        spread.median / best
+                    );
                 }
-                (Some(spread), None) => print!(" {:9.0} {:5.1} {:>6}", spread.median, spread.percent(), "-"),
-                (None, _) => print!(" {:>9} {:>5} {:>6}", "none", "-", "-"),
+                (Some(spread), None) => print!(" {:10.0} {:5.1} {:>6}", spread.median, spread.percent(), "-"),
+                (None, _) => print!(" {:>10} {:>5} {:>6}", "none", "-", "-"),
             }
         }
         println!("  {}", row.what);
     }
 }
 
-fn to_json(contestants: &[Contestant], rows: &[Row]) -> Value {
+/// Digits after the point.
+fn digits(figure: f64) -> usize {
+    usize::from(figure < 100.0)
+}
+
+fn to_json(contestants: &[&str], rows: &[Row]) -> Vec<Value> {
     let rows = rows.iter().map(|row| {
         let figures: serde_json::Map<String, Value> = contestants
             .iter()
             .zip(&row.figures)
-            .map(|(one, figure)| (one.name.to_owned(), figure.map_or(Value::Null, Spread::to_json)))
+            .map(|(one, figure)| ((*one).to_owned(), figure.map_or(Value::Null, Spread::to_json)))
             .collect();
         json!({ "case": row.name, "what": row.what, "unit": row.unit, "rivals": figures })
     });
-    json!({ "workers": rivals::THREADS, "cases": rows.collect::<Vec<_>>() })
+    rows.collect()
 }

@@ -1,0 +1,551 @@
+//! Strands: nothing overlaps, nothing is lost, all comes in order; and nobody is captured, or waits for itself.
+
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use futures_lite::future;
+use paceline::{Runtime, Strand, Task, Timer, block_on};
+
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, text_of};
+
+/// Operations that a thread does for others before it leaves the rest to somebody else.
+const SHARE: usize = 64;
+
+/// A thread that is inside of the strand until it is dropped.
+struct Occupied {
+    free: Option<OpenOnDrop>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Occupied {
+    fn new<T: Send + 'static>(strand: &Strand<T>) -> Self {
+        let (strand, latch, (tell, told)) = (strand.clone(), Latch::new(), mpsc::channel());
+        let free = Some(OpenOnDrop(latch.clone()));
+        let thread = thread::spawn(move || {
+            strand.post(move |_| {
+                tell.send(()).unwrap();
+                latch.wait();
+            });
+        });
+        told.recv_timeout(SOON).unwrap();
+        Self { free, thread: Some(thread) }
+    }
+
+    fn id(&self) -> ThreadId {
+        self.thread.as_ref().unwrap().thread().id()
+    }
+}
+
+impl Drop for Occupied {
+    /// The thread leaves, and is waited for.
+    fn drop(&mut self) {
+        drop(self.free.take());
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || thread::panicking());
+    }
+}
+
+fn poll_once<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Spawns a future on the strand, on this runtime.
+fn spawn_in<T: Send + 'static, R: Send + 'static>(
+    runtime: &Runtime,
+    strand: &Strand<T>,
+    future: impl Future<Output = R> + Send + 'static,
+) -> Task<R> {
+    let mut future = Some(future);
+    runtime.block_on(poll_fn(|_| Poll::Ready(strand.spawn(future.take().expect("it is polled once")))))
+}
+
+/// Tasks, threads and posts at once, more than a thread's share of each.
+#[test]
+fn no_operation_is_lost() {
+    const TASKS: usize = 8;
+    const EACH: usize = if cfg!(miri) { 20 } else { 2_000 };
+    for_each_setup(|runtime| {
+        let strand = Strand::new(0);
+        let count = |strand: Strand<usize>| async move {
+            for number in 0..EACH {
+                if number % 2 == 0 {
+                    strand.with(|sum| *sum += 1).await;
+                } else {
+                    strand.post(|sum| *sum += 1);
+                }
+            }
+        };
+        let tasks: Vec<_> = (0..TASKS).map(|_| runtime.spawn(count(strand.clone()))).collect();
+        let outside = thread::spawn({
+            let strand = strand.clone();
+            move || future::block_on(count(strand))
+        });
+        tasks.into_iter().for_each(|task| runtime.block_on(task));
+        outside.join().unwrap();
+        assert_eq!(runtime.block_on(strand.with(|sum| *sum)), (TASKS + 1) * EACH);
+    });
+}
+
+#[test]
+fn an_operation_runs_in_place_where_nobody_is_inside() {
+    let strand = Strand::new(None);
+    strand.post(|id| *id = Some(thread::current().id()));
+    let posted = pin!(strand.with(|id| id.take()));
+    assert_eq!(poll_once(posted), Poll::Ready(Some(thread::current().id())));
+}
+
+#[test]
+fn an_operation_is_handed_on_to_the_thread_that_is_inside() {
+    let strand = Strand::new(());
+    let occupied = Occupied::new(&strand);
+    let id = occupied.id();
+    let mut with = pin!(strand.with(|()| thread::current().id()));
+    assert!(poll_once(with.as_mut()).is_pending());
+    let (tell, told) = mpsc::channel();
+    strand.post(move |()| tell.send(thread::current().id()).unwrap());
+    drop(occupied);
+    assert_eq!(block_on(with), id);
+    assert_eq!(told.recv_timeout(SOON), Ok(id));
+}
+
+#[test]
+fn first_come_first_served() {
+    let strand = Strand::new(Vec::new());
+    let occupied = Occupied::new(&strand);
+    let mut waiting = Vec::new();
+    for number in 0..10 {
+        if number % 3 == 0 {
+            strand.post(move |seen| seen.push(number));
+        } else {
+            let mut with = Box::pin(strand.with(move |seen| seen.push(number)));
+            assert!(poll_once(with.as_mut()).is_pending());
+            waiting.push(with);
+        }
+    }
+    drop(occupied);
+    assert_eq!(block_on(strand.with(|seen| seen.clone())), (0..10).collect::<Vec<_>>());
+    waiting.into_iter().for_each(|with| block_on(with));
+}
+
+/// In place and handed on: whoever awaits it has the panic, and what comes after it runs.
+#[test]
+fn a_panic_reaches_who_awaits_it_and_poisons_nothing() {
+    for_each_setup(|runtime| {
+        let strand = Strand::new(0);
+        let fails =
+            || async { catch_unwind(AssertUnwindSafe(|| block_on(strand.with(|_| panic!("on purpose"))))) };
+        let panic = runtime.block_on(fails()).expect_err("it is raised");
+        assert_eq!(text_of(&*panic), "on purpose");
+
+        let occupied = Occupied::new(&strand);
+        let (strand2, (tell, told)) = (strand.clone(), mpsc::channel());
+        let awaits = runtime.spawn(async move {
+            let mut with = pin!(strand2.with(|_| panic!("on purpose, elsewhere")));
+            assert!(future::poll_once(&mut with).await.is_none());
+            tell.send(()).unwrap();
+            with.await
+        });
+        told.recv_timeout(SOON).unwrap();
+        strand.post(|n| *n += 1);
+        drop(occupied);
+        let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(awaits))).expect_err("it is raised");
+        assert_eq!(text_of(&*panic), "on purpose, elsewhere");
+        assert_eq!(runtime.block_on(strand.with(|n| *n)), 1);
+    });
+}
+
+/// An operation panics in place while others are queued: they run, none of them on a thread that unwinds.
+#[test]
+fn what_was_queued_behind_a_panic_runs() {
+    let strand = Strand::new(Vec::new());
+    let (strand2, (tell, told), latch) = (strand.clone(), mpsc::channel(), Latch::new());
+    let latch2 = latch.clone();
+    let panics = thread::spawn(move || {
+        block_on(strand2.with(move |_| {
+            tell.send(()).unwrap();
+            latch2.wait();
+            panic!("on purpose");
+        }));
+    });
+    told.recv_timeout(SOON).unwrap();
+    for _ in 0..3 {
+        strand.post(|seen| seen.push(thread::panicking()));
+    }
+    latch.open();
+    assert!(panics.join().is_err());
+    assert_eq!(block_on(strand.with(|seen| seen.clone())), [false; 3]);
+}
+
+/// As that of a detached task.
+#[test]
+fn a_panic_in_what_was_posted_reaches_nobody() {
+    let strand = Strand::new(0);
+    strand.post(|_| panic!("on purpose, in place"));
+    let occupied = Occupied::new(&strand);
+    strand.post(|_| panic!("on purpose, elsewhere"));
+    strand.post(|n| *n += 1);
+    drop(occupied);
+    assert_eq!(block_on(strand.with(|n| *n)), 1);
+}
+
+/// (Fails if the drop does nothing.)
+#[test]
+fn an_operation_whose_future_is_dropped_before_its_turn_never_runs() {
+    let strand = Strand::new(0);
+    let occupied = Occupied::new(&strand);
+    let alive = Arc::new(());
+    let kept = alive.clone();
+    {
+        let with = pin!(strand.with(move |n| {
+            *n += 1;
+            drop(kept);
+        }));
+        assert!(poll_once(with).is_pending());
+        assert_eq!(Arc::strong_count(&alive), 2);
+    }
+    assert_eq!(Arc::strong_count(&alive), 1, "what it captured is dropped with the future");
+    drop(occupied);
+    assert_eq!(block_on(strand.with(|n| *n)), 0);
+}
+
+#[test]
+fn an_operation_that_has_begun_runs_to_its_end() {
+    let strand = Strand::new(0);
+    let occupied = Occupied::new(&strand);
+    let ((tell, told), latch) = (mpsc::channel(), Latch::new());
+    let latch2 = latch.clone();
+    let mut with = Box::pin(strand.with(move |n| {
+        tell.send(()).unwrap();
+        latch2.wait();
+        *n += 1;
+    }));
+    assert!(poll_once(with.as_mut()).is_pending());
+    occupied.free.as_ref().unwrap().0.open();
+    told.recv_timeout(SOON).unwrap();
+    drop(with);
+    latch.open();
+    drop(occupied);
+    assert_eq!(block_on(strand.with(|n| *n)), 1);
+}
+
+#[test]
+fn what_is_queued_runs_after_the_last_handle_is_gone() {
+    let state = Arc::new(AtomicUsize::new(0));
+    let strand = Strand::new(state.clone());
+    let occupied = Occupied::new(&strand);
+    (0..3 * SHARE).for_each(|_| strand.post(|n| _ = n.fetch_add(1, SeqCst)));
+    drop(strand);
+    drop(occupied);
+    eventually("all have run, and the state is dropped", || Arc::strong_count(&state) == 1);
+    assert_eq!(state.load(SeqCst), 3 * SHARE);
+}
+
+/// The thread does its share, and the rest goes to a task of the runtime: nobody else comes. (Fails if there is no limit, and if
+/// no relay is sent.)
+#[test]
+fn a_thread_is_not_captured_by_what_others_queue() {
+    let strand = Strand::new(());
+    let occupied = Occupied::new(&strand);
+    let id = occupied.id();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for _ in 0..5 * SHARE {
+        let seen = seen.clone();
+        strand.post(move |()| seen.lock().unwrap().push(thread::current().id()));
+    }
+    drop(occupied);
+    eventually("somebody does the rest", || seen.lock().unwrap().len() == 5 * SHARE);
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|other| **other == id).count(), SHARE);
+}
+
+/// The runtime has ended, so its relays are dropped: whoever drops one does its work.
+#[test]
+fn what_is_left_to_a_runtime_that_has_ended_runs() {
+    for_each_setup(|runtime| {
+        runtime.shutdown(SOON).unwrap();
+        let strand = Strand::new(0);
+        runtime.block_on(async {
+            let strand2 = strand.clone();
+            strand.post(move |_| (0..5 * SHARE).for_each(|_| strand2.post(|n| *n += 1)));
+            assert_eq!(poll_once(pin!(strand.with(|n| *n))), Poll::Ready(5 * SHARE));
+        });
+    });
+}
+
+/// Whether something is in there, and whether two were ever.
+#[derive(Debug, Default)]
+struct Alone {
+    occupied: AtomicBool,
+    met: AtomicBool,
+}
+
+impl Alone {
+    fn visit(&self) {
+        let met = self.occupied.swap(true, SeqCst);
+        thread::yield_now();
+        self.occupied.store(false, SeqCst);
+        if met {
+            self.met.store(true, SeqCst);
+        }
+    }
+}
+
+/// Polls, operations and the drops of futures. (Fails if a future is polled by its task without going in.)
+#[test]
+fn polls_overlap_neither_each_other_nor_operations() {
+    struct VisitsInDrop(Arc<Alone>);
+    impl Drop for VisitsInDrop {
+        fn drop(&mut self) {
+            self.0.visit();
+        }
+    }
+    for_each_setup(|runtime| {
+        let strand = Strand::new(());
+        let alone = Arc::new(Alone::default());
+        let tasks: Vec<_> = (0..8)
+            .map(|number| {
+                let visits = VisitsInDrop(alone.clone());
+                let future = async move {
+                    for _ in 0..50 {
+                        visits.0.visit();
+                        future::yield_now().await;
+                        if number % 4 == 0 {
+                            Timer::after(Duration::from_micros(10)).await;
+                        }
+                    }
+                };
+                spawn_in(runtime, &strand, future)
+            })
+            .collect();
+        for _ in 0..200 {
+            let alone = alone.clone();
+            runtime.block_on(strand.with(move |()| alone.visit()));
+        }
+        for (number, task) in tasks.into_iter().enumerate() {
+            if number % 2 == 0 { runtime.block_on(task) } else { drop(task) }
+        }
+        eventually("all futures are dropped", || Arc::strong_count(&alone) == 1);
+        assert!(!alone.met.load(SeqCst), "two were inside at once");
+    });
+}
+
+/// (Fails if a turn that comes early is not kept back.)
+#[test]
+fn futures_start_in_the_order_of_their_spawns() {
+    const FUTURES: usize = if cfg!(miri) { 20 } else { 500 };
+    for_each_setup(|runtime| {
+        let strand = Strand::new(());
+        let started = Arc::new(Mutex::new(Vec::new()));
+        let started2 = started.clone();
+        let spawn_all = async move {
+            let spawn = |number| {
+                let started = started2.clone();
+                strand.spawn(async move { started.lock().unwrap().push(number) })
+            };
+            let tasks: Vec<_> = (0..FUTURES).map(spawn).collect();
+            // One that ends before it has started holds nobody up.
+            strand.spawn(pending::<()>()).cancel().await;
+            for task in tasks {
+                task.await;
+            }
+            strand.spawn(async {}).await;
+        };
+        let spawning = runtime.spawn(spawn_all);
+        runtime.block_on(spawning);
+        assert_eq!(*started.lock().unwrap(), (0..FUTURES).collect::<Vec<_>>());
+    });
+}
+
+/// The thread that wakes a future polls it, where nobody is inside; else the thread that is.
+#[test]
+fn a_future_is_polled_by_the_thread_that_is_inside() {
+    for_each_setup(|runtime| {
+        let strand = Strand::new(());
+        let wanted = Arc::new(Mutex::new(None));
+        let (tell, told) = mpsc::channel();
+        let wanted2 = wanted.clone();
+        let future = poll_fn(move |cx| {
+            tell.send(thread::current().id()).unwrap();
+            let mut wanted = wanted2.lock().unwrap();
+            let first: Option<Waker> = wanted.replace(cx.waker().clone());
+            if first.is_none() { Poll::Pending } else { Poll::Ready(()) }
+        });
+        let task = spawn_in(runtime, &strand, future);
+        told.recv_timeout(SOON).unwrap();
+        // Or whoever polls it would run what occupies it, and its task could not come.
+        eventually("it has been polled", || format!("{strand:?}").contains("free"));
+        let occupied = Occupied::new(&strand);
+        let id = occupied.id();
+        let waker = wanted.lock().unwrap().clone().unwrap();
+        waker.wake();
+        // Its task comes, and finds the strand occupied.
+        eventually("its turn is queued", || format!("{strand:?}").contains("others wait"));
+        drop(occupied);
+        assert_eq!(told.recv_timeout(SOON), Ok(id));
+        runtime.block_on(task);
+    });
+}
+
+#[test]
+fn a_panic_in_a_spawned_future_reaches_who_awaits_the_task() {
+    for_each_setup(|runtime| {
+        let strand = Strand::new(0);
+        let task = spawn_in(runtime, &strand, async {
+            future::yield_now().await;
+            panic!("on purpose");
+        });
+        let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))).expect_err("it is raised");
+        assert_eq!(text_of(&*panic), "on purpose");
+        let task = spawn_in(runtime, &strand, async { 1 });
+        assert_eq!(runtime.block_on(task), 1);
+    });
+}
+
+/// The tasks of a strand are the runtime's: they end with it.
+#[test]
+fn a_shutdown_cancels_the_futures_of_a_strand() {
+    for_each_setup(|runtime| {
+        let strand = Strand::new(());
+        let alive = Arc::new(());
+        let (kept, (tell, told)) = (alive.clone(), mpsc::channel());
+        let task = spawn_in(runtime, &strand, async move {
+            tell.send(()).unwrap();
+            pending::<()>().await;
+            drop(kept);
+        });
+        told.recv_timeout(SOON).unwrap();
+        runtime.shutdown(SOON).unwrap();
+        assert_eq!(Arc::strong_count(&alive), 1);
+        assert_eq!(future::block_on(task.fallible()), None);
+        assert_eq!(block_on(strand.with(|()| 1)), 1);
+    });
+}
+
+/// What an operation or a future asks of its own strand comes after it.
+#[test]
+fn used_from_inside_itself_it_keeps_its_order() {
+    for_each_setup(|runtime| {
+        let strand = Strand::new(Vec::new());
+        let inner = strand.clone();
+        strand.post(move |seen| {
+            inner.post(|seen| seen.push(2));
+            seen.push(1);
+            assert!(poll_once(pin!(inner.with(|seen: &mut Vec<i32>| seen.push(9)))).is_pending());
+        });
+        let inner = strand.clone();
+        let task = spawn_in(runtime, &strand, async move {
+            inner.with(|seen| seen.push(3)).await;
+            let nested = inner.clone();
+            let task = inner.spawn(async move { nested.with(|seen| seen.push(4)).await });
+            task.await;
+            inner.with(|seen| seen.clone()).await
+        });
+        assert_eq!(runtime.block_on(task), [1, 2, 3, 4]);
+    });
+}
+
+/// It would wait for itself: wherever the operation runs it says so, and the strand works on. (Hangs if nobody looks.)
+#[test]
+fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
+    fn waits_for_itself(strand: &Strand<usize>) -> impl FnOnce(&mut usize) -> String + Send + 'static {
+        let inner = strand.clone();
+        move |n| {
+            *n += 1;
+            let waits = || block_on(inner.with(|n| *n));
+            let panic = catch_unwind(AssertUnwindSafe(waits)).expect_err("it is noticed");
+            text_of(&*panic).to_owned()
+        }
+    }
+    fn assert_said(said: &str) {
+        assert!(said.contains("same strand (made at") && said.contains("strand.rs"), "{said}");
+    }
+    for_each_setup(|runtime: &Arc<Runtime>| {
+        let strand = Strand::new(0);
+        // In a task, in a `block_on`, and on a thread in neither.
+        let strand2 = strand.clone();
+        let task = runtime.spawn(async move { strand2.with(waits_for_itself(&strand2)).await });
+        assert_said(&runtime.block_on(task));
+        assert_said(&runtime.block_on(strand.with(waits_for_itself(&strand))));
+        assert_said(&future::block_on(strand.with(waits_for_itself(&strand))));
+        // Handed on.
+        let (strand2, (tell, told)) = (strand.clone(), mpsc::channel());
+        let occupied = Occupied::new(&strand);
+        let operation = waits_for_itself(&strand2);
+        strand.post(move |n| tell.send(operation(n)).unwrap());
+        drop(occupied);
+        assert_said(&told.recv_timeout(SOON).unwrap());
+        // In a future that was spawned on it.
+        let strand2 = strand.clone();
+        let task = spawn_in(runtime, &strand, async move { waits_for_itself(&strand2)(&mut 0) });
+        assert_said(&runtime.block_on(task));
+        assert_eq!(runtime.block_on(strand.with(|n| *n)), 4);
+    });
+}
+
+/// A `block_on` inside of an operation may await another strand, or its own before anybody is inside.
+#[test]
+fn a_block_on_inside_of_an_operation_may_await_another_strand() {
+    for_each_setup(|runtime| {
+        let (strand, other) = (Strand::new(1), Strand::new(2));
+        let sum = runtime.block_on(async {
+            let sum = strand.with(move |n| *n + block_on(other.with(|n| *n))).await;
+            sum + block_on(strand.with(|n| *n))
+        });
+        assert_eq!(sum, 4);
+    });
+}
+
+/// An operation that blocks costs its thread, and those who wait for the strand; nobody else.
+#[test]
+fn an_operation_that_blocks_keeps_only_its_own_strand() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        let (strand, latch, (tell, told)) = (Strand::new(0), Latch::new(), mpsc::channel());
+        let free = OpenOnDrop(latch.clone());
+        let tasks: Vec<_> = (0..4)
+            .map(|_| {
+                let (strand, latch, tell) = (strand.clone(), latch.clone(), tell.clone());
+                runtime.spawn(async move {
+                    let blocks = move |n: &mut usize| {
+                        let _ = tell.send(());
+                        latch.wait();
+                        *n += 1;
+                    };
+                    strand.with(blocks).await;
+                })
+            })
+            .collect();
+        told.recv_timeout(SOON).unwrap();
+        (0..3).for_each(|_| _ = ping.ping());
+        drop(free);
+        tasks.into_iter().for_each(|task| runtime.block_on(task));
+        assert_eq!(runtime.block_on(strand.with(|n| *n)), 4);
+    });
+}
+
+/// P7: it takes no lock, and tells nothing of the state, which need not be `Debug`.
+#[test]
+fn p7_debug_from_inside() {
+    struct Plain;
+    let strand = Strand::new(Plain);
+    let inner = strand.clone();
+    let text = block_on(strand.with(move |_| format!("{inner:?}")));
+    assert!(text.contains("held"), "{text}");
+    let text = format!("{strand:?}");
+    assert!(text.contains("free") && text.contains("strand.rs"), "{text}");
+}
+
+#[test]
+fn auto_traits() {
+    fn is_shared<T: Send + Sync + Unpin + Clone + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    is_shared::<Strand<std::cell::Cell<u8>>>();
+    fn sends<T: Send>(_: T) {}
+    let strand = Strand::new(std::cell::Cell::new(1));
+    sends(strand.with(|n| n.get()));
+}
