@@ -23,6 +23,11 @@ fn runtime(blocking_threads: usize) -> Runtime {
     Runtime::builder().threads(2).blocking_threads(blocking_threads).build().unwrap()
 }
 
+/// Calls this in the runtime, which is not awaited.
+fn within<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
+    runtime.block_on(async { call() })
+}
+
 /// Counts those that were dropped.
 struct Dropped(Arc<AtomicUsize>);
 
@@ -109,7 +114,7 @@ fn as_many_threads_come_as_there_is_work_that_blocks() {
             let tasks: Vec<_> = (0..ALL)
                 .map(|_| {
                     let barrier = barrier.clone();
-                    unblock(move || drop(barrier.wait()))
+                    unblock(move || barrier.wait().is_leader())
                 })
                 .collect();
             for task in tasks {
@@ -188,7 +193,7 @@ fn the_environment_sets_the_limit_of_the_process() {
         eventually("three run", || paceline::metrics().blocking_queued == 2);
         assert_eq!(paceline::metrics().blocking_threads, 3);
         gate.open();
-        tasks.into_iter().for_each(|task| block_on(task));
+        tasks.into_iter().for_each(block_on);
     }
 }
 
@@ -211,10 +216,10 @@ fn without_a_thread_it_is_an_error_and_with_one_it_waits_for_that() {
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
         let none = Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before };
         block_on(async {});
-        setrlimit(Resource::As, none.clone()).unwrap();
+        setrlimit(Resource::As, none).unwrap();
         let said = panic_of(|| drop(unblock(|| ())));
         let job = pollster::block_on(Job::new(|| ()).name("alone").submit());
-        setrlimit(Resource::As, before.clone()).unwrap();
+        setrlimit(Resource::As, before).unwrap();
         assert!(said.contains("cannot start a thread"), "{said}");
         assert!(matches!(job, Err(JobError::NoThread { .. })), "{job:?}");
         assert!(job.unwrap_err().to_string().contains("\"alone\""));
@@ -227,8 +232,7 @@ fn without_a_thread_it_is_an_error_and_with_one_it_waits_for_that() {
         });
         let used = fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
-        setrlimit(Resource::As, Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before.clone() })
-            .unwrap();
+        setrlimit(Resource::As, Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before }).unwrap();
         let rest: Vec<_> = (0..10).map(|number| unblock(move || number)).collect();
         gate.open();
         pollster::block_on(async {
@@ -354,7 +358,7 @@ fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     }
     let wait = gate.clone();
     let start = Instant::now();
-    let stuck = runtime.block_on(async {
+    let stuck = within(&runtime, || {
         Job::new(move || wait.wait()).name("stuck").deadline(Duration::from_millis(50)).submit()
     });
     eventually("it is lost", || runtime.metrics().blocking_lost == 1);
@@ -403,7 +407,7 @@ fn a_job_that_has_not_begun_by_its_deadline_never_begins() {
     let (gate, ran) = (Latch::new(), Arc::<AtomicUsize>::default());
     let _open = OpenOnDrop(gate.clone());
     let wait = gate.clone();
-    let first = runtime.block_on(async { unblock(move || wait.wait()) });
+    let first = within(&runtime, || unblock(move || wait.wait()));
     let jobs: Vec<_> = runtime.block_on(async {
         let job = |number: u64| {
             let ran = ran.clone();
@@ -493,7 +497,7 @@ fn a_result_that_nobody_takes_is_dropped() {
     let dropped = Arc::<AtomicUsize>::default();
     let job = || {
         let mark = Dropped(dropped.clone());
-        runtime.block_on(async { Job::new(move || mark).deadline(FAR).submit() })
+        within(&runtime, || Job::new(move || mark).deadline(FAR).submit())
     };
     let handle = job();
     eventually("it is done", || handle.is_finished());
@@ -545,7 +549,7 @@ fn a_deadline_outlives_its_runtime() {
     let _open = OpenOnDrop(gate.clone());
     let (tell, told) = mpsc::channel();
     let wait = gate.clone();
-    let stuck = runtime.block_on(async {
+    let stuck = within(&runtime, || {
         let job = Job::new(move || {
             tell.send(()).unwrap();
             wait.wait();
@@ -710,7 +714,7 @@ fn an_unblock_whose_runtime_has_ended() {
 fn the_last_one_who_polled_is_woken() {
     let (gate, runtime) = (Latch::new(), runtime(1));
     let wait = gate.clone();
-    let mut handle = runtime.block_on(async { Job::new(move || wait.wait()).submit() });
+    let mut handle = within(&runtime, || Job::new(move || wait.wait()).submit());
     assert!(handle.poll(&mut Context::from_waker(Waker::noop())).is_pending());
     let waiter = thread::spawn(move || pollster::block_on(handle));
     gate.open();
