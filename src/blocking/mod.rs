@@ -5,7 +5,7 @@
 //!
 //! | to do | with |
 //! |---|---|
-//! | run a closure, and await what it returns | [`unblock`] |
+//! | run a closure, and await what it returns | [`unblock`](unblock()) |
 //! | read, write or iterate over what blocks: files, standard input, pipes of child processes | [`Unblock`] |
 //! | run a closure for so long and no longer, and go on without it | [`Job`] |
 //!

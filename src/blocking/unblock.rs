@@ -42,7 +42,7 @@ use crate::sync::{self, Mutex};
 ///
 ///     let mut names = Unblock::new(unblock(|| fs::read_dir(".")).await?);
 ///     while let Some(entry) = names.next().await {
-///         println!("{}", entry?.file_name().display());
+///         println!("{}", entry?.file_name().to_string_lossy());
 ///     }
 ///     Ok(())
 /// })
