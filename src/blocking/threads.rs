@@ -374,3 +374,6 @@ impl fmt::Debug for Threads {
         self.figures().fmt(f)
     }
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;
