@@ -25,8 +25,9 @@ use async_task::Runnable;
 use super::shared::Errand;
 use crate::fork::Origin;
 use crate::pool::Pool;
+use crate::spin;
 use crate::sync::{self, Flag, Instant, Mutex, thread};
-use crate::{spin, waking};
+use crate::waking;
 
 /// How long a thread stays without work.
 const LINGER: Duration = Duration::from_secs(1);
@@ -35,7 +36,7 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Pieces of work for each thread that is on its way.
 const PIECES_EACH: usize = 5;
 /// A thread that comes sees to so many others at most.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 64;
 
 /// A piece of work.
 pub(super) enum Work {
