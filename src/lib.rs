@@ -46,6 +46,7 @@
 //! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
 //! | [`Async::new`] and what is built on it | the same: its reactor is the source's for good |
 //! | [`Timer`] | the same, at the moment when it is first polled; and again, should that runtime be gone before it fires |
+//! | [`unblock`], [`blocking::Job::submit`] | the same: each runtime has threads of its own for what blocks, and the process has some |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
 //!
 //! A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
@@ -61,6 +62,7 @@
 //! |---|---|---|
 //! | its tasks | are cancelled; awaiting one panics and says so, its [`fallible`](Task::fallible) form gives `None` | the same |
 //! | what is spawned on it | is cancelled at once | - |
+//! | closures that [block](blocking) and have not begun | are cancelled; those that run go on, and are waited for by nobody | the same |
 //! | a source that was made in it | works on, wherever it is awaited | is an error |
 //! | a [`Timer`] that was polled in it | fires | fires: it is armed anew where it is awaited |
 //!
@@ -87,6 +89,7 @@
 //! |---|---|---|
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
+//! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`], and the threads that run them, which never lead: its README has the states of a job | pools, and the timers of `io` |
 //! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
 //! | `pool` | one reactor, its threads and the loop that each of them is in (`block_on`), and the deputy that watches over them: its README lists every promise and who notices when it is broken | where reactor, executor and leadership meet |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
@@ -151,6 +154,7 @@
 //! | reserve | the one runner that is added beside threads that compute: it polls what events wake, and takes no surplus |
 #![warn(missing_docs)]
 
+pub mod blocking;
 mod executor;
 mod fork;
 mod frame;
@@ -168,6 +172,7 @@ mod strand;
 mod sync;
 mod waking;
 
+pub use blocking::{Unblock, unblock};
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
 pub use line::Order;

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, PoisonError};
 
+use super::annex::Annex;
 use super::{Policy, Pool};
 use crate::fork::Origin;
 use crate::sync::{Mutex, MutexGuard, process_static};
@@ -15,6 +16,8 @@ use crate::sync::{Mutex, MutexGuard, process_static};
 struct Instance {
     origin: Origin,
     pool: Mutex<Option<Arc<Pool>>>,
+    /// Of the process: there is one also where there is no pool.
+    annex: Annex,
 }
 
 process_static! {
@@ -22,21 +25,25 @@ process_static! {
     static INSTANCE: AtomicPtr<Instance> = AtomicPtr::new(ptr::null_mut());
 }
 
-fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
+fn place() -> &'static Instance {
     // ORDER: Acquire pairs with the Release in `replace`: the instance as it was made.
     let known = INSTANCE.load(Ordering::Acquire);
     // SAFETY: a place that was published is never freed.
-    let instance = match unsafe { known.as_ref() } {
+    match unsafe { known.as_ref() } {
         Some(instance) if instance.origin.is_here() => instance,
         _ => replace(known),
-    };
-    instance.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
+    place().pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This process's place, instead of `known`, which is none.
 #[cold]
 fn replace(known: *mut Instance) -> &'static Instance {
-    let fresh = Box::into_raw(Box::new(Instance { origin: Origin::here(), pool: Mutex::new(None) }));
+    let fresh = Instance { origin: Origin::here(), pool: Mutex::new(None), annex: Annex::default() };
+    let fresh = Box::into_raw(Box::new(fresh));
     // ORDER: Release pairs with the Acquire here and in `instance`.
     match INSTANCE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: it is published now, and so never freed.
@@ -59,6 +66,7 @@ impl Pool {
             return Ok(pool.clone());
         }
         let pool = Self::new(Policy::default())?;
+        pool.is_default.set(true);
         *default = Some(pool.clone());
         Ok(pool)
     }
@@ -73,6 +81,7 @@ impl Pool {
         let mut default = instance();
         let free = default.is_none();
         if free {
+            pool.is_default.set(true);
             *default = Some(pool.clone());
         }
         free
@@ -85,6 +94,11 @@ impl Pool {
         default.iter().for_each(|pool| pool.end());
         default
     }
+}
+
+/// What a layer above keeps with the default instance.
+pub(super) fn annex_of_the_process() -> &'static Annex {
+    &place().annex
 }
 
 /// The descriptor that the default instance waits on. That instance is never dropped.

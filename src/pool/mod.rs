@@ -6,6 +6,7 @@
 //!
 //! The README beside this file lists what the runtime promises itself, and who notices when a promise is broken.
 
+mod annex;
 mod audit;
 pub(crate) mod block_on;
 mod crew;
@@ -45,6 +46,7 @@ mod syscall;
 mod thread_state;
 mod witness;
 
+pub(crate) use annex::{current_annex, default_annex};
 pub use crew::StuckThread;
 pub(crate) use crew::{Crew, CrewConfig};
 pub(crate) use deputy::Deputy;
@@ -124,6 +126,10 @@ pub(crate) struct Pool {
     /// Its owner is gone.
     ended: Flag,
     crew: OnceLock<Arc<Crew>>,
+    /// What a layer above keeps here.
+    annex: annex::Annex,
+    /// It is the default instance.
+    is_default: Flag,
     /// What runners counted here that are gone.
     past_polls: Counters,
     itself: Weak<Pool>,
@@ -143,6 +149,8 @@ impl Pool {
             reliefs: Tally::new(),
             ended: Flag::new(false),
             crew: OnceLock::new(),
+            annex: annex::Annex::default(),
+            is_default: Flag::new(false),
             past_polls: Counters::default(),
             itself: itself.clone(),
             policy,

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
+use crate::blocking;
 use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::{CrewConfig, Policy, Pool, Promotion, Stall, StallHook};
@@ -45,6 +46,7 @@ pub struct Builder {
     stack_size: Option<usize>,
     on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
     on_stall: Option<StallHook>,
+    blocking_threads: Option<usize>,
 }
 
 impl Builder {
@@ -57,6 +59,7 @@ impl Builder {
             stack_size: None,
             on_thread_start: None,
             on_stall: None,
+            blocking_threads: None,
         }
     }
 
@@ -96,6 +99,22 @@ impl Builder {
     /// ```
     pub fn max_threads(mut self, max_threads: usize) -> Self {
         self.max_threads = Some(max_threads);
+        self
+    }
+
+    /// How many threads there may be for what [blocks on purpose](crate::blocking), beside the workers, and not counting those that
+    /// are lost. Without it: 500, or for an [installed](Builder::install) one as `PACELINE_BLOCKING_THREADS` says.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).blocking_threads(4).build()?;
+    /// assert_eq!(runtime.block_on(async { paceline::unblock(|| 6 * 7).await }), 42);
+    /// assert!(paceline::Runtime::builder().blocking_threads(0).build().is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn blocking_threads(mut self, threads: usize) -> Self {
+        self.blocking_threads = Some(threads);
         self
     }
 
@@ -299,7 +318,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it would have no threads, more than it may have, or a
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it would have no threads, of either kind, more than it may have, or a
     /// `max_blind` of zero; else what the system says when it has no descriptors or threads left.
     pub fn build(self) -> io::Result<Runtime> {
         self.start(StateRef::shared())
@@ -328,10 +347,12 @@ impl Builder {
         if Pool::is_installed() {
             return already();
         }
+        let blocking_threads = self.blocking_threads;
         let runtime = self.start(StateRef::forever())?;
         if !Pool::install(&runtime.pool) {
             return already();
         }
+        blocking_threads.into_iter().for_each(blocking::limit_default);
         // The default instance is never dropped.
         std::mem::forget(runtime);
         Ok(())
@@ -367,8 +388,12 @@ impl Builder {
         if self.policy.max_blind.is_zero() {
             return invalid("`max_blind` is zero: nobody can look that often".into());
         }
+        if self.blocking_threads == Some(0) {
+            return invalid("`blocking_threads` is 0: what blocks on purpose would wait for ever".into());
+        }
         let pool = Pool::new(self.policy).map_err(|error| io_context("cannot make a reactor", error))?;
         let crew = pool.crew_or_found(|| config).clone();
+        self.blocking_threads.into_iter().for_each(|threads| blocking::limit(&pool, threads));
         // If not all of its threads can be started, dropping it stops those that were.
         let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };
         runtime.crew.start(&runtime.pool)?;

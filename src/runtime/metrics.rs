@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::blocking;
 use crate::pool::Pool;
 
 /// What a runtime has done since it started, and has right now: see [`Runtime::metrics`](crate::Runtime::metrics).
@@ -67,6 +68,16 @@ pub struct Metrics {
     pub tasks: Option<usize>,
     /// Worker threads right now.
     pub workers: usize,
+    /// Threads right now for what [blocks on purpose](crate::blocking), but those that are lost.
+    pub blocking_threads: usize,
+    /// Those of them that have nothing to do.
+    pub blocking_idle: usize,
+    /// What waits for one of them.
+    pub blocking_queued: usize,
+    /// What they have run so far: closures, jobs, and pieces of the work of an [`Unblock`](crate::Unblock).
+    pub blocking_jobs: u64,
+    /// Threads right now that are in a [`Job`](crate::blocking::Job) whose deadline has passed.
+    pub blocking_lost: usize,
 }
 
 impl Metrics {
@@ -74,6 +85,7 @@ impl Metrics {
         let reactor = &pool.reactor.counters;
         let leadership = &pool.leadership;
         let polls = pool.polls();
+        let blocking = blocking::figures(pool);
         let mut metrics = Metrics {
             polls_direct: polls.direct.get(),
             polls_surplus: polls.surplus.get(),
@@ -94,6 +106,11 @@ impl Metrics {
             starved: pool.deputy.stalls.starved.get(),
             sources: pool.reactor.sources(),
             timers: pool.reactor.timers(),
+            blocking_threads: blocking.threads,
+            blocking_idle: blocking.idle,
+            blocking_queued: blocking.queued,
+            blocking_jobs: blocking.jobs,
+            blocking_lost: blocking.lost,
             ..Metrics::default()
         };
         if let Some(crew) = pool.crew() {
@@ -132,6 +149,8 @@ impl fmt::Display for Metrics {
         let Metrics { deputy_rescues, replacements, starved, .. } = self;
         let Metrics { stalls, stalls_blocked, stalls_computing, .. } = self;
         let Metrics { workers, sources, timers, spin_time, .. } = self;
+        let Metrics { blocking_threads, blocking_idle, blocking_queued, .. } = self;
+        let Metrics { blocking_jobs, blocking_lost, .. } = self;
         let (direct, each) = (100.0 * self.direct_share(), self.events_per_wait());
         write!(
             f,
@@ -141,6 +160,8 @@ impl fmt::Display for Metrics {
              {sleeps} may have slept, {leader_interrupts} interrupted\n\
              deputy      {deputy_rescues} rescues, {replacements} replacements\n\
              stalls      {stalls} ({stalls_blocked} blocked, {stalls_computing} computed), {starved} waited for a core\n\
+             blocking    {blocking_jobs} run, {blocking_queued} wait; {blocking_threads} threads, {blocking_idle} idle; \
+             {blocking_lost} lost\n\
              now         {workers} workers, "
         )?;
         if let Some(tasks) = self.tasks {
@@ -180,12 +201,18 @@ mod tests {
             timers: 16,
             tasks: Some(17),
             workers: 18,
+            blocking_threads: 22,
+            blocking_idle: 23,
+            blocking_queued: 24,
+            blocking_jobs: 25,
+            blocking_lost: 26,
         };
         let text = "polls       3 direct (50.0 %), 1 from surplus, 2 stolen\n\
                     promotions  4 free, 5 paid; 6 followers woken\n\
                     events      14 in 7 waits (2.0 each), 8 waits empty, 9 may have slept, 10 interrupted\n\
                     deputy      11 rescues, 12 replacements\n\
                     stalls      13 (19 blocked, 20 computed), 21 waited for a core\n\
+                    blocking    25 run, 24 wait; 22 threads, 23 idle; 26 lost\n\
                     now         18 workers, 17 tasks, 15 sources, 16 timers; spun for 1.5ms";
         assert_eq!(metrics.to_string(), text);
         assert!(!Metrics { tasks: None, ..metrics }.to_string().contains("tasks"));

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use crate::blocking;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
 use crate::pool::block_on::block_on_in;
 use crate::pool::{Crew, Pool};
@@ -121,7 +122,8 @@ impl Runtime {
 
     /// Stops the workers after the polls they are in, waits for them no longer than `timeout`, and cancels all
     /// tasks: whoever awaits one panics, unless it is [`fallible`](Task::fallible). May be called again, and from inside a task:
-    /// then it does not wait for that task's own thread. Sources and timers work on until the runtime is dropped.
+    /// then it does not wait for that task's own thread. What [blocks on purpose](crate::blocking) and has not begun is cancelled, too;
+    /// what runs there goes on and is not waited for. Sources and timers work on until the runtime is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -142,6 +144,7 @@ impl Runtime {
             return Ok(());
         }
         self.is_shut_down.store(true, Relaxed);
+        blocking::end(&self.pool);
         let threads = self.crew.stop(&self.pool, Instant::now().checked_add(timeout));
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
     }

@@ -9,7 +9,7 @@
 //! | L7 (for minutes) | `../stress` |
 //! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
 //! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
-//! | L13 | waits for the blocking pool |
+//! | L13 | `blocking` |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
 //! | blocked is not busy | `busy` |
@@ -26,6 +26,7 @@
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
 //! | strands | `strand` |
+//! | what blocks on purpose: L13, deadlines, bad input | `blocking` |
 //! | bad input, exhausted limits | `limits` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
@@ -40,6 +41,8 @@ mod layers;
 mod alone;
 #[cfg(unix)]
 mod blind;
+#[cfg(unix)]
+mod blocking;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod busy;
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rivals::Rival;
-use super::{accuracy, channels, spawns, timers, wakes, yields};
+use super::{accuracy, blocking, channels, spawns, timers, wakes, yields};
 
 /// A measured run: how long, for how many operations.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,9 @@ pub(super) fn cases<R: Rival>() -> Vec<Case> {
         case("ping-pong-main", "the same from main's block_on", channels::one_in_main::<R>),
         case("ping-pong-32", "round trip, 32 pairs at once", channels::thirty_two::<R>),
         case("ping-pong-two", "round trip between two runtimes of a process", channels::across::<R>),
+        case("unblock", "an empty closure on a thread that may block", blocking::one_by_one_in_task::<R>),
+        case("unblock-main", "the same from main's block_on", blocking::one_by_one_in_main::<R>),
+        case("unblock-heap", "10 000 of them at once, then await all", blocking::heaps_in_task::<R>),
         case("timer-cancel", "arm a 10 s timer, poll once, drop", timers::arm_and_cancel::<R>),
         case("timer-held", "200 000 timers armed at once, then dropped", timers::held::<R>),
         case("timer-late", "how late a 1.3 ms sleep ends", accuracy::lateness::<R>),

@@ -4,6 +4,7 @@
 //! and ping-pongs are cheap; spawns are async-task's cost for both paceline and smol.
 
 mod accuracy;
+mod blocking;
 mod cases;
 mod channels;
 mod memory;

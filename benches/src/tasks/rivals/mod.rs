@@ -45,6 +45,9 @@ pub(super) trait Rival: 'static {
     /// The future runs on the calling thread, which is no worker.
     fn block_on<F: Future>(future: F) -> F::Output;
 
+    /// On a thread that may block. To be called in a task of this runtime.
+    fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T>;
+
     /// To be called in a task of this runtime.
     fn timer(after: Duration) -> Self::Timer;
 

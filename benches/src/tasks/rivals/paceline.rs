@@ -45,6 +45,9 @@ impl Rival for Paceline {
     fn block_on<F: Future>(future: F) -> F::Output {
         runtime(Which::First).block_on(future)
     }
+    fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
+        ::paceline::unblock(f)
+    }
     fn timer(after: Duration) -> Self::Timer {
         ::paceline::Timer::after(after)
     }

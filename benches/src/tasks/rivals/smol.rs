@@ -54,6 +54,9 @@ impl Rival for Smol {
     fn block_on<F: Future>(future: F) -> F::Output {
         async_io::block_on(future)
     }
+    fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
+        blocking::unblock(f)
+    }
     fn timer(after: Duration) -> Self::Timer {
         async_io::Timer::after(after)
     }

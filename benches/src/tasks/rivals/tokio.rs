@@ -58,6 +58,9 @@ impl Rival for Tokio {
     fn block_on<F: Future>(future: F) -> F::Output {
         runtime(Which::First).block_on(future)
     }
+    fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
+        TokioJoin(::tokio::task::spawn_blocking(f))
+    }
     fn timer(after: Duration) -> Self::Timer {
         ::tokio::time::sleep(after)
     }

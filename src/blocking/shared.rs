@@ -1,0 +1,240 @@
+//! [`Shared`]: a job, between its handle, the thread that runs it, and the reactor, which watches its deadline.
+//!
+//! | side | may | until |
+//! |---|---|---|
+//! | the thread that took it from the queue | take the closure; write the result | `finish` |
+//! | the same | take the result | it is told that nobody else does |
+//! | the handle | take the result | it has |
+//! | the reactor, by the timer's waker | say that the deadline has passed | the timer is taken away |
+//!
+//! [`State`] says who has the result. No lock is held while any of them runs user code (LF3).
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use super::error::JobError;
+use super::handle::Cancelled;
+use super::state::{Answer, Expiry, Finish, State};
+use super::threads::{After, Threads};
+use crate::io::Timer;
+use crate::sync::{self, Mutex, ProtocolCell};
+use crate::waking;
+
+/// What a job does.
+pub(super) type Body<T> = Box<dyn FnOnce(Cancelled) -> T + Send>;
+/// What comes of it.
+pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+
+/// A job, for the threads that run it.
+pub(super) trait Errand: Send + Sync {
+    /// Runs it, unless nobody wants it any more.
+    fn run(self: Arc<Self>) -> After;
+    /// No thread will come.
+    fn give_up(&self);
+}
+
+/// What a token asks.
+pub(super) trait Wanted: Send + Sync {
+    fn is_cancelled(&self) -> bool;
+}
+
+/// A job.
+pub(super) struct Shared<T> {
+    state: State,
+    body: ProtocolCell<Option<Body<T>>>,
+    result: ProtocolCell<Option<Outcome<T>>>,
+    /// Whoever awaits the handle.
+    waker: Mutex<Option<Waker>>,
+    /// While its deadline may pass.
+    timer: Mutex<Option<Timer>>,
+    deadline: Duration,
+    name: Option<String>,
+    location: &'static Location<'static>,
+    threads: Arc<Threads>,
+}
+
+// SAFETY: the cells are one side's at a time, as the table above says, and what is in them is `Send`.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T: Send + 'static> Shared<T> {
+    pub(super) fn new(
+        body: Body<T>,
+        name: Option<String>,
+        location: &'static Location<'static>,
+        deadline: Duration,
+        threads: Arc<Threads>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: State::new(),
+            body: ProtocolCell::new(Some(body)),
+            result: ProtocolCell::new(None),
+            waker: Mutex::new(None),
+            timer: Mutex::new(None),
+            deadline,
+            name,
+            location,
+            threads,
+        })
+    }
+
+    /// Has its deadline watched from now on.
+    pub(super) fn watch(self: &Arc<Self>, timer: Timer) {
+        *sync::lock(&self.timer) = Some(timer);
+        self.look_at_deadline();
+    }
+
+    /// The timer has fired, or its runtime is gone: then it is armed elsewhere.
+    fn look_at_deadline(self: &Arc<Self>) {
+        let waker = Waker::from(self.clone());
+        let mut timer = sync::lock(&self.timer);
+        let is_due = timer.as_mut().is_some_and(|timer| {
+            // It calls no code but ours, and nobody back.
+            Pin::new(timer).poll(&mut Context::from_waker(&waker)).is_ready()
+        });
+        let fired = if is_due { timer.take() } else { None };
+        drop(timer);
+        if fired.is_some() {
+            drop(fired);
+            self.expire();
+        }
+    }
+
+    fn expire(self: &Arc<Self>) {
+        let expiry = self.state.expire();
+        if expiry == Expiry::Lost {
+            self.threads.lose();
+        }
+        if expiry != Expiry::Nothing {
+            self.tell();
+        }
+    }
+
+    /// Nobody wants the result. False if it is there, or that was so before.
+    pub(super) fn cancel(&self) -> bool {
+        let cancelled = self.state.cancel();
+        if cancelled {
+            self.tell();
+        }
+        cancelled
+    }
+
+    /// Wakes whoever waits for an answer: there is one.
+    fn tell(&self) {
+        let waker = sync::lock(&self.waker).take();
+        waker.into_iter().for_each(waking::wake);
+    }
+
+    /// Whom to wake when there is an answer; the last one counts.
+    pub(super) fn is_awaited_by(&self, waker: &Waker) {
+        let waker = waker.clone();
+        let old = sync::lock(&self.waker).replace(waker);
+        waking::discard(old);
+    }
+
+    pub(super) fn answer(&self) -> Option<Answer> {
+        self.state.answer()
+    }
+
+    /// Takes the result.
+    ///
+    /// # Safety
+    ///
+    /// Only for the side to which the state gives it.
+    pub(super) unsafe fn take_result(&self) -> Option<Outcome<T>> {
+        // SAFETY: exclusive, as the caller promises.
+        unsafe { self.result.with_mut(Option::take) }
+    }
+
+    /// What is said of a job that gives no result.
+    pub(super) fn error(&self, timed_out: bool) -> JobError {
+        let name = self.name();
+        if timed_out {
+            JobError::TimedOut { name, deadline: self.deadline }
+        } else {
+            JobError::Cancelled { name }
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("from {}", self.location))
+    }
+
+    /// Its deadline matters no more.
+    fn disarm(&self) {
+        let timer = sync::lock(&self.timer).take();
+        drop(timer);
+    }
+
+    /// Takes the body, and runs it if it is wanted.
+    fn perform(self: &Arc<Self>) -> After {
+        // SAFETY: a job is taken from the queue once, by one thread.
+        let body = unsafe { self.body.with_mut(Option::take) };
+        if !self.state.begin() {
+            waking::call(|| drop(body));
+            return After::NotBegun;
+        }
+        let token = Cancelled::new(self.clone());
+        let body = body.expect("it was not begun before");
+        let outcome = catch_unwind(AssertUnwindSafe(|| body(token)));
+        // SAFETY: it has begun, here, and has not finished.
+        unsafe { self.result.with_mut(|result| *result = Some(outcome)) };
+        match self.state.finish() {
+            Finish::Deliver => {
+                self.tell();
+                After::Done
+            }
+            unwanted => {
+                // SAFETY: it is this thread's, as `finish` says. It is dropped here, and so is a panic that nobody is to hear of.
+                waking::call(|| drop(unsafe { self.take_result() }));
+                if unwanted == Finish::Lost { After::Lost } else { After::Done }
+            }
+        }
+    }
+}
+
+impl<T: Send + 'static> Errand for Shared<T> {
+    fn run(self: Arc<Self>) -> After {
+        let after = self.perform();
+        self.disarm();
+        // What a job returned whose handle was detached goes with it.
+        waking::call(|| drop(self));
+        after
+    }
+
+    fn give_up(&self) {
+        self.cancel();
+        // SAFETY: a job is taken from the queue once, by one thread.
+        let body = unsafe { self.body.with_mut(Option::take) };
+        waking::call(|| drop(body));
+        self.disarm();
+    }
+}
+
+impl<T: Send + 'static> Wanted for Shared<T> {
+    fn is_cancelled(&self) -> bool {
+        self.state.is_unwanted() || self.threads.is_closed()
+    }
+}
+
+/// The waker of the timer.
+impl<T: Send + 'static> Wake for Shared<T> {
+    fn wake(self: Arc<Self>) {
+        self.look_at_deadline();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.look_at_deadline();
+    }
+}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("name", &self.name).field("state", &self.state).finish_non_exhaustive()
+    }
+}

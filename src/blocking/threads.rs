@@ -1,0 +1,380 @@
+//! [`Threads`]: a queue of work, and the threads that take it, first come first served.
+//!
+//! *Somebody comes.* Where work waits, a thread is on its way to it: it is being started, or was called and has not looked yet.
+//! Or all threads that may be run something, and each takes the next piece when it is done. That is kept by whoever changes it, all
+//! under one lock: who submits, and who takes a piece and leaves another one behind, sees to it that somebody comes
+//! ([`Inner::successor`]). So it does not matter whether a piece of work returns.
+//!
+//! *How fast the pool grows.* One thread comes at a time, and sees to the next when it takes its piece: a heap of closures that do
+//! next to nothing is done by a few threads before the others are there. A thread that comes and finds that nothing has been done since
+//! the last one did finds work that blocks, and sees to several at once: one for each five pieces, as `blocking` does,
+//! [`AT_ONCE`] at most; those that come do the same, so it doubles and redoubles.
+//!
+//! *Who is lost.* A thread whose work nobody waits for any more ([`lose`](Threads::lose)) does not count towards the limit. It ends when
+//! its work returns.
+//!
+//! A thread without work stays awake for a moment, if that pays ([`spin`]), sleeps for a second, and goes. Nobody polls.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use std::{fmt, io, mem};
+
+use async_task::Runnable;
+
+use super::shared::Errand;
+use crate::fork::Origin;
+use crate::pool::Pool;
+use crate::spin;
+use crate::sync::{self, Flag, Instant, Mutex, thread};
+use crate::waking;
+
+/// How long a thread stays without work.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long it stays awake of that, if that pays, where no runtime says.
+const SPIN: Duration = Duration::from_micros(50);
+/// Pieces of work for each thread that is on its way.
+const PIECES_EACH: usize = 5;
+/// A thread that comes sees to so many others at most.
+const AT_ONCE: usize = 64;
+
+/// A piece of work.
+pub(super) enum Work {
+    Task(Runnable),
+    Errand(Arc<dyn Errand>),
+}
+
+/// What came of a piece of work, for the thread that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// Nobody waits for it any more, so it was not begun.
+    NotBegun,
+    Done,
+    /// Somebody else has the place of this thread.
+    Lost,
+}
+
+impl Work {
+    fn run(self) -> After {
+        match self {
+            Work::Task(task) => {
+                // A panic of a waker, or of a destructor: that of a task is its awaiter's.
+                waking::call(|| {
+                    task.run();
+                });
+                After::Done
+            }
+            Work::Errand(errand) => errand.run(),
+        }
+    }
+
+    /// It will not be done.
+    fn cancel(self) {
+        match self {
+            Work::Task(task) => waking::call(|| drop(task)),
+            Work::Errand(errand) => errand.give_up(),
+        }
+    }
+}
+
+/// The threads of a runtime, or of the process.
+pub(crate) struct Threads {
+    inner: Mutex<Inner>,
+    closed: Flag,
+    spin: Duration,
+    /// Whose jobs they run; `None` for the default instance, on which free functions act anyway.
+    pool: Option<Weak<Pool>>,
+    origin: Origin,
+}
+
+struct Inner {
+    queue: VecDeque<Work>,
+    /// Threads without work; the last one came last, and is called first.
+    idle: Vec<Arc<Seat>>,
+    /// Threads that are on their way to work.
+    coming: usize,
+    /// Threads that were started and have not ended, but those that are lost.
+    threads: usize,
+    /// Below zero for a moment, where a thread comes back before it is counted.
+    lost: isize,
+    limit: usize,
+    ever: usize,
+    /// Pieces of work that were done; and how many there were when a thread came last.
+    done: u64,
+    done_then: u64,
+    /// Those of them that were begun.
+    ran: u64,
+}
+
+/// Where a thread sleeps.
+struct Seat {
+    thread: thread::Thread,
+    called: Flag,
+}
+
+impl Seat {
+    fn call(&self) {
+        self.called.set(true);
+        self.thread.unpark();
+    }
+}
+
+/// What is to be done so that somebody comes.
+enum Successor {
+    Call(Arc<Seat>),
+    Start(usize),
+}
+
+/// What the threads have done, and what there is right now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) threads: usize,
+    pub(crate) idle: usize,
+    pub(crate) queued: usize,
+    pub(crate) jobs: u64,
+    pub(crate) lost: usize,
+}
+
+impl Inner {
+    /// Whom to have come for work that waits. `None` if there can be nobody else.
+    fn successor(&mut self) -> Option<Successor> {
+        let successor = match self.idle.pop() {
+            Some(seat) => Successor::Call(seat),
+            None if self.threads < self.limit => {
+                self.threads += 1;
+                self.ever += 1;
+                Successor::Start(self.ever)
+            }
+            None => return None,
+        };
+        self.coming += 1;
+        Some(successor)
+    }
+
+    /// The same, if nobody comes yet to work that waits.
+    fn successor_if_needed(&mut self) -> Option<Successor> {
+        if self.coming > 0 || self.queue.is_empty() { None } else { self.successor() }
+    }
+}
+
+impl Threads {
+    /// Threads for a runtime, or for the process.
+    pub(super) fn new(limit: usize, pool: Option<&Arc<Pool>>) -> Self {
+        let inner = Inner {
+            queue: VecDeque::new(),
+            idle: Vec::new(),
+            coming: 0,
+            threads: 0,
+            lost: 0,
+            limit,
+            ever: 0,
+            done: 0,
+            done_then: u64::MAX,
+            ran: 0,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            closed: Flag::new(false),
+            spin: pool.map_or(SPIN, |pool| pool.policy.spin),
+            pool: pool.map(Arc::downgrade),
+            origin: Origin::here(),
+        }
+    }
+
+    /// Leaves a piece of work here.
+    ///
+    /// # Errors
+    ///
+    /// That of the system, if there is no thread and none can be started. Then all that waits here is cancelled, this piece with it:
+    /// nobody would ever come.
+    pub(super) fn submit(self: &Arc<Self>, work: Work) -> io::Result<()> {
+        if !self.origin.is_here() {
+            // Its threads are another process's (P10).
+            mem::forget(work);
+            return Ok(());
+        }
+        let mut inner = sync::lock(&self.inner);
+        if self.closed.is_set() {
+            drop(inner);
+            work.cancel();
+            return Ok(());
+        }
+        inner.queue.push_back(work);
+        let successor = inner.successor_if_needed();
+        drop(inner);
+        successor.map_or(Ok(()), |successor| self.have_come(successor))
+    }
+
+    /// How many threads there may be. Those that are more go when they have nothing to do.
+    pub(super) fn set_limit(self: &Arc<Self>, limit: usize) {
+        let mut inner = sync::lock(&self.inner);
+        inner.limit = limit;
+        let successor = inner.successor_if_needed();
+        drop(inner);
+        successor.into_iter().for_each(|successor| drop(self.have_come(successor)));
+    }
+
+    fn have_come(self: &Arc<Self>, successor: Successor) -> io::Result<()> {
+        let number = match successor {
+            Successor::Call(seat) => {
+                seat.call();
+                return Ok(());
+            }
+            Successor::Start(number) => number,
+        };
+        let threads = self.clone();
+        let builder = thread::Builder::new().name(format!("blocking-{number}"));
+        let Err(error) = builder.spawn(move || threads.live()) else { return Ok(()) };
+        let mut inner = sync::lock(&self.inner);
+        inner.threads -= 1;
+        inner.coming -= 1;
+        if inner.threads > 0 {
+            // One of them takes it when it is done; or at once, if it has become idle while another one was on its way.
+            let idle = if inner.coming > 0 || inner.queue.is_empty() { None } else { inner.idle.pop() };
+            inner.coming += usize::from(idle.is_some());
+            drop(inner);
+            idle.into_iter().for_each(|seat| seat.call());
+            return Ok(());
+        }
+        let stranded = mem::take(&mut inner.queue);
+        drop(inner);
+        stranded.into_iter().for_each(Work::cancel);
+        let what = format!(
+            "cannot start a thread for what blocks: {error}. The limit of threads or of memory is reached, of the process \
+             (`ulimit -v`), its user (`ulimit -u`) or its container"
+        );
+        Err(io::Error::new(error.kind(), what))
+    }
+
+    /// A thread's life.
+    fn live(self: &Arc<Self>) {
+        // It keeps the runtime's pool alive, for as long as it runs its jobs; the runtime's end has it go.
+        match self.pool.as_ref().map(Weak::upgrade) {
+            Some(Some(pool)) => pool.visit(|| self.work()),
+            _ => self.work(),
+        }
+    }
+
+    fn work(self: &Arc<Self>) {
+        let seat = Arc::new(Seat { thread: thread::current(), called: Flag::new(false) });
+        // It was started because somebody was wanted.
+        loop {
+            if self.serve() || !self.wait(&seat) {
+                return;
+            }
+        }
+    }
+
+    /// Does what there is to do, as somebody who was on the way to it. True if the thread is over.
+    fn serve(self: &Arc<Self>) -> bool {
+        let mut inner = sync::lock(&self.inner);
+        inner.coming -= 1;
+        // Nothing was done since somebody came last.
+        let mut blocks = inner.done == inner.done_then;
+        inner.done_then = inner.done;
+        loop {
+            let Some(work) = inner.queue.pop_front() else { return false };
+            let at_most = if mem::take(&mut blocks) { AT_ONCE } else { 1 };
+            for _ in 0..at_most {
+                if inner.coming * PIECES_EACH >= inner.queue.len() || inner.coming >= at_most {
+                    break;
+                }
+                let Some(successor) = inner.successor() else { break };
+                drop(inner);
+                // If there is nobody to be had, somebody takes it who is done: this thread, at the latest.
+                let _ = self.have_come(successor);
+                inner = sync::lock(&self.inner);
+            }
+            drop(inner);
+            let after = work.run();
+            inner = sync::lock(&self.inner);
+            inner.done += 1;
+            inner.ran += u64::from(after != After::NotBegun);
+            if after == After::Lost {
+                inner.lost -= 1;
+                return true;
+            }
+        }
+    }
+
+    /// Waits until it is called. False if the thread is over.
+    fn wait(&self, seat: &Arc<Seat>) -> bool {
+        let mut inner = sync::lock(&self.inner);
+        if !inner.queue.is_empty() {
+            // Somebody was quicker to come, perhaps, and this one sees to the rest.
+            inner.coming += 1;
+            return true;
+        }
+        if self.closed.is_set() || inner.threads > inner.limit {
+            inner.threads -= 1;
+            return false;
+        }
+        inner.idle.push(seat.clone());
+        drop(inner);
+        let sleep = || {
+            let until = Instant::now().checked_add(LINGER);
+            while !seat.called.is_set() && sync::park_until(until) {}
+        };
+        spin::wait(self.spin, || seat.called.is_set(), sleep);
+        if !seat.called.take() {
+            let mut inner = sync::lock(&self.inner);
+            // Who called it has taken it off the list (L11, L13).
+            if let Some(at) = inner.idle.iter().position(|other| Arc::ptr_eq(other, seat)) {
+                inner.idle.remove(at);
+                inner.threads -= 1;
+                return false;
+            }
+            drop(inner);
+            while !seat.called.take() {
+                sync::park_until(None);
+            }
+        }
+        true
+    }
+
+    /// What a thread runs is waited for by nobody any more: there may be another one in its place, at once.
+    pub(super) fn lose(self: &Arc<Self>) {
+        let mut inner = sync::lock(&self.inner);
+        inner.lost += 1;
+        inner.threads -= 1;
+        let successor = inner.successor_if_needed();
+        drop(inner);
+        successor.into_iter().for_each(|successor| drop(self.have_come(successor)));
+    }
+
+    /// The runtime ends: what waits is cancelled.
+    pub(super) fn close(&self) {
+        let mut inner = sync::lock(&self.inner);
+        self.closed.set(true);
+        let waits = mem::take(&mut inner.queue);
+        let idle = mem::take(&mut inner.idle);
+        inner.coming += idle.len();
+        drop(inner);
+        idle.iter().for_each(|seat| seat.call());
+        waits.into_iter().for_each(Work::cancel);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_set()
+    }
+
+    pub(super) fn figures(&self) -> Figures {
+        let inner = sync::lock(&self.inner);
+        Figures {
+            threads: inner.threads,
+            idle: inner.idle.len(),
+            queued: inner.queue.len(),
+            jobs: inner.ran,
+            lost: usize::try_from(inner.lost).unwrap_or(0),
+        }
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.figures().fmt(f)
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;
