@@ -26,6 +26,9 @@
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
 //! | bad input, exhausted limits | `limits` |
+//! | a limit for a future | `timeout` |
+//! | a runtime from threads that are not its own | `handle` |
+//! | the graceful end of a runtime | `drain` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
 
@@ -48,7 +51,11 @@ mod cost;
 #[cfg(unix)]
 mod direct;
 #[cfg(unix)]
+mod drain;
+#[cfg(unix)]
 mod fork;
+#[cfg(unix)]
+mod handle;
 #[cfg(unix)]
 mod io_unix;
 #[cfg(unix)]
@@ -75,6 +82,8 @@ mod shutdown;
 mod stale;
 #[cfg(unix)]
 mod stuck;
+#[cfg(unix)]
+mod timeout;
 mod timer;
 #[cfg(unix)]
 mod wakers;
