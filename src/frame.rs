@@ -177,6 +177,17 @@ impl Here {
         self.running.get()
     }
 
+    /// Those whose polls wait for a frame on top of them, and nulls.
+    pub(crate) fn runners_below(&self) -> impl Iterator<Item = *const ()> {
+        let mut next = self.top.get();
+        std::iter::from_fn(move || {
+            // SAFETY: a frame stays where it is as long as it can be reached.
+            let frame = unsafe { next.as_ref() }?;
+            next = frame.below.get();
+            Some(frame.runs_below.get().runner)
+        })
+    }
+
     /// Something else runs now. Returns what did before.
     #[inline]
     pub(crate) fn begins(&self, now: Running) -> Running {

@@ -49,7 +49,7 @@
 //! | [`unblock`], [`blocking::Job::submit`] | the same: each runtime has threads of its own for what blocks, and the process has some |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
 //!
-//! A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
+//! On a thread that has [entered](Handle::enter) a runtime, these act on that one. A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
 //!
 //! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
 //! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
@@ -58,10 +58,10 @@
 //!
 //! # When a runtime ends
 //!
-//! | what | after [`Runtime::shutdown`] | after its drop |
+//! | what | after [`Runtime::shutdown`] or [`drain`](Runtime::drain) | after its drop |
 //! |---|---|---|
 //! | its tasks | are cancelled; awaiting one panics and says so, its [`fallible`](Task::fallible) form gives `None` | the same |
-//! | what is spawned on it | is cancelled at once | - |
+//! | what is spawned on it | is cancelled at once | the same, by a [`Handle`] |
 //! | closures that [block](blocking) and have not begun | are cancelled; those that run go on, and are waited for by nobody | the same |
 //! | a source that was made in it | works on, wherever it is awaited | is an error |
 //! | a [`Timer`] that was polled in it | fires | fires: it is armed anew where it is awaited |
@@ -90,7 +90,7 @@
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`], and the threads that run them, which never lead: its README has the states of a job | pools, and the timers of `io` |
-//! | `io` | [`Async`], [`Timer`], sockets | the reactor of a pool |
+//! | `io` | [`Async`], [`Timer`], [`timeout`](timeout()), sockets | the reactor of a pool |
 //! | `pool` | one reactor, its threads and the loop that each of them is in (`block_on`), and the deputy that watches over them: its README lists every promise and who notices when it is broken | where reactor, executor and leadership meet |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
@@ -174,11 +174,13 @@ mod waking;
 
 pub use blocking::{Unblock, unblock};
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
-pub use io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, os};
+pub use io::{
+    Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
+};
 pub use line::Order;
 pub use pool::block_on::block_on;
-pub use pool::{Promotion, Stall, StallKind, StuckThread, Syscall};
-pub use runtime::{Builder, Metrics, Runtime, StuckError, metrics, spawn};
+pub use pool::{Drained, Promotion, Stall, StallKind, StuckThread, Syscall};
+pub use runtime::{Builder, Entered, Handle, Metrics, Runtime, StuckError, metrics, spawn};
 pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};

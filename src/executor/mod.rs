@@ -10,9 +10,11 @@
 //! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
 //! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
 //! | [`task`], [`tasks`] | what is kept of a task |
+//! | [`ends`], [`vigil`] | what the end of a runtime asks: who waits for the last task to end |
 //! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
 
 mod account;
+mod ends;
 mod host;
 mod idle;
 mod local;
@@ -25,12 +27,14 @@ mod state;
 mod statics;
 mod task;
 mod tasks;
+mod vigil;
 
 pub use async_task::{FallibleTask, Task};
 pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::Account;
+pub(crate) use ends::Inside;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, run_beside};
 pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;

@@ -156,6 +156,11 @@ impl Runner {
         ptr::eq(self.task.load(Relaxed), waker.data())
     }
 
+    /// What the waker of the task points to that is polled, or was last.
+    pub(super) fn task(&self) -> usize {
+        self.task.load(Relaxed).addr()
+    }
+
     /// Whether the deputy caught the task that was just polled.
     #[inline]
     pub(super) fn is_caught(&self) -> bool {

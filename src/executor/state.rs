@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::{ConcurrentQueue, PushError};
 
+use super::host;
 use super::oversight::Alarms;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
@@ -359,9 +360,28 @@ impl State {
 
     /// Cancels all tasks that nobody polls right now.
     pub(crate) fn cancel_all(&self) {
+        self.cancel_all_but(|_| false);
+    }
+
+    /// The same but for those that are `kept`, by what their wakers point to.
+    pub(crate) fn cancel_all_but(&self, kept: impl Fn(usize) -> bool) {
         self.tasks.wake_all();
+        let mut stay = Vec::new();
         while let Some(task) = self.any_task() {
-            drop(task);
+            if kept(address_of(&task)) {
+                stay.push(task);
+            }
+        }
+        stay.into_iter().for_each(|task| self.inject(task));
+    }
+
+    /// Runs the tasks that are `kept`, and cancels the others, until none is left that nobody polls; or until `limit`, because one
+    /// of them may not stop.
+    pub(crate) fn see_off(&self, kept: impl Fn(usize) -> bool, limit: Instant) {
+        while let Some(task) = self.any_task() {
+            if kept(address_of(&task)) && Instant::now() < limit {
+                host::run_beside(task);
+            }
         }
     }
 
@@ -387,6 +407,11 @@ impl State {
             drop(task);
         }
     }
+}
+
+/// What tells a task from all others that are there.
+fn address_of(task: &Runnable) -> usize {
+    task.waker().data().addr()
 }
 
 #[cfg(all(test, paceline_loom))]

@@ -22,13 +22,22 @@
 //! there before he asked is one beginning more. What begins while he reads he may see, and its end not: the count may be too high by that.
 //!
 //! Sharded by thread, so that a thread that ends what another one spawns writes nothing that the other one does.
+//!
+//! **Who waits for the last end is woken by it**: see [`Vigil`].
 
 use std::sync::atomic;
 use std::task::Waker;
 
+use super::vigil::Vigil;
 use crate::sync::{self, AtomicUsize, Mutex, Ordering, process_static, thread_local};
 
-const SHARDS: usize = 8;
+/// A count reads all of them, which is many steps for a model.
+const SHARDS: usize = if cfg!(paceline_loom) { 3 } else { 8 };
+
+/// What one end counts in `finished`, which is [`WATCHED`] beside.
+const ONE_END: usize = 2;
+/// Somebody waits for the last end.
+const WATCHED: usize = 1;
 
 #[derive(Debug)]
 enum Entry {
@@ -49,6 +58,7 @@ struct List {
 #[repr(align(128))]
 struct Shard {
     spawned: AtomicUsize,
+    /// [`ONE_END`] for each, and [`WATCHED`]: in one word, so that no end and no watch miss each other.
     finished: AtomicUsize,
     list: Mutex<List>,
 }
@@ -59,7 +69,7 @@ pub(super) struct Ticket(u32);
 
 /// The tasks.
 #[derive(Debug)]
-pub(super) struct Tasks([Shard; SHARDS]);
+pub(super) struct Tasks([Shard; SHARDS], Vigil);
 
 thread_local! {
     /// The shard in which this thread counts.
@@ -74,7 +84,7 @@ thread_local! {
 
 impl Tasks {
     pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| Shard::new()))
+        Self(std::array::from_fn(|_| Shard::new()), Vigil::new())
     }
 
     fn here() -> usize {
@@ -116,14 +126,50 @@ impl Tasks {
                 shard
             }
         };
-        shard.end();
+        self.leaves(shard);
+    }
+
+    #[inline]
+    fn leaves(&self, shard: &Shard) {
+        if shard.end() {
+            self.one_ended();
+        }
+    }
+
+    /// Somebody waits for the last one, which this may have been.
+    #[cold]
+    fn one_ended(&self) {
+        sync::full_fence();
+        if self.count() <= self.1.enough() {
+            self.1.wake();
+        }
+    }
+
+    /// The calling thread waits for the last end from now on: that which leaves no more than [`enough`](Self::is_enough) unparks it.
+    /// It counts after this call, before it parks.
+    pub(super) fn watch(&self) {
+        self.1.begin();
+        self.0.iter().for_each(Shard::watch);
+        sync::full_fence();
+    }
+
+    /// Nobody waits any more.
+    pub(super) fn look_away(&self) {
+        self.0.iter().for_each(Shard::look_away);
+        self.1.end();
+    }
+
+    /// So many tasks may be left from now on: who waits looks again.
+    pub(super) fn is_enough(&self, left: usize) {
+        self.1.is_enough(left);
     }
 
     /// Tasks that are not finished; and of those that are spawned meanwhile some, perhaps, that are.
     pub(super) fn count(&self) -> usize {
         let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
-        sum(Shard::spawned).wrapping_sub(finished)
+        // What ends is counted with a bit less.
+        sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END)
     }
 
     /// Wakes all that are not scheduled, because they are to end; and from now on each one that has to wait for the first time.
@@ -147,16 +193,28 @@ impl Shard {
         self.spawned.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// True if somebody waits for the last end.
     #[inline]
-    fn end(&self) {
+    fn end(&self) -> bool {
         // ORDER: Release pairs with the Acquire of `finished`.
-        self.finished.fetch_add(1, Ordering::Release);
+        self.finished.fetch_add(ONE_END, Ordering::Release) & WATCHED != 0
     }
 
     fn finished(&self) -> usize {
         // ORDER: Acquire pairs with the Release of each `end` that is counted: its `begin` is seen by whoever reads `spawned` later,
         // and so is what the task did.
-        self.finished.load(Ordering::Acquire)
+        self.finished.load(Ordering::Acquire) / ONE_END
+    }
+
+    fn watch(&self) {
+        // ORDER: Relaxed, because what is counted is read later. A change of the word, not a store beside it: an end comes before
+        // this one, and whoever counts after it sees it; or it comes after it, and finds the mark.
+        self.finished.fetch_or(WATCHED, Ordering::Relaxed);
+    }
+
+    fn look_away(&self) {
+        // ORDER: none: who wakes somebody in vain does no harm.
+        self.finished.fetch_and(!WATCHED, Ordering::Relaxed);
     }
 
     fn spawned(&self) -> usize {

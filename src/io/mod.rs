@@ -17,6 +17,7 @@
 //! | `sys/` | the system calls that differ by platform |
 //! | `errors` | what an error says when a descriptor cannot be registered |
 //! | `timer` | [`Timer`]: a deadline with the reactor |
+//! | `timeout` | [`timeout()`]: a future with a limit |
 //!
 //! There are two kinds of waiting. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
 //! that the descriptor is drained, and [`Source`](crate::reactor::Source) waits for the next edge without touching
@@ -36,6 +37,7 @@ mod retry;
 mod same_type;
 mod sockets;
 mod sys;
+mod timeout;
 mod timer;
 mod transfer;
 mod trust;
@@ -48,4 +50,5 @@ mod windows;
 pub use async_handle::Async;
 pub use io_safe::IoSafe;
 pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
+pub use timeout::{TimedOut, Timeout, timeout};
 pub use timer::Timer;

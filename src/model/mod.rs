@@ -24,6 +24,7 @@ mod basics;
 mod blocked;
 mod deputies;
 mod dismissed;
+mod drains;
 mod ends;
 mod foreign;
 mod guest;

@@ -3,12 +3,14 @@
 use std::any::Any;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Pool, StallHook, Station, block_on, slice};
+use super::drain::Parting;
+use super::stuck::busy;
+use super::{Pool, StallHook, Station, StuckThread, block_on, slice};
 use crate::executor::{Run, StateRef};
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
@@ -17,6 +19,11 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// A runtime of this process was shut down.
 static ANY_STOPPED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// A runtime is about to be.
+pub(super) fn will_stop() {
+    ANY_STOPPED.store(true, Relaxed);
+}
 
 /// What to say of a panic that comes from awaiting a task that was cancelled, if that may be because its runtime was shut
 /// down. The task's own words are about something else.
@@ -64,6 +71,9 @@ pub(crate) struct Crew {
     complete: Flag,
     /// Held by who starts them.
     starting: Mutex<()>,
+    /// It takes no tasks any more.
+    pub(super) closed: Flag,
+    pub(super) parting: Parting,
     stopped: Flag,
     stop: Event,
     roll: Mutex<Roll>,
@@ -104,31 +114,14 @@ pub(super) struct Staff {
     pub(super) reserve: bool,
 }
 
-/// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct StuckThread {
-    /// Where the task was spawned that keeps it; `None` if something else does, such as its hook or a destructor.
-    pub spawned_at: Option<&'static Location<'static>>,
-    /// The name of the thread, if it has one.
-    pub name: Option<String>,
-    /// The thread.
-    pub id: thread::ThreadId,
-}
-
-impl fmt::Display for StuckThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name.as_deref().unwrap_or("(unnamed)"))?;
-        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {at})"))
-    }
-}
-
 impl Crew {
     pub(super) fn new(config: CrewConfig) -> Self {
         Self {
             config,
             complete: Flag::new(false),
             starting: Mutex::new(()),
+            closed: Flag::new(false),
+            parting: Parting::new(),
             stopped: Flag::new(false),
             stop: Event::new(),
             roll: Mutex::default(),
@@ -140,6 +133,10 @@ impl Crew {
 
     pub(crate) fn state(&self) -> &StateRef {
         &self.config.state
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.config.name
     }
 
     /// Whether this is the executor that its workers run.
@@ -233,7 +230,12 @@ impl Crew {
         added
     }
 
-    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize, is_reserve: bool) -> io::Result<bool> {
+    pub(super) fn hire(
+        self: &Arc<Self>,
+        pool: &Arc<Pool>,
+        limit: usize,
+        is_reserve: bool,
+    ) -> io::Result<bool> {
         let number = {
             let mut roll = self.roll();
             if roll.live >= limit || self.is_stopped() {
@@ -324,19 +326,44 @@ impl Crew {
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<StuckThread> {
-        ANY_STOPPED.store(true, Relaxed);
-        self.stopped.set(true);
-        self.stop.notify(usize::MAX);
+        will_stop();
+        self.cuts_short();
+        self.halt();
         let late = self.wait_for_the_others(deadline);
         // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
         self.cancel_all(pool);
         late.map_or(Vec::new(), |late| busy(pool, &late))
     }
 
-    /// Cancels all tasks of a crew that was stopped, but those that are being polled.
-    pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
-        let state = &self.config.state;
-        pool.visit(|| if self.live() == 0 { state.cancel_to_the_last() } else { state.cancel_all() });
+    /// Has all workers stop after the poll they are in.
+    pub(super) fn halt(&self) {
+        self.closed.set(true);
+        self.stopped.set(true);
+        self.stop.notify(usize::MAX);
+    }
+
+    /// Waits until all workers are gone but those that wait for the caller, `here` or as it is told when it asks; or until
+    /// `deadline`. Returns who is late.
+    pub(super) fn wait_for_all_but(
+        &self,
+        here: Option<thread::ThreadId>,
+        excused: impl Fn() -> Vec<thread::ThreadId>,
+        deadline: Instant,
+    ) -> Vec<thread::Thread> {
+        loop {
+            // Not under the lock of the roll.
+            let mut excused = excused();
+            excused.extend(here);
+            let roll = self.roll();
+            excused.extend(&roll.stoppers);
+            let waits = roll.threads.iter().filter(|thread| excused.contains(&thread.id())).count();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if roll.live == waits || left.is_zero() {
+                let is_late = |thread: &&thread::Thread| !excused.contains(&thread.id());
+                return roll.threads.iter().filter(is_late).cloned().collect();
+            }
+            drop(self.changed.wait_timeout(roll, left));
+        }
     }
 
     /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is
@@ -382,21 +409,4 @@ impl Roll {
         let is_late = |thread: &&thread::Thread| !self.stoppers.contains(&thread.id());
         self.threads.iter().filter(is_late).cloned().collect()
     }
-}
-
-/// What keeps the threads `late`. One that is in its hook, or that cancels tasks, has no station.
-fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
-    let stations = pool.stations();
-    let task_of = |station: &Arc<Station>| {
-        let hosted = station.runners.lock();
-        let mut polling = hosted.iter().filter(|hosted| hosted.runner.beat().is_in_task());
-        polling.find_map(|hosted| hosted.runner.spawned_at())
-    };
-    let stuck = late.iter().map(|thread| {
-        // The innermost `block_on` first.
-        let mut its_stations = stations.iter().rev().filter(|station| station.thread.id() == thread.id());
-        let spawned_at = its_stations.find_map(task_of);
-        StuckThread { spawned_at, name: thread.name().map(Into::into), id: thread.id() }
-    });
-    stuck.collect()
 }

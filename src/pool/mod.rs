@@ -11,6 +11,9 @@ mod audit;
 pub(crate) mod block_on;
 mod crew;
 mod deputy;
+mod drain;
+mod drained;
+mod entered;
 mod hands;
 mod instance;
 mod relief;
@@ -34,6 +37,7 @@ mod slice;
 mod stall;
 mod station;
 mod stay;
+mod stuck;
 mod syscall;
 #[cfg_attr(
     all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
@@ -47,15 +51,17 @@ mod thread_state;
 mod witness;
 
 pub(crate) use annex::{current_annex, default_annex};
-pub use crew::StuckThread;
 pub(crate) use crew::{Crew, CrewConfig};
 pub(crate) use deputy::Deputy;
+pub use drained::Drained;
+pub(crate) use entered::Entry;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
 pub(crate) use stall::StallHook;
 pub use stall::{Stall, StallKind};
 use station::Station;
 use stay::Stay;
+pub use stuck::StuckThread;
 pub use syscall::Syscall;
 
 use std::io;
@@ -321,7 +327,7 @@ impl Pool {
     }
 
     /// Whether its owner is gone.
-    fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.ended.is_set()
     }
 

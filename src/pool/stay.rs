@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 
+use super::entered::{self, Entered};
 use super::{Pool, Station};
 use crate::executor::Host;
 use crate::frame::{self, Frame, Here, OnTop};
@@ -22,6 +23,8 @@ pub(crate) struct Stay {
     pool: OnceCell<Arc<Pool>>,
     /// How many tasks wait on this thread for others on top of them, and where on its stack the first of these began.
     depth: Cell<(u32, usize)>,
+    /// Pools that were entered by hand on top of it.
+    entered: Entered,
 }
 
 // The part of a frame of either is at the same address.
@@ -49,7 +52,7 @@ impl Stay {
 
     fn frame(host: Host, station: Option<Arc<Station>>, pool: OnceCell<Arc<Pool>>) -> Frame<Self> {
         let depth = frame::here(|here| all(here).next().map_or((0, 0), |below| below.depth.get()));
-        Frame::new(Self { host, station, pool, depth: Cell::new(depth) })
+        Frame::new(Self { host, station, pool, depth: Cell::new(depth), entered: Entered::new() })
     }
 
     /// Takes note of a wake of this station's own future, if this is its thread and it is on top.
@@ -116,9 +119,40 @@ fn all(here: &Here) -> impl Iterator<Item = &Stay> {
 #[inline]
 pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     frame::here(|here| {
-        let innermost = all(here).find_map(|stay| stay.pool.get());
-        innermost.filter(|pool| !pool.is_inherited()).map(f)
+        for stay in all(here) {
+            if stay.entered.any() {
+                return stay.entered.with_last(f);
+            }
+            if let Some(pool) = stay.pool.get() {
+                return (!pool.is_inherited()).then(|| f(pool));
+            }
+        }
+        entered::with_outside(|outside| outside.with_last(f)).flatten()
     })
+}
+
+/// Shows `f` where on this thread pools are entered now: on top of the innermost frame, or outside of any.
+pub(super) fn with_entered<R>(f: impl FnOnce(&Entered) -> R) -> Option<R> {
+    frame::here(|here| match all(here).next() {
+        Some(stay) => Some(f(&stay.entered)),
+        None => entered::with_outside(f),
+    })
+}
+
+/// Shows `f` all places where pools may have been entered on this thread, the innermost first, until it returns something.
+pub(super) fn find_entered<R>(mut f: impl FnMut(&Entered) -> Option<R>) -> Option<R> {
+    let found = frame::here(|here| all(here).find_map(|stay| f(&stay.entered)));
+    found.or_else(|| entered::with_outside(f).flatten())
+}
+
+impl Drop for Stay {
+    /// It is on top no longer. Pools that were entered in it, and are not left, are so where it was.
+    fn drop(&mut self) {
+        if self.entered.any() {
+            let entered = &self.entered;
+            with_entered(|below| entered.move_to(below));
+        }
+    }
 }
 
 /// Shows `f` the innermost `block_on`, and its station.

@@ -1,10 +1,12 @@
 //! [`Runtime`]: a pool with workers of its own, and the free functions that act on the default one.
 
 mod builder;
+mod handle;
 mod metrics;
 mod stuck;
 
 pub use builder::Builder;
+pub use handle::{Entered, Handle};
 pub use metrics::Metrics;
 pub use stuck::StuckError;
 
@@ -22,7 +24,7 @@ use std::time::Duration;
 use crate::blocking;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
 use crate::pool::block_on::block_on_in;
-use crate::pool::{Crew, Pool};
+use crate::pool::{Crew, Drained, Pool};
 use crate::sync::Instant;
 
 /// Threads that a runtime may have when all its usual ones are stuck.
@@ -106,6 +108,21 @@ impl Runtime {
         spawn_on(&self.pool, &self.crew, future, Location::caller())
     }
 
+    /// A reference to it for code that is not on its threads.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let handle = runtime.handle();
+    /// let other = std::thread::spawn(move || handle.block_on(handle.spawn(async { 7 })));
+    /// assert_eq!(other.join().unwrap(), 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn handle(&self) -> Handle {
+        Handle::of(&self.pool)
+    }
+
     /// What the runtime has done so far, and has right now.
     ///
     /// ```
@@ -118,6 +135,50 @@ impl Runtime {
     /// ```
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.pool)
+    }
+
+    /// Ends the runtime without haste, and reports. Its tasks have until the `deadline`, which counts from this call.
+    ///
+    /// 1. From the first poll of what this returns, no new work is accepted: what is spawned is cancelled at once, its
+    ///    [`fallible`](Task::fallible) form gives `None`. That is so for tasks that are left, too.
+    /// 2. What runs may finish until the deadline. A `deadline` of zero leaves no time, one that is too long for the clock all of it.
+    /// 3. Then it is cancelled: each future is dropped at its next await. Destructors run, on the runtime's threads.
+    /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, 25
+    ///    milliseconds after the deadline. These are cancelled when their polls end.
+    ///
+    /// It ends as soon as no task is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it waits for
+    /// nobody.
+    ///
+    /// It may be awaited anywhere: in a task of this very runtime, in a `block_on`, under any executor. A task that awaits it
+    /// counts neither as finished nor as cancelled nor as stuck. It gets the report, and is cancelled at the await that comes after
+    /// that. (It is known by the runtime that polls it; one that awaits it in an executor that the task runs itself is a
+    /// task like any other, and cancelled with the others.)
+    ///
+    /// All that drain a runtime, at once or one after the other, get the same report; the earliest of their deadlines counts. If
+    /// it is shut down or dropped meanwhile, what is left is cancelled, and the report comes then. On a runtime that was shut down
+    /// before, there is nothing left to finish, and the report says what is stuck.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Timer;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// runtime.spawn(Timer::after(Duration::from_millis(5))).detach();
+    /// runtime.spawn(Timer::after(Duration::from_secs(3600))).detach();
+    /// let report = runtime.block_on(runtime.drain(Duration::from_millis(50)));
+    /// assert_eq!((report.finished, report.cancelled), (1, 1));
+    /// assert_eq!(runtime.block_on(runtime.spawn(async {}).fallible()), None);
+    /// println!("{report}");    // drained in 50ms: 1 task finished, 1 was cancelled
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Once it was polled it goes on, also if it is dropped; call it again for the report.
+    pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
+        self.pool.clone().drain(Instant::now().checked_add(deadline))
     }
 
     /// Stops the workers after the polls they are in, waits for them no longer than `timeout`, and cancels all
@@ -164,7 +225,8 @@ impl Drop for Runtime {
             return;
         }
         // Whoever wants to know what is stuck calls `shutdown`, and has waited then.
-        let timeout = if self.is_shut_down.load(Relaxed) { Duration::ZERO } else { DROP_TIMEOUT };
+        let has_ended = self.is_shut_down.load(Relaxed) || self.crew.is_drained();
+        let timeout = if has_ended { Duration::ZERO } else { DROP_TIMEOUT };
         let _ = self.shutdown(timeout);
         self.pool.end();
     }
@@ -198,10 +260,19 @@ pub(crate) fn spawn_from<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     caller: &'static Location<'static>,
 ) -> Task<T> {
-    let hired = Pool::current().and_then(|pool| {
+    spawn_in(Pool::current(), future, caller)
+}
+
+/// Spawns onto a pool whose workers may not have been started.
+fn spawn_in<T: Send + 'static>(
+    pool: io::Result<Arc<Pool>>,
+    future: impl Future<Output = T> + Send + 'static,
+    caller: &'static Location<'static>,
+) -> Task<T> {
+    let hired = pool.and_then(|pool| {
         let crew = match pool.crew() {
             Some(crew) => crew,
-            // This thread's pool has no workers, so it is the default instance.
+            // This pool has no workers, so it is the default instance.
             None => {
                 let threads = threads_from_environment()?;
                 pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads))
@@ -241,7 +312,7 @@ fn spawn_on<T: Send + 'static>(
     caller: &'static Location<'static>,
 ) -> Task<T> {
     pool.assert_not_inherited();
-    if crew.is_stopped() {
+    if crew.is_closed() {
         // SAFETY: the future is `Send` and borrows nothing.
         return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, caller) });
     }

@@ -28,6 +28,9 @@
 //! | strands | `strand` |
 //! | what blocks on purpose: L13, deadlines, bad input | `blocking` |
 //! | bad input, exhausted limits | `limits` |
+//! | a limit for a future | `timeout` |
+//! | a runtime from threads that are not its own | `handle` |
+//! | the graceful end of a runtime | `drain` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
 
@@ -52,7 +55,11 @@ mod cost;
 #[cfg(unix)]
 mod direct;
 #[cfg(unix)]
+mod drain;
+#[cfg(unix)]
 mod fork;
+#[cfg(unix)]
+mod handle;
 #[cfg(unix)]
 mod io_unix;
 #[cfg(unix)]
@@ -81,6 +88,8 @@ mod stale;
 mod strand;
 #[cfg(unix)]
 mod stuck;
+#[cfg(unix)]
+mod timeout;
 mod timer;
 #[cfg(unix)]
 mod wakers;

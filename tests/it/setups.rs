@@ -151,6 +151,10 @@ impl Latch {
         self.0.1.notify_all();
     }
 
+    pub fn is_open(&self) -> bool {
+        *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Blocks until it is open; a latch that stays closed is a test that failed.
     #[track_caller]
     pub fn wait(&self) {

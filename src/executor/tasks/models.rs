@@ -38,9 +38,9 @@ fn a_count_is_never_too_low() {
             let tasks = tasks.clone();
             thread::spawn(move || {
                 tasks.0[1].begin();
-                tasks.0[2].end();
+                _ = tasks.0[2].end();
                 tasks.0[1].begin();
-                tasks.0[0].end();
+                _ = tasks.0[0].end();
             })
         };
         assert!((1..=3).contains(&tasks.count()));
@@ -60,7 +60,7 @@ fn who_counts_none_sees_what_they_did() {
             let (tasks, done) = (tasks.clone(), done.clone());
             thread::spawn(move || {
                 done.fetch_add(1, Ordering::Relaxed);
-                tasks.0[number].end();
+                _ = tasks.0[number].end();
             })
         });
         if tasks.count() == 0 {
@@ -145,5 +145,66 @@ fn two_leave_at_once() {
         let mut again = [(); 2].map(|()| tasks.list_in(0, Waker::noop()).0);
         again.sort_unstable();
         assert_eq!(again, tickets.map(|ticket| ticket.0), "both entries are free");
+    });
+}
+
+/// The watcher's part, as the conductor of a drain does it: parks until no more than `enough` are left.
+fn waits_until_left(tasks: &Tasks, enough: usize) {
+    tasks.is_enough(enough);
+    tasks.watch();
+    while tasks.count() > enough {
+        crate::sync::thread::park();
+        sync::full_fence();
+    }
+    tasks.look_away();
+}
+
+/// Two tasks end at once, in different shards, while somebody begins to wait for the last end: it wakes him. Fails without the
+/// fence in `one_ended` (neither end sees the other), and if the mark is a word of its own that is not fenced.
+#[test]
+fn the_last_end_wakes_who_waits_for_it() {
+    model(|| {
+        let tasks = Arc::new(Tasks::new());
+        (0..2).for_each(|_| tasks.0[0].begin());
+        let ends = [0, 1].map(|number| {
+            let tasks = tasks.clone();
+            thread::spawn(move || tasks.leaves(&tasks.0[number]))
+        });
+        waits_until_left(&tasks, 0);
+        ends.into_iter().for_each(|end| end.join().unwrap());
+        assert_eq!(tasks.count(), 0);
+    });
+}
+
+/// One of two ends; the other is to be enough, which is said while who waits is there already. Fails if he is not unparked
+/// by that, and if what is enough is not looked at after the fence.
+#[test]
+fn who_says_that_it_is_enough_wakes_him_or_the_end_does() {
+    model(|| {
+        let tasks = Arc::new(Tasks::new());
+        (0..2).for_each(|_| tasks.0[0].begin());
+        let end = {
+            let tasks = tasks.clone();
+            thread::spawn(move || tasks.leaves(&tasks.0[0]))
+        };
+        let enough = Arc::new(AtomicUsize::new(0));
+        let says = {
+            let (tasks, enough) = (tasks.clone(), enough.clone());
+            thread::spawn(move || {
+                enough.store(1, Ordering::Relaxed);
+                tasks.is_enough(1);
+            })
+        };
+        tasks.watch();
+        loop {
+            sync::full_fence();
+            let count = tasks.count();
+            if count <= enough.load(Ordering::Relaxed) {
+                break;
+            }
+            crate::sync::thread::park();
+        }
+        tasks.look_away();
+        [end, says].into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

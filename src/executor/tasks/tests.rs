@@ -187,3 +187,40 @@ fn lf3_no_lock_is_held_while_a_waker_is_called_or_dropped() {
     tasks.leave(later);
     assert_eq!(Arc::strong_count(&tasks), 1);
 }
+
+/// Fails if the mark is counted as an end.
+#[test]
+fn a_watch_changes_no_count() {
+    let tasks = Tasks::new();
+    let tickets = [(); 3].map(|()| tasks.enter());
+    tasks.watch();
+    assert_eq!(tasks.count(), 3);
+    tickets.into_iter().for_each(|ticket| tasks.leave(ticket));
+    assert_eq!(tasks.count(), 0);
+    tasks.look_away();
+    assert_eq!(tasks.count(), 0);
+}
+
+/// Who waits is unparked by the end that leaves few enough, and by no other. Fails if an end does not look for the mark.
+#[test]
+fn the_end_that_leaves_few_enough_unparks_who_waits() {
+    const EACH: usize = if cfg!(miri) { 20 } else { 2_000 };
+    let tasks = &Tasks::new();
+    let stays = tasks.enter();
+    thread::scope(|scope| {
+        let tickets: Vec<_> = (0..3).map(|_| (0..EACH).map(|_| tasks.enter()).collect::<Vec<_>>()).collect();
+        tasks.is_enough(1);
+        tasks.watch();
+        for mine in tickets {
+            scope.spawn(move || mine.into_iter().for_each(|ticket| tasks.leave(ticket)));
+        }
+        let mut wakes = 0;
+        while tasks.count() > 1 {
+            thread::park_timeout(std::time::Duration::from_secs(if cfg!(miri) { 600 } else { 20 }));
+            wakes += 1;
+        }
+        tasks.look_away();
+        assert!(wakes <= 4, "{wakes} wakes for one last end");
+    });
+    tasks.leave(stays);
+}

@@ -1,0 +1,250 @@
+//! A runtime from threads that are not its own: by its handle, and as what free functions act on.
+
+use std::future::pending;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn};
+
+use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, text_of};
+
+/// A runtime whose workers say whose they are.
+fn named(setup: Setup, name: &str) -> Runtime {
+    setup.builder().thread_name(name).build().unwrap()
+}
+
+/// On whose worker free functions spawn here.
+fn whose() -> String {
+    let name = block_on(spawn(async { thread::current().name().map(String::from) }));
+    name.expect("workers have names").split('-').next().unwrap().into()
+}
+
+fn said(panics: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(panics)).expect_err("the runtime is gone");
+    text_of(&*panic).into()
+}
+
+#[test]
+fn a_foreign_thread_spawns_and_waits() {
+    for_each_setup(|runtime| {
+        let handle = runtime.handle();
+        let other = handle.clone();
+        let there = thread::spawn(move || other.block_on(other.spawn(async { 6 * 7 })));
+        assert_eq!(there.join().unwrap(), 42);
+        assert_eq!(future::block_on(handle.spawn(async { 1 })), 1);
+        assert_eq!(handle.metrics().workers, runtime.metrics().workers);
+        assert!(format!("{handle:?}").starts_with("Handle"));
+    });
+}
+
+#[test]
+fn the_current_one_is_that_of_the_task_or_of_the_thread() {
+    for_each_builder(|setup| {
+        let runtime = named(setup, "mine");
+        let there = || async { Handle::current().spawn(async { whose() }).await };
+        assert_eq!(runtime.block_on(there()), "mine");
+        assert_eq!(runtime.block_on(runtime.spawn(there())), "mine");
+        let default = Handle::current();
+        assert_eq!(default.block_on(async { whose() }), "paceline");
+    });
+}
+
+/// Spawns, sources, timers and `block_on`, until the guard is dropped; and on this thread only.
+#[test]
+fn free_functions_act_on_what_is_entered() {
+    for_each_builder(|setup| {
+        let runtime = named(setup, "mine");
+        let before = runtime.metrics();
+        let entered = runtime.handle().enter();
+        assert_eq!(whose(), "mine");
+        assert_eq!(thread::spawn(whose).join().unwrap(), "paceline");
+        let (mut ours, mut theirs) = Async::<UnixStream>::pair().unwrap();
+        assert_eq!(runtime.metrics().sources, before.sources + 2);
+        block_on(async {
+            let far = Timer::after(Duration::from_secs(3600));
+            let mut far = Box::pin(far);
+            assert!(future::poll_once(&mut far).await.is_none());
+            assert_eq!(runtime.metrics().timers, before.timers + 1);
+        });
+        // A stranger's `block_on` is in what is entered as well.
+        future::block_on(async {
+            theirs.write_all(b"x").await.unwrap();
+            ours.read_exact(&mut [0]).await.unwrap();
+            Timer::after(Duration::from_millis(1)).await;
+            assert!(spawn(async { thread::current().name().unwrap().starts_with("mine") }).await);
+        });
+        drop(entered);
+        assert_eq!(whose(), "paceline");
+    });
+}
+
+/// The last one made of those that are left counts. Fails if a guard restores what was when it was made.
+#[test]
+fn guards_nest_and_are_dropped_in_any_order() {
+    for_each_builder(|setup| {
+        let [one, two, three] = ["one", "two", "three"].map(|name| named(setup, name));
+        let enter = |runtime: &Runtime| runtime.handle().enter();
+        let (first, second, third) = (enter(&one), enter(&two), enter(&three));
+        assert_eq!(whose(), "three");
+        drop(second);
+        assert_eq!(whose(), "three");
+        drop(first);
+        assert_eq!(whose(), "three");
+        let again = enter(&one);
+        assert_eq!(whose(), "one");
+        drop(third);
+        assert_eq!(whose(), "one");
+        drop(again);
+        assert_eq!(whose(), "paceline");
+    });
+}
+
+/// In a task and in a `block_on` of another runtime, which has its own again afterwards; and what is on top of a guard has its own.
+#[test]
+fn entered_inside_of_another_runtime() {
+    for_each_builder(|setup| {
+        let [mine, other] = ["mine", "other"].map(|name| named(setup, name));
+        let handle = other.handle();
+        let inside = move || {
+            assert_eq!(whose(), "mine");
+            let entered = handle.enter();
+            assert_eq!(whose(), "other");
+            drop(entered);
+            assert_eq!(whose(), "mine");
+        };
+        mine.block_on(async { inside() });
+        let inside2 = inside.clone();
+        mine.block_on(mine.spawn(async move { inside2() }));
+        let entered = other.handle().enter();
+        mine.block_on(async { inside() });
+        assert_eq!(whose(), "other");
+        drop(entered);
+    });
+}
+
+/// Across awaits, in a `block_on` and beside tasks: nothing is lost meanwhile.
+#[test]
+fn a_guard_may_be_held_while_a_future_waits() {
+    for_each_builder(|setup| {
+        let [mine, other] = ["mine", "other"].map(|name| named(setup, name));
+        let executor = Executor::new();
+        let (tell, told) = async_channel::bounded(1);
+        let sender = executor.spawn(async move {
+            for number in 0..100 {
+                tell.send(number).await.unwrap();
+                future::yield_now().await;
+            }
+        });
+        mine.block_on(executor.run(async {
+            let entered = other.handle().enter();
+            for number in 0..100 {
+                assert_eq!(told.recv().await, Ok(number));
+                Timer::after(Duration::from_micros(10)).await;
+            }
+            sender.await;
+            assert!(spawn(async { thread::current().name().unwrap().starts_with("other") }).await);
+            drop(entered);
+            assert!(spawn(async { thread::current().name().unwrap().starts_with("mine") }).await);
+        }));
+    });
+}
+
+/// One that comes out of the `block_on` in which it was made stays in force.
+#[test]
+fn a_guard_outlives_the_block_on_that_made_it() {
+    for_each_builder(|setup| {
+        let [mine, other] = ["mine", "other"].map(|name| named(setup, name));
+        let entered = mine.block_on(async { block_on(async { other.handle().enter() }) });
+        assert_eq!(whose(), "other");
+        assert_eq!(mine.block_on(async { whose() }), "mine");
+        drop(entered);
+        assert_eq!(whose(), "paceline");
+    });
+}
+
+/// It does not keep the runtime alive: its threads end, and what it is asked for then says so.
+#[test]
+fn a_handle_outlives_its_runtime() {
+    for_each_builder(|setup| {
+        let runtime = setup.build();
+        let handle = runtime.handle();
+        let waiting = handle.spawn(pending::<()>());
+        drop(runtime);
+        assert_eq!(handle.metrics(), paceline::Metrics::default());
+        assert_eq!(future::block_on(waiting.fallible()), None);
+        assert_eq!(block_on(handle.spawn(async { 1 }).fallible()), None);
+        assert!(said(|| block_on(handle.spawn(async {}))).contains("was shut down"));
+        assert!(
+            said(|| handle.block_on(async {}))
+                .contains("`Handle::block_on`: the runtime of this handle was dropped")
+        );
+        assert!(
+            said(|| drop(handle.enter())).contains("`Handle::enter`: the runtime of this handle was dropped")
+        );
+        assert!(future::block_on(handle.drain(SOON)).is_clean());
+        assert!(format!("{handle:?}").contains("None"));
+    });
+}
+
+/// Dropped while it is entered, and while a foreign thread is in its `block_on`.
+#[test]
+fn a_runtime_is_dropped_beside_who_uses_its_handle() {
+    for_each_builder(|setup| {
+        let runtime = setup.build();
+        let entered = runtime.handle().enter();
+        let handle = runtime.handle();
+        let (inside, is_inside) = std::sync::mpsc::channel();
+        let other = thread::spawn(move || {
+            handle.block_on(async {
+                inside.send(()).unwrap();
+                Timer::after(Duration::from_millis(50)).await;
+                Timer::after(Duration::from_millis(5)).await;
+                spawn(async {}).fallible().await
+            })
+        });
+        is_inside.recv_timeout(SOON).unwrap();
+        drop(runtime);
+        assert_eq!(other.join().unwrap(), None);
+        assert_eq!(block_on(spawn(async {}).fallible()), None);
+        assert!(Async::<UnixStream>::pair().is_err());
+        block_on(async { Timer::after(Duration::from_millis(1)).await });
+        drop(entered);
+        block_on(spawn(async {}));
+    });
+}
+
+/// Nothing is left of a runtime because of a handle. Fails if a handle has a reference that counts.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_handle_keeps_no_descriptor_and_no_thread() {
+    use crate::setups::is_child;
+    let count = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
+    if !is_child("handle::a_handle_keeps_no_descriptor_and_no_thread", ":") {
+        return;
+    }
+    let before = (count("fd"), count("task"));
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let handles = [(); 3].map(|()| runtime.handle());
+    runtime.block_on(handles[0].spawn(async {}));
+    drop(runtime);
+    eventually("descriptors and threads are gone", || (count("fd"), count("task")) == before);
+    drop(handles);
+}
+
+/// In a runtime that is down, though it is there.
+#[test]
+fn a_handle_after_shutdown() {
+    for_each_setup(|runtime| {
+        let handle = runtime.handle();
+        runtime.shutdown(SOON).unwrap();
+        assert_eq!(future::block_on(handle.spawn(async {}).fallible()), None);
+        handle.block_on(async { Timer::after(Duration::from_millis(1)).await });
+        let entered = handle.enter();
+        let task: Task<()> = spawn(async {});
+        assert_eq!(future::block_on(task.fallible()), None);
+        drop(entered);
+    });
+}
