@@ -71,8 +71,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// std's atomic, but for the swaps that may fail.
-macro_rules! counting {
+/// A swap that may fail, which is counted.
+macro_rules! counting_exchange {
     ($exchange:ident, $value:ty) => {
         #[inline]
         pub(crate) fn $exchange(
@@ -85,6 +85,10 @@ macro_rules! counting {
             self.0.$exchange(now, new, success, failure).inspect_err(|_| count_failed())
         }
     };
+}
+
+/// std's atomic, but for the swaps that may fail.
+macro_rules! counting {
     ($name:ident $(<$of:ident>)?, $value:ty) => {
         pub(crate) struct $name$(<$of>)?(atomic::$name$(<$of>)?);
 
@@ -95,8 +99,8 @@ macro_rules! counting {
                 Self(atomic::$name::new(value))
             }
 
-            counting!(compare_exchange, $value);
-            counting!(compare_exchange_weak, $value);
+            counting_exchange!(compare_exchange, $value);
+            counting_exchange!(compare_exchange_weak, $value);
         }
 
         impl$(<$of>)? Deref for $name$(<$of>)? {
