@@ -134,11 +134,10 @@ impl<T: Send + 'static> Job<T> {
     /// [`Timer`] does if the job has a deadline.
     pub fn submit(self) -> JobHandle<T> {
         let Self { body, name, location, until } = self;
-        let now = Instant::now();
         let (at, deadline) = match until {
             Until::Never => (None, Duration::MAX),
-            Until::After(after) => (now.checked_add(after), after),
-            Until::At(at) => (Some(at), at.saturating_duration_since(now)),
+            Until::After(after) => (Instant::now().checked_add(after), after),
+            Until::At(at) => (Some(at), at.saturating_duration_since(Instant::now())),
         };
         let threads = super::current();
         let shared = Shared::new(body, name, location, deadline, threads.clone());

@@ -139,9 +139,9 @@ pub(crate) fn limit_default(threads: usize) {
 
 /// A runtime ends: what waits in its pool is cancelled, and nothing is taken any more.
 pub(crate) fn end(pool: &Arc<Pool>) {
-    if let Some(threads) = pool.annex_if_any::<Threads>() {
-        pool.visit(|| threads.close());
-    }
+    // Made if there are none, so that none are made later.
+    let threads: Arc<Threads> = pool.annex(|| Threads::new(MAX_THREADS, Some(pool)));
+    pool.visit(|| threads.close());
 }
 
 /// What the threads of a pool have done.

@@ -38,7 +38,8 @@ impl Ring {
 
     /// Where `position` is, and how many of `most` bytes follow it without a gap.
     fn place(&self, position: usize, most: usize) -> (NonNull<u8>, usize) {
-        let at = position % self.capacity();
+        // The capacity is a power of two, so that positions may wrap around.
+        let at = position & (self.capacity() - 1);
         // SAFETY: it is within the ring.
         (unsafe { self.bytes.cast::<u8>().add(at) }, most.min(self.capacity() - at).min(AT_ONCE))
     }
@@ -62,10 +63,11 @@ impl Drop for Ring {
     }
 }
 
-/// A pipe that holds so many bytes.
+/// A pipe that holds so many bytes at least.
 pub(super) fn pipe(capacity: usize) -> (Reader, Writer) {
     // Zeroes, which the system gives for nothing where there are many.
-    let bytes = Box::into_raw(vec![0; capacity.max(1)].into_boxed_slice());
+    let capacity = capacity.max(1).checked_next_power_of_two().expect("so many bytes can be addressed");
+    let bytes = Box::into_raw(vec![0; capacity].into_boxed_slice());
     let ring = Arc::new(Ring {
         bytes: NonNull::new(bytes).expect("a box is somewhere"),
         head: AtomicUsize::new(0),

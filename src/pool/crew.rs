@@ -325,10 +325,18 @@ impl Crew {
 
     /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
     /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
-    pub(crate) fn stop(&self, pool: &Arc<Pool>, deadline: Option<Instant>) -> Vec<StuckThread> {
+    ///
+    /// Calls `once_told` when they know of it.
+    pub(crate) fn stop(
+        &self,
+        pool: &Arc<Pool>,
+        deadline: Option<Instant>,
+        once_told: impl FnOnce(),
+    ) -> Vec<StuckThread> {
         will_stop();
         self.cuts_short();
         self.halt();
+        once_told();
         let late = self.wait_for_the_others(deadline);
         // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
         self.cancel_all(pool);

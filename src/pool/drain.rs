@@ -42,6 +42,8 @@ pub(super) struct Parting {
 #[derive(Debug, Default)]
 struct Book {
     has_begun: bool,
+    /// Somebody else has stopped the workers, or is about to.
+    is_stopped: bool,
     /// Tasks that were there then.
     at_first: usize,
     /// The earliest of all that were asked for; `None` is never.
@@ -172,7 +174,7 @@ impl Crew {
             if begins {
                 let tasks = self.state().unfinished();
                 book.at_first = tasks.unwrap_or(0);
-                book.cut_short = tasks.filter(|_| self.is_stopped());
+                book.cut_short = tasks.filter(|_| book.is_stopped);
             }
             self.state().is_enough(book.insiders());
             (key, begins)
@@ -192,6 +194,7 @@ impl Crew {
     /// Somebody stops the workers, and cancels the tasks: there is nothing to wait for.
     pub(super) fn cuts_short(&self) {
         let mut book = sync::lock(&self.parting.book);
+        book.is_stopped = true;
         if book.has_begun && book.cut_short.is_none() {
             book.cut_short = self.state().unfinished();
             self.state().is_enough(book.insiders());

@@ -217,7 +217,7 @@ impl Handle {
         let deadline = Instant::now().checked_add(deadline);
         async move {
             match pool {
-                Some(pool) => pool.drain(deadline).await,
+                Some(pool) => super::drain(pool, deadline).await,
                 None => Drained::default(),
             }
         }

@@ -145,6 +145,8 @@ impl Runtime {
     /// 3. Then it is cancelled: each future is dropped at its next await. Destructors run, on the runtime's threads.
     /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, 25
     ///    milliseconds after the deadline. These are cancelled when their polls end.
+    /// 5. Closures that [block](crate::blocking) and have not begun are cancelled. Tasks may submit them until then, and wait for them;
+    ///    the report does not count them.
     ///
     /// It ends as soon as no task is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it waits for
     /// nobody.
@@ -178,7 +180,7 @@ impl Runtime {
     ///
     /// Once it was polled it goes on, also if it is dropped; call it again for the report.
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
-        self.pool.clone().drain(Instant::now().checked_add(deadline))
+        drain(self.pool.clone(), Instant::now().checked_add(deadline))
     }
 
     /// Stops the workers after the polls they are in, waits for them no longer than `timeout`, and cancels all
@@ -205,8 +207,9 @@ impl Runtime {
             return Ok(());
         }
         self.is_shut_down.store(true, Relaxed);
-        blocking::end(&self.pool);
-        let threads = self.crew.stop(&self.pool, Instant::now().checked_add(timeout));
+        let until = Instant::now().checked_add(timeout);
+        // After the workers were told: a task that waits for what is cancelled here is cancelled itself, and not polled once more.
+        let threads = self.crew.stop(&self.pool, until, || blocking::end(&self.pool));
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
     }
 }
@@ -263,6 +266,14 @@ pub(crate) fn spawn_from<T: Send + 'static>(
     spawn_in(Pool::current(), future, caller)
 }
 
+/// The same onto the default instance, whatever runtime this is in.
+pub(crate) fn spawn_by_default<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+    caller: &'static Location<'static>,
+) -> Task<T> {
+    spawn_in(Pool::default_instance(), future, caller)
+}
+
 /// Spawns onto a pool whose workers may not have been started.
 fn spawn_in<T: Send + 'static>(
     pool: io::Result<Arc<Pool>>,
@@ -285,6 +296,13 @@ fn spawn_in<T: Send + 'static>(
         Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, caller),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
+}
+
+/// Ends the pool's crew; and then what blocks for it, which tasks may have waited for until now.
+async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
+    let report = pool.clone().drain(deadline).await;
+    blocking::end(&pool);
+    report
 }
 
 /// What the default instance has done so far, and has right now: always that one, even when a task of another runtime

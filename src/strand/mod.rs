@@ -63,7 +63,7 @@ const SHARE: usize = 64;
 /// The thread inside runs what others queue meanwhile, up to 64 operations of theirs for each one of its own. If there are
 /// more, it leaves the strand open and spawns a task that goes on with them, on the runtime whose thread it is, else on the
 /// default instance; whoever comes with an operation of its own before that task is there does so in its place. If the
-/// runtime ends before, the rest is run where the task is dropped.
+/// runtime ends before, or is drained, the default instance goes on with the rest.
 ///
 /// So an operation may run on any thread that uses the strand. It should be short. One that blocks delays its own thread,
 /// for which the deputy finds a replacement, and all that wait for the strand, for which nobody does. Nobody who posts is
@@ -224,10 +224,14 @@ impl<T: Send + 'static> Strand<T> {
     #[cold]
     fn sees_to(&self, inside: Inside<'_, T>, limit: usize) {
         if inside.drain(limit) == Left::Open {
-            let relay = Relay(Some(self.clone()));
             // Where no runtime can be started the relay is dropped, and that does it as well.
-            waking::call(|| runtime::spawn_from(relay, self.0.made_at).detach());
+            waking::call(|| runtime::spawn_from(Relay::new(self), self.0.made_at).detach());
         }
+    }
+
+    /// The same by the default instance.
+    fn sends(&self, relay: Relay<T>) {
+        waking::call(|| runtime::spawn_by_default(relay, self.0.made_at).detach());
     }
 
     fn door(&self) -> &Door<T> {

@@ -10,7 +10,17 @@ use super::{SHARE, Strand};
 
 /// A task that is on its way to a strand which was left open. It finds it open, and goes in; or somebody was sooner, who
 /// answers for what waits.
-pub(super) struct Relay<T: Send + 'static>(pub(super) Option<Strand<T>>);
+pub(super) struct Relay<T: Send + 'static> {
+    strand: Option<Strand<T>>,
+    /// It is a task of the default instance, which does not end.
+    is_last: bool,
+}
+
+impl<T: Send + 'static> Relay<T> {
+    pub(super) fn new(strand: &Strand<T>) -> Self {
+        Self { strand: Some(strand.clone()), is_last: false }
+    }
+}
 
 /// Nothing in it is pinned.
 impl<T: Send + 'static> Unpin for Relay<T> {}
@@ -19,7 +29,7 @@ impl<T: Send + 'static> Future for Relay<T> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let left = match &self.0 {
+        let left = match &self.strand {
             Some(strand) => strand.door().take_over().map_or(Left::Free, |inside| inside.drain(SHARE)),
             None => Left::Free,
         };
@@ -28,19 +38,20 @@ impl<T: Send + 'static> Future for Relay<T> {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.0 = None;
+        self.strand = None;
         Poll::Ready(())
     }
 }
 
-/// Its runtime has ended, or could not be started. Nobody else may come, so all of it is seen to here.
+/// Its runtime has ended, or takes no tasks any more: the default instance goes on, for who is here has something else to do.
+/// Where that cannot be started nobody else may come, so all of it is seen to here.
 impl<T: Send + 'static> Drop for Relay<T> {
     fn drop(&mut self) {
-        if let Some(strand) = mem::take(&mut self.0) {
-            if let Some(inside) = strand.door().take_over() {
-                let left = inside.drain(usize::MAX);
-                debug_assert_eq!(left, Left::Free);
-            }
+        let Some(strand) = mem::take(&mut self.strand) else { return };
+        let Some(inside) = strand.door().take_over() else { return };
+        let share = if self.is_last { usize::MAX } else { SHARE };
+        if inside.drain(share) == Left::Open {
+            strand.sends(Relay { strand: Some(strand.clone()), is_last: true });
         }
     }
 }

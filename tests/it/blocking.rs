@@ -609,7 +609,7 @@ fn bytes_pass_an_unblock_both_ways() {
         let all: Vec<u8> = (0..100_000u32).map(|number| number as u8).collect();
         runtime.block_on(async move {
             for capacity in [0, 1, 7, 4096, 1 << 20] {
-                let some = if capacity < 7 { 500 } else { all.len() };
+                let some = if capacity <= 7 { 500 } else { all.len() };
                 let mut reads = Unblock::with_capacity(capacity, io::Cursor::new(all[..some].to_vec()));
                 let mut read = Vec::new();
                 reads.read_to_end(&mut read).await.unwrap();
@@ -719,4 +719,24 @@ fn the_last_one_who_polled_is_woken() {
     let waiter = thread::spawn(move || pollster::block_on(handle));
     gate.open();
     assert_eq!(waiter.join().unwrap(), Ok(()));
+}
+
+/// Fails if the end of a runtime closes only threads that are there already.
+#[test]
+fn an_unblock_after_the_end_never_begins_although_none_came_before() {
+    for drains in [false, true] {
+        let runtime = runtime(1);
+        if drains {
+            runtime.block_on(runtime.drain(SOON));
+        } else {
+            runtime.shutdown(SOON).unwrap();
+        }
+        let begun = Arc::new(AtomicUsize::new(0));
+        let begins = begun.clone();
+        let task = within(&runtime, || unblock(move || begins.fetch_add(1, SeqCst)));
+        assert_eq!(block_on(task.fallible()), None);
+        let job = within(&runtime, || Job::new(|| ()).submit());
+        assert!(matches!(block_on(job), Err(JobError::Cancelled { .. })));
+        assert_eq!(begun.load(SeqCst), 0);
+    }
 }

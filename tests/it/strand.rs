@@ -264,7 +264,7 @@ fn a_thread_is_not_captured_by_what_others_queue() {
     assert_eq!(seen.iter().filter(|other| **other == id).count(), SHARE);
 }
 
-/// The runtime has ended, so its relays are dropped: whoever drops one does its work.
+/// The runtime has ended, so its relays are dropped: those of the default instance go on.
 #[test]
 fn what_is_left_to_a_runtime_that_has_ended_runs() {
     for_each_setup(|runtime| {
@@ -273,7 +273,7 @@ fn what_is_left_to_a_runtime_that_has_ended_runs() {
         runtime.block_on(async {
             let strand2 = strand.clone();
             strand.post(move |_| (0..5 * SHARE).for_each(|_| strand2.post(|n| *n += 1)));
-            assert_eq!(poll_once(pin!(strand.with(|n| *n))), Poll::Ready(5 * SHARE));
+            assert_eq!(strand.with(|n| *n).await, 5 * SHARE);
         });
     });
 }
@@ -548,4 +548,38 @@ fn auto_traits() {
     fn sends<T: Send>(_: T) {}
     let strand = Strand::new(std::cell::Cell::new(1));
     sends(strand.with(|n| n.get()));
+}
+
+/// An operation that always leaves another one behind does not hold up who ends the runtime whose task goes on with them. Fails if that
+/// task, when it is dropped, runs all that there is.
+#[test]
+fn operations_without_end_do_not_hold_up_the_end_of_a_runtime() {
+    fn again(strand: &Strand<u64>, stop: &Arc<AtomicBool>) {
+        let (inner, stop) = (strand.clone(), stop.clone());
+        strand.post(move |n| {
+            *n += 1;
+            if !stop.load(SeqCst) {
+                again(&inner, &stop);
+            }
+        });
+    }
+    for drains in [false, true] {
+        let runtime = Runtime::builder().threads(1).build().unwrap();
+        let (strand, stop) = (Strand::new(0), Arc::new(AtomicBool::new(false)));
+        let begins = (strand.clone(), stop.clone());
+        runtime.block_on(runtime.spawn(async move { again(&begins.0, &begins.1) }));
+        let (tell, told) = mpsc::channel();
+        let ends = thread::spawn(move || {
+            if drains {
+                runtime.block_on(runtime.drain(Duration::from_millis(10)));
+            }
+            drop(runtime);
+            tell.send(()).unwrap();
+        });
+        let ended = told.recv_timeout(SOON);
+        stop.store(true, SeqCst);
+        ended.expect("the runtime ends");
+        ends.join().unwrap();
+        assert!(block_on(strand.with(|n| *n)) > SHARE as u64);
+    }
 }
