@@ -317,7 +317,8 @@ impl Audit {
         let helped = if hands.is_short_of_workers() {
             // Where somebody blocks the reserve is one too few, and nobody else is missing.
             hands.draft(pool, stations) || hands.get_one_more(pool, false)
-        } else if hands.are_workers_lost() {
+        } else if hands.are_workers_lost() || hands.is_long((now - since) / 10) {
+            // By the clock on the wall, too, later: who naps, or has no core, may be taken for one that comes back for ever.
             hands.get_one_more(pool, false) || hands.draft(pool, stations)
         } else {
             // A guest leads, perhaps, and leaves here what events wake: a host that is free would lead instead.

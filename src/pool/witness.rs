@@ -40,7 +40,7 @@ pub(super) struct Witness {
     looked: Instant,
     processor_time: Option<Duration>,
     doing: Option<Doing>,
-    /// It was asleep at the last look, but had run before that.
+    /// It was asleep at a look, but had run before that; and has not computed since.
     dozed: bool,
     /// How long it has blocked, all in all; and the same of the others, as far as that was seen.
     pub(super) blocked: Duration,
@@ -91,10 +91,10 @@ impl Witness {
                 let blocks = used.is_zero() || mem::replace(&mut self.dozed, true);
                 if blocks { Doing::Blocks } else { Doing::Dozes }
             }
-            _ => {
-                self.dozed = false;
-                if self.computed + used >= LONG { Doing::Computes } else { Doing::Waits }
-            }
+            // Who naps again and again runs now and then, which helps nobody.
+            _ if self.dozed && self.blocked > self.computed + self.waited => Doing::Blocks,
+            _ if self.computed + used >= LONG => Doing::Computes,
+            _ => Doing::Waits,
         };
         self.doing = Some(doing);
         self.computed += used;
