@@ -52,6 +52,18 @@ impl Begun {
         }
     }
 
+    /// So many tasks compute, or wait for a worker that does; and then one that an event wakes.
+    fn have_the_reserve_compute(&self, runtime: &Runtime, workers: usize, tasks: usize, stop: &Stop) {
+        let last = self.computing(stop);
+        let after_an_event = async {
+            Timer::after(Duration::from_millis(50)).await;
+            last.await;
+        };
+        runtime.spawn(after_an_event).detach();
+        (0..tasks).for_each(|_| runtime.spawn(self.computing(stop)).detach());
+        eventually("the reserve computes as well", || self.count() > workers);
+    }
+
     fn count(&self) -> usize {
         self.0.load(SeqCst)
     }
@@ -118,15 +130,7 @@ fn events_are_seen_to_although_the_reserve_computes_too() {
             let mut ping = Ping::new(runtime);
             let stop = Stop(Arc::default());
             let spawned = Instant::now();
-            let begun = Begun::default();
-            let last = begun.computing(&stop);
-            let after_an_event = async {
-                Timer::after(Duration::from_millis(50)).await;
-                last.await;
-            };
-            runtime.spawn(after_an_event).detach();
-            (0..setup.threads).for_each(|_| runtime.spawn(begun.computing(&stop)).detach());
-            eventually("the reserve computes as well", || begun.count() > setup.threads);
+            Begun::default().have_the_reserve_compute(runtime, setup.threads, setup.threads, &stop);
             (0..3).for_each(|_| _ = ping.ping());
             let most = setup.threads + 1 + on_top(spawned.elapsed());
             assert!(runtime.metrics().workers <= most, "{}", runtime.metrics());
@@ -143,15 +147,7 @@ fn what_a_guest_wakes_is_seen_to_although_the_reserve_computes() {
         |setup, runtime| {
             let mut ping = Ping::new(runtime);
             let stop = Stop(Arc::default());
-            let begun = Begun::default();
-            let last = begun.computing(&stop);
-            let after_an_event = async {
-                Timer::after(Duration::from_millis(50)).await;
-                last.await;
-            };
-            runtime.spawn(after_an_event).detach();
-            (0..setup.threads + 10).for_each(|_| runtime.spawn(begun.computing(&stop)).detach());
-            eventually("the reserve computes as well", || begun.count() > setup.threads);
+            Begun::default().have_the_reserve_compute(runtime, setup.threads, setup.threads + 10, &stop);
             let ended = stop.0.clone();
             thread::scope(|scope| {
                 scope.spawn(|| {

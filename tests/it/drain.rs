@@ -1,6 +1,7 @@
 //! The graceful end of a runtime: what may finish does, what may not is cancelled, and what is stuck is named.
 
 use std::future::pending;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -53,18 +54,18 @@ fn waits(runtime: &Runtime, count: &Count) {
     told.recv_timeout(SOON).unwrap();
 }
 
-/// A task that blocks its thread until the latch is open. Returns the line where it was spawned.
+/// A task that blocks its thread until the latch is open. Returns the line where this was called: there it was spawned.
+#[track_caller]
 fn blocks(runtime: &Runtime, latch: &Latch) -> u32 {
     let latch = latch.clone();
     let (tell, told) = mpsc::channel();
-    let line = line!() + 1;
     let task = runtime.spawn(async move {
         tell.send(()).unwrap();
         latch.wait();
     });
     task.detach();
     told.recv_timeout(SOON).expect("a thread is added for it");
-    line
+    Location::caller().line()
 }
 
 fn counts(report: &Drained) -> (usize, usize, usize) {
@@ -178,18 +179,10 @@ fn many_tasks_and_some_that_are_stuck() {
         const FAR: usize = ALL / 10;
         let (latch, count) = (Latch::new(), Count::default());
         let free = OpenOnDrop(latch.clone());
-        let lines = [blocks(runtime, &latch), blocks(runtime, &latch), {
-            let latch = latch.clone();
-            let (tell, told) = mpsc::channel();
-            let line = line!() + 1;
-            let task = runtime.spawn(async move {
-                tell.send(()).unwrap();
-                latch.wait();
-            });
-            task.detach();
-            told.recv_timeout(SOON).unwrap();
-            line
-        }];
+        let first = blocks(runtime, &latch);
+        let second = blocks(runtime, &latch);
+        let third = blocks(runtime, &latch);
+        let lines = [first, second, third];
         for number in 0..ALL - 3 {
             let one = count.one();
             let far = number < FAR;
