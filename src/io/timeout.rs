@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -28,7 +29,7 @@ use super::Timer;
 /// # fn main() -> std::io::Result<()> {
 /// block_on(async {
 ///     let late = timeout(Duration::from_millis(5), pending::<()>()).await.unwrap_err();
-///     assert_eq!(late.to_string(), "not done within 5ms");
+///     assert!(late.to_string().starts_with("not done within 5ms, given at "));
 ///
 ///     assert_eq!(timeout(Duration::ZERO, ready(7)).await, Ok(7));
 ///
@@ -39,13 +40,18 @@ use super::Timer;
 /// # }
 /// ```
 ///
-/// A task that is to be cancelled when its time is over is one that is spawned so:
+/// A task with a deadline is one that is spawned so: it is cancelled where it waits when its time is over, and the error
+/// says where it was spawned, also to nobody but a log.
 ///
 /// ```
 /// # use std::time::Duration;
 /// # use paceline::{block_on, spawn, timeout};
-/// let task = spawn(timeout(Duration::from_millis(5), std::future::pending::<()>()));
-/// assert!(block_on(task).is_err());
+/// # async fn serve() { std::future::pending().await }
+/// # let (tell, told) = std::sync::mpsc::channel();
+/// # let log = move |late: paceline::TimedOut| tell.send(late.to_string()).unwrap();
+/// let handler = timeout(Duration::from_millis(5), serve());
+/// spawn(async { handler.await.unwrap_or_else(log) }).detach();
+/// # assert!(told.recv().unwrap().contains("given at"));
 /// ```
 ///
 /// # Panics
@@ -56,8 +62,10 @@ use super::Timer;
 ///
 /// Dropping it drops the future. After [`TimedOut`] the future is there until this is dropped, which `.await` does at once; give
 /// it a `&mut` to a future that is to go on.
+#[track_caller]
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
-    Timeout { future, timer: Timer::after(duration), duration }
+    let limit = TimedOut { duration, given_at: Location::caller() };
+    Timeout { future, timer: Timer::after(duration), limit }
 }
 
 pin_project! {
@@ -68,7 +76,7 @@ pin_project! {
         #[pin]
         future: F,
         timer: Timer,
-        duration: Duration,
+        limit: TimedOut,
     }
 }
 
@@ -80,7 +88,7 @@ impl<F: Future> Future for Timeout<F> {
         if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        Pin::new(this.timer).poll(cx).map(|_| Err(TimedOut { duration: *this.duration }))
+        Pin::new(this.timer).poll(cx).map(|_| Err(*this.limit))
     }
 }
 
@@ -100,6 +108,7 @@ impl<F: Future> Future for Timeout<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimedOut {
     duration: Duration,
+    given_at: &'static Location<'static>,
 }
 
 impl TimedOut {
@@ -113,11 +122,22 @@ impl TimedOut {
     pub fn duration(&self) -> Duration {
         self.duration
     }
+
+    /// Where [`timeout`] was called: for a task with a deadline, where it was spawned.
+    ///
+    /// ```
+    /// # use std::{future::pending, time::Duration};
+    /// let late = paceline::block_on(paceline::timeout(Duration::ZERO, pending::<()>())).unwrap_err();
+    /// assert_eq!(late.given_at().line(), line!() - 1);
+    /// ```
+    pub fn given_at(&self) -> &'static Location<'static> {
+        self.given_at
+    }
 }
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not done within {:?}", self.duration)
+        write!(f, "not done within {:?}, given at {}", self.duration, self.given_at)
     }
 }
 
