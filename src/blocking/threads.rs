@@ -376,5 +376,8 @@ impl fmt::Debug for Threads {
     }
 }
 
+#[cfg(all(test, paceline_loom))]
+mod models;
+
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests;

@@ -79,6 +79,12 @@ impl Witness {
             (Some(before), Some(after)) => after.saturating_sub(before),
             _ => Duration::ZERO,
         };
+        self.learns(elapsed, used, || thread.is_running().unwrap_or(false))
+    }
+
+    /// It has used so much processor time since the last look, which was so long ago. Whether it runs is asked only where that
+    /// does not say it.
+    fn learns(&mut self, elapsed: Duration, used: Duration, is_running: impl FnOnce() -> bool) -> Doing {
         let doing = match self.doing {
             // It has not run since it was found asleep.
             Some(Doing::Blocks) if used.is_zero() => Doing::Blocks,
@@ -87,7 +93,7 @@ impl Witness {
                 Doing::Computes
             }
             // Who ran, and is asleep just now, may have to wait for a lock for a moment: it is to be asleep once more.
-            _ if !thread.is_running().unwrap_or(false) => {
+            _ if !is_running() => {
                 let blocks = used.is_zero() || mem::replace(&mut self.dozed, true);
                 if blocks { Doing::Blocks } else { Doing::Dozes }
             }
@@ -105,6 +111,132 @@ impl Witness {
             Doing::Dozes => {}
         }
         doing
+    }
+}
+
+/// What is said of one look after the other.
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod rules {
+    use super::Doing::{Blocks, Computes, Dozes, Waits};
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(1);
+    const NONE: Duration = Duration::ZERO;
+
+    fn witness() -> Witness {
+        Witness::new(None, Instant::now())
+    }
+
+    /// A look a tick after the last one: it has used so much of that, and runs just now, or sleeps.
+    fn look(witness: &mut Witness, used: Duration, runs: bool) -> Doing {
+        witness.learns(TICK, used, || runs)
+    }
+
+    /// Who is known to sleep, and has not run since, is not asked again. Fails, by the panic, if it is.
+    #[test]
+    fn who_sleeps_is_asked_once() {
+        let mut witness = witness();
+        assert_eq!(look(&mut witness, NONE, false), Blocks);
+        for _ in 0..9 {
+            assert_eq!(witness.learns(TICK, NONE, || panic!("it was asked before")), Blocks);
+        }
+        assert_eq!((witness.blocked, witness.computed, witness.waited), (10 * TICK, NONE, NONE));
+    }
+
+    /// Half of the time is enough, and a little less is not.
+    #[test]
+    fn who_used_a_core_for_half_of_the_time_computes() {
+        let unasked = || panic!("its processor time says it");
+        assert_eq!(witness().learns(TICK, TICK / 2, unasked), Computes);
+        assert_eq!(witness().learns(NONE, TICK, unasked), Computes);
+        let less = TICK / 2 - Duration::from_nanos(1);
+        assert_eq!(look(&mut witness(), less, true), Waits);
+        assert_eq!(look(&mut witness(), less, false), Dozes);
+        // No time has passed, and none was used.
+        assert_eq!(witness().learns(NONE, NONE, || true), Waits);
+    }
+
+    /// Who has no core, and has not computed for long in this poll, waits for one; and computes when it has.
+    #[test]
+    fn who_has_no_core_waits_until_it_has_computed_for_a_millisecond() {
+        let (mut witness, bit) = (witness(), LONG / 4);
+        for _ in 0..3 {
+            assert_eq!(look(&mut witness, bit, true), Waits);
+        }
+        assert_eq!((witness.computed, witness.waited), (3 * bit, 3 * (TICK - bit)));
+        for _ in 0..3 {
+            assert_eq!(look(&mut witness, bit, true), Computes);
+        }
+        assert_eq!((witness.computed, witness.waited, witness.blocked), (6 * bit, 6 * (TICK - bit), NONE));
+    }
+
+    /// Who ran and is asleep is to be asleep at another look, too; then it blocks, and what it slept counts from there on. Fails
+    /// if a lock that was taken for a moment is a reason for a thread.
+    #[test]
+    fn who_ran_and_sleeps_blocks_from_its_second_nap_on() {
+        let (mut witness, bit) = (witness(), LONG / 10);
+        assert_eq!(look(&mut witness, bit, false), Dozes);
+        assert_eq!((witness.blocked, witness.computed, witness.waited), (NONE, bit, NONE));
+        assert_eq!(look(&mut witness, bit, false), Blocks);
+        assert_eq!((witness.blocked, witness.computed, witness.waited), (TICK - bit, 2 * bit, NONE));
+        // It runs for a while: the first nap after that is one again.
+        assert_eq!(look(&mut witness, TICK, true), Computes);
+        assert_eq!(look(&mut witness, bit, false), Dozes);
+        // Asleep ever since: no need for another one.
+        assert_eq!(look(&mut witness, NONE, false), Blocks);
+    }
+
+    /// Who naps again and again blocks also where a look finds it running. Fails without that rule: by the millisecond that its
+    /// moments add up to it would compute, or wait for a core, at each such look.
+    #[test]
+    fn who_naps_again_and_again_blocks_also_while_it_runs_for_a_moment() {
+        let (mut witness, bit) = (witness(), LONG / 10);
+        assert_eq!(look(&mut witness, bit, false), Dozes);
+        // It has not blocked yet, as far as is known.
+        assert_eq!(look(&mut witness, bit, true), Waits);
+        for _ in 0..2 {
+            assert_eq!(look(&mut witness, bit, false), Blocks);
+        }
+        for round in 0..30 {
+            assert_eq!(look(&mut witness, bit, round % 3 == 0), Blocks, "{round}: {witness:?}");
+        }
+        assert!(witness.computed > LONG && witness.blocked > 5 * witness.computed, "{witness:?}");
+        // It computes now, and goes on with that: what it was at before does not count.
+        assert_eq!(look(&mut witness, TICK, true), Computes);
+        assert_eq!(look(&mut witness, bit, true), Computes);
+    }
+
+    /// Who waits for its core for longer than it naps is not one that naps.
+    #[test]
+    fn who_has_no_core_for_longer_than_it_naps_waits() {
+        let (mut witness, bit) = (witness(), LONG / 100);
+        for _ in 0..3 {
+            assert_eq!(look(&mut witness, bit, true), Waits);
+        }
+        assert_eq!(look(&mut witness, bit, false), Dozes);
+        assert_eq!(look(&mut witness, bit, false), Blocks);
+        for _ in 0..10 {
+            assert_eq!(look(&mut witness, bit, true), Waits);
+        }
+        assert!(witness.waited > witness.blocked, "{witness:?}");
+    }
+
+    /// Again after an eighth of the time that it has slept, and no sooner. Fails if it is asked at each look.
+    #[test]
+    fn who_has_slept_for_long_is_asked_less_often() {
+        let mut witness = witness();
+        witness.doing = Some(Blocks);
+        witness.blocked = 80 * TICK;
+        let start = witness.looked;
+        let here = ThreadState::here();
+        assert_eq!(witness.look(here, start + 10 * TICK - Duration::from_nanos(1)), Blocks);
+        assert_eq!((witness.looked, witness.blocked), (start, 80 * TICK), "it was not asked");
+        let _ = witness.look(here, start + 10 * TICK);
+        assert_eq!(witness.looked, start + 10 * TICK);
+        // Who does not block is asked each time.
+        witness.doing = Some(Waits);
+        let _ = witness.look(here, start + 11 * TICK);
+        assert_eq!(witness.looked, start + 11 * TICK);
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use paceline::{Runtime, StallKind, Timer};
 
-use crate::setups::{Ping, SOON, eventually, for_setups, is_child};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_setups, is_child};
 
 /// Computes until it is told to stop.
 fn compute(stop: &AtomicBool) {
@@ -325,4 +325,76 @@ fn who_waits_for_a_core_gets_no_thread() {
     assert_eq!(metrics.stalls, 0, "{metrics}");
     // None, but for a moment at which a worker waits for a lock that another one has, which has lost its core.
     assert!(metrics.replacements <= 2, "{metrics}");
+}
+
+/// What the kernel has given to a thread of this process so far.
+fn processor_time(thread: rustix::thread::Pid) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).unwrap_or_default();
+    Duration::from_nanos(text.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
+}
+
+/// One of two workers is in a task and has no core; the other one sleeps in a task, for a lock that the first one has, as far as
+/// anybody knows. Another task waits. Nobody is added: both go on when the first one has a core. Fails without `Hands::waits`.
+#[test]
+fn nobody_stands_in_for_who_sleeps_beside_a_worker_without_a_core() {
+    if !is_child("busy::nobody_stands_in_for_who_sleeps_beside_a_worker_without_a_core", ":") {
+        return;
+    }
+    // Where the first one was given a core, after all, nothing is shown.
+    let shown = (0..10).any(|_| sleeps_beside_a_worker_without_a_core());
+    eprintln!("{}", if shown { "shown" } else { "not shown: the rivals left it a core each time" });
+}
+
+fn sleeps_beside_a_worker_without_a_core() -> bool {
+    // Of these it would count as one that computes after a whole millisecond.
+    const LITTLE: Duration = Duration::from_micros(700);
+    let cores = rustix::thread::sched_getaffinity(None).unwrap();
+    let mut one = rustix::thread::CpuSet::new();
+    one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|core| cores.is_set(*core)).unwrap());
+    let end = Latch::new();
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let stop = Stop(Arc::default());
+    let rivals: Vec<_> = (0..4)
+        .map(|_| {
+            let stop = stop.0.clone();
+            thread::spawn(move || {
+                rustix::thread::sched_setaffinity(None, &one).unwrap();
+                compute(&stop);
+            })
+        })
+        .collect();
+    let (tell, told) = mpsc::channel();
+    let (stopped, tells) = (stop.0.clone(), tell.clone());
+    let starves = runtime.spawn(async move {
+        rustix::thread::sched_setaffinity(None, &one).unwrap();
+        let me = rustix::thread::gettid();
+        tells.send((me, processor_time(me))).unwrap();
+        // Runs at any time, and never for long.
+        while !stopped.load(SeqCst) {
+            thread::yield_now();
+        }
+    });
+    let (thread, before) = told.recv_timeout(SOON).unwrap();
+    let is_starved = || processor_time(thread).saturating_sub(before) < LITTLE;
+    eventually("it is noticed", || runtime.metrics().starved > 0 || !is_starved());
+    let _end = OpenOnDrop(end.clone());
+    let sleeps = runtime.spawn(async move {
+        tell.send((thread, before)).unwrap();
+        end.wait();
+    });
+    told.recv_timeout(SOON).unwrap();
+    let waits = runtime.spawn(async {});
+    let start = Instant::now();
+    let mut replacements = 0;
+    while start.elapsed() < Duration::from_millis(200) && replacements == 0 && is_starved() {
+        thread::sleep(Duration::from_millis(1));
+        replacements = runtime.metrics().replacements;
+    }
+    let shown = is_starved();
+    assert!(!shown || replacements == 0, "{}", runtime.metrics());
+    drop(stop);
+    drop(_end);
+    rivals.into_iter().for_each(|rival| rival.join().unwrap());
+    [starves, sleeps, waits].into_iter().for_each(pollster::block_on);
+    shown
 }

@@ -11,10 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future;
-use paceline::{Async, Executor, LocalExecutor, Timer, block_on, spawn};
+use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, child, for_each_builder, for_each_setup, is_child, waker_that,
+    without_deputy,
 };
 
 /// Wakers do all that a program may do: no lock of ours is held, and none of our cells is borrowed (LF3).
@@ -170,6 +171,43 @@ fn futures_that_are_cancelled_are_inside_of_their_runtime() {
         assert_eq!(runtime.metrics().sources, 1, "the source is another reactor's");
         assert!(told.try_recv().is_err(), "the task ran on another runtime");
     });
+}
+
+/// A waker that the leader calls, or a task that it polls, blocks its thread: leadership is vacant by then, so whoever is awake has it
+/// at once, and the hand-over waits for nobody. Without the deputy, who would open it. Fails if an event is fired before leadership
+/// is given up (LF2).
+#[test]
+fn p6_whoever_is_blocked_does_not_lead() {
+    without_deputy(|setup, runtime| {
+        let end = Latch::new();
+        let _end = OpenOnDrop(end.clone());
+        // One thread after the other: the last is the only one of them that is left.
+        for _ in 0..setup.threads {
+            let (blocks, end) = (Latch::new(), end.clone());
+            let is_blocking = blocks.clone();
+            let waker = waker_that(move || {
+                blocks.open();
+                end.wait();
+            });
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let socket = in_time(runtime, async { Async::new(theirs).unwrap() });
+            assert!(socket.poll_readable(&mut Context::from_waker(&waker)).is_pending());
+            ours.write_all(b"x").unwrap();
+            is_blocking.wait();
+            in_time(runtime, Timer::after(Duration::from_millis(1)));
+        }
+    });
+}
+
+/// What a thread that comes along makes of a future. It hosts an executor, so that it may lead beside the workers.
+fn in_time<T: Send + 'static>(runtime: &Arc<Runtime>, future: impl Future<Output = T> + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    let runtime = runtime.clone();
+    thread::spawn(move || {
+        let executor = Executor::new();
+        let _ = tell.send(runtime.block_on(executor.run(future)));
+    });
+    told.recv_timeout(SOON).expect("leadership is to be had")
 }
 
 /// `Debug` of everything, from inside a hook, a task and a waker: no lock that somebody holds while he waits.
