@@ -376,3 +376,7 @@ fn ask_for_help(pool: &Pool) -> bool {
     let _asked = helpers.iter().any(|station| station.ask_for_help());
     !helpers.is_empty()
 }
+
+// Not for miri: nobody tells there what a thread is at.
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle, miri))))]
+mod tests;

@@ -214,9 +214,9 @@ impl Runtime {
     }
 }
 
-#[cfg(all(test, paceline_shuttle))]
+#[cfg(all(test, not(paceline_loom)))]
 impl Runtime {
-    /// For scenarios, which look whether anything is left in it.
+    /// For scenarios, which look whether anything is left in it; and for tests of what the deputy does.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }

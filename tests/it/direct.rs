@@ -14,6 +14,13 @@ use paceline::{Executor, LocalExecutor, block_on, spawn};
 
 use crate::setups::{Ping, SOON, eventually, for_each_setup};
 
+/// Before its first wait a `block_on` has no deputy, and its executors are fed through their injectors: slots and rings come after
+/// that.
+async fn watched<T>(future: impl Future<Output = T>) -> T {
+    future::yield_now().await;
+    future.await
+}
+
 /// The waker is called under a mutex that the woken task takes: polling inside `wake` would deadlock.
 #[test]
 fn d1_wake_under_a_mutex_that_the_task_takes() {
@@ -144,7 +151,7 @@ fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
         }
         TURNS.load(SeqCst) - before
     });
-    let waited = block_on(local.run(third));
+    let waited = block_on(watched(local.run(third)));
     assert!(waited < 1_000, "ten turns of the third task took {waited} of the others'");
     drop(players);
 }
@@ -164,7 +171,7 @@ fn d4_self_wakes_go_to_the_back() {
     };
     // Woken inside a task, so that they are in the slot and the ring, not in the injector.
     let all = EXECUTOR.spawn(async move { future::zip(task('a'), future::zip(task('b'), task('c'))).await });
-    block_on(EXECUTOR.run(all));
+    block_on(watched(EXECUTOR.run(all)));
     let order = ORDER.lock().unwrap();
     for round in order.as_bytes().chunks(3) {
         let mut round = round.to_vec();
@@ -197,7 +204,7 @@ fn d4_the_injector_gets_its_turn() {
         let waited = task.await - before;
         assert!(waited < 500, "it waited for {waited} turns");
     };
-    block_on(EXECUTOR.run(outside));
+    block_on(watched(EXECUTOR.run(outside)));
     drop(spinners);
 }
 

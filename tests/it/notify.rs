@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
 use paceline::{Async, Timer, spawn};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, waker_that, without_deputy};
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, waker_that, without_deputy,
+};
 
 /// Wakes pile up while nobody can look: they cost no memory and no system call, and the next look sees them.
 #[test]
@@ -234,6 +236,25 @@ fn n6_timers_of_less_than_a_millisecond() {
             let sleeps = after.sleeps - before.sleeps;
             assert!(sleeps <= 6 * TIMERS, "{sleeps} sleeps for {TIMERS} timers of {micros} us");
         }
+    });
+}
+
+/// The same where no leader stays awake, so that each look at the poller is one too many or not. Fails if what is due soon is not
+/// waited for, but looked for: a timeout that is rounded down.
+#[test]
+fn n6_what_is_due_within_a_millisecond_is_waited_for() {
+    const TIMERS: u64 = 30;
+    for_each_builder(|setup| {
+        let runtime = setup.builder().spin(Duration::ZERO).build().unwrap();
+        let looks = || runtime.metrics().waits + runtime.metrics().empty_waits;
+        let before = looks();
+        runtime.block_on(runtime.spawn(async {
+            for _ in 0..TIMERS {
+                Timer::after(Duration::from_micros(900)).await;
+            }
+        }));
+        let looks = looks() - before;
+        assert!(looks <= 20 * TIMERS, "{looks} looks for {TIMERS} timers");
     });
 }
 

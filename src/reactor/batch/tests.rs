@@ -265,3 +265,46 @@ fn r1_a_leader_that_gathers_does_not_stay_awake() {
         scene.batch.interrupted(&scene.reactor);
     });
 }
+
+/// A leader that was rung out of one sleep is rung out of the next as well; and two that ring for one sleep are one. Fails if what says
+/// that somebody sleeps, or has rung, is not as it was before after each wait. (A notification that was swallowed in between hung
+/// others, whose queues were not looked at again.)
+#[test]
+fn l9_each_sleep_is_rung_for_and_once() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let reactor = scene.reactor.clone();
+        // Ends what nobody ends who should.
+        let _late = scene.arm(scene.started + Duration::from_secs(20));
+        assert_eq!(scene.fires(), 0);
+        for round in 1..=5 {
+            let rings = || (0..2).for_each(|_| reactor.interrupt());
+            scene
+                .batch
+                .sleep(&reactor, || {
+                    rings();
+                    false
+                })
+                .unwrap();
+            assert_eq!(reactor.counters.interrupts.get(), round);
+            assert!(scene.batch.next(&reactor).is_none(), "it slept until the timer fired");
+            // It is awake: it looks by itself.
+            rings();
+            assert_eq!(reactor.counters.interrupts.get(), round);
+        }
+        assert_eq!(reactor.counters.sleeps.get(), 5);
+    });
+}
+
+/// What came before the announcement has rung for nobody. It is looked at after that, or never. Fails if it is not.
+#[test]
+fn l9_who_has_something_to_do_when_it_has_said_that_it_sleeps_does_not() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let reactor = scene.reactor.clone();
+        let _late = scene.arm(scene.started + Duration::from_secs(1));
+        assert_eq!(scene.fires(), 0);
+        reactor.interrupt();
+        scene.batch.sleep(&reactor, || true).unwrap();
+        assert_eq!((reactor.counters.interrupts.get(), reactor.counters.sleeps.get()), (0, 0));
+        assert_eq!(scene.batch.left(), 0);
+    });
+}

@@ -1,0 +1,77 @@
+//! Of reserves there is one, and no second one but for a moment.
+
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::Runtime;
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// Waits until it holds.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}");
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The runners of the crew's that are there; and those of them that are reserves.
+fn runners_and_reserves(pool: &Pool) -> (usize, usize) {
+    let stations = pool.stations();
+    let are_reserves: Vec<_> =
+        hands::crew_runners(pool, &stations).map(|(_, runner)| runner.is_reserve()).collect();
+    (are_reserves.len(), are_reserves.into_iter().filter(|is_reserve| *is_reserve).count())
+}
+
+/// However many came: where one was late to start, another one may have been started. Fails if a second one stays what it is.
+#[test]
+fn of_several_reserves_one_is_left() {
+    // Who has nothing to do goes after a second, and so do reserves. Then it is tried again.
+    let are_drafted = || {
+        let runtime = Runtime::builder().threads(1).build().unwrap();
+        let pool = runtime.pool();
+        let (end, ended) = mpsc::channel::<()>();
+        // The deputy looks as long as somebody is at something.
+        let computes = runtime.spawn(async move {
+            while ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                std::hint::spin_loop();
+            }
+        });
+        assert!((0..3).all(|_| hands::add_thread(pool, true)));
+        let mut most = 0;
+        eventually("one is left", || {
+            let (runners, reserves) = runners_and_reserves(pool);
+            most = most.max(runners);
+            most == 4 && reserves == 1 || most == 4 && runners < 4
+        });
+        let found = runners_and_reserves(pool);
+        drop(end);
+        pollster::block_on(computes);
+        found == (4, 1)
+    };
+    assert!((0..5).any(|_| are_drafted()), "reserves stay until they go");
+}
+
+/// Who was hired as the reserve is missed at no moment: not while it starts, unless it takes too long, and not afterwards.
+#[test]
+fn a_reserve_that_starts_is_one_until_it_is_late() {
+    const NEVER: Duration = Duration::from_secs(3600);
+    let (start, starts) = mpsc::channel::<()>();
+    let starts = std::sync::Mutex::new(starts);
+    let hook = move || _ = starts.lock().unwrap().recv_timeout(SOON);
+    start.send(()).unwrap();
+    let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_thread_start(hook).build().unwrap();
+    let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
+    let staff = |limit| {
+        let staff = crew.staff(Instant::now(), limit);
+        (staff.live, staff.late, staff.reserve)
+    };
+    eventually("the worker has started", || staff(Duration::ZERO) == (1, 0, false));
+    assert!(hands::add_thread(pool, true));
+    assert_eq!(staff(NEVER), (2, 0, true));
+    assert_eq!(staff(Duration::ZERO), (2, 1, false));
+    start.send(()).unwrap();
+    eventually("it has started", || staff(Duration::ZERO) == (2, 0, true));
+}
