@@ -7,18 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use async_channel::bounded;
 use futures_lite::future;
-use paceline::{Executor, LocalExecutor, block_on, spawn};
+use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
 
 use crate::setups::{Ping, SOON, eventually, for_each_setup};
 
-/// Before its first wait a `block_on` has no deputy, and its executors are fed through their injectors: slots and rings come after
-/// that.
-async fn watched<T>(future: impl Future<Output = T>) -> T {
-    future::yield_now().await;
-    future.await
+/// Runs a future where slots and rings are fed and nobody empties them but their own thread. (Before its first wait a free `block_on` is
+/// in no pool, and what runs there is fed through injectors; and a deputy has others take what a thread without a core has.)
+fn undisturbed<T>(future: impl Future<Output = T>) -> T {
+    let builder = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600));
+    builder.build().unwrap().block_on(future)
 }
 
 /// The waker is called under a mutex that the woken task takes: polling inside `wake` would deadlock.
@@ -151,7 +152,7 @@ fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
         }
         TURNS.load(SeqCst) - before
     });
-    let waited = block_on(watched(local.run(third)));
+    let waited = undisturbed(local.run(third));
     assert!(waited < 1_000, "ten turns of the third task took {waited} of the others'");
     drop(players);
 }
@@ -171,7 +172,7 @@ fn d4_self_wakes_go_to_the_back() {
     };
     // Woken inside a task, so that they are in the slot and the ring, not in the injector.
     let all = EXECUTOR.spawn(async move { future::zip(task('a'), future::zip(task('b'), task('c'))).await });
-    block_on(watched(EXECUTOR.run(all)));
+    undisturbed(EXECUTOR.run(all));
     let order = ORDER.lock().unwrap();
     for round in order.as_bytes().chunks(3) {
         let mut round = round.to_vec();
@@ -204,7 +205,7 @@ fn d4_the_injector_gets_its_turn() {
         let waited = task.await - before;
         assert!(waited < 500, "it waited for {waited} turns");
     };
-    block_on(watched(EXECUTOR.run(outside)));
+    undisturbed(EXECUTOR.run(outside));
     drop(spinners);
 }
 
