@@ -1,4 +1,4 @@
-//! P5, P7, P9: user code that calls back from where it should hold no lock of ours, and which runtime that is; signals.
+//! P5-P7, P9: user code that calls back from where it should hold no lock of ours, and which runtime that is; signals.
 
 use std::future::{Future, pending};
 use std::io::Write;

@@ -8,17 +8,17 @@
 //! | L2, L4, L6, L7 (in short), L11, L12 | `promotion` |
 //! | L7 (for minutes) | `../stress` |
 //! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
-//! | L9, N1, N3-N8 | `notify` (L9 is what `n1_wakes_of_guests_and_events_cross` would hang on) |
-//! | L13 | `blocking` |
+//! | L9 | unit tests of `reactor::batch`, and the model of `reactor::slumber` |
+//! | N1, N3-N8 | `notify` |
+//! | L13 | `blocking`, and a loom model beside the code |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
 //! | blocked is not busy | `busy` |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
 //! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
-//! | P5, P7, P9 | `callbacks` |
+//! | P5-P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
-//! | P6 | follows from P5 and B2: no test of its own |
 //! | P10 | `fork` |
 //! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
 //! | D1-D6 | `direct` |

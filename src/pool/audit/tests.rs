@@ -44,7 +44,7 @@ fn of_several_reserves_one_is_left() {
         eventually("one is left", || {
             let (runners, reserves) = runners_and_reserves(pool);
             most = most.max(runners);
-            most == 4 && reserves == 1 || most == 4 && runners < 4
+            most == 4 && (reserves == 1 || runners < 4)
         });
         let found = runners_and_reserves(pool);
         drop(end);
