@@ -40,8 +40,8 @@ use super::Timer;
 /// # }
 /// ```
 ///
-/// A task with a deadline is one that is spawned so: it is cancelled where it waits when its time is over, and the error
-/// says where it was spawned, also to nobody but a log.
+/// A task with a deadline is one that is spawned so. When its time is over it is cancelled at the await that it is in, and the error
+/// names this line, to whoever awaits the task, or to a log:
 ///
 /// ```
 /// # use std::time::Duration;
