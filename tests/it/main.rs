@@ -6,7 +6,7 @@
 //! | rows | where |
 //! |---|---|
 //! | L2, L4, L6, L7 (in short), L11, L12 | `promotion` |
-//! | L7 (for minutes) | `../stress` |
+//! | L7 (for minutes) | `../soak` |
 //! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
 //! | L9 | unit tests of `reactor::batch`, and the model of `reactor::slumber` |
 //! | N1, N3-N8 | `notify` |

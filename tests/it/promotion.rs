@@ -100,7 +100,7 @@ fn l6_a_woken_follower_leaves_by_a_panic() {
     });
 }
 
-/// A stress test in short: `tests/stress` is the long one.
+/// A stress test in short: `tests/soak` is the long one.
 #[test]
 fn l7_sources_registered_and_somebody_leads() {
     for_setups(

@@ -1,7 +1,6 @@
 //! Well-behaved tasks, and one that just takes its time.
 
 use std::future::pending;
-use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
@@ -55,21 +54,6 @@ pub async fn timers(_: Scene, mut dice: Dice) {
     }
     for _ in 0..5 {
         some_timer(&mut dice).await;
-    }
-}
-
-/// Opens a connection, has some bytes echoed, closes it: sometimes in the middle.
-pub async fn talk(scene: Scene, mut dice: Dice) {
-    let mut stream = Async::<TcpStream>::connect(scene.server).await.unwrap();
-    for _ in 0..dice.roll(20) + 1 {
-        let sent = vec![dice.roll(256) as u8; dice.roll(3_000) as usize + 1];
-        let mut got = vec![0; sent.len()];
-        let (mut reader, mut writer) = (&stream, &stream);
-        future::try_zip(writer.write_all(&sent), reader.read_exact(&mut got)).await.unwrap();
-        assert!(got == sent, "the echo is another one's");
-    }
-    if dice.roll(4) == 0 {
-        let _ = stream.write(&[0; 100]).await;
     }
 }
 

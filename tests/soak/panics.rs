@@ -15,7 +15,7 @@ use paceline::{Async, Executor, Timer, spawn};
 use crate::leftovers::is_on_purpose;
 use crate::scene::{Dice, Scene, Tally, send_soon, some_wait, waker_that};
 
-fn assert_on_purpose<T>(result: Result<T, Box<dyn Any + Send>>) {
+pub fn assert_on_purpose<T>(result: Result<T, Box<dyn Any + Send>>) {
     let panic = result.err().expect("the panic arrives");
     assert!(is_on_purpose(&*panic), "this panic is another one's");
 }

@@ -1,9 +1,8 @@
-//! What all actions share: dice, the runtimes, `block_on`s of all makes, and things to wait for.
+//! What all actions share: dice, the runtimes that stay, `block_on`s of all makes, and things to wait for.
 
 use std::fmt;
 use std::future::Future;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Metrics, Promotion, Runtime, Timer, block_on, spawn};
+
+use crate::server::Server;
 
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -48,21 +49,90 @@ impl Dice {
     }
 }
 
-/// Where it all happens. The default instance is there, too.
+/// A runtime that stays until the end, and what it serves.
+pub struct Home {
+    pub name: &'static str,
+    threads: usize,
+    pub runtime: Arc<Runtime>,
+    pub server: Arc<Server>,
+}
+
+/// All runtimes that stay. The default instance is there, too.
+#[derive(Clone)]
+pub struct Stage(pub Arc<[Home]>);
+
+impl Stage {
+    pub fn build() -> Self {
+        let home = |name, threads, promotion, portable, blocking| {
+            let builder = Runtime::builder().threads(threads).promotion(promotion).portable(portable);
+            let builder = builder.thread_name(name).blocking_threads(blocking);
+            let runtime = Arc::new(builder.build().unwrap());
+            let server = Arc::new(Server::start(&runtime));
+            Home { name, threads, runtime, server }
+        };
+        Self(Arc::new([
+            home("two", 2, Promotion::Adaptive, false, 500),
+            home("four", 4, Promotion::Eager, false, 4),
+            home("one", 1, Promotion::Adaptive, false, 1),
+            home("portable", 2, Promotion::Adaptive, true, 2),
+            home("eager", 1, Promotion::Eager, true, 500),
+        ]))
+    }
+
+    /// Two of them for an action, and a third one, perhaps, that serves.
+    pub fn scene(&self, dice: &mut Dice) -> Scene {
+        let homes = self.0.len() as u64;
+        let (first, second) = (dice.roll(homes), 1 + dice.roll(homes - 1));
+        let runtime = self.0[first as usize].runtime.clone();
+        let other = self.0[((first + second) % homes) as usize].runtime.clone();
+        Scene { runtime, other, server: self.0[dice.roll(homes) as usize].server.clone() }
+    }
+
+    /// Threads that stay: workers, and a deputy each.
+    pub fn threads(&self) -> usize {
+        self.0.iter().map(|home| home.threads + 1).sum()
+    }
+
+    /// Requests that were answered.
+    pub fn answered(&self) -> u64 {
+        self.0.iter().map(|home| home.server.answered()).sum()
+    }
+
+    /// What goes on although all is over.
+    pub fn is_busy(&self) -> Option<String> {
+        let busy = self.metrics().zip(0..).find_map(|(metrics, number)| {
+            let Metrics { sources, timers, tasks, .. } = metrics;
+            // The servers: none in the default instance.
+            let stay = if number < self.0.len() { 2 } else { 0 };
+            let idle = sources == stay && timers == 0 && tasks.is_none_or(|tasks| tasks == stay);
+            let blocking = (metrics.blocking_threads, metrics.blocking_queued, metrics.blocking_lost);
+            (!idle || blocking != (0, 0, 0)).then(|| format!("runtime {number}: {metrics}"))
+        });
+        let open = self.0.iter().find(|home| home.server.open() > 0);
+        busy.or(open.map(|home| format!("connections of {}", home.name)))
+    }
+
+    pub fn metrics(&self) -> impl Iterator<Item = Metrics> {
+        self.0.iter().map(|home| home.runtime.metrics()).chain([paceline::metrics()])
+    }
+
+    /// For people who look for what hangs.
+    pub fn report(&self) -> String {
+        let home =
+            |Home { name, runtime, .. }: &Home| format!("{name}: {runtime:?}\n{}\n", runtime.metrics());
+        self.0.iter().map(home).chain([format!("the default one:\n{}\n", paceline::metrics())]).collect()
+    }
+}
+
+/// Where an action happens.
 #[derive(Clone)]
 pub struct Scene {
-    /// The one that is tested.
     pub runtime: Arc<Runtime>,
     pub other: Arc<Runtime>,
-    pub server: SocketAddr,
+    pub server: Arc<Server>,
 }
 
 impl Scene {
-    pub fn metrics(&self) -> String {
-        let (runtime, other) = (self.runtime.metrics(), self.other.metrics());
-        format!("the runtime:\n{runtime}\nthe other:\n{other}\nthe default one:\n{}", paceline::metrics())
-    }
-
     /// Blocks on a future, here and now, in one of the ways there are.
     pub fn block_on<T>(&self, dice: &mut Dice, future: impl Future<Output = T>) -> T {
         match dice.roll(6) {
@@ -98,20 +168,20 @@ pub fn foreign<T>(which: u64, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Has a byte sent soon.
+/// Has a byte sent soon, to whoever is still there.
 pub fn send_soon(dice: &mut Dice, mut far: UnixStream) {
     let wait = dice.micros(1_500);
     match dice.roll(3) {
-        0 => far.write_all(b"x").unwrap(),
+        0 => _ = far.write_all(b"x"),
         1 => {
             thread::spawn(move || {
                 thread::sleep(wait);
-                far.write_all(b"x").unwrap();
+                _ = far.write_all(b"x");
             });
         }
         _ => spawn(async move {
             Timer::after(wait).await;
-            far.write_all(b"x").unwrap();
+            _ = far.write_all(b"x");
         })
         .detach(),
     }

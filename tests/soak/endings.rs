@@ -1,4 +1,4 @@
-//! Second runtimes: made, used, shut down and dropped in all ways, while others wait for what they have.
+//! Second runtimes: made, used, shut down, drained and dropped in all ways, while others wait for what they have.
 
 use std::future::pending;
 use std::io::Write;
@@ -8,14 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{StreamExt, future};
+use paceline::blocking::Job;
 use paceline::{Async, Promotion, Runtime, Timer, spawn};
 
 use crate::scene::{Dice, Scene, Tally, foreign, some_wait};
 
-/// Longer than any task of the test blocks.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than any task of the test blocks, on a busy machine, too.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-fn build(dice: &mut Dice) -> Arc<Runtime> {
+pub fn build(dice: &mut Dice) -> Arc<Runtime> {
     let promotion = if dice.coin() { Promotion::Adaptive } else { Promotion::Eager };
     let threads = 1 + dice.roll(2) as usize;
     let builder = Runtime::builder().threads(threads).promotion(promotion).portable(dice.coin());
@@ -23,8 +24,8 @@ fn build(dice: &mut Dice) -> Arc<Runtime> {
 }
 
 /// Ends the runtime; whoever else has it drops it soon.
-fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
-    match dice.roll(7) {
+pub fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
+    match dice.roll(10) {
         0 => drop(runtime),
         1 => runtime.shutdown(PATIENCE).expect("nothing blocks for long"),
         2 => {
@@ -52,7 +53,22 @@ fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
             // Nothing is told where its last handle was dropped before the task ran.
             let _ = told.recv();
         }
-        _ => runtime.block_on(async { runtime.shutdown(PATIENCE).expect("nothing blocks for long") }),
+        6 => runtime.block_on(async { runtime.shutdown(PATIENCE).expect("nothing blocks for long") }),
+        // What its report says is not asked here: who is late on a busy machine is said to be stuck.
+        7 => _ = foreign(dice.roll(3), runtime.drain(dice.micros(10_000))),
+        8 => {
+            let (first, second) = (dice.micros(10_000), dice.micros(10_000));
+            let both = future::zip(runtime.drain(first), runtime.drain(second));
+            _ = runtime.block_on(both);
+        }
+        // In a task of its own, while somebody else cuts it short.
+        _ => {
+            let handle = runtime.handle();
+            let length = dice.micros(10_000);
+            runtime.spawn(async move { _ = handle.drain(length).await }).detach();
+            thread::sleep(dice.micros(1_000));
+            drop(runtime);
+        }
     }
 }
 
@@ -96,6 +112,11 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
         });
         let mut timer = timer.will_fire().then_some(timer);
         let task = runtime.spawn(async { 7 }).fallible();
+        let blocks = dice.micros(3_000);
+        let job = {
+            let _entered = runtime.handle().enter();
+            Job::new(move || thread::sleep(blocks)).deadline(Duration::from_millis(2)).submit()
+        };
         let tell = tell.clone();
         scene.run_elsewhere(&mut dice, async move {
             let _ = near.readable().await;
@@ -104,6 +125,8 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
                 assert!(Instant::now() >= at, "a timer was early");
             }
             assert!(matches!(task.await, None | Some(7)));
+            // Done, late, or cancelled: it is answered.
+            let _ = job.await;
             tell.send(number).unwrap();
         });
     }

@@ -1,0 +1,115 @@
+//! [`Always`]: what goes on all the time, beside the actions.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::{Async, Runtime, Timer, spawn};
+
+use crate::ledger::{Ledger, Pulse};
+use crate::scene::{Dice, Stage};
+
+/// Threads of the system's, until they are told to stop.
+pub struct Always {
+    stop: Arc<AtomicBool>,
+    hearts: Vec<JoinHandle<Pings>>,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// How many, and the longest.
+#[derive(Default)]
+pub struct Pings {
+    count: u64,
+    longest: Duration,
+}
+
+impl fmt::Display for Pings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pings, the longest took {:.0?}", self.count, self.longest)
+    }
+}
+
+impl Always {
+    pub fn start(stage: &Stage, ledger: &Arc<Ledger>, dice: &mut Dice) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut always = Self { stop: stop.clone(), hearts: Vec::new(), others: Vec::new() };
+        for home in &*stage.0 {
+            let pulse = ledger.pulse(format!("pings of {}", home.name));
+            always.hearts.push(heartbeat(&home.runtime, pulse, stop.clone()));
+            let pulse = ledger.pulse(format!("guests of {}", home.name));
+            always.others.push(guests(home.runtime.clone(), pulse, stop.clone(), dice.fork()));
+        }
+        always.others.push(interruptions(stop, dice.fork()));
+        always
+    }
+
+    pub fn stop(self) -> Pings {
+        self.stop.store(true, Relaxed);
+        self.others.into_iter().for_each(|thread| thread.join().expect("guests end"));
+        let pings = self.hearts.into_iter().map(|heart| heart.join().expect("the heart never stopped"));
+        pings.fold(Pings::default(), |all, one| Pings {
+            count: all.count + one.count,
+            longest: all.longest.max(one.longest),
+        })
+    }
+}
+
+/// Pings end to end until it is told to stop.
+fn heartbeat(runtime: &Runtime, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHandle<Pings> {
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let echo = async move {
+        let mut stream = Async::new(theirs).unwrap();
+        let mut byte = [0];
+        while let Ok(1) = stream.read(&mut byte).await {
+            stream.write_all(&byte).await.unwrap();
+        }
+    };
+    runtime.spawn(echo).detach();
+    thread::spawn(move || {
+        let mut pings = Pings::default();
+        while !stop.load(Relaxed) {
+            let start = Instant::now();
+            ours.write_all(b"x").unwrap();
+            ours.read_exact(&mut [0]).expect("a ping comes back");
+            pings = Pings { count: pings.count + 1, longest: pings.longest.max(start.elapsed()) };
+            pulse.beat();
+            thread::sleep(Duration::from_millis(2));
+        }
+        pings
+    })
+}
+
+/// Guests come and go all the time, and wait for the workers.
+fn guests(runtime: Arc<Runtime>, pulse: Pulse, stop: Arc<AtomicBool>, mut dice: Dice) -> JoinHandle<()> {
+    thread::spawn(move || {
+        while !stop.load(Relaxed) {
+            let micros = dice.roll(4_000);
+            runtime.block_on(async {
+                let task = spawn(async move { Timer::after(Duration::from_micros(micros)).await });
+                future::zip(task, Timer::after(Duration::from_micros(micros / 2))).await;
+            });
+            pulse.beat();
+        }
+    })
+}
+
+/// Stops the process for a moment and has it go on: all its threads at once, and each wait in the kernel is interrupted.
+fn interruptions(stop: Arc<AtomicBool>, mut dice: Dice) -> JoinHandle<()> {
+    thread::spawn(move || {
+        while !stop.load(Relaxed) {
+            let script = format!("kill -STOP $PPID; sleep 0.0{}; kill -CONT $PPID", dice.roll(10));
+            let status = Command::new("sh").args(["-c", &script]).status().expect("a shell can be started");
+            assert!(status.success());
+            let until = Instant::now() + Duration::from_secs(2) + dice.micros(4_000_000);
+            while !stop.load(Relaxed) && Instant::now() < until {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    })
+}
