@@ -1,7 +1,7 @@
 //! [`Always`]: what goes on all the time, beside the actions.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Runtime, Timer, spawn};
 
 use crate::ledger::{Ledger, Pulse};
-use crate::scene::{Dice, Stage};
+use crate::say;
+use crate::scene::{Dice, Home, Stage};
+use crate::watchdog::threads;
 
 /// Threads of the system's, until they are told to stop.
 pub struct Always {
@@ -22,16 +24,22 @@ pub struct Always {
     others: Vec<JoinHandle<()>>,
 }
 
+/// What takes longer is late: said at once, with what the runtime looks like just then.
+const LATE: Duration = Duration::from_secs(1);
+
 /// How many, and the longest.
 #[derive(Default)]
 pub struct Pings {
     count: u64,
+    late: u64,
     longest: Duration,
+    longest_of: &'static str,
 }
 
 impl fmt::Display for Pings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} pings, the longest took {:.0?}", self.count, self.longest)
+        let Self { count, late, longest, longest_of } = self;
+        write!(f, "{count} pings, {late} of them late, the longest took {longest:.0?} ({longest_of})")
     }
 }
 
@@ -41,7 +49,7 @@ impl Always {
         let mut always = Self { stop: stop.clone(), hearts: Vec::new(), others: Vec::new() };
         for home in &*stage.0 {
             let pulse = ledger.pulse(format!("pings of {}", home.name));
-            always.hearts.push(heartbeat(&home.runtime, pulse, stop.clone()));
+            always.hearts.push(heartbeat(home, pulse, stop.clone()));
             let pulse = ledger.pulse(format!("guests of {}", home.name));
             always.others.push(guests(home.runtime.clone(), pulse, stop.clone(), dice.fork()));
         }
@@ -53,16 +61,18 @@ impl Always {
         self.stop.store(true, Relaxed);
         self.others.into_iter().for_each(|thread| thread.join().expect("guests end"));
         let pings = self.hearts.into_iter().map(|heart| heart.join().expect("the heart never stopped"));
-        pings.fold(Pings::default(), |all, one| Pings {
-            count: all.count + one.count,
-            longest: all.longest.max(one.longest),
+        pings.fold(Pings::default(), |all, one| {
+            let (count, late) = (all.count + one.count, all.late + one.late);
+            let slowest = if one.longest > all.longest { one } else { all };
+            Pings { count, late, ..slowest }
         })
     }
 }
 
 /// Pings end to end until it is told to stop.
-fn heartbeat(runtime: &Runtime, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHandle<Pings> {
+fn heartbeat(home: &Home, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHandle<Pings> {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(LATE)).unwrap();
     let echo = async move {
         let mut stream = Async::new(theirs).unwrap();
         let mut byte = [0];
@@ -70,14 +80,31 @@ fn heartbeat(runtime: &Runtime, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHand
             stream.write_all(&byte).await.unwrap();
         }
     };
-    runtime.spawn(echo).detach();
+    home.runtime.spawn(echo).detach();
+    let (runtime, name) = (home.runtime.clone(), home.name);
     thread::spawn(move || {
         let mut pings = Pings::default();
         while !stop.load(Relaxed) {
             let start = Instant::now();
             ours.write_all(b"x").unwrap();
-            ours.read_exact(&mut [0]).expect("a ping comes back");
-            pings = Pings { count: pings.count + 1, longest: pings.longest.max(start.elapsed()) };
+            let mut answer = ours.read_exact(&mut [0]);
+            if answer.is_err() {
+                pings.late += 1;
+                say(&format!(
+                    "{name} is late with a ping:\n{runtime:?}\n{}\n{}",
+                    runtime.metrics(),
+                    threads()
+                ));
+            }
+            while answer.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+                answer = ours.read_exact(&mut [0]);
+            }
+            answer.expect("a ping comes back");
+            let took = start.elapsed();
+            pings.count += 1;
+            if took > pings.longest {
+                (pings.longest, pings.longest_of) = (took, name);
+            }
             pulse.beat();
             thread::sleep(Duration::from_millis(2));
         }

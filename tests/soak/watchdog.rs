@@ -52,7 +52,7 @@ fn bark(stuck: &str, stage: &Stage) -> ! {
     // Not `eprintln`, which the test harness keeps to itself.
     let say = |text: &str| _ = io::stderr().write_all(text.as_bytes());
     say(&format!("\nno progress for {LIMIT:?}; all that is open, oldest first:\n{stuck}"));
-    say(&format!("threads: {}\n", thread_names()));
+    say(&format!("{}\n", threads()));
     if env::var_os("PACELINE_SOAK_STAY").is_some() {
         say(&format!("process {} stays\n", process::id()));
         loop {
@@ -69,7 +69,7 @@ fn bark(stuck: &str, stage: &Stage) -> ! {
 }
 
 /// How many threads there are of each name and state.
-fn thread_names() -> String {
+pub fn threads() -> String {
     let mut names = BTreeMap::<String, usize>::new();
     for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
@@ -77,5 +77,5 @@ fn thread_names() -> String {
         let what = what.map_or(String::new(), |(name, rest)| format!("{name} {}", &rest[..1]));
         *names.entry(what).or_default() += 1;
     }
-    format!("{names:?}")
+    format!("threads: {names:?}")
 }
