@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
+use std::{env, fs, mem, process, thread};
 
 use crate::ledger::Ledger;
 use crate::scene::Stage;
@@ -13,8 +13,10 @@ use crate::scene::Stage;
 /// Nothing takes longer, on a busy machine either: each action waits for some tens of milliseconds all in all.
 const LIMIT: Duration = Duration::from_secs(20);
 
+const NAME: &str = "watchdog";
+
 /// How often it looks.
-const NAP: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_millis(200);
 
 /// Looks into the ledger again and again, on a thread of its own, which waits for nobody.
 pub struct Watchdog {
@@ -27,24 +29,67 @@ impl Watchdog {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let watch = move || {
+            let mut clock = Clock::start();
             while !stopped.load(Relaxed) {
-                let start = Instant::now();
                 thread::sleep(NAP);
-                // A process that has no core, or was stopped, is not stuck: what this thread had to wait for does not count.
-                ledger.advance(start.elapsed().min(2 * NAP));
+                ledger.advance(clock.elapsed());
                 let stuck = ledger.stuck(LIMIT);
                 if !stuck.is_empty() {
                     bark(&stuck, &stage);
                 }
             }
         };
-        Self { stop, thread: thread::Builder::new().name("watchdog".into()).spawn(watch).unwrap() }
+        Self { stop, thread: thread::Builder::new().name(NAME.into()).spawn(watch).unwrap() }
     }
 
     pub fn stop(self) {
         self.stop.store(true, Relaxed);
         self.thread.join().unwrap();
     }
+}
+
+/// Does not count the time in which the process would run, and the machine does not let it.
+struct Clock {
+    looked: Instant,
+    processor_time: Duration,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self { looked: Instant::now(), processor_time: processor_time() }
+    }
+
+    /// Since the last look, which was a nap ago; it is longer where the watchdog itself has no core, or was stopped.
+    fn elapsed(&mut self) -> Duration {
+        let before = mem::replace(self, Self::start());
+        let elapsed = (self.looked - before.looked).min(2 * NAP);
+        let used = self.processor_time.saturating_sub(before.processor_time);
+        // Where all sleep nobody waits for a core. Else it is as if the process were alone with one, which others have at times.
+        if used < elapsed && wants_a_core() { used } else { elapsed }
+    }
+}
+
+/// Of all threads together. The system counts it in hundredths of a second.
+fn processor_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(10 * ticks)
+}
+
+/// Whether any thread but this one would run.
+fn wants_a_core() -> bool {
+    let runs = |(name, state): (String, char)| state != 'S' && name != NAME;
+    each_thread().any(runs)
+}
+
+/// Name and state.
+fn each_thread() -> impl Iterator<Item = (String, char)> {
+    fs::read_dir("/proc/self/task").into_iter().flatten().flatten().filter_map(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        Some((name.into(), rest.chars().next()?))
+    })
 }
 
 /// Says what hangs and ends the process: nobody could end what hangs.
@@ -71,11 +116,8 @@ fn bark(stuck: &str, stage: &Stage) -> ! {
 /// How many threads there are of each name and state.
 pub fn threads() -> String {
     let mut names = BTreeMap::<String, usize>::new();
-    for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        let what = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(") "));
-        let what = what.map_or(String::new(), |(name, rest)| format!("{name} {}", &rest[..1]));
-        *names.entry(what).or_default() += 1;
+    for (name, state) in each_thread() {
+        *names.entry(format!("{name} {state}")).or_default() += 1;
     }
     format!("threads: {names:?}")
 }
