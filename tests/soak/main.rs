@@ -59,7 +59,7 @@ use paceline::{Timer, block_on, spawn};
 
 use always::Always;
 use ledger::Ledger;
-use leftovers::Census;
+use leftovers::{AFTERWARDS, Census, IN_USE};
 use scene::{Boxed, Dice, Scene, Stage, foreign};
 use watchdog::Watchdog;
 
@@ -241,7 +241,7 @@ impl Soak {
             thread::sleep(Duration::from_millis(100));
             let now = Census::take();
             let busy = self.stage.is_busy();
-            let is_back = warm.map_or(now.threads <= self.threads, |warm| now.is_back_at(warm));
+            let is_back = warm.map_or(now.threads <= self.threads, |warm| now.is_back_at(warm, &IN_USE));
             if is_back && busy.is_none() && now.descriptors == before.descriptors {
                 break before = now;
             }
@@ -283,7 +283,7 @@ impl Soak {
         let start = Instant::now();
         loop {
             let now = Census::take();
-            if now.is_back_at(before) {
+            if now.is_back_at(before, &AFTERWARDS) {
                 return say(&format!("without the runtimes: {now}; before: {before}"));
             }
             assert!(start.elapsed() < PATIENCE, "not gone after {PATIENCE:?}: {now}; before: {before}");
