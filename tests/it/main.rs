@@ -25,8 +25,8 @@
 //! | short transfers that are not the last | `short` |
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
-//! | strands | `strand` |
-//! | what blocks on purpose: L13, deadlines, bad input | `blocking` |
+//! | strands | `strand`, `strand_inside` |
+//! | what blocks on purpose: L13; deadlines, bad input; streams | `blocking`; `jobs`; `unblock_streams` |
 //! | bad input, exhausted limits | `limits` |
 //! | a limit for a future | `timeout` |
 //! | a runtime from threads that are not its own | `handle` |
@@ -63,6 +63,8 @@ mod handle;
 #[cfg(unix)]
 mod io_unix;
 #[cfg(unix)]
+mod jobs;
+#[cfg(unix)]
 mod limits;
 #[cfg(unix)]
 mod nested;
@@ -87,9 +89,13 @@ mod stale;
 #[cfg(unix)]
 mod strand;
 #[cfg(unix)]
+mod strand_inside;
+#[cfg(unix)]
 mod stuck;
 #[cfg(unix)]
 mod timeout;
 mod timer;
+#[cfg(unix)]
+mod unblock_streams;
 #[cfg(unix)]
 mod wakers;

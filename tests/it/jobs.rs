@@ -1,0 +1,370 @@
+//! Jobs: closures that block, with deadlines.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::FutureExt;
+use paceline::blocking::{Job, JobError};
+use paceline::{Runtime, block_on, unblock};
+
+use crate::blocking::{runtime, within};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup};
+
+const FAR: Duration = Duration::from_secs(3600);
+
+/// Counts those that were dropped.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Of 1 000 jobs every tenth never returns until the end. All others are served, each caller has his answer in time, and in
+/// the end all is as it was. Without threads in the place of lost ones the twentieth stops the pool; without anybody who watches
+/// the deadlines the first bad one stops its caller.
+#[test]
+#[cfg_attr(miri, ignore = "it measures time")]
+fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
+    const CALLERS: usize = 20;
+    const DEADLINE: Duration = Duration::from_millis(100);
+    let runtime = runtime(CALLERS);
+    let gate = Latch::new();
+    let _open = OpenOnDrop(gate.clone());
+    let ended = Arc::<AtomicUsize>::default();
+    let late: Arc<Mutex<Vec<Duration>>> = Arc::default();
+    let calls: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let (gate, ended, late) = (gate.clone(), ended.clone(), late.clone());
+            runtime.spawn(async move {
+                for number in 0..1000 / CALLERS {
+                    let is_bad = (number + caller) % 10 == 0;
+                    let (gate, ended) = (gate.clone(), Dropped(ended.clone()));
+                    let start = Instant::now();
+                    let job = Job::new(move || {
+                        if is_bad {
+                            gate.wait();
+                        }
+                        (number, ended)
+                    });
+                    let answer = job.deadline(DEADLINE).submit().await.map(|(number, _)| number);
+                    late.lock().unwrap().push(start.elapsed());
+                    match answer {
+                        Ok(answer) => assert_eq!((answer, is_bad), (number, false)),
+                        Err(JobError::TimedOut { .. }) => assert!(is_bad, "a good one is late"),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    calls.into_iter().for_each(|call| runtime.block_on(call));
+    let metrics = runtime.metrics();
+    assert_eq!((metrics.blocking_lost, metrics.blocking_queued), (100, 0), "{metrics}");
+    assert!(metrics.blocking_threads <= CALLERS, "{metrics}");
+    assert_eq!(ended.load(SeqCst), 900, "what a lost one returns is not there yet");
+    let mut late = late.lock().unwrap().clone();
+    late.sort();
+    assert!(late[990] < DEADLINE + Duration::from_millis(60), "p99 is {:?}", late[990]);
+    assert!(late[850] < DEADLINE, "good ones wait: {:?}", late[850]);
+    gate.open();
+    eventually("the lost ones are back", || runtime.metrics().blocking_lost == 0);
+    eventually("what they returned is dropped", || ended.load(SeqCst) == 1000);
+    eventually("all threads are gone", || runtime.metrics().blocking_threads == 0);
+    eventually("no timer is left", || runtime.metrics().timers == 0);
+}
+
+/// Nobody polls the handle, and no thread of the runtime is in the reactor but by turns of its own.
+#[test]
+fn a_lost_thread_is_replaced_though_nobody_polls() {
+    for_each_setup(|_| {
+        let runtime = runtime(1);
+        let gate = Latch::new();
+        let _open = OpenOnDrop(gate.clone());
+        let (tell, told) = mpsc::channel();
+        let wait = gate.clone();
+        let (stuck, next) = runtime.block_on(async {
+            let stuck = Job::new(move || wait.wait()).deadline(Duration::from_millis(20)).submit();
+            (stuck, unblock(move || tell.send(()).unwrap()))
+        });
+        next.detach();
+        told.recv_timeout(SOON).expect("somebody has the place of the lost one");
+        assert_eq!(runtime.metrics().blocking_lost, 1);
+        assert!(matches!(block_on(stuck), Err(JobError::TimedOut { .. })));
+        gate.open();
+        eventually("it is back", || runtime.metrics().blocking_lost == 0);
+    });
+}
+
+/// All threads of the runtime block: the deputy has somebody see to the deadline.
+#[test]
+fn a_deadline_is_noticed_though_all_workers_are_stuck() {
+    let runtime = Runtime::builder().threads(2).max_threads(2).blocking_threads(1).build().unwrap();
+    let gate = Latch::new();
+    let _open = OpenOnDrop(gate.clone());
+    for _ in 0..2 {
+        let wait = gate.clone();
+        runtime.spawn(async move { wait.wait() }).detach();
+    }
+    let wait = gate.clone();
+    let start = Instant::now();
+    let stuck = within(&runtime, || {
+        Job::new(move || wait.wait()).name("stuck").deadline(Duration::from_millis(50)).submit()
+    });
+    eventually("it is lost", || runtime.metrics().blocking_lost == 1);
+    assert!(start.elapsed() >= Duration::from_millis(50));
+    let error = pollster::block_on(stuck).unwrap_err();
+    assert!(error.to_string().contains("\"stuck\""), "{error}");
+}
+
+/// The result is dropped by the thread that made it, and that of a panic, too.
+#[test]
+fn a_late_result_is_dropped_where_it_was_made() {
+    struct Late(mpsc::Sender<thread::ThreadId>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0.send(thread::current().id()).unwrap();
+        }
+    }
+    let runtime = runtime(1);
+    for panics in [false, true] {
+        let gate = Latch::new();
+        let (tell, told) = mpsc::channel();
+        let (here, where_it_ran) = mpsc::channel();
+        let wait = gate.clone();
+        let job = Job::new(move || {
+            here.send(thread::current().id()).unwrap();
+            wait.wait();
+            let late = Late(tell);
+            if panics {
+                std::panic::panic_any(late);
+            }
+            late
+        });
+        let error = runtime.block_on(async { job.deadline(Duration::from_millis(20)).submit().await }).err();
+        assert!(matches!(error, Some(JobError::TimedOut { .. })));
+        assert!(told.try_recv().is_err());
+        gate.open();
+        assert_eq!(told.recv_timeout(SOON).ok(), where_it_ran.recv().ok());
+        eventually("its thread is gone", || runtime.metrics().blocking_lost == 0);
+    }
+    assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
+}
+
+#[test]
+fn a_job_that_has_not_begun_by_its_deadline_never_begins() {
+    let runtime = runtime(1);
+    let (gate, ran) = (Latch::new(), Arc::<AtomicUsize>::default());
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    let first = within(&runtime, || unblock(move || wait.wait()));
+    let jobs: Vec<_> = runtime.block_on(async {
+        let job = |number: u64| {
+            let ran = ran.clone();
+            let job = Job::new(move || ran.fetch_add(1, SeqCst));
+            job.deadline(Duration::from_millis(10 + number % 10)).submit()
+        };
+        (0..100).map(job).collect()
+    });
+    for job in jobs {
+        assert!(matches!(runtime.block_on(job), Err(JobError::TimedOut { .. })));
+    }
+    assert_eq!(runtime.metrics().blocking_lost, 0);
+    gate.open();
+    runtime.block_on(first);
+    runtime.block_on(async { unblock(|| ()).await });
+    assert_eq!(ran.load(SeqCst), 0);
+}
+
+#[test]
+fn deadlines_of_zero_of_the_past_and_beyond_the_clock() {
+    let runtime = runtime(1);
+    let ran = Arc::<AtomicUsize>::default();
+    let job = || {
+        let ran = ran.clone();
+        Job::new(move || ran.fetch_add(1, SeqCst))
+    };
+    runtime.block_on(async {
+        let past = Instant::now();
+        thread::sleep(Duration::from_millis(1));
+        for over in [job().deadline(Duration::ZERO), job().deadline_at(past)] {
+            let handle = over.submit();
+            assert!(handle.is_finished());
+            assert!(matches!(handle.await, Err(JobError::TimedOut { .. })));
+        }
+        unblock(|| ()).await;
+        assert_eq!(ran.load(SeqCst), 0);
+        assert_eq!(job().deadline(Duration::MAX).submit().await, Ok(0));
+        assert_eq!(job().deadline(Duration::from_secs(u64::MAX / 4)).submit().await, Ok(1));
+    });
+    eventually("no timer is left", || runtime.metrics().timers == 0);
+}
+
+/// A handle that is dropped cancels, as a task does; one that is detached does not.
+#[test]
+fn cancelled_dropped_and_detached() {
+    let runtime = runtime(1);
+    let (gate, dropped, ran) = (Latch::new(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let _open = OpenOnDrop(gate.clone());
+    runtime.block_on(async {
+        let (tell, told) = mpsc::channel();
+        let wait = gate.clone();
+        let mark = Dropped(dropped.clone());
+        let runs = Job::with_token(move |token| {
+            tell.send(token.clone()).unwrap();
+            wait.wait();
+            mark
+        });
+        let runs = runs.name("runs").submit();
+        let token = told.recv_timeout(SOON).unwrap();
+        assert!(!token.is_cancelled());
+        let job = || {
+            let ran = ran.clone();
+            Job::new(move || ran.fetch_add(1, SeqCst)).submit()
+        };
+        let [waits, leaves, goes_on] = [job(), job(), job()];
+        waits.cancel();
+        drop(leaves);
+        goes_on.detach();
+        assert!(matches!(waits.await, Err(JobError::Cancelled { .. })));
+        runs.cancel();
+        assert!(token.is_cancelled());
+        let error = runs.await.err().unwrap();
+        assert_eq!(error.to_string(), "the job \"runs\" was cancelled");
+    });
+    assert_eq!((runtime.metrics().blocking_lost, dropped.load(SeqCst)), (0, 0));
+    gate.open();
+    eventually("what it returned is dropped", || dropped.load(SeqCst) == 1);
+    eventually("the detached one has run", || ran.load(SeqCst) == 1);
+    runtime.block_on(async { unblock(|| ()).await });
+    assert_eq!(ran.load(SeqCst), 1);
+}
+
+/// Nobody took it: it goes with the handle.
+#[test]
+fn a_result_that_nobody_takes_is_dropped() {
+    let runtime = runtime(1);
+    let dropped = Arc::<AtomicUsize>::default();
+    let job = || {
+        let mark = Dropped(dropped.clone());
+        within(&runtime, || Job::new(move || mark).deadline(FAR).submit())
+    };
+    let handle = job();
+    eventually("it is done", || handle.is_finished());
+    assert_eq!(dropped.load(SeqCst), 0);
+    drop(handle);
+    assert_eq!(dropped.load(SeqCst), 1);
+    job().detach();
+    eventually("the other one, too", || dropped.load(SeqCst) == 2);
+    eventually("no timer is left", || runtime.metrics().timers == 0);
+}
+
+/// What waits is cancelled, what runs goes on and gives its result; what comes later is cancelled at once.
+#[test]
+fn submitted_before_during_and_after_the_end_of_a_runtime() {
+    let runtime = runtime(1);
+    let (gate, late) = (Latch::new(), Latch::new());
+    let _open = OpenOnDrop(gate.clone());
+    let (tell, told) = mpsc::channel();
+    let wait = gate.clone();
+    let (runs, waits, task) = runtime.block_on(async {
+        let runs = Job::with_token(move |token| {
+            tell.send(()).unwrap();
+            wait.wait();
+            // Free functions act on the runtime that has ended.
+            let after = Job::new(|| 1).name("after").submit();
+            (token.is_cancelled(), pollster::block_on(after), pollster::block_on(unblock(|| 1).fallible()))
+        });
+        let runs = runs.submit();
+        told.recv_timeout(SOON).unwrap();
+        let opens = late.clone();
+        (runs, Job::new(move || opens.open()).deadline(FAR).submit(), unblock(|| 1).fallible())
+    });
+    let start = Instant::now();
+    drop(runtime);
+    assert!(start.elapsed() < SOON, "it waited for what blocks");
+    assert!(matches!(pollster::block_on(waits), Err(JobError::Cancelled { .. })));
+    assert_eq!(pollster::block_on(task), None);
+    gate.open();
+    let (told, after, task) = pollster::block_on(runs).unwrap();
+    assert!(told && matches!(after, Err(JobError::Cancelled { .. })), "{after:?}");
+    assert_eq!(task, None);
+}
+
+/// The reactor that watches the deadline is gone before it passes.
+#[test]
+fn a_deadline_outlives_its_runtime() {
+    let runtime = runtime(1);
+    let gate = Latch::new();
+    let _open = OpenOnDrop(gate.clone());
+    let (tell, told) = mpsc::channel();
+    let wait = gate.clone();
+    let stuck = within(&runtime, || {
+        let job = Job::new(move || {
+            tell.send(()).unwrap();
+            wait.wait();
+        });
+        job.deadline(Duration::from_millis(300)).submit()
+    });
+    told.recv_timeout(SOON).unwrap();
+    drop(runtime);
+    assert!(!stuck.is_finished());
+    assert!(matches!(pollster::block_on(stuck), Err(JobError::TimedOut { .. })));
+}
+
+#[test]
+fn ten_thousand_jobs_on_a_pool_of_one() {
+    const ALL: usize = if cfg!(miri) { 100 } else { 10_000 };
+    let runtime = runtime(1);
+    let threads = Arc::new(Mutex::new(HashSet::new()));
+    runtime.block_on(async {
+        let job = |number| {
+            let threads = threads.clone();
+            let job = Job::new(move || {
+                threads.lock().unwrap().insert(thread::current().id());
+                number
+            });
+            job.deadline(FAR).submit()
+        };
+        let handles: Vec<_> = (0..ALL).map(job).collect();
+        for (number, handle) in handles.into_iter().enumerate() {
+            assert_eq!(handle.await, Ok(number));
+        }
+    });
+    assert_eq!(threads.lock().unwrap().len(), 1);
+    eventually("no timer is left", || runtime.metrics().timers == 0);
+}
+
+#[test]
+fn a_job_that_panics_after_its_deadline_disturbs_nobody() {
+    let runtime = runtime(1);
+    let gate = Latch::new();
+    let wait = gate.clone();
+    let job = Job::new(move || {
+        wait.wait();
+        panic!("too late");
+    });
+    let error: Result<(), _> =
+        runtime.block_on(async { job.deadline(Duration::from_millis(10)).submit().await });
+    assert!(matches!(error, Err(JobError::TimedOut { .. })));
+    gate.open();
+    eventually("it is gone", || runtime.metrics().blocking_lost == 0);
+    assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
+}
+
+/// A handle is a future like any other: it may change hands, and the last one who polls is woken.
+#[test]
+fn the_last_one_who_polled_is_woken() {
+    let (gate, runtime) = (Latch::new(), runtime(1));
+    let wait = gate.clone();
+    let mut handle = within(&runtime, || Job::new(move || wait.wait()).submit());
+    assert!(handle.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    let waiter = thread::spawn(move || pollster::block_on(handle));
+    gate.open();
+    assert_eq!(waiter.join().unwrap(), Ok(()));
+}

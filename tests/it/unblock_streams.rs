@@ -1,0 +1,117 @@
+//! What blocks, as streams.
+
+use std::io::{self, Read, SeekFrom};
+use std::panic::AssertUnwindSafe;
+
+use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, StreamExt, future};
+use paceline::{Unblock, block_on, unblock};
+
+use crate::blocking::{panic_of, runtime};
+use crate::setups::{Latch, OpenOnDrop, for_each_setup};
+
+/// Slowly, and through a buffer that is smaller than everything.
+#[test]
+fn bytes_pass_an_unblock_both_ways() {
+    for_each_setup(|runtime| {
+        let all: Vec<u8> = (0..100_000u32).map(|number| number as u8).collect();
+        runtime.block_on(async move {
+            for capacity in [0, 1, 7, 4096, 1 << 20] {
+                let some = if capacity <= 7 { 500 } else { all.len() };
+                let mut reads = Unblock::with_capacity(capacity, io::Cursor::new(all[..some].to_vec()));
+                let mut read = Vec::new();
+                reads.read_to_end(&mut read).await.unwrap();
+                assert!(read == all[..some]);
+                assert_eq!(reads.read(&mut []).await.unwrap(), 0);
+                let mut writes = Unblock::with_capacity(capacity, io::Cursor::new(Vec::new()));
+                writes.write_all(&all[..some]).await.unwrap();
+                writes.flush().await.unwrap();
+                assert_eq!(writes.seek(SeekFrom::Start(3)).await.unwrap(), 3);
+                let mut byte = [0];
+                writes.read_exact(&mut byte).await.unwrap();
+                assert_eq!(byte, [3]);
+                assert!(writes.into_inner().await.into_inner() == all[..some]);
+            }
+        });
+    });
+}
+
+/// What cannot be read or written says so, once, and the value can be had again.
+#[test]
+fn errors_of_an_unblock() {
+    #[derive(Debug)]
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("no bytes"))
+        }
+    }
+    impl io::Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::other("no room"))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    block_on(async {
+        let mut broken = Unblock::new(Broken);
+        assert_eq!(format!("{broken:?}"), "Unblock { io: Broken }");
+        assert_eq!(broken.read(&mut [0]).await.unwrap_err().to_string(), "no bytes");
+        broken.write_all(b"x").await.unwrap();
+        assert_eq!(broken.flush().await.unwrap_err().to_string(), "no room");
+        assert_eq!(broken.with_mut(|_| 7).await, 7);
+        broken.close().await.unwrap();
+        assert_eq!(format!("{broken:?}"), "Unblock { io: <closed> }");
+        assert!(AssertUnwindSafe(broken.into_inner()).catch_unwind().await.is_err());
+    });
+}
+
+/// A reader that is given up stops its thread, which gives it back.
+#[test]
+fn an_endless_iterator_stops_when_nobody_takes_from_it() {
+    block_on(async {
+        let mut numbers = Unblock::with_capacity(4, 0u64..);
+        for number in 0..10 {
+            assert_eq!(numbers.next().await, Some(number));
+        }
+        let next = numbers.get_mut().await.start;
+        assert!((10..=15).contains(&next), "{next}");
+        assert_eq!(numbers.next().await, Some(next));
+        drop(numbers);
+    });
+}
+
+/// Its panic reaches whoever reads.
+#[test]
+fn a_panic_of_what_is_read_is_raised_in_who_reads() {
+    struct Panics;
+    impl Read for Panics {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            panic!("nothing to read");
+        }
+    }
+    assert_eq!(panic_of(|| block_on(Unblock::new(Panics).read(&mut [0]))), "nothing to read");
+}
+
+/// What is on a thread of a runtime that ends is lost, and says so.
+#[test]
+fn an_unblock_whose_runtime_has_ended() {
+    struct Silent(Latch);
+    impl Read for Silent {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            self.0.wait();
+            buf[0] = 1;
+            Ok(1)
+        }
+    }
+    let runtime = runtime(1);
+    let gate = Latch::new();
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    runtime.block_on(async move { unblock(move || wait.wait()).detach() });
+    let mut silent = Unblock::new(Silent(gate.clone()));
+    runtime.block_on(async { assert!(future::poll_once(silent.read(&mut [0])).await.is_none()) });
+    drop(runtime);
+    let error = pollster::block_on(silent.read(&mut [0])).unwrap_err();
+    assert!(error.to_string().contains("shut down"), "{error}");
+}
