@@ -43,8 +43,8 @@ impl<T: Send + 'static> JobHandle<T> {
 
     /// Cancels the job: whoever awaits the handle has [`JobError::Cancelled`] at once, unless there is another answer already.
     ///
-    /// A job that has not begun never begins. One that runs is told by its token, if it looks; it keeps its thread until it returns or
-    /// its deadline passes, and what it returns is dropped.
+    /// A job that has not begun never begins, and its closure is dropped here. One that runs is told by its token, if it looks; it keeps
+    /// its thread until it returns or its deadline passes, and what it returns is dropped.
     ///
     /// ```
     /// use paceline::blocking::{Job, JobError};
@@ -58,7 +58,7 @@ impl<T: Send + 'static> JobHandle<T> {
         }
     }
 
-    /// Lets the job run on its own; its deadline holds all the same. What it returns is dropped, and so is its panic.
+    /// Lets the job run on its own; its deadline holds all the same. What it returns is dropped by its thread, and so is its panic.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -67,7 +67,10 @@ impl<T: Send + 'static> JobHandle<T> {
     /// assert_eq!(told.recv(), Ok(1));
     /// ```
     pub fn detach(mut self) {
-        self.shared = None;
+        let Some(shared) = self.shared.take() else { return };
+        if !shared.detach() {
+            drop_result(&shared);
+        }
     }
 
     /// Whether there is an answer: awaiting it does not wait.
@@ -129,10 +132,17 @@ impl<T: Send + 'static> Future for JobHandle<T> {
 impl<T: Send + 'static> Drop for JobHandle<T> {
     fn drop(&mut self) {
         let Some(shared) = self.shared.take() else { return };
-        if !shared.cancel() && shared.answer() == Some(Answer::Done) {
-            // SAFETY: the state gives it to the handle, and this is the only one.
-            drop(unsafe { shared.take_result() });
+        if !shared.cancel() {
+            drop_result(&shared);
         }
+    }
+}
+
+/// The handle goes, and was too late to say so.
+fn drop_result<T: Send + 'static>(shared: &Shared<T>) {
+    if shared.answer() == Some(Answer::Done) {
+        // SAFETY: the state gives it to the handle, and this is the only one.
+        drop(unsafe { shared.take_result() });
     }
 }
 

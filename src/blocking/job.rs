@@ -16,7 +16,10 @@ use crate::sync::Instant;
 /// the closure returns. Its thread is counted as lost (`blocking_lost` of the [`Metrics`](crate::Metrics)) and another one may have its
 /// place, at once, also beyond the limit. What it returns in the end is dropped there, and the thread ends. No thread can be
 /// stopped from outside in Rust: a closure that never returns keeps its thread, and what it has, until the process ends. So have it
-/// look at its [token](Job::with_token) where it can. A closure that has not begun when its deadline passes never begins.
+/// look at its [token](Job::with_token) where it can.
+///
+/// A closure that has not begun when its deadline passes never begins, and is dropped then, with what it has captured, by the thread
+/// that notices; one that is cancelled before, by whoever does that. A panic of its destructor ends there.
 ///
 /// # Examples
 ///
@@ -145,8 +148,10 @@ impl<T: Send + 'static> Job<T> {
             // First, so that it is there to be taken away when the job is done.
             shared.watch(Timer::at(at));
         }
-        let submitted = threads.submit(Work::Errand(shared.clone()));
-        JobHandle::new(shared, submitted.err().map(|error| error.kind()))
+        // One whose deadline has passed needs nobody.
+        let needed = shared.answer().is_none().then(|| threads.submit(Work::Errand(shared.clone())));
+        let no_thread = needed.and_then(Result::err).map(|error| error.kind());
+        JobHandle::new(shared, no_thread)
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! | side | may | until |
 //! |---|---|---|
-//! | the thread that took it from the queue | take the closure; write the result | `finish` |
+//! | the thread that began it | take the closure; write the result | `finish` |
 //! | the same | take the result | it is told that nobody else does |
+//! | who says first that it never begins: the handle, the reactor, the end of the runtime | take the closure | it has |
 //! | the handle | take the result | it has |
 //! | the reactor, by the timer's waker | say that the deadline has passed | the timer is taken away |
 //!
-//! [`State`] says who has the result. No lock is held while any of them runs user code (LF3).
+//! [`State`] says who has the closure, and who the result. No lock is held while any of them runs user code (LF3).
 
 use std::any::Any;
 use std::fmt;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use super::error::JobError;
 use super::handle::Cancelled;
-use super::state::{Answer, Expiry, Finish, State};
+use super::state::{Answer, Finish, Marked, State};
 use super::threads::{After, Threads};
 use crate::io::Timer;
 use crate::sync::{self, Mutex, ProtocolCell};
@@ -106,22 +107,44 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     fn expire(self: &Arc<Self>) {
-        let expiry = self.state.expire();
-        if expiry == Expiry::Lost {
-            self.threads.lose();
-        }
-        if expiry != Expiry::Nothing {
-            self.tell();
+        match self.state.expire() {
+            Marked::Nothing => {}
+            Marked::Unbegun => self.never_begins(),
+            Marked::Running => {
+                self.threads.lose();
+                self.tell();
+            }
         }
     }
 
-    /// Nobody wants the result. False if it is there, or that was so before.
+    /// Nobody wants the result, nor that it goes on. False if that makes no difference.
     pub(super) fn cancel(&self) -> bool {
-        let cancelled = self.state.cancel();
-        if cancelled {
-            self.tell();
+        let marked = self.state.cancel();
+        match marked {
+            Marked::Nothing => {}
+            Marked::Unbegun => self.never_begins(),
+            Marked::Running => self.tell(),
         }
-        cancelled
+        marked != Marked::Nothing
+    }
+
+    /// The handle has gone, and nobody will ask. False if that makes no difference.
+    pub(super) fn detach(&self) -> bool {
+        let detached = self.state.detach() != Marked::Nothing;
+        if detached {
+            waking::discard(sync::lock(&self.waker).take());
+        }
+        detached
+    }
+
+    /// The state has just said to the caller that it does not, and that the closure is his.
+    fn never_begins(&self) {
+        // First: it may be that the closure is not dropped that soon.
+        self.tell();
+        // SAFETY: it is the caller's, as the state has said to him, and to nobody else.
+        let body = unsafe { self.body.with_mut(Option::take) };
+        waking::call(|| drop(body));
+        self.disarm();
     }
 
     /// Wakes whoever waits for an answer: there is one.
@@ -171,16 +194,14 @@ impl<T: Send + 'static> Shared<T> {
         drop(timer);
     }
 
-    /// Takes the body, and runs it if it is wanted.
+    /// Runs it, if it is wanted.
     fn perform(self: &Arc<Self>) -> After {
-        // SAFETY: a job is taken from the queue once, by one thread.
-        let body = unsafe { self.body.with_mut(Option::take) };
         if !self.state.begin() {
-            waking::call(|| drop(body));
             return After::NotBegun;
         }
+        // SAFETY: it has begun, here.
+        let body = unsafe { self.body.with_mut(Option::take) }.expect("it was not begun before");
         let token = Cancelled::new(self.clone());
-        let body = body.expect("it was not begun before");
         let outcome = catch_unwind(AssertUnwindSafe(|| body(token)));
         // SAFETY: it has begun, here, and has not finished.
         unsafe { self.result.with_mut(|result| *result = Some(outcome)) };
@@ -202,17 +223,13 @@ impl<T: Send + 'static> Errand for Shared<T> {
     fn run(self: Arc<Self>) -> After {
         let after = self.perform();
         self.disarm();
-        // What a job returned whose handle was detached goes with it.
+        // Perhaps the last reference, and with it a waker.
         waking::call(|| drop(self));
         after
     }
 
     fn give_up(&self) {
         self.cancel();
-        // SAFETY: a job is taken from the queue once, by one thread.
-        let body = unsafe { self.body.with_mut(Option::take) };
-        waking::call(|| drop(body));
-        self.disarm();
     }
 }
 

@@ -92,17 +92,17 @@ impl<T: Read + Send + 'static> Unblock<T> {
         let mut inner = self.take_out();
         let (reader, mut writer) = pipe(self.capacity.unwrap_or(BYTES));
         let work = async move {
-            let result = loop {
-                match poll_fn(|cx| fill(&mut writer, &mut *inner, cx)).await {
-                    Ok(0) => break Ok(0),
-                    Ok(_) => {}
-                    Err(error) => break Err(error),
-                }
-            };
-            Back { inner, result }
+            let result = until_the_end(|cx| fill(&mut writer, &mut *inner, cx)).await;
+            Back { inner, result: result.map(|()| 0) }
         };
         self.send(Link::Reads(reader), work);
     }
+}
+
+/// Does it again and again, until it gives zero, or an error.
+async fn until_the_end(mut step: impl FnMut(&Context<'_>) -> Poll<io::Result<usize>>) -> io::Result<()> {
+    while poll_fn(|cx| step(cx)).await? > 0 {}
+    Ok(())
 }
 
 /// Reads into the pipe. Zero is the end, of what is read or of whoever wants it.
@@ -161,17 +161,10 @@ impl<T: Write + Send + 'static> Unblock<T> {
         let mut inner = self.take_out();
         let (mut reader, writer) = pipe(self.capacity.unwrap_or(BYTES));
         let work = async move {
-            let result = loop {
-                match poll_fn(|cx| drain(&mut reader, &mut *inner, cx)).await {
-                    Ok(0) => break inner.flush().map(|()| 0),
-                    Ok(_) => {}
-                    Err(error) => {
-                        let _ = inner.flush();
-                        break Err(error);
-                    }
-                }
-            };
-            Back { inner, result }
+            let written = until_the_end(|cx| drain(&mut reader, &mut *inner, cx)).await;
+            // After an error as well, which is the one that is told of.
+            let flushed = inner.flush();
+            Back { inner, result: written.and(flushed).map(|()| 0) }
         };
         self.send(Link::Writes(writer), work);
     }

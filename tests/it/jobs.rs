@@ -12,7 +12,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Runtime, block_on, unblock};
 
 use crate::blocking::{runtime, within};
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
 
 const FAR: Duration = Duration::from_secs(3600);
 
@@ -23,60 +23,6 @@ impl Drop for Dropped {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
     }
-}
-
-/// Of 1 000 jobs every tenth never returns until the end. All others are served, each caller has his answer in time, and in
-/// the end all is as it was. Without threads in the place of lost ones the twentieth stops the pool; without anybody who watches
-/// the deadlines the first bad one stops its caller.
-#[test]
-#[cfg_attr(miri, ignore = "it measures time")]
-fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
-    const CALLERS: usize = 20;
-    const DEADLINE: Duration = Duration::from_millis(100);
-    let runtime = runtime(CALLERS);
-    let gate = Latch::new();
-    let _open = OpenOnDrop(gate.clone());
-    let ended = Arc::<AtomicUsize>::default();
-    let late: Arc<Mutex<Vec<Duration>>> = Arc::default();
-    let calls: Vec<_> = (0..CALLERS)
-        .map(|caller| {
-            let (gate, ended, late) = (gate.clone(), ended.clone(), late.clone());
-            runtime.spawn(async move {
-                for number in 0..1000 / CALLERS {
-                    let is_bad = (number + caller) % 10 == 0;
-                    let (gate, ended) = (gate.clone(), Dropped(ended.clone()));
-                    let start = Instant::now();
-                    let job = Job::new(move || {
-                        if is_bad {
-                            gate.wait();
-                        }
-                        (number, ended)
-                    });
-                    let answer = job.deadline(DEADLINE).submit().await.map(|(number, _)| number);
-                    late.lock().unwrap().push(start.elapsed());
-                    match answer {
-                        Ok(answer) => assert_eq!((answer, is_bad), (number, false)),
-                        Err(JobError::TimedOut { .. }) => assert!(is_bad, "a good one is late"),
-                        Err(error) => panic!("{error}"),
-                    }
-                }
-            })
-        })
-        .collect();
-    calls.into_iter().for_each(|call| runtime.block_on(call));
-    let metrics = runtime.metrics();
-    assert_eq!((metrics.blocking_lost, metrics.blocking_queued), (100, 0), "{metrics}");
-    assert!(metrics.blocking_threads <= CALLERS, "{metrics}");
-    assert_eq!(ended.load(SeqCst), 900, "what a lost one returns is not there yet");
-    let mut late = late.lock().unwrap().clone();
-    late.sort();
-    assert!(late[990] < DEADLINE + Duration::from_millis(60), "p99 is {:?}", late[990]);
-    assert!(late[850] < DEADLINE, "good ones wait: {:?}", late[850]);
-    gate.open();
-    eventually("the lost ones are back", || runtime.metrics().blocking_lost == 0);
-    eventually("what they returned is dropped", || ended.load(SeqCst) == 1000);
-    eventually("all threads are gone", || runtime.metrics().blocking_threads == 0);
-    eventually("no timer is left", || runtime.metrics().timers == 0);
 }
 
 /// Nobody polls the handle, and no thread of the runtime is in the reactor but by turns of its own.
@@ -122,15 +68,18 @@ fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     assert!(error.to_string().contains("\"stuck\""), "{error}");
 }
 
+/// Says where it was dropped.
+struct Late(mpsc::Sender<thread::ThreadId>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.send(thread::current().id()).unwrap();
+    }
+}
+
 /// The result is dropped by the thread that made it, and that of a panic, too.
 #[test]
 fn a_late_result_is_dropped_where_it_was_made() {
-    struct Late(mpsc::Sender<thread::ThreadId>);
-    impl Drop for Late {
-        fn drop(&mut self) {
-            self.0.send(thread::current().id()).unwrap();
-        }
-    }
     let runtime = runtime(1);
     for panics in [false, true] {
         let gate = Latch::new();
@@ -154,6 +103,156 @@ fn a_late_result_is_dropped_where_it_was_made() {
         eventually("its thread is gone", || runtime.metrics().blocking_lost == 0);
     }
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
+}
+
+/// At once, and although somebody keeps the job itself: by its token here, as the timer of its deadline did for a while. Fails if the
+/// result goes with the last reference.
+#[test]
+fn the_result_of_a_detached_job_is_dropped_where_it_was_made() {
+    let runtime = runtime(1);
+    for begun in [false, true] {
+        let [starts, ends] = [(); 2].map(|()| Latch::new());
+        let (starting, ending) = (starts.clone(), ends.clone());
+        let first = within(&runtime, || unblock(move || starting.wait()));
+        let ((tell, told), (show, shown)) = (mpsc::channel(), mpsc::channel());
+        let job = Job::with_token(move |token| {
+            show.send((token, thread::current().id())).unwrap();
+            ending.wait();
+            Late(tell)
+        });
+        let handle = within(&runtime, || job.deadline(FAR).submit());
+        if !begun {
+            handle.detach();
+            starts.open();
+            ends.open();
+            assert_eq!(told.recv_timeout(SOON).ok(), shown.recv().ok().map(|(_token, id)| id));
+        } else {
+            starts.open();
+            let (token, id) = shown.recv_timeout(SOON).unwrap();
+            handle.detach();
+            assert!(!token.is_cancelled(), "it is to go on");
+            ends.open();
+            assert_eq!(told.recv_timeout(SOON), Ok(id));
+            drop(token);
+        }
+        runtime.block_on(first);
+    }
+}
+
+/// Nobody is left to be told, and the pool has its strength back all the same.
+#[test]
+fn the_deadline_of_a_job_without_a_handle_holds() {
+    for detaches in [false, true] {
+        let runtime = runtime(1);
+        let gate = Latch::new();
+        let _open = OpenOnDrop(gate.clone());
+        let ((tell, told), wait) = (mpsc::channel(), gate.clone());
+        let job = Job::new(move || {
+            tell.send(()).unwrap();
+            wait.wait();
+        });
+        let handle = within(&runtime, || job.deadline(Duration::from_millis(300)).submit());
+        told.recv_timeout(SOON).unwrap();
+        if detaches {
+            handle.detach()
+        } else {
+            drop(handle)
+        }
+        eventually("its thread is lost", || runtime.metrics().blocking_lost == 1);
+        assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
+        gate.open();
+        eventually("it is back", || runtime.metrics().blocking_lost == 0);
+    }
+}
+
+/// Not when a thread comes to them: that may be late. Fails if it is the thread that drops it.
+#[test]
+fn what_never_begins_is_dropped_where_that_is_known() {
+    const ALL: usize = if cfg!(miri) { 100 } else { 10_000 };
+    let runtime = runtime(1);
+    let (gate, dropped) = (Latch::new(), Arc::<AtomicUsize>::default());
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    let first = within(&runtime, || unblock(move || wait.wait()));
+    eventually("it runs", || runtime.metrics().blocking_queued == 0);
+    let jobs = |deadline| -> Vec<_> {
+        let job = |_| {
+            let mark = Dropped(dropped.clone());
+            Job::new(move || drop(mark)).deadline(deadline).submit()
+        };
+        within(&runtime, || (0..ALL / 2).map(job).collect())
+    };
+    let mut cancelled = jobs(FAR);
+    cancelled.truncate(ALL / 4);
+    cancelled.iter().for_each(|handle| handle.cancel());
+    assert_eq!(dropped.load(SeqCst), ALL / 2);
+    assert_eq!(runtime.metrics().timers, 0, "nobody waits for their deadlines");
+    let late = jobs(Duration::from_millis(300));
+    eventually("the deadlines have passed", || dropped.load(SeqCst) == ALL);
+    assert!(runtime.metrics().blocking_queued >= ALL / 2, "the thread has come to them");
+    for handle in cancelled {
+        assert!(matches!(runtime.block_on(handle), Err(JobError::Cancelled { .. })));
+    }
+    for handle in late {
+        assert!(matches!(runtime.block_on(handle), Err(JobError::TimedOut { .. })));
+    }
+    gate.open();
+    runtime.block_on(first);
+    runtime.block_on(async { unblock(|| ()).await });
+    assert_eq!(dropped.load(SeqCst), ALL, "it is dropped once");
+}
+
+/// It disturbs neither who cancels, nor the thread that sees to the timers.
+#[test]
+fn a_destructor_of_what_never_begins_may_panic() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("in a destructor");
+        }
+    }
+    let runtime = runtime(1);
+    let (gate, mut ping) = (Latch::new(), Ping::new(&runtime));
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    let first = within(&runtime, || unblock(move || wait.wait()));
+    let job = |deadline| {
+        let panics = Panics;
+        within(&runtime, || Job::new(move || drop(panics)).deadline(deadline).submit())
+    };
+    let (cancelled, late, past) = (job(FAR), job(Duration::from_millis(50)), job(Duration::ZERO));
+    cancelled.cancel();
+    assert!(matches!(runtime.block_on(cancelled), Err(JobError::Cancelled { .. })));
+    assert!(matches!(runtime.block_on(late), Err(JobError::TimedOut { .. })));
+    assert!(matches!(runtime.block_on(past), Err(JobError::TimedOut { .. })));
+    ping.ping();
+    gate.open();
+    runtime.block_on(first);
+}
+
+/// It has its answer, and nobody is to come to it.
+#[test]
+fn a_job_whose_deadline_has_passed_is_not_queued() {
+    let runtime = runtime(1);
+    let (gate, dropped) = (Latch::new(), Arc::<AtomicUsize>::default());
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    let first = within(&runtime, || unblock(move || wait.wait()));
+    eventually("it runs", || runtime.metrics().blocking_queued == 0);
+    let job = || {
+        let mark = Dropped(dropped.clone());
+        Job::new(move || drop(mark))
+    };
+    let now = Instant::now();
+    let past = [now, now.checked_sub(FAR).unwrap_or(now)].map(|past| job().deadline_at(past));
+    for (number, late) in past.into_iter().chain([job().deadline(Duration::ZERO)]).enumerate() {
+        let handle = within(&runtime, || late.submit());
+        assert_eq!((runtime.metrics().blocking_queued, dropped.load(SeqCst)), (0, number + 1));
+        assert!(matches!(pollster::block_on(handle), Err(JobError::TimedOut { .. })));
+    }
+    assert_eq!(runtime.metrics().timers, 0);
+    gate.open();
+    runtime.block_on(first);
 }
 
 #[test]

@@ -26,7 +26,7 @@
 //! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
 //! | a `block_on` inside of a task | `nested` |
 //! | strands | `strand`, `strand_inside` |
-//! | what blocks on purpose: L13; deadlines, bad input; streams | `blocking`; `jobs`; `unblock_streams` |
+//! | what blocks on purpose: L13; deadlines, bad input; streams | `blocking`; `jobs`, `lost`; `unblock_streams` |
 //! | bad input, exhausted limits | `limits` |
 //! | a limit for a future | `timeout` |
 //! | a runtime from threads that are not its own | `handle` |
@@ -66,6 +66,8 @@ mod io_unix;
 mod jobs;
 #[cfg(unix)]
 mod limits;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod lost;
 #[cfg(unix)]
 mod nested;
 #[cfg(unix)]
