@@ -7,8 +7,8 @@
 //!
 //! *How fast the pool grows.* One thread comes at a time, and sees to the next when it takes its piece: a heap of closures that do
 //! next to nothing is done by a few threads before the others are there. A thread that comes and finds that nothing has been done since
-//! the last one did finds work that blocks, and sees to several at once: one for each five pieces, as `blocking` does,
-//! [`AT_ONCE`] at most; those that come do the same, so it doubles and redoubles.
+//! the last one did finds work that blocks, and sees to [`AT_ONCE`] others; those that come do the same, so it doubles and redoubles,
+//! until there is one for each piece.
 //!
 //! *Who is lost.* A thread whose work nobody waits for any more ([`lose`](Threads::lose)) does not count towards the limit. It ends when
 //! its work returns.
@@ -33,10 +33,8 @@ use crate::waking;
 const LINGER: Duration = Duration::from_secs(1);
 /// How long it stays awake of that, if that pays, where no runtime says.
 const SPIN: Duration = Duration::from_micros(50);
-/// Pieces of work for each thread that is on its way.
-const PIECES_EACH: usize = 5;
-/// A thread that comes sees to so many others at most.
-const AT_ONCE: usize = 64;
+/// A thread that comes sees to so many others at most. Each has to be started, and a piece of work waits meanwhile.
+const AT_ONCE: usize = 2;
 
 /// A piece of work.
 pub(super) enum Work {
@@ -274,9 +272,10 @@ impl Threads {
         inner.done_then = inner.done;
         loop {
             let Some(work) = inner.queue.pop_front() else { return false };
-            let at_most = if mem::take(&mut blocks) { AT_ONCE } else { 1 };
+            // How many this one sees to, and how many are to be on their way.
+            let (at_most, enough) = if mem::take(&mut blocks) { (AT_ONCE, usize::MAX) } else { (1, 1) };
             for _ in 0..at_most {
-                if inner.coming * PIECES_EACH >= inner.queue.len() || inner.coming >= at_most {
+                if inner.coming >= inner.queue.len().min(enough) {
                     break;
                 }
                 let Some(successor) = inner.successor() else { break };
