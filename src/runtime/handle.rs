@@ -129,7 +129,8 @@ impl Handle {
     }
 
     /// From now on free functions act on this runtime on this thread, until the guard is dropped: [`spawn`](crate::spawn()),
-    /// [`block_on`](crate::block_on()), [`Async::new`](crate::Async::new), [`Timer`](crate::Timer).
+    /// [`block_on`](crate::block_on()), [`Async::new`](crate::Async::new), [`Timer`](crate::Timer), [`unblock`](crate::unblock()),
+    /// [`Unblock`](crate::Unblock) and [`Job::submit`](crate::blocking::Job::submit).
     ///
     /// Guards may be nested, and dropped in any order: what counts is the last one made of those that are left. A `block_on` of a
     /// runtime, and its tasks, that begin while there is a guard have their own runtime, as ever. One that is made in a `block_on` and

@@ -74,7 +74,10 @@ const SHARE: usize = 64;
 ///
 /// An operation that posts to its own strand, or polls a `with` of it, has that run after itself. So a future that was
 /// [spawned](Strand::spawn) on a strand can await a `with` of the same strand. A `block_on` inside of an operation cannot: it
-/// would wait for itself. paceline's [`block_on`](crate::block_on()) panics when it awaits that; somebody else's hangs.
+/// would wait for itself. paceline's [`block_on`](crate::block_on()) panics when it awaits that, alone or in a `zip` or `select`. These
+/// hang, for nothing tells them from other waits: somebody else's `block_on`; a combinator that polls the `with` with a waker of its
+/// own, as `FuturesUnordered` does; and a `block_on` of anything that comes of a later operation, such as a task that was
+/// [spawned](Strand::spawn) on the same strand.
 ///
 /// # Panics
 ///

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn};
+use paceline::blocking::Job;
+use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn, unblock};
 
 use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, text_of};
 
@@ -78,6 +79,22 @@ fn free_functions_act_on_what_is_entered() {
         });
         drop(entered);
         assert_eq!(whose(), "paceline");
+    });
+}
+
+/// They run on its threads, and act on it in turn.
+#[test]
+fn closures_that_block_run_in_what_is_entered() {
+    for_each_builder(|setup| {
+        let runtime = named(setup, "mine");
+        let entered = runtime.handle().enter();
+        assert_eq!(future::block_on(unblock(whose)), "mine");
+        assert_eq!(future::block_on(Job::new(whose).deadline(SOON).submit()), Ok("mine".into()));
+        eventually("both are counted", || runtime.metrics().blocking_jobs == 2);
+        drop(entered);
+        assert_eq!(future::block_on(unblock(whose)), "paceline");
+        assert_eq!(future::block_on(Job::new(whose).submit()), Ok("paceline".into()));
+        assert_eq!(runtime.metrics().blocking_jobs, 2);
     });
 }
 

@@ -206,6 +206,8 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
             *n += 1;
             let waits = || block_on(inner.with(|n| *n));
             let panic = catch_unwind(AssertUnwindSafe(waits)).expect_err("it is noticed");
+            let two = || block_on(future::zip(inner.with(|n| *n), inner.with(|n| *n)));
+            assert!(catch_unwind(AssertUnwindSafe(two)).is_err(), "it is not noticed in company");
             text_of(&*panic).to_owned()
         }
     }

@@ -1,9 +1,15 @@
-//! What does it cost to run a closure on a thread that may block?
+//! What does it cost to run a closure on a thread that may block, and to read a file there?
 //!
 //! Hypothesis: one by one it costs two ways between threads, so it pays if both sides stay awake for a moment; in a heap it costs
 //! the threads that are started and woken for closures that would be done before they come.
+//! A file that is in memory is read at the speed of two copies, into a pipe and out of it, if neither side waits for the other.
 
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::time::Instant;
+
+use futures_lite::{AsyncRead, AsyncReadExt};
 
 use super::cases::{Sample, Scale};
 use super::rivals::Rival;
@@ -42,4 +48,38 @@ async fn heaps<R: Rival>(operations: usize) -> Sample {
 
 pub(super) fn heaps_in_task<R: Rival>(scale: Scale) -> Sample {
     R::block_on_worker(heaps::<R>(scale.of(100_000)))
+}
+
+/// Bytes that the reader asks for at once.
+const AT_ONCE: usize = 64 << 10;
+
+/// A file that is gone when it is closed.
+fn file_of(bytes: usize) -> io::Result<File> {
+    let path = env::temp_dir().join(format!("paceline-bench-{}", std::process::id()));
+    let mut file = File::create_new(&path)?;
+    let opened = File::open(&path);
+    fs::remove_file(&path)?;
+    let some = vec![b'x'; 1 << 20];
+    for _ in 0..bytes.div_ceil(some.len()) {
+        file.write_all(&some)?;
+    }
+    opened
+}
+
+/// How many bytes there are.
+pub(super) async fn read_to_end(mut from: impl AsyncRead + Unpin, at_once: usize) -> usize {
+    let (mut buf, mut bytes) = (vec![0; at_once], 0);
+    while let read @ 1.. = from.read(&mut buf).await.expect("a file can be read") {
+        bytes += read;
+    }
+    bytes
+}
+
+pub(super) fn file<R: Rival>(scale: Scale) -> Sample {
+    let file = file_of(scale.of(1 << 30)).expect("there is room for a file");
+    R::block_on_worker(async move {
+        let start = Instant::now();
+        let bytes = R::read_file(file, AT_ONCE).await;
+        Sample { elapsed: start.elapsed(), operations: bytes / AT_ONCE }
+    })
 }

@@ -58,6 +58,11 @@ pub(super) fn cases<R: Rival>() -> Vec<Case> {
         case("unblock", "an empty closure on a thread that may block", blocking::one_by_one_in_task::<R>),
         case("unblock-main", "the same from main's block_on", blocking::one_by_one_in_main::<R>),
         case("unblock-heap", "10 000 of them at once, then await all", blocking::heaps_in_task::<R>),
+        case(
+            "unblock-file",
+            "64 KiB of a file of 1 GiB that is in memory, inside a task",
+            blocking::file::<R>,
+        ),
         case("timer-cancel", "arm a 10 s timer, poll once, drop", timers::arm_and_cancel::<R>),
         case("timer-held", "200 000 timers armed at once, then dropped", timers::held::<R>),
         case("timer-late", "how late a 1.3 ms sleep ends", accuracy::lateness::<R>),

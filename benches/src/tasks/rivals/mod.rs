@@ -3,6 +3,7 @@
 //! Each runtime is one static with [`THREADS`] workers that live until the process ends; idle ones sleep while
 //! another is measured.
 
+use std::fs::File;
 use std::future::Future;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -47,6 +48,10 @@ pub(super) trait Rival: 'static {
 
     /// On a thread that may block. To be called in a task of this runtime.
     fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T>;
+
+    /// Reads a file to its end, this many bytes at a time at most, by what the runtime has for files; how many there were. To be called
+    /// in a task of this runtime.
+    fn read_file(file: File, at_once: usize) -> impl Future<Output = usize> + Send;
 
     /// To be called in a task of this runtime.
     fn timer(after: Duration) -> Self::Timer;

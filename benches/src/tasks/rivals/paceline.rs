@@ -1,5 +1,6 @@
 //! paceline's runtime with its default settings.
 
+use std::fs::File;
 use std::future::Future;
 use std::net::TcpListener;
 use std::sync::OnceLock;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use ::paceline::Async;
 
 use super::{Rival, THREADS, Which};
+use crate::tasks::blocking::read_to_end;
 use crate::tasks::memory::hold;
 
 pub(in crate::tasks) struct Paceline;
@@ -47,6 +49,9 @@ impl Rival for Paceline {
     }
     fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
         ::paceline::unblock(f)
+    }
+    fn read_file(file: File, at_once: usize) -> impl Future<Output = usize> + Send {
+        read_to_end(::paceline::Unblock::new(file), at_once)
     }
     fn timer(after: Duration) -> Self::Timer {
         ::paceline::Timer::after(after)

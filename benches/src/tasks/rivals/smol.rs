@@ -1,5 +1,6 @@
 //! The smol crate's own arrangement: a static executor, threads in `block_on(run)`.
 
+use std::fs::File;
 use std::future::{Future, pending};
 use std::net::TcpListener;
 use std::sync::OnceLock;
@@ -9,6 +10,7 @@ use async_executor::Executor;
 use async_io::Async;
 
 use super::{Rival, THREADS, Which};
+use crate::tasks::blocking::read_to_end;
 use crate::tasks::memory::hold;
 
 pub(in crate::tasks) struct Smol;
@@ -56,6 +58,9 @@ impl Rival for Smol {
     }
     fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
         blocking::unblock(f)
+    }
+    fn read_file(file: File, at_once: usize) -> impl Future<Output = usize> + Send {
+        read_to_end(blocking::Unblock::new(file), at_once)
     }
     fn timer(after: Duration) -> Self::Timer {
         async_io::Timer::after(after)

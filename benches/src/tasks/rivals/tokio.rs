@@ -1,5 +1,6 @@
 //! tokio's multi-thread runtime.
 
+use std::fs::File;
 use std::future::Future;
 use std::net::TcpListener;
 use std::pin::Pin;
@@ -60,6 +61,14 @@ impl Rival for Tokio {
     }
     fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T> {
         TokioJoin(::tokio::task::spawn_blocking(f))
+    }
+    async fn read_file(file: File, at_once: usize) -> usize {
+        let (mut file, mut buf) = (::tokio::fs::File::from_std(file), vec![0; at_once]);
+        let mut bytes = 0;
+        while let read @ 1.. = file.read(&mut buf).await.expect("a file can be read") {
+            bytes += read;
+        }
+        bytes
     }
     fn timer(after: Duration) -> Self::Timer {
         ::tokio::time::sleep(after)

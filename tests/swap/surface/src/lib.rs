@@ -1,4 +1,4 @@
-//! What programs that were written for `async-executor` and `async-io` rely on without running: names, signatures, auto
+//! What programs that were written for `async-executor`, `async-io` and `blocking` rely on without running: names, signatures, auto
 //! traits. What must *not* compile is here; the rest is in `tests/`.
 //!
 //! An executor lives exactly as long as what its tasks borrow. So it cannot become one for a shorter time:
