@@ -15,6 +15,8 @@ use crate::blocking::{runtime, within};
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
 
 const FAR: Duration = Duration::from_secs(3600);
+/// A deadline by which a job has begun, also where its thread has to wait for a core.
+const BEGUN: Duration = Duration::from_millis(500);
 
 /// Counts those that were dropped.
 struct Dropped(Arc<AtomicUsize>);
@@ -35,7 +37,7 @@ fn a_lost_thread_is_replaced_though_nobody_polls() {
         let (tell, told) = mpsc::channel();
         let wait = gate.clone();
         let (stuck, next) = runtime.block_on(async {
-            let stuck = Job::new(move || wait.wait()).deadline(Duration::from_millis(20)).submit();
+            let stuck = Job::new(move || wait.wait()).deadline(BEGUN).submit();
             (stuck, unblock(move || tell.send(()).unwrap()))
         });
         next.detach();
@@ -59,11 +61,9 @@ fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     }
     let wait = gate.clone();
     let start = Instant::now();
-    let stuck = within(&runtime, || {
-        Job::new(move || wait.wait()).name("stuck").deadline(Duration::from_millis(50)).submit()
-    });
+    let stuck = within(&runtime, || Job::new(move || wait.wait()).name("stuck").deadline(BEGUN).submit());
     eventually("it is lost", || runtime.metrics().blocking_lost == 1);
-    assert!(start.elapsed() >= Duration::from_millis(50));
+    assert!(start.elapsed() >= BEGUN);
     let error = pollster::block_on(stuck).unwrap_err();
     assert!(error.to_string().contains("\"stuck\""), "{error}");
 }
@@ -95,7 +95,7 @@ fn a_late_result_is_dropped_where_it_was_made() {
             }
             late
         });
-        let error = runtime.block_on(async { job.deadline(Duration::from_millis(20)).submit().await }).err();
+        let error = runtime.block_on(async { job.deadline(BEGUN).submit().await }).err();
         assert!(matches!(error, Some(JobError::TimedOut { .. })));
         assert!(told.try_recv().is_err());
         gate.open();
@@ -151,7 +151,7 @@ fn the_deadline_of_a_job_without_a_handle_holds() {
             tell.send(()).unwrap();
             wait.wait();
         });
-        let handle = within(&runtime, || job.deadline(Duration::from_millis(300)).submit());
+        let handle = within(&runtime, || job.deadline(BEGUN).submit());
         told.recv_timeout(SOON).unwrap();
         if detaches {
             handle.detach()
@@ -408,7 +408,7 @@ fn a_deadline_outlives_its_runtime() {
             tell.send(()).unwrap();
             wait.wait();
         });
-        job.deadline(Duration::from_millis(300)).submit()
+        job.deadline(BEGUN).submit()
     });
     told.recv_timeout(SOON).unwrap();
     drop(runtime);

@@ -212,7 +212,7 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
         }
     }
     fn assert_said(said: &str) {
-        assert!(said.contains("same strand (made at") && said.contains("strand.rs"), "{said}");
+        assert!(said.contains("same strand (made at") && said.contains("strand_inside.rs"), "{said}");
     }
     for_each_setup(|runtime: &Arc<Runtime>| {
         let strand = Strand::new(0);
