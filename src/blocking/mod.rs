@@ -29,6 +29,10 @@
 //! [`Runtime::shutdown`](crate::Runtime::shutdown) and the drop of a runtime cancel what waits in its pool, as they cancel tasks, and
 //! wait for nobody who runs there: a job goes on until it returns, its thread ends then, and whoever awaits it has its result. So
 //! it is with a deadline. What is submitted later is cancelled at once.
+//!
+//! [`Runtime::drain`](crate::Runtime::drain) lets what waits or runs come to its end until its deadline. Then it does the same, and names what
+//! goes on; and so it does with what was lost before, but does not wait for that. Streams are their tasks' matter: nobody waits for one whose
+//! task is gone, so flush them, or close them, in there.
 // The README beside this file has the states of a job, and who is answerable for its deadline.
 
 mod bell;
@@ -51,12 +55,13 @@ pub use unblock::Unblock;
 
 use std::future::Future;
 use std::num::NonZeroUsize;
+use std::panic::Location;
 use std::sync::Arc;
 use std::{env, io};
 
 use async_task::{Builder, Runnable, Task};
 
-use crate::pool::{self, Pool};
+use crate::pool::{self, Backstage, Pool};
 use threads::{Threads, Work};
 
 /// As many threads as there may be if nothing is said.
@@ -84,7 +89,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(async move { f() }).unwrap_or_else(|error| panic!("{error}"))
+    spawn(async move { f() }, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// How many threads the pool of the process may have from now on: that of the default instance, whoever asks.
@@ -101,16 +106,19 @@ pub fn set_max_blocking_threads(threads: NonZeroUsize) {
     of_the_process().set_limit(threads.get());
 }
 
-/// Spawns a future onto the threads of the runtime whose thread or task this is.
-fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<Task<T>> {
+/// Spawns a future onto the threads of the runtime whose thread or task this is. One without a place is a stream's.
+fn spawn<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+    made_at: Option<&'static Location<'static>>,
+) -> io::Result<Task<T>> {
     let threads = current();
     let wakes = threads.clone();
     let schedule = move |task: Runnable| {
         // Where there is no thread at all, what waited for one was cancelled: who awaits it finds out.
-        let _ = wakes.submit(Work::Task(task));
+        let _ = wakes.submit(Work::Task(task, made_at));
     };
     let (runnable, task) = Builder::new().propagate_panic(true).spawn(|()| future, schedule);
-    threads.submit(Work::Task(runnable))?;
+    threads.submit(Work::Task(runnable, made_at))?;
     Ok(task)
 }
 
@@ -139,9 +147,14 @@ pub(crate) fn limit_default(threads: usize) {
 
 /// A runtime ends: what waits in its pool is cancelled, and nothing is taken any more.
 pub(crate) fn end(pool: &Arc<Pool>) {
-    // Made if there are none, so that none are made later.
-    let threads: Arc<Threads> = pool.annex(|| Threads::new(MAX_THREADS, Some(pool)));
-    pool.visit(|| threads.close());
+    let threads = behind(pool);
+    threads.close();
+    pool.visit(|| threads.clear());
+}
+
+/// What blocks for a runtime, which ends: made if there is nothing, so that nothing is made later.
+pub(crate) fn behind(pool: &Arc<Pool>) -> Arc<dyn Backstage> {
+    pool.annex(|| Threads::new(MAX_THREADS, Some(pool)))
 }
 
 /// What the threads of a pool have done.

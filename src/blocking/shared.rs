@@ -38,6 +38,20 @@ pub(super) trait Errand: Send + Sync {
     fn run(self: Arc<Self>) -> After;
     /// No thread will come.
     fn give_up(&self);
+    fn title(&self) -> Title;
+}
+
+/// What a job is called: where it was made, if it has no name. Its owner may be gone.
+#[derive(Clone, Debug)]
+pub(super) struct Title(pub(super) Option<Arc<str>>, pub(super) &'static Location<'static>);
+
+impl fmt::Display for Title {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(name) => f.write_str(name),
+            None => write!(f, "from {}", self.1),
+        }
+    }
 }
 
 /// What a token asks.
@@ -55,8 +69,7 @@ pub(super) struct Shared<T> {
     /// While its deadline may pass.
     timer: Mutex<Option<Timer>>,
     deadline: Duration,
-    name: Option<String>,
-    location: &'static Location<'static>,
+    title: Title,
     threads: Arc<Threads>,
 }
 
@@ -78,8 +91,7 @@ impl<T: Send + 'static> Shared<T> {
             waker: Mutex::new(None),
             timer: Mutex::new(None),
             deadline,
-            name,
-            location,
+            title: Title(name.map(Arc::from), location),
             threads,
         })
     }
@@ -185,7 +197,7 @@ impl<T: Send + 'static> Shared<T> {
     }
 
     pub(super) fn name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| format!("from {}", self.location))
+        self.title.to_string()
     }
 
     /// Its deadline matters no more.
@@ -231,6 +243,10 @@ impl<T: Send + 'static> Errand for Shared<T> {
     fn give_up(&self) {
         self.cancel();
     }
+
+    fn title(&self) -> Title {
+        self.title.clone()
+    }
 }
 
 impl<T: Send + 'static> Wanted for Shared<T> {
@@ -252,6 +268,6 @@ impl<T: Send + 'static> Wake for Shared<T> {
 
 impl<T> fmt::Debug for Shared<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("name", &self.name).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Job").field("name", &self.title.0).field("state", &self.state).finish_non_exhaustive()
     }
 }

@@ -13,18 +13,22 @@
 //! *Who is lost.* A thread whose work nobody waits for any more ([`lose`](Threads::lose)) does not count towards the limit. It ends when
 //! its work returns.
 //!
+//! *The end.* Nothing is taken any more, and what waits is *doomed*: it never begins. Whoever ends the pool, and has the time, drops it.
+//! Pieces for which somebody may wait are counted ([`Inner::open`]), so that a drain finds out when there are none.
+//!
 //! A thread without work stays awake for a moment, if that pays ([`spin`]), sleeps for a second, and goes. Nobody polls.
 
 use std::collections::VecDeque;
+use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{fmt, io, mem};
 
 use async_task::Runnable;
 
-use super::shared::Errand;
+use super::shared::{Errand, Title};
 use crate::fork::Origin;
-use crate::pool::Pool;
+use crate::pool::{AtWork, Backstage, Pool, Who};
 use crate::spin;
 use crate::sync::{self, Flag, Instant, Mutex, thread};
 use crate::waking;
@@ -38,8 +42,19 @@ const AT_ONCE: usize = 2;
 
 /// A piece of work.
 pub(super) enum Work {
-    Task(Runnable),
+    /// Of [`unblock`](super::unblock()), if it has a place where it was made; else a stream's, for which nobody waits when its task has gone.
+    Task(Runnable, Option<&'static Location<'static>>),
     Errand(Arc<dyn Errand>),
+}
+
+/// A piece of work that runs.
+struct Piece {
+    /// The thread's number.
+    thread: usize,
+    /// Its own.
+    number: u64,
+    /// `None` for a stream's.
+    title: Option<Title>,
 }
 
 /// What came of a piece of work, for the thread that had it.
@@ -55,7 +70,7 @@ pub(super) enum After {
 impl Work {
     fn run(self) -> After {
         match self {
-            Work::Task(task) => {
+            Work::Task(task, _) => {
                 // A panic of a waker, or of a destructor: that of a task is its awaiter's.
                 waking::call(|| {
                     task.run();
@@ -66,10 +81,22 @@ impl Work {
         }
     }
 
+    fn title(&self) -> Option<Title> {
+        match self {
+            Work::Task(_, made_at) => made_at.map(|made_at| Title(None, made_at)),
+            Work::Errand(errand) => Some(errand.title()),
+        }
+    }
+
+    /// Whether somebody may wait for it.
+    fn is_open(&self) -> bool {
+        !matches!(self, Work::Task(_, None))
+    }
+
     /// It will not be done.
     fn cancel(self) {
         match self {
-            Work::Task(task) => waking::call(|| drop(task)),
+            Work::Task(task, _) => waking::call(|| drop(task)),
             Work::Errand(errand) => errand.give_up(),
         }
     }
@@ -102,6 +129,17 @@ struct Inner {
     done_then: u64,
     /// Those of them that were begun.
     ran: u64,
+    /// Pieces that wait or run, and are not lost, but those of streams.
+    open: usize,
+    /// What never begins, because the runtime has ended, and is still to be dropped; and how many pieces that was.
+    doomed: VecDeque<Work>,
+    cancelled: usize,
+    /// What runs, and who runs it.
+    pieces: Vec<Piece>,
+    crew: Vec<(usize, Who)>,
+    begun: u64,
+    /// Who is unparked when no piece is open.
+    keeper: Option<thread::Thread>,
 }
 
 /// Where a thread sleeps.
@@ -153,6 +191,30 @@ impl Inner {
     fn successor_if_needed(&mut self) -> Option<Successor> {
         if self.coming > 0 || self.queue.is_empty() { None } else { self.successor() }
     }
+
+    /// The thread of this number begins it.
+    fn begins(&mut self, thread: usize, work: &Work) {
+        self.begun += 1;
+        self.pieces.push(Piece { thread, number: self.begun, title: work.title() });
+    }
+
+    /// It is done with it.
+    fn ends(&mut self, thread: usize, after: After) {
+        self.done += 1;
+        self.ran += u64::from(after != After::NotBegun);
+        let Some(at) = self.pieces.iter().position(|piece| piece.thread == thread) else { return };
+        let is_open = self.pieces.swap_remove(at).title.is_some();
+        // One that is lost is not open from when it was.
+        self.closes(usize::from(is_open && after != After::Lost));
+    }
+
+    /// So many pieces are not open any more.
+    fn closes(&mut self, pieces: usize) {
+        self.open -= pieces;
+        if self.open == 0 {
+            self.keeper.iter().for_each(thread::Thread::unpark);
+        }
+    }
 }
 
 impl Threads {
@@ -169,6 +231,13 @@ impl Threads {
             done: 0,
             done_then: u64::MAX,
             ran: 0,
+            open: 0,
+            doomed: VecDeque::new(),
+            cancelled: 0,
+            pieces: Vec::new(),
+            crew: Vec::new(),
+            begun: 0,
+            keeper: None,
         };
         Self {
             inner: Mutex::new(inner),
@@ -197,6 +266,7 @@ impl Threads {
             work.cancel();
             return Ok(());
         }
+        inner.open += usize::from(work.is_open());
         inner.queue.push_back(work);
         let successor = inner.successor_if_needed();
         drop(inner);
@@ -222,7 +292,7 @@ impl Threads {
         };
         let threads = self.clone();
         let builder = thread::Builder::new().name(format!("blocking-{number}"));
-        let Err(error) = builder.spawn(move || threads.live()) else { return Ok(()) };
+        let Err(error) = builder.spawn(move || threads.live(number)) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
         inner.threads -= 1;
         inner.coming -= 1;
@@ -235,6 +305,7 @@ impl Threads {
             return Ok(());
         }
         let stranded = mem::take(&mut inner.queue);
+        inner.closes(stranded.iter().filter(|work| work.is_open()).count());
         drop(inner);
         stranded.into_iter().for_each(Work::cancel);
         let what = format!(
@@ -245,26 +316,28 @@ impl Threads {
     }
 
     /// A thread's life.
-    fn live(self: &Arc<Self>) {
+    fn live(self: &Arc<Self>, number: usize) {
+        sync::lock(&self.inner).crew.push((number, Who::here()));
         // It keeps the runtime's pool alive, for as long as it runs its jobs; the runtime's end has it go.
         match self.pool.as_ref().map(Weak::upgrade) {
-            Some(Some(pool)) => pool.visit(|| self.work()),
-            _ => self.work(),
+            Some(Some(pool)) => pool.visit(|| self.work(number)),
+            _ => self.work(number),
         }
+        sync::lock(&self.inner).crew.retain(|(other, _)| *other != number);
     }
 
-    fn work(self: &Arc<Self>) {
+    fn work(self: &Arc<Self>, number: usize) {
         let seat = Arc::new(Seat { thread: thread::current(), called: Flag::new(false) });
         // It was started because somebody was wanted.
         loop {
-            if self.serve() || !self.wait(&seat) {
+            if self.serve(number) || !self.wait(&seat) {
                 return;
             }
         }
     }
 
     /// Does what there is to do, as somebody who was on the way to it. True if the thread is over.
-    fn serve(self: &Arc<Self>) -> bool {
+    fn serve(self: &Arc<Self>, number: usize) -> bool {
         let mut inner = sync::lock(&self.inner);
         inner.coming -= 1;
         // Nothing was done since somebody came last.
@@ -284,11 +357,11 @@ impl Threads {
                 let _ = self.have_come(successor);
                 inner = sync::lock(&self.inner);
             }
+            inner.begins(number, &work);
             drop(inner);
             let after = work.run();
             inner = sync::lock(&self.inner);
-            inner.done += 1;
-            inner.ran += u64::from(after != After::NotBegun);
+            inner.ends(number, after);
             if after == After::Lost {
                 inner.lost -= 1;
                 return true;
@@ -336,21 +409,10 @@ impl Threads {
         let mut inner = sync::lock(&self.inner);
         inner.lost += 1;
         inner.threads -= 1;
+        inner.closes(1);
         let successor = inner.successor_if_needed();
         drop(inner);
         successor.into_iter().for_each(|successor| drop(self.have_come(successor)));
-    }
-
-    /// The runtime ends: what waits is cancelled.
-    pub(super) fn close(&self) {
-        let mut inner = sync::lock(&self.inner);
-        self.closed.set(true);
-        let waits = mem::take(&mut inner.queue);
-        let idle = mem::take(&mut inner.idle);
-        inner.coming += idle.len();
-        drop(inner);
-        idle.iter().for_each(|seat| seat.call());
-        waits.into_iter().for_each(Work::cancel);
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -366,6 +428,52 @@ impl Threads {
             jobs: inner.ran,
             lost: usize::try_from(inner.lost).unwrap_or(0),
         }
+    }
+}
+
+impl Backstage for Threads {
+    fn left(&self, keeper: &thread::Thread) -> usize {
+        let mut inner = sync::lock(&self.inner);
+        inner.keeper = Some(keeper.clone());
+        inner.open
+    }
+
+    fn close(&self) -> usize {
+        let mut inner = sync::lock(&self.inner);
+        self.closed.set(true);
+        inner.keeper = None;
+        let waits = mem::take(&mut inner.queue);
+        let open = waits.iter().filter(|work| work.is_open()).count();
+        inner.cancelled += open;
+        inner.open -= open;
+        inner.doomed.extend(waits);
+        let idle = mem::take(&mut inner.idle);
+        inner.coming += idle.len();
+        let cancelled = inner.cancelled;
+        drop(inner);
+        idle.iter().for_each(|seat| seat.call());
+        cancelled
+    }
+
+    fn is_laden(&self) -> bool {
+        !sync::lock(&self.inner).doomed.is_empty()
+    }
+
+    fn clear(&self) {
+        // One by one: what blocks whoever drops it keeps nobody else from dropping the rest.
+        let next = || sync::lock(&self.inner).doomed.pop_front();
+        while let Some(work) = next() {
+            work.cancel();
+        }
+    }
+
+    fn at_work(&self) -> Vec<AtWork> {
+        let inner = sync::lock(&self.inner);
+        let is_at_work = |Piece { thread, number, title }: &Piece| {
+            let (_, who) = inner.crew.iter().find(|(other, _)| other == thread)?;
+            Some(AtWork { who: who.clone(), number: *number, name: title.as_ref()?.to_string() })
+        };
+        inner.pieces.iter().filter_map(is_at_work).collect()
     }
 }
 

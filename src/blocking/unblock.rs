@@ -207,7 +207,7 @@ impl<T> Unblock<T> {
     where
         T: Send + 'static,
     {
-        let task = super::spawn(work).unwrap_or_else(|error| panic!("{error}"));
+        let task = super::spawn(work, None).unwrap_or_else(|error| panic!("{error}"));
         self.place = Place::There(task.fallible(), link);
     }
 

@@ -10,10 +10,11 @@
 //! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
 //! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
 //! | [`task`], [`tasks`] | what is kept of a task |
-//! | [`ends`], [`vigil`] | what the end of a runtime asks: who waits for the last task to end |
+//! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: who waits for the last task to end, what is cancelled, which destructor blocks |
 //! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
 
 mod account;
+mod drops;
 mod ends;
 mod host;
 mod idle;

@@ -104,6 +104,11 @@ impl Beat {
     pub(crate) fn is_in_task(self) -> bool {
         self.0 % 2 == 1
     }
+
+    /// How often a poll has begun, and ended.
+    pub(crate) fn count(self) -> u64 {
+        self.0
+    }
 }
 
 impl Runner {
@@ -157,7 +162,7 @@ impl Runner {
     }
 
     /// What the waker of the task points to that is polled, or was last.
-    pub(super) fn task(&self) -> usize {
+    pub(crate) fn task(&self) -> usize {
         self.task.load(Relaxed).addr()
     }
 

@@ -1,6 +1,7 @@
 //! What the tasks, runners and handles of one executor share.
 //!
-//! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running.
+//! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running; or, while a runtime
+//! ends, aside (see [`ends`](super::ends)).
 
 use std::ops::Deref;
 use std::ptr;
@@ -10,18 +11,14 @@ use std::time::Duration;
 use async_task::{Runnable, ScheduleInfo};
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::host;
+use super::drops::Drops;
 use super::oversight::Alarms;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::gain::Gain;
 use crate::line::{Line, Order};
-use crate::sync::{self, Counter, Flag, Instant, Mutex, MutexGuard, Tally};
-
-/// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
-/// such a thread may be off its processor, and the end must come.
-const STRAGGLERS: Duration = Duration::from_millis(100);
+use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally};
 
 /// What it costs that a task is polled by another thread than the one that it was to be polled by: it has to be fetched, and so
 /// has its memory.
@@ -31,7 +28,7 @@ const TASK_MOVED: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub(crate) struct State {
     /// Tasks that nobody could poll directly: woken on a thread that hosts no runner of this executor.
-    injector: ConcurrentQueue<Runnable>,
+    pub(super) injector: ConcurrentQueue<Runnable>,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
@@ -41,7 +38,11 @@ pub(crate) struct State {
     pub(super) tasks: Tasks,
     tracks_tasks: Flag,
     /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
-    of_runtime: bool,
+    pub(super) of_runtime: bool,
+    /// Tasks that are not to be cancelled with the others, because they wait for the report of the end.
+    pub(super) aside: Mutex<Vec<Runnable>>,
+    /// What is dropped at the end.
+    pub(super) drops: Drops,
     /// Tasks taken from the injector, more or less: two takers at once may count as one.
     taken: Counter,
     /// Who is told when there is something to watch here.
@@ -99,6 +100,8 @@ impl State {
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
             of_runtime,
+            aside: Mutex::new(Vec::new()),
+            drops: Drops::new(),
             taken: Counter::default(),
             alarms: Alarms::new(),
             is_overseen: Flag::new(false),
@@ -357,61 +360,6 @@ impl State {
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
     }
-
-    /// Cancels all tasks that nobody polls right now.
-    pub(crate) fn cancel_all(&self) {
-        self.cancel_all_but(|_| false);
-    }
-
-    /// The same but for those that are `kept`, by what their wakers point to.
-    pub(crate) fn cancel_all_but(&self, kept: impl Fn(usize) -> bool) {
-        self.tasks.wake_all();
-        let mut stay = Vec::new();
-        while let Some(task) = self.any_task() {
-            if kept(address_of(&task)) {
-                stay.push(task);
-            }
-        }
-        stay.into_iter().for_each(|task| self.inject(task));
-    }
-
-    /// Runs the tasks that are `kept`, and cancels the others, until none is left that nobody polls; or until `limit`, because one
-    /// of them may not stop.
-    pub(crate) fn see_off(&self, kept: impl Fn(usize) -> bool, limit: Instant) {
-        while let Some(task) = self.any_task() {
-            if kept(address_of(&task)) && Instant::now() < limit {
-                host::run_beside(task);
-            }
-        }
-    }
-
-    /// The same where nobody polls any and none is spawned: the executor is being dropped. Then a task that is left is one
-    /// that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there, because wakers
-    /// are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
-    /// this waits the few instructions until it is here. What comes still later is cancelled where it comes from, if it is a
-    /// runtime's; what may borrow from something that is gone by then, or belongs to one thread, is left alone.
-    pub(crate) fn cancel_to_the_last(&self) {
-        self.cancel_all();
-        let start = Instant::now();
-        while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {
-            match self.any_task() {
-                Some(task) => drop(task),
-                None => sync::thread::yield_now(),
-            }
-        }
-        if !self.of_runtime {
-            return;
-        }
-        self.injector.close();
-        while let Some(task) = self.any_task() {
-            drop(task);
-        }
-    }
-}
-
-/// What tells a task from all others that are there.
-fn address_of(task: &Runnable) -> usize {
-    task.waker().data().addr()
 }
 
 #[cfg(all(test, paceline_loom))]

@@ -104,6 +104,9 @@ impl<F> Drop for Tracked<F> {
         struct Leave<'a>(&'a State, Ticket);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
+                if self.0.drops.are_watched() {
+                    self.0.drops.end();
+                }
                 self.0.tasks.leave(self.1);
             }
         }
@@ -111,6 +114,9 @@ impl<F> Drop for Tracked<F> {
         // this with it, before its schedule function.
         let state = unsafe { self.state.as_ref() };
         let _leave = Leave(state, self.ticket);
+        if state.drops.are_watched() {
+            state.drops.begin(self.spawned_at);
+        }
         // SAFETY: the future is not used again. It counts as unfinished until here.
         unsafe { ManuallyDrop::drop(&mut self.future) };
     }

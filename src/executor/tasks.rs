@@ -166,10 +166,15 @@ impl Tasks {
 
     /// Tasks that are not finished; and of those that are spawned meanwhile some, perhaps, that are.
     pub(super) fn count(&self) -> usize {
+        self.census().1
+    }
+
+    /// How many have ended so far, and how many are not finished, as above, by the same reading.
+    pub(super) fn census(&self) -> (usize, usize) {
         let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
         // What ends is counted with a bit less.
-        sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END)
+        (finished, sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END))
     }
 
     /// Wakes all that are not scheduled, because they are to end; and from now on each one that has to wait for the first time.

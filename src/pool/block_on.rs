@@ -17,9 +17,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::crew::explain;
 use super::station::Wish;
 use super::stay::{Stay, Staying};
+use super::stop::explain;
 use super::{Pool, Promotion, Station};
 use crate::executor;
 use crate::fork;

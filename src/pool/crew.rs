@@ -1,43 +1,19 @@
 //! The crew: a runtime's own threads. A worker is nothing but a `block_on` of the executor's `run`.
 
-use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::drain::Parting;
-use super::stuck::busy;
-use super::{Pool, StallHook, Station, StuckThread, block_on, slice};
+use super::parting::Parting;
+use super::patience::Who;
+use super::{Pool, StallHook, Station, block_on, slice};
 use crate::executor::{Run, StateRef};
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// A runtime of this process was shut down.
-static ANY_STOPPED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-
-/// A runtime is about to be.
-pub(super) fn will_stop() {
-    ANY_STOPPED.store(true, Relaxed);
-}
-
-/// What to say of a panic that comes from awaiting a task that was cancelled, if that may be because its runtime was shut
-/// down. The task's own words are about something else.
-pub(crate) fn explain(panic: &(dyn Any + Send)) -> Option<String> {
-    let said =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let is_of_task =
-        said.is_some_and(|said| said == "Task polled after completion") && ANY_STOPPED.load(Relaxed);
-    is_of_task.then(|| {
-        "a task was awaited that is no more: the runtime on which it was spawned was shut down (or it was polled after it \
-         was done). `Task::fallible` gives `None` instead"
-            .into()
-    })
-}
 
 /// How large a worker's stack is if nothing is said: the standard library's default.
 const STACK_SIZE: usize = 2 << 20;
@@ -74,10 +50,10 @@ pub(crate) struct Crew {
     /// It takes no tasks any more.
     pub(super) closed: Flag,
     pub(super) parting: Parting,
-    stopped: Flag,
-    stop: Event,
+    pub(super) stopped: Flag,
+    pub(super) stop: Event,
     roll: Mutex<Roll>,
-    changed: Condvar,
+    pub(super) changed: Condvar,
     /// A hook that was told of a stall is not back yet.
     pub(super) reporting: Flag,
     /// Threads added because all others were stuck.
@@ -85,17 +61,19 @@ pub(crate) struct Crew {
 }
 
 #[derive(Debug, Default)]
-struct Roll {
+pub(super) struct Roll {
     /// Threads that were started and have not ended.
-    live: usize,
+    pub(super) live: usize,
     /// Those of them that are only starting, in order.
     starting: Vec<Starter>,
     ever: usize,
-    threads: Vec<thread::Thread>,
+    pub(super) threads: Vec<Who>,
+    /// Other threads that cancel tasks.
+    pub(super) cancelling: Vec<Who>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
-    stoppers: Vec<thread::ThreadId>,
+    pub(super) stoppers: Vec<thread::ThreadId>,
     /// Times that nobody was left to wait for.
-    stops: usize,
+    pub(super) stops: usize,
 }
 
 #[derive(Debug)]
@@ -183,7 +161,7 @@ impl Crew {
         self.config.stack_size.unwrap_or(STACK_SIZE)
     }
 
-    fn roll(&self) -> MutexGuard<'_, Roll> {
+    pub(super) fn roll(&self) -> MutexGuard<'_, Roll> {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -230,15 +208,24 @@ impl Crew {
         added
     }
 
-    pub(super) fn hire(
+    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize, is_reserve: bool) -> io::Result<bool> {
+        self.enlist(pool, is_reserve, |roll| roll.live < limit && !self.is_stopped())
+    }
+
+    /// One more thread for a crew that was stopped, and is to be cleared up: that is the first thing it does.
+    pub(super) fn hire_for_the_end(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
+        matches!(self.enlist(pool, false, |_| true), Ok(true))
+    }
+
+    fn enlist(
         self: &Arc<Self>,
         pool: &Arc<Pool>,
-        limit: usize,
         is_reserve: bool,
+        may: impl FnOnce(&Roll) -> bool,
     ) -> io::Result<bool> {
         let number = {
             let mut roll = self.roll();
-            if roll.live >= limit || self.is_stopped() {
+            if !may(&roll) {
                 return Ok(false);
             }
             roll.live += 1;
@@ -262,7 +249,7 @@ impl Crew {
 
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize, is_reserve: bool) {
-        self.roll().threads.push(thread::current());
+        self.roll().threads.push(Who::here());
         if is_reserve {
             slice::shorten();
         }
@@ -283,7 +270,7 @@ impl Crew {
             let unneeded = matches!(worked, Ok(None));
             if self.is_stopped() {
                 // Before this thread counts as gone, so that who waits for that finds all futures dropped.
-                self.cancel_all(pool);
+                self.clear_up(pool);
             }
             if self.may_leave(unneeded) {
                 break;
@@ -318,103 +305,14 @@ impl Crew {
         if leaves {
             roll.live -= 1;
             let me = thread::current().id();
-            roll.threads.retain(|thread| thread.id() != me);
+            roll.threads.retain(|who| who.id() != me);
         }
         leaves
-    }
-
-    /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
-    /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
-    ///
-    /// Calls `once_told` when they know of it.
-    pub(crate) fn stop(
-        &self,
-        pool: &Arc<Pool>,
-        deadline: Option<Instant>,
-        once_told: impl FnOnce(),
-    ) -> Vec<StuckThread> {
-        will_stop();
-        self.cuts_short();
-        self.halt();
-        once_told();
-        let late = self.wait_for_the_others(deadline);
-        // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
-        self.cancel_all(pool);
-        late.map_or(Vec::new(), |late| busy(pool, &late))
-    }
-
-    /// Has all workers stop after the poll they are in.
-    pub(super) fn halt(&self) {
-        self.closed.set(true);
-        self.stopped.set(true);
-        self.stop.notify(usize::MAX);
-    }
-
-    /// Waits until all workers are gone but those that wait for the caller, `here` or as it is told when it asks; or until
-    /// `deadline`. Returns who is late.
-    pub(super) fn wait_for_all_but(
-        &self,
-        here: Option<thread::ThreadId>,
-        excused: impl Fn() -> Vec<thread::ThreadId>,
-        deadline: Instant,
-    ) -> Vec<thread::Thread> {
-        loop {
-            // Not under the lock of the roll.
-            let mut excused = excused();
-            excused.extend(here);
-            let roll = self.roll();
-            excused.extend(&roll.stoppers);
-            let waits = roll.threads.iter().filter(|thread| excused.contains(&thread.id())).count();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if roll.live == waits || left.is_zero() {
-                let is_late = |thread: &&thread::Thread| !excused.contains(&thread.id());
-                return roll.threads.iter().filter(is_late).cloned().collect();
-            }
-            drop(self.changed.wait_timeout(roll, left));
-        }
-    }
-
-    /// Waits until all workers are gone but those that wait here themselves, or until `deadline`; then returns who is
-    /// late.
-    fn wait_for_the_others(&self, deadline: Option<Instant>) -> Option<Vec<thread::Thread>> {
-        let me = thread::current().id();
-        let mut roll = self.roll();
-        let is_worker = roll.threads.iter().any(|thread| thread.id() == me);
-        if is_worker {
-            roll.stoppers.push(me);
-        }
-        let stops = roll.stops;
-        let late = loop {
-            let excused = if is_worker { roll.stoppers.len() } else { 0 };
-            if roll.live == excused || is_worker && roll.stops != stops {
-                break None;
-            }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            roll = match left {
-                Some(left) if left.is_zero() => break Some(roll.late()),
-                Some(left) => self.changed.wait_timeout(roll, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.changed.wait(roll).unwrap_or_else(PoisonError::into_inner),
-            };
-        };
-        if is_worker {
-            roll.stoppers.retain(|stopper| *stopper != me);
-            // The other stoppers are done waiting, too: for this thread, which goes on with its task, as well.
-            roll.stops += usize::from(late.is_none());
-            drop(roll);
-            self.changed.notify_all();
-        }
-        late
     }
 }
 
 impl Roll {
     fn has_started(&mut self, number: usize) {
         self.starting.retain(|other| other.number != number);
-    }
-
-    /// Those that were to stop and have not.
-    fn late(&self) -> Vec<thread::Thread> {
-        let is_late = |thread: &&thread::Thread| !self.stoppers.contains(&thread.id());
-        self.threads.iter().filter(is_late).cloned().collect()
     }
 }

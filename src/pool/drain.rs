@@ -1,138 +1,56 @@
-//! [`Parting`]: the graceful end of a crew, and who waits for its report.
+//! The graceful end of a crew: what may finish does, what may not is cancelled, and all that wait for it get one report.
 //!
-//! One thread of its own conducts it, however many ask and from whatever role. It runs no code of users' before the report is
-//! out, so nothing that blocks keeps it; it parks until the last task ends, which unparks it (`executor/vigil.rs`), or until the
-//! deadline, so it needs neither a worker nor the reactor.
+//! One thread of its own conducts it, however many ask and from whatever role. It runs no code of users', so nothing that blocks
+//! keeps it; it parks until the last task ends, which unparks it (`executor/vigil.rs`), or the last piece of work that
+//! [blocks on purpose](Backstage), or until the deadline: so it needs neither a worker nor the reactor.
 //!
 //! 1. *Closed*: what is spawned is cancelled at once.
-//! 2. *The wait*: until no task is left but those that wait for this very report, or until the deadline.
-//! 3. *The cancel*: the workers stop after the polls they are in, and drop all other tasks that nobody polls; so does
-//!    one more worker, hired for that, because all of them may be stuck. Whoever has not stopped within [`GRACE`] is.
+//! 2. *The wait*: until no task is left but those that wait for this very report, and no work behind them; or until the deadline.
+//! 3. *The cancel*: the workers stop after the polls they are in, and drop all other tasks that nobody polls. Work behind them that
+//!    has not begun never does, and what runs is told. This is over when nothing is left but what is stuck ([`Patience`]). Where
+//!    all that could clear up are stuck, in a poll or a destructor, somebody else is hired for that.
 //! 4. *The report* is published, and all that wait for it are woken.
-//! 5. *The last ones*: tasks that waited for the report have no worker any more. The conductor polls them, until they
-//!    have it; at their next await they are cancelled like the others.
+//! 5. *The last ones*: tasks that waited for the report have no worker any more. Threads that are hired for that poll them, once in any
+//!    case, and again for [`LAST_ONES`]; then they are cancelled like the others.
 //!
-//! **Tasks that wait for the report** are known by what was on the stack when they asked ([`Inside`]): the task itself, which is
-//! [kept](Parting::keeps) by whoever cancels; or tasks that wait for a `block_on` that is nested in them, whose thread counts
-//! neither as one to wait for nor as stuck.
+//! Where no thread is to be had for the conductor, whoever drains tries again, until one is; and conducts it himself when nothing is
+//! left to wait for, or the deadline has passed. Then he waits in his poll, for as long as the third step takes.
+//!
+//! `parting.rs` has who waits for the report, and what is known of it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Crew, Drained, Pool};
-use crate::executor::Inside;
-use crate::sync::{self, Event, Instant, Mutex, thread};
+use super::parting::Standing;
+use super::patience::{Patience, WITHOUT_A_CORE};
+use super::stuck::{StuckTasks, tasks_of};
+use super::{Backstage, Crew, Drained, Pool, Station};
+use crate::sync::{self, Instant, thread};
 
-/// How long a poll may go on after the deadline before its thread is reported as stuck.
-const GRACE: Duration = Duration::from_millis(25);
-/// How long somebody may have one of them aside.
-const ASIDE: Duration = Duration::from_millis(1);
 /// How long tasks that have waited for the report are polled, if they do not come to ask for it.
 const LAST_ONES: Duration = Duration::from_millis(100);
-
-/// The end of a crew.
-#[derive(Debug)]
-pub(super) struct Parting {
-    book: Mutex<Book>,
-    /// The report is out.
-    told: Event,
-}
-
-#[derive(Debug, Default)]
-struct Book {
-    has_begun: bool,
-    /// Somebody else has stopped the workers, or is about to.
-    is_stopped: bool,
-    /// Tasks that were there then.
-    at_first: usize,
-    /// The earliest of all that were asked for; `None` is never.
-    deadline: Option<Instant>,
-    callers: Vec<Caller>,
-    /// So many tasks were left when somebody else stopped the workers.
-    cut_short: Option<usize>,
-    /// Nobody is kept any more.
-    is_over: bool,
-    report: Option<Drained>,
-    next: u64,
-}
-
-/// Who waits for the report.
-#[derive(Debug)]
-struct Caller {
-    key: u64,
-    inside: Inside,
-    thread: thread::ThreadId,
-}
-
-impl Parting {
-    pub(super) fn new() -> Self {
-        Self { book: Mutex::new(Book::default()), told: Event::new() }
-    }
-
-    /// Whether the task, by what its waker points to, is not to be cancelled yet.
-    fn keeps(&self, task: usize) -> bool {
-        let book = sync::lock(&self.book);
-        !book.is_over && book.callers.iter().any(|caller| caller.inside == Inside::Task(task))
-    }
-
-    /// Whether there are such tasks.
-    fn keeps_any(&self) -> bool {
-        let book = sync::lock(&self.book);
-        !book.is_over && book.callers.iter().any(|caller| matches!(caller.inside, Inside::Task(_)))
-    }
-
-    /// Threads that wait for the report, in tasks that wait for them.
-    fn excused(&self) -> Vec<thread::ThreadId> {
-        let book = sync::lock(&self.book);
-        let below = book.callers.iter().filter(|caller| matches!(caller.inside, Inside::Below(_)));
-        below.map(|caller| caller.thread).collect()
-    }
-
-    fn report(&self) -> Option<Drained> {
-        sync::lock(&self.book).report.clone()
-    }
-}
-
-impl Book {
-    /// Tasks that wait for the report, each counted once.
-    fn insiders(&self) -> usize {
-        let mut seen = Vec::new();
-        let count = |caller: &Caller| {
-            let (key, tasks) = match caller.inside {
-                Inside::Nothing => return 0,
-                Inside::Task(task) => ((Some(task), None), 1),
-                Inside::Below(tasks) => ((None, Some(caller.thread)), tasks),
-            };
-            if seen.contains(&key) {
-                return 0;
-            }
-            seen.push(key);
-            tasks
-        };
-        self.callers.iter().map(count).sum()
-    }
-}
-
-/// One who waits for the report, until it is dropped.
-struct Waiting<'a> {
-    crew: &'a Crew,
-    key: u64,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut book = sync::lock(&self.crew.parting.book);
-        book.callers.retain(|caller| caller.key != self.key);
-        self.crew.state().is_enough(book.insiders());
-    }
-}
+/// How often is looked at those that have not stopped.
+const LOOK: Duration = Duration::from_millis(2);
+/// How long destructors are waited for altogether, while one after the other is done.
+const ENOUGH: Duration = Duration::from_secs(10);
+/// Threads that are hired to clear up, at most: each of them but one comes when all before it are stuck.
+const HANDS: usize = 64;
 
 impl Pool {
-    /// Ends the crew, and reports. The first poll begins it, and it goes on if this is dropped.
-    pub(crate) async fn drain(self: Arc<Self>, deadline: Option<Instant>) -> Drained {
+    /// Ends the crew, and what is behind it, and reports. The first poll begins it, and it goes on if this is dropped; where no thread
+    /// is to be had for that, it goes on when somebody has made a `pause` in it.
+    pub(crate) async fn drain<P: Future>(
+        self: Arc<Self>,
+        deadline: Option<Instant>,
+        backstage: Arc<dyn Backstage>,
+        pause: impl Fn() -> P,
+    ) -> Drained {
         let Some(crew) = self.crew().filter(|_| !self.is_inherited()) else { return Drained::default() };
-        let _waiting = crew.takes_part(&self, deadline);
+        let _waiting = crew.takes_part(&backstage, deadline);
+        while !crew.is_conducted(&self, &backstage) {
+            pause().await;
+        }
         loop {
             let told = crew.parting.told.listen();
             if let Some(report) = crew.parting.report() {
@@ -143,138 +61,212 @@ impl Pool {
     }
 }
 
+/// Who conducts the end of a crew.
+struct Conductor<'a> {
+    crew: &'a Arc<Crew>,
+    pool: &'a Arc<Pool>,
+    backstage: &'a dyn Backstage,
+    /// The thread.
+    here: thread::ThreadId,
+    patience: Patience,
+    hands: usize,
+}
+
+/// What a look at those that have not stopped has found.
+struct Look {
+    stuck: StuckTasks,
+    /// Work behind the tasks that is stuck.
+    lost: Vec<String>,
+    /// Somebody is on the way.
+    comes: bool,
+}
+
 impl Crew {
-    /// Whether tasks are taken no more.
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_set()
-    }
-
-    /// Whether the report is out.
-    pub(crate) fn is_drained(&self) -> bool {
-        sync::lock(&self.parting.book).report.is_some()
-    }
-
-    /// One more waits for the report; the first one begins it.
-    fn takes_part<'a>(self: &'a Arc<Self>, pool: &Arc<Pool>, deadline: Option<Instant>) -> Waiting<'a> {
-        super::crew::will_stop();
-        self.closed.set(true);
-        let inside = self.state().is_on_stack();
-        let (key, begins) = {
-            let mut book = sync::lock(&self.parting.book);
-            book.next += 1;
-            let key = book.next;
-            book.callers.push(Caller { key, inside, thread: thread::current().id() });
-            let begins = !std::mem::replace(&mut book.has_begun, true);
-            book.deadline = match (book.deadline, deadline) {
-                (Some(known), Some(asked)) => Some(known.min(asked)),
-                (None, asked) if begins => asked,
-                (known, asked) => known.or(asked),
-            };
-            if begins {
-                let tasks = self.state().unfinished();
-                book.at_first = tasks.unwrap_or(0);
-                book.cut_short = tasks.filter(|_| book.is_stopped);
-            }
-            self.state().is_enough(book.insiders());
-            (key, begins)
+    /// Whether somebody conducts the end, from now on at least.
+    fn is_conducted(self: &Arc<Self>, pool: &Arc<Pool>, backstage: &Arc<dyn Backstage>) -> bool {
+        if !self.parting.claims_conduct() {
+            return true;
+        }
+        let conduct = {
+            let (crew, pool, backstage) = (self.clone(), pool.clone(), backstage.clone());
+            move || Conductor::new(&crew, &pool, &*backstage).conduct()
         };
-        if begins {
-            let (crew, its_pool) = (self.clone(), pool.clone());
-            let name = format!("{}-drain", self.name());
-            let started = thread::Builder::new().name(name).spawn(move || crew.conduct(&its_pool, None));
-            if started.is_err() {
-                // This thread waits in the middle of a poll then, but not without a bound.
-                self.conduct(pool, Some(thread::current().id()));
-            }
+        if thread::Builder::new().name(format!("{}-drain", self.name())).spawn(conduct).is_ok() {
+            return true;
         }
-        Waiting { crew: self, key }
+        let mut here = Conductor::new(self, pool, &**backstage);
+        let is_time = here.has_waited().is_some();
+        if is_time {
+            here.conduct();
+        } else {
+            self.parting.gives_conduct_up();
+        }
+        is_time
     }
 
-    /// Somebody stops the workers, and cancels the tasks: there is nothing to wait for.
-    pub(super) fn cuts_short(&self) {
-        let mut book = sync::lock(&self.parting.book);
-        book.is_stopped = true;
-        if book.has_begun && book.cut_short.is_none() {
-            book.cut_short = self.state().unfinished();
-            self.state().is_enough(book.insiders());
-        }
-    }
-
-    /// Cancels all tasks of a crew that was stopped, but those that are being polled, and those that wait for the report.
-    pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
-        let state = self.state();
+    /// The calling thread does what there is to do for a crew that was stopped.
+    pub(super) fn clear_up(&self, pool: &Arc<Pool>) {
+        self.cancel_all(pool);
+        let (backstage, is_told) = self.parting.backstage();
         pool.visit(|| {
-            if self.parting.keeps_any() {
-                state.cancel_all_but(|task| self.parting.keeps(task));
-            } else if self.live() == 0 {
-                state.cancel_to_the_last();
-            } else {
-                state.cancel_all();
+            backstage.iter().for_each(|backstage| backstage.clear());
+            if is_told {
+                self.state().see_off(|task| self.parting.gets_a_poll(task));
             }
         });
     }
+}
 
-    /// From the wait to the last ones. `here` is the thread, if it is not one of its own.
-    fn conduct(self: &Arc<Self>, pool: &Arc<Pool>, here: Option<thread::ThreadId>) {
-        let state = self.state();
-        let began = Instant::now();
-        let left = self.waits_for_tasks();
-        // Before the workers stop, after which nobody is hired.
-        let is_helped = left > 0 && matches!(self.hire(pool, usize::MAX, false), Ok(true));
-        self.halt();
-        let late = self.wait_for_all_but(here, || self.parting.excused(), Instant::now() + GRACE);
-        if !is_helped {
-            self.cancel_all(pool);
-        }
-        let stuck = super::stuck::busy(pool, &late);
-        {
-            let mut book = sync::lock(&self.parting.book);
-            let insiders = book.insiders();
-            let still = state.unfinished().unwrap_or(0).saturating_sub(insiders);
-            book.report = Some(Drained {
-                finished: book.at_first.saturating_sub(insiders + left),
-                cancelled: left.saturating_sub(still),
-                stuck,
-                took: began.elapsed(),
-            });
-        }
-        self.parting.told.notify(usize::MAX);
-        let limit = Instant::now() + LAST_ONES;
-        while self.parting.keeps_any() && Instant::now() < limit {
-            let last_ones = || pool.visit(|| state.see_off(|task| self.parting.keeps(task), limit));
-            // A panic out of a waker has said so.
-            let _ = catch_unwind(AssertUnwindSafe(last_ones));
-            if self.parting.keeps_any() {
-                // Somebody polls it right now, or has it aside because he cancels the others.
-                sync::park_until(Some(Instant::now() + ASIDE));
-            }
-        }
-        sync::lock(&self.parting.book).is_over = true;
-        self.cancel_all(pool);
+impl<'a> Conductor<'a> {
+    fn new(crew: &'a Arc<Crew>, pool: &'a Arc<Pool>, backstage: &'a dyn Backstage) -> Self {
+        let here = thread::current().id();
+        Self { crew, pool, backstage, here, patience: Patience::default(), hands: 0 }
     }
 
-    /// Waits until no task is left but those that wait for the report, or until the deadline. Returns how many others are.
-    fn waits_for_tasks(&self) -> usize {
-        let state = self.state();
+    /// From the wait to the last ones.
+    fn conduct(&mut self) {
+        let (crew, state) = (self.crew, self.crew.state());
+        let began = Instant::now();
+        let ended = self.waits();
+        state.watch_drops();
+        crew.halt();
+        let jobs_cancelled = self.backstage.close();
+        if self.left(0) > 0 {
+            // All that are there may be stuck, which takes some time to find out.
+            self.gets_a_hand();
+        }
+        let look = self.has_cleared_up(|this, stuck| this.left(stuck) > 0 || this.backstage.is_laden());
+        let Standing { insiders, ended: at_first, .. } = crew.parting.standing();
+        let (all_ended, left) = state.census();
+        let all = (all_ended + left).saturating_sub(at_first + insiders);
+        let finished = ended.saturating_sub(at_first);
+        let report = Drained {
+            finished,
+            cancelled: all.saturating_sub(finished + look.stuck.tasks),
+            undropped: left.saturating_sub(insiders + look.stuck.tasks),
+            stuck: look.stuck.threads,
+            jobs_cancelled,
+            jobs_lost: look.lost,
+            took: began.elapsed(),
+        };
+        let limit = Instant::now() + LAST_ONES;
+        crew.parting.publish(report, limit);
+        self.hands = 0;
+        while crew.parting.keeps_any() == Some(true) {
+            let is_late = Instant::now() >= limit;
+            let waits = |this: &Self, _| this.crew.state().has_aside() || this.crew.state().has_surplus();
+            self.has_cleared_up(waits);
+            if is_late {
+                break;
+            }
+            // One that has it is done soon; one that does something else first is woken by that.
+            sync::park_until(Some(Instant::now() + LOOK));
+        }
+        if crew.parting.keeps_any() == Some(true) {
+            // Those that had no poll, because all before them block.
+            crew.clear_up(self.pool);
+        }
+        crew.parting.is_over();
+        crew.cancel_all(self.pool);
+    }
+
+    /// Waits until nothing is left to wait for. Returns how many tasks have ended by then.
+    fn waits(&self) -> usize {
+        let state = self.crew.state();
         state.watch_ends();
-        let left = loop {
+        let ended = loop {
             // What was announced by the token that ended the last wait is seen.
             sync::full_fence();
-            let now = state.unfinished().unwrap_or(0);
-            // After the count: whoever cuts it short says how many there were before he cancels any.
-            let (insiders, deadline, cut_short) = {
-                let book = sync::lock(&self.parting.book);
-                (book.insiders(), book.deadline, book.cut_short)
-            };
-            let left = cut_short.unwrap_or(now).saturating_sub(insiders);
-            let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if left == 0 || is_over || cut_short.is_some() {
-                break left;
+            if let Some(ended) = self.has_waited() {
+                break ended;
             }
-            sync::park_until(deadline);
+            sync::park_until(self.crew.parting.standing().deadline);
         };
         state.look_away();
-        left
+        ended
     }
+
+    /// How many tasks have ended, if there is nothing to wait for any more.
+    fn has_waited(&self) -> Option<usize> {
+        let (ended, left) = self.crew.state().census();
+        // After the tasks: what is done behind them was begun by one of them, or there.
+        let behind = self.backstage.left(&thread::current());
+        // Last: whoever cuts it short says how many had ended before he cancels any.
+        let standing = self.crew.parting.standing();
+        let is_over = left <= standing.insiders && behind == 0 || standing.is_due();
+        standing.cut_short.or(is_over.then_some(ended))
+    }
+
+    /// Tasks that are left, but those that wait for the report, and so many that are stuck.
+    fn left(&self, stuck: usize) -> usize {
+        let insiders = self.crew.parting.standing().insiders;
+        self.crew.state().census().1.saturating_sub(insiders + stuck)
+    }
+
+    /// Waits until nobody is on the way who was told to stop, and nothing `waits` to be cleared up, beside so many stuck tasks. If it
+    /// does, and nobody is free to do it, somebody is hired.
+    fn has_cleared_up(&mut self, waits: impl Fn(&Self, usize) -> bool) -> Look {
+        let began = Instant::now();
+        loop {
+            let look = self.look(began);
+            let waits = waits(self, look.stuck.tasks);
+            let is_done = !look.comes && (!waits || !self.gets_a_hand());
+            if is_done || began.elapsed() >= ENOUGH {
+                return look;
+            }
+            self.crew.wait_for_one(LOOK);
+        }
+    }
+
+    /// Somebody clears up. False if there are to be no more.
+    fn gets_a_hand(&mut self) -> bool {
+        self.hands += 1;
+        if self.hands > HANDS {
+            return false;
+        }
+        if !self.crew.hire_for_the_end(self.pool) {
+            // There is nobody else: what blocks this thread now is noticed by nobody.
+            self.hands = HANDS;
+            self.crew.clear_up(self.pool);
+        }
+        true
+    }
+
+    fn look(&mut self, began: Instant) -> Look {
+        let now = Instant::now();
+        let stations = self.pool.stations();
+        let (threads, starting) = self.crew.not_gone();
+        let mut stuck = StuckTasks::default();
+        let mut comes = starting > 0 && now.saturating_duration_since(began) < WITHOUT_A_CORE;
+        for who in threads.iter().filter(|who| who.id() != self.here) {
+            let its_stations = || stations.iter().filter(|station| station.thread.id() == who.id());
+            let tasks = tasks_of(self.crew, its_stations().rev());
+            let polls: Vec<_> = tasks.iter().map(|task| (task.id, task.poll)).collect();
+            if self.crew.parting.excuses(who.id(), &polls) {
+                continue;
+            }
+            let (drops, dropped) = self.crew.state().drops_of(who.id());
+            let got_to = its_stations().map(|station| progress(station)).fold(drops, u64::wrapping_add);
+            if self.patience.is_over(who, got_to, now) {
+                stuck.add(&who.thread, tasks, dropped, |task| self.crew.parting.awaits(task));
+            } else {
+                comes = true;
+            }
+        }
+        let mut lost = Vec::new();
+        for work in self.backstage.at_work() {
+            if self.patience.is_over(&work.who, work.number, now) {
+                lost.push(work.name);
+            } else {
+                comes = true;
+            }
+        }
+        Look { stuck, lost, comes }
+    }
+}
+
+/// Another number whenever the thread has got any further in its `block_on`.
+fn progress(station: &Station) -> u64 {
+    let polls = station.runners.lock().iter().map(|hosted| hosted.runner.beat().count()).sum::<u64>();
+    polls.wrapping_add(station.pulse())
 }

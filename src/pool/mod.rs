@@ -8,6 +8,7 @@
 
 mod annex;
 mod audit;
+mod backstage;
 pub(crate) mod block_on;
 mod crew;
 mod deputy;
@@ -16,6 +17,8 @@ mod drained;
 mod entered;
 mod hands;
 mod instance;
+mod parting;
+mod patience;
 mod relief;
 #[cfg_attr(
     all(
@@ -37,6 +40,7 @@ mod slice;
 mod stall;
 mod station;
 mod stay;
+mod stop;
 mod stuck;
 mod syscall;
 #[cfg_attr(
@@ -51,12 +55,14 @@ mod thread_state;
 mod witness;
 
 pub(crate) use annex::{current_annex, default_annex};
+pub(crate) use backstage::{AtWork, Backstage};
 pub(crate) use crew::{Crew, CrewConfig};
 pub(crate) use deputy::Deputy;
 pub use drained::Drained;
 pub(crate) use entered::Entry;
 #[cfg(unix)]
 pub(crate) use instance::default_descriptor;
+pub(crate) use patience::Who;
 pub(crate) use stall::StallHook;
 pub use stall::{Stall, StallKind};
 use station::Station;

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use crate::blocking;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
+use crate::io::Timer;
 use crate::pool::block_on::block_on_in;
 use crate::pool::{Crew, Drained, Pool};
 use crate::sync::Instant;
@@ -32,6 +33,9 @@ const MAX_THREADS: usize = 512;
 
 /// How long dropping a [`Runtime`] waits for tasks that block.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// When a drain tries again to get a thread for itself.
+const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 /// Worker threads, their executor and their reactor.
 ///
@@ -298,11 +302,10 @@ fn spawn_in<T: Send + 'static>(
     }
 }
 
-/// Ends the pool's crew; and then what blocks for it, which tasks may have waited for until now.
+/// Ends the pool's crew, and what blocks for it.
 async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
-    let report = pool.clone().drain(deadline).await;
-    blocking::end(&pool);
-    report
+    let backstage = blocking::behind(&pool);
+    pool.drain(deadline, backstage, || Timer::after(TRY_AGAIN)).await
 }
 
 /// What the default instance has done so far, and has right now: always that one, even when a task of another runtime
