@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::{Latch, explore, foreign_block_on, runtime, spawn, ticks, within};
+use super::{Latch, explore, foreign_block_on, runtime, sleep, spawn, ticks, within};
+use crate::blocking::unblock;
+use crate::sync::thread;
 use crate::{Drained, Runtime, Timer};
 
 /// So late a report may be after the last end, or after the deadline: the threads have to be told, and to end.
@@ -82,5 +84,92 @@ fn beside_a_drop() {
             spawn("other", move || within(LATE + 3, "a drain beside a drop", || foreign_block_on(drain)));
         drop(runtime);
         assert_eq!(other.join().expect("it gets the report").stuck.len(), 0);
+    });
+}
+
+/// A task that blocks whoever drops it until this is open.
+fn blocks_in_its_drop(runtime: &Runtime, latch: &Latch) {
+    struct Blocks(Latch);
+    impl Drop for Blocks {
+        fn drop(&mut self) {
+            self.0.wait();
+        }
+    }
+    let blocks = Blocks(latch.clone());
+    let begun = Latch::new();
+    let has_begun = begun.clone();
+    let future = async move {
+        let _blocks = blocks;
+        has_begun.open();
+        pending::<()>().await
+    };
+    runtime.spawn(future).detach();
+    begun.wait();
+}
+
+/// Two wait for the report, beside destructors that block, and block when they have it.
+#[test]
+fn who_waits_for_the_report_gets_it_whoever_blocks() {
+    explore(3_500, || {
+        let runtime = Arc::new(runtime(1, 2));
+        let latch = Latch::new();
+        blocks_in_its_drop(&runtime, &latch);
+        let (go, told) = (Latch::new(), [Latch::new(), Latch::new()]);
+        for has_it in &told {
+            let (drain, go, has_it, latch) =
+                (runtime.drain(ticks(5)), go.clone(), has_it.clone(), latch.clone());
+            let task = async move {
+                go.opened().await;
+                let report = drain.await;
+                assert_eq!(counts(&report), (0, 0, 1));
+                has_it.open();
+                latch.wait();
+            };
+            runtime.spawn(task).detach();
+        }
+        go.open();
+        told.iter().for_each(Latch::wait);
+        latch.open();
+    });
+}
+
+/// The last end is that of a closure, or of the task that waits for it.
+#[test]
+fn the_last_end_of_a_closure_is_not_missed() {
+    explore(3_500, || {
+        let runtime = runtime(1, 2);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let begun = Latch::new();
+        let (has_begun, all) = (begun.clone(), ran.clone());
+        runtime
+            .spawn(async move {
+                let closures = [0, 1].map(|_| {
+                    let one = all.clone();
+                    unblock(move || _ = one.fetch_add(1, Relaxed))
+                });
+                has_begun.open();
+                let [awaited, left] = closures;
+                left.detach();
+                awaited.await;
+            })
+            .detach();
+        begun.wait();
+        let report = within(LATE + 3, "a drain", || foreign_block_on(runtime.drain(ticks(1_000))));
+        assert!(report.is_clean());
+        assert_eq!(ran.load(Relaxed), 2);
+    });
+}
+
+/// The system has no threads for a while: whoever drains tries again.
+#[test]
+fn without_a_conductor() {
+    explore(3_500, || {
+        let runtime = runtime(1, 1);
+        short_tasks(&runtime, 2);
+        sleep(1);
+        thread::fail_starts(thread_rng().gen_range(1..4));
+        let report = foreign_block_on(runtime.drain(ticks(1_000)));
+        thread::fail_starts(0);
+        assert_eq!((report.cancelled, report.stuck.len()), (0, 0));
     });
 }

@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// How long destructors are waited for altogether, while one after the other is done.
 const ENOUGH: Duration = Duration::from_secs(10);
 /// Threads that are hired to clear up, at most: each of them but one comes when all before it are stuck.
-const HANDS: usize = 64;
+const HANDS: usize = 16;
 
 impl Pool {
     /// Ends the crew, and what is behind it, and reports. The first poll begins it, and it goes on if this is dropped; where no thread

@@ -143,21 +143,26 @@ impl Runtime {
 
     /// Ends the runtime without haste, and reports. Its tasks have until the `deadline`, which counts from this call.
     ///
-    /// 1. From the first poll of what this returns, no new work is accepted: what is spawned is cancelled at once, its
+    /// 1. From the first poll of what this returns, no new task is accepted: what is spawned is cancelled at once, its
     ///    [`fallible`](Task::fallible) form gives `None`. That is so for tasks that are left, too.
-    /// 2. What runs may finish until the deadline. A `deadline` of zero leaves no time, one that is too long for the clock all of it.
-    /// 3. Then it is cancelled: each future is dropped at its next await. Destructors run, on the runtime's threads.
-    /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, 25
-    ///    milliseconds after the deadline. These are cancelled when their polls end.
-    /// 5. Closures that [block](crate::blocking) and have not begun are cancelled. Tasks may submit them until then, and wait for them;
-    ///    the report does not count them.
+    /// 2. What runs may finish until the deadline: tasks, and closures that [block](crate::blocking), also those that wait for a thread or
+    ///    that tasks which are left submit. Streams that block are their tasks' matter. A `deadline` of zero leaves no time, one that is
+    ///    too long for the clock all of it.
+    /// 3. Then it is cancelled: each future is dropped at its next await. Destructors run, on the runtime's threads, and on others that are
+    ///    started for that where all of these are stuck. Closures that have not begun never do, and the tokens of [jobs](crate::blocking::Job)
+    ///    that run say so.
+    /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, in a poll or
+    ///    a destructor; and the closures that still run. For those it is said to be so that 25 milliseconds were not enough: asleep or of processor
+    ///    time, because who only waits for a core is not stuck, and is waited for up to half a second. Who drops one future after the other is
+    ///    not stuck either, and is waited for up to ten. What is stuck is cancelled when its poll ends.
+    /// 5. Tasks that await the report have it, and are cancelled at the await that comes after that: each is polled once more at least.
     ///
-    /// It ends as soon as no task is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it waits for
-    /// nobody.
+    /// It ends as soon as neither a task nor a closure is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it
+    /// waits for nobody.
     ///
     /// It may be awaited anywhere: in a task of this very runtime, in a `block_on`, under any executor. A task that awaits it
-    /// counts neither as finished nor as cancelled nor as stuck. It gets the report, and is cancelled at the await that comes after
-    /// that. (It is known by the runtime that polls it; one that awaits it in an executor that the task runs itself is a
+    /// counts neither as finished nor as cancelled nor as stuck; so does one that waits for it in a `block_on` of its own. All others that were
+    /// there are in one of these numbers. (It is known by the runtime that polls it; one that awaits it in an executor that the task runs itself is a
     /// task like any other, and cancelled with the others.)
     ///
     /// All that drain a runtime, at once or one after the other, get the same report; the earliest of their deadlines counts. If
@@ -182,7 +187,8 @@ impl Runtime {
     ///
     /// # Cancel safety
     ///
-    /// Once it was polled it goes on, also if it is dropped; call it again for the report.
+    /// Once it was polled it goes on, also if it is dropped; call it again for the report. (Where the process can start no thread, it goes on
+    /// only while somebody awaits it, who tries again now and then; and the third step is done in a poll of his.)
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         drain(self.pool.clone(), Instant::now().checked_add(deadline))
     }

@@ -30,7 +30,7 @@
 //! | bad input, exhausted limits | `limits` |
 //! | a limit for a future | `timeout` |
 //! | a runtime from threads that are not its own | `handle` |
-//! | the graceful end of a runtime | `drain` |
+//! | the graceful end of a runtime | `drain`; who is stuck, `drain_stuck`; with jobs, strands, handles, `drain_with` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
 
@@ -56,6 +56,10 @@ mod cost;
 mod direct;
 #[cfg(unix)]
 mod drain;
+#[cfg(unix)]
+mod drain_stuck;
+#[cfg(unix)]
+mod drain_with;
 #[cfg(unix)]
 mod fork;
 #[cfg(unix)]

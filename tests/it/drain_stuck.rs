@@ -1,0 +1,359 @@
+//! The graceful end of a runtime, and who is stuck: polls and destructors that block, threads without a core; and the tasks that wait
+//! for the report beside them. Each task is in one number of it.
+
+use std::future::{Future, pending};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future;
+use paceline::{Drained, Handle, Runtime, Timer, block_on};
+
+use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, is_child};
+
+/// How long a thread may block before it is stuck.
+const GRACE: Duration = Duration::from_millis(25);
+
+/// Does something when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Spawns a task that waits for ever, and does this when it is dropped. Returns the line where this was called.
+#[track_caller]
+fn drops(runtime: &Runtime, does: impl FnMut() + Send + 'static) -> u32 {
+    let on_drop = OnDrop(does);
+    let (tell, told) = mpsc::channel();
+    let task = runtime.spawn(async move {
+        let _on_drop = on_drop;
+        tell.send(()).unwrap();
+        pending::<()>().await;
+    });
+    task.detach();
+    told.recv_timeout(SOON).unwrap();
+    Location::caller().line()
+}
+
+fn lines(report: &Drained) -> Vec<u32> {
+    let mut lines: Vec<_> = report.stuck.iter().map(|stuck| stuck.spawned_at.unwrap().line()).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Fails if who drops one after the other counts as stuck for that.
+#[test]
+fn who_drops_many_futures_is_not_stuck() {
+    for_each_setup(|runtime| {
+        const ALL: usize = if cfg!(miri) { 10 } else { 60 };
+        let count = Count::default();
+        for _ in 0..ALL {
+            let one = count.one();
+            drops(runtime, move || {
+                let _one = &one;
+                thread::sleep(Duration::from_millis(3));
+            });
+        }
+        let report = future::block_on(runtime.drain(Duration::ZERO));
+        assert_eq!((counts(&report), count.get(), report.undropped), ((0, ALL, 0), ALL, 0), "{report}");
+    });
+}
+
+/// Some block when they are cancelled. Fails if nobody takes their thread's place, or if who is in a destructor is not known.
+#[test]
+fn destructors_that_block_are_named_and_keep_no_other_from_running() {
+    for_each_setup(|runtime| {
+        let (latch, count) = (Latch::new(), Count::default());
+        let free = OpenOnDrop(latch.clone());
+        (0..10).for_each(|_| waits(runtime, &count));
+        let [first, second, third] = [latch.clone(), latch.clone(), latch.clone()];
+        let first = drops(runtime, move || first.wait());
+        let second = drops(runtime, move || second.wait());
+        let third = drops(runtime, move || third.wait());
+        (0..10).for_each(|_| waits(runtime, &count));
+        let report = future::block_on(runtime.drain(SHORT));
+        assert_eq!((counts(&report), count.get(), report.undropped), ((0, 20, 3), 20, 0), "{report}");
+        assert_eq!(lines(&report), [first, second, third], "{report}");
+        drop(free);
+        eventually("the threads end", || runtime.metrics().workers == 0);
+        assert_eq!(runtime.metrics().tasks, Some(0));
+    });
+}
+
+/// Its owner cancels it after the deadline, and it blocks who drops it. Fails if it goes by the name of what its thread polled before.
+#[test]
+fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
+    for_each_builder(|setup| {
+        let runtime = setup.builder().threads(1).max_threads(1).build().unwrap();
+        let (latch, count) = (Latch::new(), Count::default());
+        let free = OpenOnDrop(latch.clone());
+        waits(&runtime, &count);
+        let (begin, begun) = mpsc::channel();
+        let on_drop = OnDrop(move || latch.wait());
+        let future = async move {
+            let _on_drop = on_drop;
+            begin.send(()).unwrap();
+            pending::<()>().await;
+        };
+        let (task, line) = (runtime.spawn(future), line!());
+        begun.recv_timeout(SOON).unwrap();
+        // It computes when the deadline comes, and finds the other one cancelled after that.
+        let (tell, told) = mpsc::channel();
+        let cancels = async move {
+            tell.send(()).unwrap();
+            thread::sleep(GRACE / 2);
+            drop(task);
+        };
+        runtime.spawn(cancels).detach();
+        told.recv_timeout(SOON).unwrap();
+        let report = future::block_on(runtime.drain(Duration::ZERO));
+        // What has ended after the deadline was cancelled, if it was late.
+        assert_eq!(
+            (lines(&report), report.finished + report.cancelled, count.get()),
+            (vec![line], 2, 1),
+            "{report}"
+        );
+        drop(free);
+    });
+}
+
+/// A thread that has a tenth of a core is in a poll for a while. Fails if the wall decides who is stuck.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_without_a_core_is_not_stuck() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use rustix::time::{ClockId, clock_gettime};
+    let all = sched_getaffinity(None).unwrap();
+    let mut core = CpuSet::new();
+    core.set((0..CpuSet::MAX_CPU).rev().find(|core| all.is_set(*core)).unwrap());
+    let pins = move || sched_setaffinity(None, &core).unwrap();
+    let runtime = Runtime::builder().threads(1).on_thread_start(pins).build().unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let rivals = [(); 8].map(|()| {
+        let ended = ended.clone();
+        thread::spawn(move || {
+            pins();
+            while !ended.load(SeqCst) {}
+        })
+    });
+    let (tell, told) = mpsc::channel();
+    let task = runtime.spawn(async move {
+        tell.send(()).unwrap();
+        let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let begin = used();
+        while used() - begin < Duration::from_millis(6) {}
+        pending::<()>().await
+    });
+    task.detach();
+    told.recv_timeout(SOON).unwrap();
+    let report = future::block_on(runtime.drain(Duration::ZERO));
+    ended.store(true, SeqCst);
+    rivals.into_iter().for_each(|rival| rival.join().unwrap());
+    assert_eq!(counts(&report), (0, 1, 0), "{report}");
+}
+
+/// Drains it when it may go, and says when it waits for the report.
+fn asks(
+    handle: Handle,
+    may_go: async_channel::Receiver<()>,
+    asked: &Arc<AtomicUsize>,
+) -> impl Future<Output = Drained> + Send + 'static {
+    let asked = asked.clone();
+    async move {
+        let _ = may_go.recv().await;
+        let mut drain = Box::pin(handle.drain(HOUR));
+        assert!(future::poll_once(&mut drain).await.is_none());
+        asked.fetch_add(1, SeqCst);
+        drain.await
+    }
+}
+
+/// They wait for the report and are woken by the cancel, beside some that block whoever drops them. Fails if who cancels keeps
+/// what is to be polled for himself until he is done.
+#[test]
+fn who_waits_for_the_report_gets_it_although_destructors_block() {
+    for_each_setup(|runtime| {
+        const TASKS: usize = 3;
+        let (latch, asked) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
+        let free = OpenOnDrop(latch.clone());
+        let (go, may_go) = async_channel::bounded(1);
+        let (tell, told) = mpsc::channel();
+        for _ in 0..TASKS {
+            let (drain, tell) = (asks(runtime.handle(), may_go.clone(), &asked), tell.clone());
+            runtime.spawn(async move { tell.send(drain.await).unwrap() }).detach();
+            let latch = latch.clone();
+            drops(runtime, move || latch.wait());
+        }
+        go.close();
+        eventually("they wait", || asked.load(SeqCst) == TASKS);
+        assert_eq!(counts(&future::block_on(runtime.drain(Duration::ZERO))), (0, 0, TASKS));
+        for _ in 0..TASKS {
+            let report = told.recv_timeout(SOON).expect("each gets it while the others block");
+            assert_eq!((counts(&report), report.undropped), ((0, 0, TASKS), 0), "{report}");
+        }
+        assert!(!latch.is_open());
+        drop(free);
+    });
+}
+
+/// Each blocks when it has the report until all have it. Fails if one thread polls them one after the other, and cancels who is late.
+#[test]
+fn one_that_blocks_with_the_report_keeps_it_from_nobody() {
+    for_each_setup(|runtime| {
+        const TASKS: usize = 5;
+        let (asked, have) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let latch = Latch::new();
+        let free = OpenOnDrop(latch.clone());
+        waits(runtime, &Count::default());
+        let (go, may_go) = async_channel::bounded(1);
+        let (tell, told) = mpsc::channel();
+        for _ in 0..TASKS {
+            let (drain, tell) = (asks(runtime.handle(), may_go.clone(), &asked), tell.clone());
+            let (latch, have) = (latch.clone(), have.clone());
+            let task = async move {
+                let report = drain.await;
+                have.fetch_add(1, SeqCst);
+                latch.wait();
+                tell.send(report).unwrap();
+            };
+            runtime.spawn(task).detach();
+        }
+        go.close();
+        eventually("they wait", || asked.load(SeqCst) == TASKS);
+        assert_eq!(counts(&future::block_on(runtime.drain(Duration::ZERO))), (0, 1, 0));
+        eventually("all have it", || have.load(SeqCst) == TASKS);
+        drop(free);
+        for _ in 0..TASKS {
+            assert_eq!(counts(&told.recv_timeout(SOON).unwrap()), (0, 1, 0));
+        }
+    });
+}
+
+/// In somebody else's `block_on`, which is nested in a task: its thread is not stuck. Fails if only ours is known.
+#[test]
+fn in_a_foreign_block_on() {
+    for_each_setup(|runtime| {
+        let count = Count::default();
+        waits(runtime, &count);
+        let (tell, told) = mpsc::channel();
+        runtime
+            .spawn(async move { tell.send(pollster::block_on(Handle::current().drain(SHORT))).unwrap() })
+            .detach();
+        let report = told.recv_timeout(SOON).expect("it gets the report");
+        assert_eq!((counts(&report), count.get()), ((0, 1, 0), 1), "{report}");
+        eventually("the threads end", || runtime.metrics().workers == 0);
+    });
+}
+
+/// A task that has asked, and blocks in a later poll, is stuck all the same; but is in no number of tasks.
+#[test]
+fn one_that_waits_for_the_report_and_blocks_is_named() {
+    for_each_setup(|runtime| {
+        let (latch, count) = (Latch::new(), Count::default());
+        let free = OpenOnDrop(latch.clone());
+        waits(runtime, &count);
+        let (tell, told) = mpsc::channel();
+        let task = runtime.spawn(async move {
+            let mut drain = Box::pin(Handle::current().drain(5 * SHORT));
+            assert!(future::poll_once(&mut drain).await.is_none());
+            future::yield_now().await;
+            tell.send(()).unwrap();
+            latch.wait();
+            drain.await;
+        });
+        task.detach();
+        told.recv_timeout(SOON).unwrap();
+        let report = future::block_on(runtime.drain(HOUR));
+        assert_eq!((counts(&report), count.get(), report.undropped), ((0, 1, 1), 1, 0), "{report}");
+        drop(free);
+    });
+}
+
+/// All ask, in tasks of the runtime itself. Fails, by the watchdog, if each call looks at all that were made before.
+#[test]
+fn thousands_of_tasks_drain_it() {
+    for_each_setup(|runtime| {
+        const ALL: usize = if cfg!(miri) { 20 } else { 3_000 };
+        let (asked, have) = (Arc::new(AtomicUsize::new(0)), Count::default());
+        waits(runtime, &Count::default());
+        let (go, may_go) = async_channel::bounded(1);
+        for _ in 0..ALL {
+            let (drain, one) = (asks(runtime.handle(), may_go.clone(), &asked), have.one());
+            let task = async move {
+                let report = drain.await;
+                assert_eq!(counts(&report), (0, 1, 0), "{report}");
+                drop(one);
+            };
+            runtime.spawn(task).detach();
+        }
+        go.close();
+        eventually("they wait", || asked.load(SeqCst) == ALL);
+        assert_eq!(counts(&future::block_on(runtime.drain(Duration::ZERO))), (0, 1, 0));
+        eventually("all have it", || have.get() == ALL);
+    });
+}
+
+/// Some that are stuck, some that finish, and some that do not: the numbers add up.
+#[test]
+fn each_task_is_in_one_number() {
+    for_each_builder(|setup| {
+        let runtime = setup.builder().max_threads(setup.threads).build().unwrap();
+        let (latch, count) = (Latch::new(), Count::default());
+        let free = OpenOnDrop(latch.clone());
+        (0..7).for_each(|_| waits(&runtime, &count));
+        (0..5).for_each(|_| runtime.spawn(Timer::after(SHORT / 4)).detach());
+        (0..2).for_each(|_| {
+            let latch = latch.clone();
+            drops(&runtime, move || latch.wait());
+        });
+        (1..setup.threads).for_each(|_| _ = blocks(&runtime, &latch));
+        let report = block_on(runtime.drain(10 * SHORT));
+        assert_eq!(counts(&report), (5, 7, 2 + setup.threads - 1), "{report}");
+        assert_eq!((count.get(), report.undropped), (7, 0), "{report}");
+        drop(free);
+    });
+}
+
+/// It waits no longer than it takes, tries again, and ends with the last task; or at the deadline, in the poll of whoever drains.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_threads_for_the_drain() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if !is_child("drain_stuck::no_threads_for_the_drain", "export RUST_BACKTRACE=0") {
+        return;
+    }
+    for (deadline, numbers) in [(HOUR, (1, 0, 0)), (Duration::MAX, (1, 0, 0)), (SHORT, (0, 1, 0))] {
+        let runtime = Runtime::builder().threads(1).build().unwrap();
+        runtime.block_on(runtime.spawn(async {}));
+        runtime.spawn(Timer::after(5 * SHORT)).detach();
+        let limit = getrlimit(Resource::As);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
+        let used = size.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10;
+        setrlimit(Resource::As, Rlimit { current: Some(used + (1 << 20)), ..limit }).unwrap();
+        // Stacks of threads that have ended are there still.
+        let ended = Latch::new();
+        let ends = OpenOnDrop(ended.clone());
+        let others = || {
+            let ended = ended.clone();
+            thread::Builder::new().spawn(move || ended.wait()).ok()
+        };
+        let others: Vec<_> = std::iter::from_fn(others).collect();
+        let start = Instant::now();
+        // In a task of its own: the only worker has to be free for the other one.
+        let handle = runtime.handle();
+        let drain = runtime.spawn(async move { handle.drain(deadline).await });
+        let report = future::block_on(drain);
+        setrlimit(Resource::As, limit).unwrap();
+        assert_eq!(counts(&report), numbers, "{report}");
+        assert!(start.elapsed() < SOON);
+        drop(ends);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    }
+}
