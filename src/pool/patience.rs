@@ -19,7 +19,7 @@ use crate::sync::{Instant, thread};
 /// How long one that was told to come back may block, or compute, before it is stuck.
 pub(super) const GRACE: Duration = Duration::from_millis(25);
 /// How long one is waited for that does neither, nor gets any further.
-pub(super) const WITHOUT_A_CORE: Duration = Duration::from_millis(500);
+pub(super) const WITHOUT_A_CORE: Duration = Duration::from_secs(5);
 
 /// A thread, and a way to learn what it does.
 #[derive(Clone, Debug)]

@@ -130,14 +130,16 @@ fn what_is_spawned_meanwhile_is_cancelled() {
     for_each_setup(|runtime| {
         let count = Count::default();
         let one = count.one();
+        let (go, may_go) = async_channel::bounded::<()>(1);
         let last = runtime.spawn(async move {
-            Timer::after(SHORT).await;
+            let _ = may_go.recv().await;
             spawn(async move { drop(one) }).fallible().await
         });
         let mut drain = Box::pin(runtime.drain(HOUR));
         assert_eq!(runtime.block_on(runtime.spawn(async { 1 })), 1, "it has not begun");
         assert!(future::block_on(future::poll_once(&mut drain)).is_none());
         assert_eq!(future::block_on(runtime.spawn(async { 1 }).fallible()), None);
+        go.close();
         assert_eq!(future::block_on(last), None);
         assert_eq!(count.get(), 1);
         assert!(future::block_on(drain).is_clean());
@@ -184,23 +186,28 @@ fn many_tasks_and_some_that_are_stuck() {
         let second = blocks(runtime, &latch);
         let third = blocks(runtime, &latch);
         let lines = [first, second, third];
+        let (go, may_go) = async_channel::bounded::<()>(1);
         for number in 0..ALL - 3 {
-            let one = count.one();
+            let (one, may_go) = (count.one(), may_go.clone());
             let far = number < FAR;
-            runtime
-                .spawn(async move {
-                    let _one = one;
-                    Timer::after(if far { HOUR } else { Duration::from_millis(1) }).await;
-                })
-                .detach();
+            let task = async move {
+                let _one = one;
+                let _ = may_go.recv().await;
+                Timer::after(if far { HOUR } else { Duration::from_millis(1) }).await;
+            };
+            runtime.spawn(task).detach();
         }
-        let deadline = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 300 });
+        let mut drain = Box::pin(runtime.drain(HOUR));
+        assert!(future::block_on(future::poll_once(&mut drain)).is_none());
+        go.close();
+        eventually("most of them finish", || runtime.metrics().tasks == Some(FAR + 3));
+        let deadline = Duration::from_millis(100);
         let start = Instant::now();
         let report = future::block_on(runtime.drain(deadline));
         let took = start.elapsed();
         assert_eq!(count.get(), ALL - 3, "each destructor has run");
         assert!(took >= deadline && took < deadline + LATE, "{took:?}");
-        assert_eq!(report.cancelled, FAR, "{report}");
+        assert_eq!((counts(&report), report.undropped), ((ALL - FAR - 3, FAR, 3), 0), "{report}");
         let mut stuck: Vec<_> = report.stuck.iter().map(|stuck| stuck.spawned_at.unwrap().line()).collect();
         stuck.sort_unstable();
         assert_eq!(stuck, lines, "{report}");
@@ -282,23 +289,28 @@ fn in_a_nested_block_on() {
 #[test]
 fn several_tasks_get_the_report() {
     for_each_setup(|runtime| {
-        let count = Count::default();
+        let (count, asked) = (Count::default(), Count::default());
         waits(runtime, &count);
         let (tell, told) = mpsc::channel();
         let go = async_channel::bounded::<()>(1);
         for _ in 0..5 {
-            let (tell, go) = (tell.clone(), go.1.clone());
+            let (tell, go, one) = (tell.clone(), go.1.clone(), asked.one());
             runtime
                 .spawn(async move {
                     let _ = go.recv().await;
-                    let both =
-                        future::zip(Handle::current().drain(SHORT), Handle::current().drain(HOUR)).await;
+                    let both = future::zip(Handle::current().drain(HOUR), Handle::current().drain(HOUR));
+                    let mut both = Box::pin(both);
+                    assert!(future::poll_once(&mut both).await.is_none());
+                    drop(one);
+                    let both = both.await;
                     assert_eq!(both.0.took, both.1.took);
                     tell.send(both.0).unwrap();
                 })
                 .detach();
         }
         drop((tell, go));
+        eventually("all wait", || asked.get() == 5);
+        assert_eq!(counts(&future::block_on(runtime.drain(Duration::ZERO))), (0, 1, 0));
         let reports: Vec<_> = told.iter().collect();
         assert_eq!((reports.len(), count.get()), (5, 1));
         assert!(reports.iter().all(|report| counts(report) == (0, 1, 0)), "{reports:?}");
@@ -319,26 +331,29 @@ fn a_task_gets_the_report_although_all_threads_are_stuck() {
         runtime
             .spawn(async move {
                 may_go.recv().await.unwrap();
-                let mut drain = Box::pin(Handle::current().drain(2 * SHORT));
+                let mut drain = Box::pin(Handle::current().drain(HOUR));
                 assert!(future::poll_once(&mut drain).await.is_none());
                 has_begun.open();
                 tell.send(drain.await).unwrap();
             })
             .detach();
-        let blocking: Vec<_> = (0..setup.threads).map(|_| latch.clone()).collect();
+        let (blocking, blocked) = ((0..setup.threads).map(|_| latch.clone()), Count::default());
         // Spawned before the drain begins, run when they come.
         for latch in blocking {
-            let begun = begun.clone();
+            let (begun, one) = (begun.clone(), blocked.one());
             runtime
                 .spawn(async move {
                     while !begun.is_open() {
                         future::yield_now().await;
                     }
+                    drop(one);
                     latch.wait();
                 })
                 .detach();
         }
         go.try_send(()).unwrap();
+        eventually("all block", || blocked.get() == setup.threads);
+        block_on(runtime.drain(Duration::ZERO));
         let report = told.recv_timeout(SOON).expect("somebody polls it");
         assert_eq!(report.stuck.len(), setup.threads, "{report}");
         drop(free);
@@ -419,15 +434,18 @@ fn after_a_shutdown() {
 #[test]
 fn a_drop_after_it_does_not_wait() {
     for_each_builder(|setup| {
-        let runtime = setup.build();
-        let latch = Latch::new();
-        let free = OpenOnDrop(latch.clone());
-        blocks(&runtime, &latch);
-        assert_eq!(block_on(runtime.drain(Duration::ZERO)).stuck.len(), 1);
-        let start = Instant::now();
-        drop(runtime);
-        assert!(start.elapsed() < Duration::from_millis(90), "{:?}", start.elapsed());
-        drop(free);
+        let does_not_wait = || {
+            let runtime = setup.build();
+            let latch = Latch::new();
+            let _free = OpenOnDrop(latch.clone());
+            blocks(&runtime, &latch);
+            assert_eq!(block_on(runtime.drain(Duration::ZERO)).stuck.len(), 1);
+            let start = Instant::now();
+            drop(runtime);
+            start.elapsed() < Duration::from_millis(90)
+        };
+        // Who has no core may be late; who waits always is.
+        assert!((0..10).any(|_| does_not_wait()));
     });
 }
 

@@ -86,39 +86,30 @@ fn destructors_that_block_are_named_and_keep_no_other_from_running() {
     });
 }
 
-/// Its owner cancels it after the deadline, and it blocks who drops it. Fails if it goes by the name of what its thread polled before.
+/// Its owner is another task, which is cancelled first. Fails if it goes by that one's name.
 #[test]
 fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
-    for_each_builder(|setup| {
-        let runtime = setup.builder().threads(1).max_threads(1).build().unwrap();
+    for_each_setup(|runtime| {
         let (latch, count) = (Latch::new(), Count::default());
         let free = OpenOnDrop(latch.clone());
-        waits(&runtime, &count);
         let (begin, begun) = mpsc::channel();
-        let on_drop = OnDrop(move || latch.wait());
+        let (on_drop, has_begun) = (OnDrop(move || latch.wait()), begin.clone());
         let future = async move {
             let _on_drop = on_drop;
-            begin.send(()).unwrap();
+            has_begun.send(()).unwrap();
             pending::<()>().await;
         };
         let (task, line) = (runtime.spawn(future), line!());
-        begun.recv_timeout(SOON).unwrap();
-        // It computes when the deadline comes, and finds the other one cancelled after that.
-        let (tell, told) = mpsc::channel();
-        let cancels = async move {
-            tell.send(()).unwrap();
-            thread::sleep(GRACE / 2);
-            drop(task);
+        let one = count.one();
+        let owner = async move {
+            let _owned = (one, task);
+            begin.send(()).unwrap();
+            pending::<()>().await;
         };
-        runtime.spawn(cancels).detach();
-        told.recv_timeout(SOON).unwrap();
+        runtime.spawn(owner).detach();
+        (0..2).for_each(|_| begun.recv_timeout(SOON).unwrap());
         let report = future::block_on(runtime.drain(Duration::ZERO));
-        // What has ended after the deadline was cancelled, if it was late.
-        assert_eq!(
-            (lines(&report), report.finished + report.cancelled, count.get()),
-            (vec![line], 2, 1),
-            "{report}"
-        );
+        assert_eq!((counts(&report), lines(&report), count.get()), ((0, 1, 1), vec![line], 1), "{report}");
         drop(free);
     });
 }
@@ -260,7 +251,7 @@ fn one_that_waits_for_the_report_and_blocks_is_named() {
         waits(runtime, &count);
         let (tell, told) = mpsc::channel();
         let task = runtime.spawn(async move {
-            let mut drain = Box::pin(Handle::current().drain(5 * SHORT));
+            let mut drain = Box::pin(Handle::current().drain(HOUR));
             assert!(future::poll_once(&mut drain).await.is_none());
             future::yield_now().await;
             tell.send(()).unwrap();
@@ -269,7 +260,7 @@ fn one_that_waits_for_the_report_and_blocks_is_named() {
         });
         task.detach();
         told.recv_timeout(SOON).unwrap();
-        let report = future::block_on(runtime.drain(HOUR));
+        let report = future::block_on(runtime.drain(Duration::ZERO));
         assert_eq!((counts(&report), count.get(), report.undropped), ((0, 1, 1), 1, 0), "{report}");
         drop(free);
     });
@@ -307,13 +298,21 @@ fn each_task_is_in_one_number() {
         let (latch, count) = (Latch::new(), Count::default());
         let free = OpenOnDrop(latch.clone());
         (0..7).for_each(|_| waits(&runtime, &count));
-        (0..5).for_each(|_| runtime.spawn(Timer::after(SHORT / 4)).detach());
+        let (go, may_go) = async_channel::bounded::<()>(1);
+        for _ in 0..5 {
+            let may_go = may_go.clone();
+            runtime.spawn(async move { drop(may_go.recv().await) }).detach();
+        }
         (0..2).for_each(|_| {
             let latch = latch.clone();
             drops(&runtime, move || latch.wait());
         });
         (1..setup.threads).for_each(|_| _ = blocks(&runtime, &latch));
-        let report = block_on(runtime.drain(10 * SHORT));
+        let mut drain = Box::pin(runtime.drain(HOUR));
+        assert!(block_on(future::poll_once(&mut drain)).is_none());
+        go.close();
+        eventually("some finish", || runtime.metrics().tasks == Some(7 + 2 + setup.threads - 1));
+        let report = block_on(runtime.drain(Duration::ZERO));
         assert_eq!(counts(&report), (5, 7, 2 + setup.threads - 1), "{report}");
         assert_eq!((count.get(), report.undropped), (7, 0), "{report}");
         drop(free);

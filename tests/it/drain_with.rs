@@ -72,18 +72,17 @@ fn jobs_that_run_and_wait_come_to_their_end() {
 #[test]
 fn tasks_that_are_left_may_have_closures_run() {
     for_each_setup(|runtime| {
-        let begun = Latch::new();
-        let has_begun = begun.clone();
+        let (go, may_go) = async_channel::bounded::<()>(1);
         let task = runtime.spawn(async move {
-            has_begun.open();
-            Timer::after(SHORT).await;
+            let _ = may_go.recv().await;
             let number = unblock(|| 6).await;
             let last = Job::new(move || number * 7).submit().await.unwrap();
             unblock(|| thread::sleep(SHORT)).detach();
             last
         });
-        begun.wait();
-        let report = future::block_on(begins(runtime, HOUR));
+        let drain = begins(runtime, HOUR);
+        go.close();
+        let report = future::block_on(drain);
         assert!(report.is_clean() && report.finished == 1, "{report}");
         assert_eq!(future::block_on(task), 42);
         eventually("the last one has run", || runtime.metrics().blocking_jobs == 3);
@@ -164,8 +163,17 @@ fn a_job_that_is_lost_already() {
     for_each_setup(|runtime| {
         let latch = Latch::new();
         let free = OpenOnDrop(latch.clone());
-        let job = within(runtime, || Job::new(move || latch.wait()).name("slow").deadline(SHORT).submit());
-        assert!(matches!(future::block_on(job), Err(JobError::TimedOut { .. })));
+        let begun = Latch::new();
+        // One that has no core in time never begins.
+        while !begun.is_open() {
+            let (latch, begun) = (latch.clone(), begun.clone());
+            let slow = move || {
+                begun.open();
+                latch.wait();
+            };
+            let job = within(runtime, || Job::new(slow).name("slow").deadline(SHORT).submit());
+            assert!(matches!(future::block_on(job), Err(JobError::TimedOut { .. })));
+        }
         let start = Instant::now();
         let report = future::block_on(runtime.drain(HOUR));
         assert!(start.elapsed() < SOON);
