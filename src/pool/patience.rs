@@ -13,13 +13,15 @@
 use std::time::Duration;
 
 use super::thread_state::ThreadState;
-use super::witness::{Doing, Witness};
 use crate::sync::{Instant, thread};
 
 /// How long one that was told to come back may block, or compute, before it is stuck.
 pub(super) const GRACE: Duration = Duration::from_millis(25);
 /// How long one is waited for that does neither, nor gets any further.
 pub(super) const WITHOUT_A_CORE: Duration = Duration::from_secs(5);
+
+/// How much of the time between two looks one counts as asleep that was so at both, and has run between them.
+const NAP: Duration = Duration::from_millis(2);
 
 /// A thread, and a way to learn what it does.
 #[derive(Clone, Debug)]
@@ -37,42 +39,78 @@ impl Who {
     pub(super) fn id(&self) -> thread::ThreadId {
         self.thread.id()
     }
+
+    /// Where nobody tells, it is taken to be.
+    fn is_asleep(&self) -> bool {
+        !self.state.is_running().unwrap_or(false)
+    }
 }
 
 /// What is known of threads that were told to come back.
 #[derive(Debug, Default)]
 pub(super) struct Patience(Vec<Known>);
 
+/// Since it got any further.
 #[derive(Debug)]
 struct Known {
     thread: thread::ThreadId,
     got_to: u64,
     since: Instant,
-    witness: Witness,
+    looked: Instant,
+    /// Processor time that it had used then, and at the last look.
+    at_first: Duration,
+    so_far: Duration,
+    /// At the last look.
+    is_asleep: bool,
+    /// For how long it was, as far as that is sure.
+    slept: Duration,
+}
+
+impl Known {
+    fn new(who: &Who, got_to: u64, now: Instant) -> Self {
+        let used = who.state.processor_time().unwrap_or_default();
+        Self {
+            thread: who.id(),
+            got_to,
+            since: now,
+            looked: now,
+            at_first: used,
+            so_far: used,
+            is_asleep: who.is_asleep(),
+            slept: Duration::ZERO,
+        }
+    }
+
+    fn is_stuck(&mut self, who: &Who, now: Instant) -> bool {
+        let so_far = who.state.processor_time().unwrap_or_default();
+        let (used, elapsed) =
+            (so_far.saturating_sub(self.so_far), now.saturating_duration_since(self.looked));
+        let is_asleep = who.is_asleep();
+        if is_asleep && self.is_asleep {
+            // Who has run meanwhile may have waited for a core for the most of it.
+            self.slept += if used.is_zero() { elapsed } else { elapsed.min(NAP) };
+        }
+        (self.looked, self.so_far, self.is_asleep) = (now, so_far, is_asleep);
+        let computed = so_far.saturating_sub(self.at_first);
+        // Who is awake again is on its way, and may have no core.
+        (is_asleep || computed >= GRACE) && self.slept + computed >= GRACE
+            || now.saturating_duration_since(self.since) >= WITHOUT_A_CORE
+    }
 }
 
 impl Patience {
     /// Whether it is over with this thread: it is stuck, for all that is known now. `got_to` is another number whenever the
     /// thread has got any further.
     pub(super) fn is_over(&mut self, who: &Who, got_to: u64, now: Instant) -> bool {
-        let fresh =
-            || Known { thread: who.id(), got_to, since: now, witness: Witness::new(Some(who.state), now) };
         let Some(known) = self.0.iter_mut().find(|known| known.thread == who.id()) else {
-            self.0.push(fresh());
+            self.0.push(Known::new(who, got_to, now));
             return false;
         };
         if known.got_to != got_to {
-            *known = fresh();
+            *known = Known::new(who, got_to, now);
             return false;
         }
-        let is_at_it = match known.witness.look(who.state, now) {
-            Doing::Computes => true,
-            // It was asleep, and may be on its way by now, and have no core.
-            Doing::Blocks => !who.state.is_running().unwrap_or(false),
-            Doing::Waits | Doing::Dozes => false,
-        };
-        is_at_it && known.witness.blocked + known.witness.computed >= GRACE
-            || now.saturating_duration_since(known.since) >= WITHOUT_A_CORE
+        known.is_stuck(who, now)
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future;
-use paceline::{Drained, Handle, Runtime, Timer, block_on};
+use paceline::{Drained, Handle, Runtime, block_on};
 
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, is_child};
@@ -330,7 +330,8 @@ fn no_threads_for_the_drain() {
     for (deadline, numbers) in [(HOUR, (1, 0, 0)), (Duration::MAX, (1, 0, 0)), (SHORT, (0, 1, 0))] {
         let runtime = Runtime::builder().threads(1).build().unwrap();
         runtime.block_on(runtime.spawn(async {}));
-        runtime.spawn(Timer::after(5 * SHORT)).detach();
+        let (go, may_go) = async_channel::bounded::<()>(1);
+        runtime.spawn(async move { drop(may_go.recv().await) }).detach();
         let limit = getrlimit(Resource::As);
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
@@ -347,7 +348,17 @@ fn no_threads_for_the_drain() {
         let start = Instant::now();
         // In a task of its own: the only worker has to be free for the other one.
         let handle = runtime.handle();
-        let drain = runtime.spawn(async move { handle.drain(deadline).await });
+        let (begin, begun) = mpsc::channel();
+        let drain = runtime.spawn(async move {
+            let mut drain = Box::pin(handle.drain(deadline));
+            let at_once = future::poll_once(&mut drain).await;
+            begin.send(()).unwrap();
+            if let Some(report) = at_once { report } else { drain.await }
+        });
+        begun.recv_timeout(SOON).unwrap();
+        if deadline > SHORT {
+            go.close();
+        }
         let report = future::block_on(drain);
         setrlimit(Resource::As, limit).unwrap();
         assert_eq!(counts(&report), numbers, "{report}");
