@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::parting::Standing;
-use super::patience::{Patience, WITHOUT_A_CORE};
+use super::patience::{GRACE, OUTSIDE, Patience, WITHOUT_A_CORE};
 use super::stuck::{StuckTasks, tasks_of};
 use super::{Backstage, Crew, Drained, Pool, Station};
 use crate::sync::{self, Instant, thread};
@@ -247,7 +247,8 @@ impl<'a> Conductor<'a> {
             }
             let (drops, dropped) = self.crew.state().drops_of(who.id());
             let got_to = its_stations().map(|station| progress(station)).fold(drops, u64::wrapping_add);
-            if self.patience.is_over(who, got_to, now) {
+            let grace = if tasks.is_empty() && dropped.is_empty() { OUTSIDE } else { GRACE };
+            if self.patience.is_over(who, got_to, grace, now) {
                 stuck.add(&who.thread, tasks, dropped, |task| self.crew.parting.awaits(task));
             } else {
                 comes = true;
@@ -255,7 +256,7 @@ impl<'a> Conductor<'a> {
         }
         let mut lost = Vec::new();
         for work in self.backstage.at_work() {
-            if self.patience.is_over(&work.who, work.number, now) {
+            if self.patience.is_over(&work.who, work.number, GRACE, now) {
                 lost.push(work.name);
             } else {
                 comes = true;

@@ -6,7 +6,7 @@
 //!
 //! | what it has done since it got any further | it is stuck after |
 //! |---|---|
-//! | slept, or used processor time, or both | [`GRACE`] of that |
+//! | slept, or used processor time, or both | [`GRACE`] of that; [`OUTSIDE`] where it is in no code of users' |
 //! | waited for a core | [`WITHOUT_A_CORE`] on the wall |
 //! | nobody tells | [`GRACE`] on the wall |
 
@@ -17,6 +17,8 @@ use crate::sync::{Instant, thread};
 
 /// How long one that was told to come back may block, or compute, before it is stuck.
 pub(super) const GRACE: Duration = Duration::from_millis(25);
+/// The same for one that is in no code of users', as far as is known: who sleeps there, most likely does in a lock whose owner has no core.
+pub(super) const OUTSIDE: Duration = Duration::from_millis(500);
 /// How long one is waited for that does neither, nor gets any further.
 pub(super) const WITHOUT_A_CORE: Duration = Duration::from_secs(5);
 
@@ -81,7 +83,7 @@ impl Known {
         }
     }
 
-    fn is_stuck(&mut self, who: &Who, now: Instant) -> bool {
+    fn is_stuck(&mut self, who: &Who, grace: Duration, now: Instant) -> bool {
         let so_far = who.state.processor_time().unwrap_or_default();
         let (used, elapsed) =
             (so_far.saturating_sub(self.so_far), now.saturating_duration_since(self.looked));
@@ -93,15 +95,15 @@ impl Known {
         (self.looked, self.so_far, self.is_asleep) = (now, so_far, is_asleep);
         let computed = so_far.saturating_sub(self.at_first);
         // Who is awake again is on its way, and may have no core.
-        (is_asleep || computed >= GRACE) && self.slept + computed >= GRACE
+        (is_asleep || computed >= grace) && self.slept + computed >= grace
             || now.saturating_duration_since(self.since) >= WITHOUT_A_CORE
     }
 }
 
 impl Patience {
     /// Whether it is over with this thread: it is stuck, for all that is known now. `got_to` is another number whenever the
-    /// thread has got any further.
-    pub(super) fn is_over(&mut self, who: &Who, got_to: u64, now: Instant) -> bool {
+    /// thread has got any further; `grace` is how long it may sleep or compute where it is.
+    pub(super) fn is_over(&mut self, who: &Who, got_to: u64, grace: Duration, now: Instant) -> bool {
         let Some(known) = self.0.iter_mut().find(|known| known.thread == who.id()) else {
             self.0.push(Known::new(who, got_to, now));
             return false;
@@ -110,7 +112,7 @@ impl Patience {
             *known = Known::new(who, got_to, now);
             return false;
         }
-        known.is_stuck(who, now)
+        known.is_stuck(who, grace, now)
     }
 }
 
@@ -139,7 +141,7 @@ mod tests {
         let who = told.recv().unwrap();
         let (mut patience, start) = (Patience::default(), Instant::now());
         let is_over = loop {
-            if patience.is_over(&who, got_to(), Instant::now()) {
+            if patience.is_over(&who, got_to(), GRACE, Instant::now()) {
                 break Some(start.elapsed());
             }
             if start.elapsed() > limit {

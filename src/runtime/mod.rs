@@ -154,7 +154,7 @@ impl Runtime {
     /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, in a poll or
     ///    a destructor; and the closures that still run. For those it is said to be so that 25 milliseconds were not enough: asleep or of processor
     ///    time, because who only waits for a core is not stuck, and is waited for up to five seconds. Who drops one future after the other is
-    ///    not stuck either, and is waited for up to ten. What is stuck is cancelled when its poll ends.
+    ///    not stuck either, and is waited for up to ten; nor, for half a second, is a thread that is in neither. What is stuck is cancelled when its poll ends.
     /// 5. Tasks that await the report have it, and are cancelled at the await that comes after that: each is polled once more at least.
     ///
     /// It ends as soon as neither a task nor a closure is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it

@@ -163,7 +163,7 @@ fn what_has_not_finished_by_the_deadline_is_cancelled() {
             })
             .detach();
         let quick = runtime.spawn(Timer::after(Duration::from_millis(1)));
-        let (start, deadline) = (Instant::now(), 5 * SHORT);
+        let (start, deadline) = (Instant::now(), 25 * SHORT);
         let report = future::block_on(runtime.drain(deadline));
         assert!(start.elapsed() >= deadline && start.elapsed() < deadline + LATE, "{:?}", start.elapsed());
         assert_eq!((counts(&report), count.get()), ((1, 6, 0), 6), "{report}");
@@ -242,7 +242,7 @@ fn deadlines_that_are_none() {
         assert_eq!((counts(&block_on(runtime.drain(Duration::ZERO))), count.get()), ((0, 1, 0), 1));
         let runtime = setup.build();
         let (go, may_go) = async_channel::bounded::<()>(1);
-        runtime.spawn(async move { drop(may_go.recv().await) }).detach();
+        runtime.spawn(async move { _ = may_go.recv().await }).detach();
         let mut drain = Box::pin(runtime.drain(Duration::MAX));
         assert!(block_on(future::poll_once(&mut drain)).is_none());
         go.close();

@@ -301,7 +301,7 @@ fn each_task_is_in_one_number() {
         let (go, may_go) = async_channel::bounded::<()>(1);
         for _ in 0..5 {
             let may_go = may_go.clone();
-            runtime.spawn(async move { drop(may_go.recv().await) }).detach();
+            runtime.spawn(async move { _ = may_go.recv().await }).detach();
         }
         (0..2).for_each(|_| {
             let latch = latch.clone();
@@ -331,7 +331,7 @@ fn no_threads_for_the_drain() {
         let runtime = Runtime::builder().threads(1).build().unwrap();
         runtime.block_on(runtime.spawn(async {}));
         let (go, may_go) = async_channel::bounded::<()>(1);
-        runtime.spawn(async move { drop(may_go.recv().await) }).detach();
+        runtime.spawn(async move { _ = may_go.recv().await }).detach();
         let limit = getrlimit(Resource::As);
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
