@@ -196,8 +196,9 @@ mod tests {
 
     #[test]
     fn a_mark_is_set_where_it_makes_a_difference() {
-        let marks: [(fn(&State) -> Marked, u8, u8); 3] = [
-            (State::cancel, CANCELLED, SETTLED),
+        type Sets = fn(&State) -> Marked;
+        let marks = [
+            (State::cancel as Sets, CANCELLED, SETTLED),
             (State::detach, DETACHED, SETTLED),
             (State::expire, EXPIRED, EXPIRED),
         ];

@@ -14,9 +14,6 @@ use paceline::{Drained, Handle, Runtime, block_on};
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, is_child};
 
-/// How long a thread may block before it is stuck.
-const GRACE: Duration = Duration::from_millis(25);
-
 /// Does something when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
