@@ -12,10 +12,11 @@ pub use stuck::StuckError;
 
 use std::env;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::num::NonZeroUsize;
 use std::panic::Location;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -311,7 +312,13 @@ fn spawn_in<T: Send + 'static>(
 /// Ends the pool's crew, and what blocks for it.
 async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
     let backstage = blocking::behind(&pool);
-    pool.drain(deadline, backstage, || Timer::after(TRY_AGAIN)).await
+    // On its own reactor, which has threads: for another one none might be had.
+    let pause = || {
+        let mut timer = Timer::after(TRY_AGAIN);
+        let pool = &pool;
+        poll_fn(move |cx| pool.visit(|| Pin::new(&mut timer).poll(cx)))
+    };
+    pool.clone().drain(deadline, backstage, pause).await
 }
 
 /// What the default instance has done so far, and has right now: always that one, even when a task of another runtime
