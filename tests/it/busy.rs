@@ -18,10 +18,12 @@ fn compute(stop: &AtomicBool) {
 }
 
 /// Threads that there may be on top of the workers after they have computed for so long: the reserve; and one more after a
-/// tenth of a second, then after twice that time, and so on.
+/// tenth of a second, then after twice that time, and so on. On a machine that is busy, too, for one that is late to start:
+/// by ten milliseconds, then twice that, and so on.
 fn on_top(computed: Duration) -> usize {
-    let tenths = computed.as_millis() / 100;
-    1 + tenths.checked_ilog2().map_or(0, |doublings| 1 + doublings as usize)
+    let doublings =
+        |unit: u128| (computed.as_millis() / unit).checked_ilog2().map_or(0, |twice| 1 + twice as usize);
+    1 + doublings(100) + doublings(10)
 }
 
 /// Computes for so long by the clock on the wall.
