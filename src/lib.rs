@@ -87,6 +87,7 @@
 //!
 //! | module | what it is | knows |
 //! |---|---|---|
+//! | `net` | sockets by name, to be cloned and split | `io`, and `blocking` for look-ups |
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`], and the threads that run them, which never lead: its README has the states of a job | pools, and the timers of `io` |
@@ -164,7 +165,9 @@ mod leadership;
 mod line;
 #[cfg(all(test, paceline_shuttle))]
 mod model;
+pub mod net;
 mod pool;
+pub mod prelude;
 mod reactor;
 mod runtime;
 mod spin;

@@ -74,6 +74,7 @@ mod limits;
 mod lost;
 #[cfg(unix)]
 mod nested;
+mod net;
 #[cfg(unix)]
 mod notify;
 #[cfg(unix)]

@@ -1,0 +1,178 @@
+//! UDP by name.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use super::addresses::{ToSocketAddrs, first, try_each};
+use super::streams::handle;
+use crate::io::Async;
+
+/// A UDP socket.
+///
+/// Clones are the same socket; any number of tasks may send and receive at once, and each datagram goes to one of them.
+///
+/// ```
+/// use paceline::net::UdpSocket;
+///
+/// # fn main() -> std::io::Result<()> {
+/// paceline::block_on(async {
+///     let (ours, theirs) = (UdpSocket::bind("127.0.0.1:0").await?, UdpSocket::bind("127.0.0.1:0").await?);
+///     ours.send_to(b"hello", theirs.local_addr()?).await?;
+///     let mut buf = [0; 16];
+///     let (len, from) = theirs.recv_from(&mut buf).await?;
+///     assert_eq!((&buf[..len], from), (&b"hello"[..], ours.local_addr()?));
+///     Ok(())
+/// })
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct UdpSocket(Arc<Async<std::net::UdpSocket>>);
+
+handle!(UdpSocket, std::net::UdpSocket, 0, Self);
+
+impl UdpSocket {
+    /// A socket on the first address of a name that can be bound; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resolve`](super::resolve) and of `bind`, such as `AddrInUse`.
+    pub async fn bind<A: ToSocketAddrs>(name: A) -> io::Result<Self> {
+        let bind = |address| std::future::ready(Async::<std::net::UdpSocket>::bind::<SocketAddr>(address));
+        try_each(name, "bind to", bind).await.map(Self::from)
+    }
+
+    /// Has [`send`](UdpSocket::send) send to the first address of a name that can be connected to, and receives from nobody else.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resolve`](super::resolve) and of `connect`.
+    pub async fn connect<A: ToSocketAddrs>(&self, name: A) -> io::Result<()> {
+        try_each(name, "connect to", |address| std::future::ready(self.0.get_ref().connect(address))).await
+    }
+
+    /// Sends a datagram to the peer of [`connect`](UdpSocket::connect).
+    ///
+    /// # Errors
+    ///
+    /// Those of `send`; `ConnectionRefused` is said of one that was sent before.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is sent in the very poll that returns.
+    pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
+        self.0.send(buf).await
+    }
+
+    /// Sends a datagram to the first address of a name.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`resolve`](super::resolve) and of `sendto`.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is sent in the very poll that returns.
+    pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], name: A) -> io::Result<usize> {
+        self.0.send_to(buf, first(name).await?).await
+    }
+
+    /// Receives a datagram from the peer of [`connect`](UdpSocket::connect). What does not fit into `buf` is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of `recv`.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is taken in the very poll that returns.
+    pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.recv(buf).await
+    }
+
+    /// Receives a datagram, and says from whom. What does not fit into `buf` is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of `recvfrom`.
+    ///
+    /// # Cancel safety
+    ///
+    /// It is taken in the very poll that returns.
+    pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.recv_from(buf).await
+    }
+
+    /// As [`recv`](UdpSocket::recv), and leaves the datagram there.
+    ///
+    /// # Errors
+    ///
+    /// Those of `recv`.
+    pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.peek(buf).await
+    }
+
+    /// As [`recv_from`](UdpSocket::recv_from), and leaves the datagram there.
+    ///
+    /// # Errors
+    ///
+    /// Those of `recvfrom`.
+    pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.peek_from(buf).await
+    }
+}
+
+/// Options of the socket, as the standard library has them.
+macro_rules! options {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl UdpSocket {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// The system's.
+                pub fn $name(&self $(, $arg: $type)*) -> io::Result<$result> {
+                    self.0.get_ref().$name($($arg),*)
+                }
+            )*
+        }
+    };
+}
+
+options! {
+    /// The address of this side.
+    local_addr() -> SocketAddr;
+    /// The address of the peer of [`connect`](UdpSocket::connect).
+    peer_addr() -> SocketAddr;
+    /// The error that the socket has kept, which this takes away.
+    take_error() -> Option<io::Error>;
+    /// Whether it may send to broadcast addresses.
+    broadcast() -> bool;
+    /// Sets whether it may send to broadcast addresses.
+    set_broadcast(broadcast: bool) -> ();
+    /// How many routers a packet may pass.
+    ttl() -> u32;
+    /// Sets how many routers a packet may pass.
+    set_ttl(ttl: u32) -> ();
+    /// Whether this machine receives what it sends to a group.
+    multicast_loop_v4() -> bool;
+    /// Sets whether this machine receives what it sends to a group.
+    set_multicast_loop_v4(receives: bool) -> ();
+    /// How many routers a packet to a group may pass.
+    multicast_ttl_v4() -> u32;
+    /// Sets how many routers a packet to a group may pass.
+    set_multicast_ttl_v4(ttl: u32) -> ();
+    /// Whether this machine receives what it sends to a group, by IPv6.
+    multicast_loop_v6() -> bool;
+    /// Sets whether this machine receives what it sends to a group, by IPv6.
+    set_multicast_loop_v6(receives: bool) -> ();
+    /// Joins a group on the interface with an address; `UNSPECIFIED` lets the system choose one.
+    join_multicast_v4(group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
+    /// Leaves a group.
+    leave_multicast_v4(group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
+    /// Joins a group on an interface, by its number; 0 lets the system choose one.
+    join_multicast_v6(group: &Ipv6Addr, interface: u32) -> ();
+    /// Leaves a group.
+    leave_multicast_v6(group: &Ipv6Addr, interface: u32) -> ();
+}

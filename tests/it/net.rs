@@ -1,0 +1,335 @@
+//! Sockets by name: what is looked up and what is not, halves, the end of a stream, and a process without free descriptors.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future;
+use paceline::net::unix::{UnixDatagram, UnixListener, UnixStream};
+use paceline::net::{self, TcpListener, TcpStream, UdpSocket};
+use paceline::prelude::*;
+use paceline::{Async, block_on, spawn};
+
+use crate::setups::{SOON, for_each_setup, is_child};
+
+const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
+/// Two ends of a connection.
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(LOCAL).await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let (ours, theirs) = future::try_zip(TcpStream::connect(addr), listener.accept()).await.unwrap();
+    (ours, theirs.0)
+}
+
+#[test]
+fn a_name_is_looked_up_by_threads_that_block() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let before = runtime.metrics().blocking_jobs;
+            let listener = TcpListener::bind(LOCAL).await.unwrap();
+            let addr = listener.local_addr().unwrap();
+            TcpStream::connect(addr.to_string()).await.unwrap();
+            TcpStream::connect(("127.0.0.1", addr.port())).await.unwrap();
+            assert_eq!(runtime.metrics().blocking_jobs, before, "numbers are not looked up");
+            let client = TcpStream::connect(("localhost", addr.port())).await.unwrap();
+            assert_eq!(client.peer_addr().unwrap(), addr);
+            assert_eq!(runtime.metrics().blocking_jobs, before + 1);
+        });
+    });
+}
+
+#[test]
+fn an_error_says_for_what() {
+    block_on(async {
+        let nobody = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
+        let error = TcpStream::connect(nobody).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        assert!(error.to_string().contains(&format!("connect to {nobody}: ")), "{error}");
+        let cause = error.get_ref().and_then(|error| error.source()).unwrap();
+        assert!(cause.downcast_ref::<std::io::Error>().unwrap().raw_os_error().is_some());
+
+        let taken = TcpListener::bind(LOCAL).await.unwrap();
+        let addr = taken.local_addr().unwrap();
+        let error = TcpListener::bind(addr).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        assert!(error.to_string().contains(&format!("listen on {addr}: ")), "{error}");
+
+        let error = TcpStream::connect("no.such.name.invalid:80").await.unwrap_err();
+        assert!(error.to_string().starts_with("cannot look up \"no.such.name.invalid\": "), "{error}");
+        assert_eq!(TcpStream::connect(&[][..]).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+
+        let missing = std::env::temp_dir().join("paceline-no-such-socket");
+        let error = UnixStream::connect(&missing).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("paceline-no-such-socket"), "{error}");
+    });
+}
+
+/// The first address that answers; if none does, each is told.
+#[test]
+fn each_address_is_tried() {
+    block_on(async {
+        let nobody = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
+        let listener = TcpListener::bind(LOCAL).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(&[nobody, addr][..]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), addr);
+        let error = TcpStream::connect([nobody, nobody]).await.unwrap_err();
+        assert_eq!(error.to_string().matches(&nobody.to_string()).count(), 2, "{error}");
+        // Also where a listener or a socket is bound: an address that is taken, and one that is not.
+        let second = TcpListener::bind([addr, LOCAL.into()]).await.unwrap();
+        assert_ne!(second.local_addr().unwrap(), addr);
+        assert_eq!(net::resolve([addr, nobody]).await.unwrap(), [addr, nobody]);
+    });
+}
+
+/// `close` shuts the writing side down, and what the peer answers is read all the same.
+#[test]
+fn a_stream_that_is_closed_still_reads() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let (mut ours, mut theirs) = pair().await;
+            ours.write_all(b"question").await.unwrap();
+            ours.close().await.unwrap();
+            let mut question = String::new();
+            theirs.read_to_string(&mut question).await.unwrap();
+            theirs.write_all(b"answer").await.unwrap();
+            drop(theirs);
+            let mut answer = String::new();
+            ours.read_to_string(&mut answer).await.unwrap();
+            assert_eq!((question.as_str(), answer.as_str()), ("question", "answer"));
+            assert_eq!(ours.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+            ours.close().await.unwrap();
+
+            let (mut one, mut other) = UnixStream::pair().unwrap();
+            one.close().await.unwrap();
+            assert_eq!(other.read(&mut [0]).await.unwrap(), 0);
+            other.write_all(b"x").await.unwrap();
+            assert_eq!(one.read(&mut [0]).await.unwrap(), 1);
+        });
+    });
+}
+
+#[test]
+fn halves_go_their_own_ways() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let (ours, theirs) = pair().await;
+            let (mut read, mut write) = ours.into_split();
+            let echo = spawn(async move {
+                let (mut read, mut write) = theirs.split();
+                let mut buf = [0; 1000];
+                while let count @ 1.. = read.read(&mut buf).await.unwrap() {
+                    write.write_all(&buf[..count]).await.unwrap();
+                }
+                write.close().await.unwrap();
+            });
+            let sent: Vec<u8> = (0..100_000).map(|number| number as u8).collect();
+            let to_send = sent.clone();
+            // Its half is dropped at its end, which shuts that side down: else nobody would ever see an end.
+            let writer = spawn(async move { write.write_all(&to_send).await.unwrap() });
+            let mut got = Vec::new();
+            read.read_to_end(&mut got).await.unwrap();
+            assert!(got == sent);
+            future::zip(echo, writer).await;
+        });
+    });
+}
+
+#[test]
+fn halves_come_together_again() {
+    block_on(async {
+        let ((one, mut peer), (other, _)) = (pair().await, pair().await);
+        let ((read, write), (read2, write2)) = (one.into_split(), other.into_split());
+        let error = read.reunite(write2).unwrap_err();
+        let (read, write2) = (error.0, error.1);
+        assert!(read2.reunite(write2).is_ok());
+        let mut again = read.reunite(write).unwrap();
+        again.write_all(b"x").await.unwrap();
+        peer.read_exact(&mut [0]).await.unwrap();
+        // And one that is forgotten leaves its side open.
+        let (read, write) = again.into_split();
+        write.forget();
+        let nothing = future::or(async { Some(peer.read(&mut [0]).await) }, async {
+            paceline::Timer::after(Duration::from_millis(20)).await;
+            None
+        });
+        assert!(nothing.await.is_none());
+        drop(read);
+        assert_eq!(peer.read(&mut [0]).await.unwrap(), 0);
+    });
+}
+
+/// Any number of clones may accept, and each connection goes to one.
+#[test]
+fn clones_share_a_listener() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let listener = TcpListener::bind(LOCAL).await.unwrap();
+            let addr = listener.local_addr().unwrap();
+            let accepted: Vec<_> = (0..4)
+                .map(|_| {
+                    let listener = listener.clone();
+                    spawn(async move { listener.incoming().take(5).try_collect::<Vec<_>>().await.unwrap() })
+                })
+                .collect();
+            let mut clients = Vec::new();
+            for _ in 0..20 {
+                clients.push(TcpStream::connect(addr).await.unwrap().local_addr().unwrap());
+            }
+            let mut peers = Vec::new();
+            for task in accepted {
+                peers.extend(task.await.into_iter().map(|stream| stream.peer_addr().unwrap()));
+            }
+            clients.sort_unstable();
+            peers.sort_unstable();
+            assert_eq!(clients, peers);
+        });
+    });
+}
+
+#[test]
+fn options_are_the_sockets() {
+    block_on(async {
+        let (stream, _peer) = pair().await;
+        stream.set_nodelay(true).unwrap();
+        assert!(stream.clone().nodelay().unwrap());
+        stream.set_ttl(42).unwrap();
+        assert_eq!(stream.ttl().unwrap(), 42);
+        assert_eq!(stream.linger().unwrap(), None);
+        stream.set_linger(Some(Duration::from_secs(1))).unwrap();
+        assert_eq!(stream.linger().unwrap(), Some(Duration::from_secs(1)));
+        stream.set_recv_buffer_size(50_000).unwrap();
+        stream.set_send_buffer_size(60_000).unwrap();
+        assert!(stream.recv_buffer_size().unwrap() >= 50_000 && stream.send_buffer_size().unwrap() >= 60_000);
+        assert!(stream.take_error().unwrap().is_none());
+        let udp = UdpSocket::bind(LOCAL).await.unwrap();
+        udp.set_broadcast(true).unwrap();
+        assert!(udp.broadcast().unwrap());
+    });
+}
+
+/// To and from what the standard library has, and what they are built on.
+#[test]
+fn conversions_keep_the_socket() {
+    block_on(async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let listener = TcpListener::try_from(listener).unwrap();
+        let mut client = std::net::TcpStream::connect(addr).unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let inner: Arc<Async<std::net::TcpStream>> = stream.into();
+        let inner = Arc::into_inner(inner).unwrap().into_inner().unwrap();
+        inner.set_nonblocking(false).unwrap();
+        (&inner).write_all(b"x").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        TcpStream::from(Async::new(inner).unwrap()).shutdown(Shutdown::Both).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    });
+}
+
+#[test]
+fn datagrams_by_name() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let (ours, theirs) = (
+                UdpSocket::bind("localhost:0").await.unwrap(),
+                UdpSocket::bind("localhost:0").await.unwrap(),
+            );
+            let port = theirs.local_addr().unwrap().port();
+            ours.send_to(b"one", ("localhost", port)).await.unwrap();
+            ours.connect(("localhost", port)).await.unwrap();
+            ours.send(b"two").await.unwrap();
+            let mut buf = [0; 16];
+            assert_eq!(theirs.peek_from(&mut buf).await.unwrap(), (3, ours.local_addr().unwrap()));
+            assert_eq!(theirs.recv_from(&mut buf).await.unwrap(), (3, ours.local_addr().unwrap()));
+            assert_eq!(theirs.recv(&mut buf).await.unwrap(), 3);
+            assert_eq!(&buf[..3], b"two");
+
+            let path = std::env::temp_dir().join(format!("paceline-datagram-{:p}", &buf));
+            let (bound, unbound) = (UnixDatagram::bind(&path).unwrap(), UnixDatagram::unbound().unwrap());
+            unbound.send_to(b"three", &path).await.unwrap();
+            assert_eq!(bound.recv(&mut buf).await.unwrap(), 5);
+            unbound.connect(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            unbound.send(b"four").await.unwrap();
+            assert!(bound.recv_from(&mut buf).await.unwrap().1.is_unnamed());
+        });
+    });
+}
+
+#[test]
+fn unix_streams_by_path() {
+    for_each_setup(|runtime| {
+        runtime.block_on(async {
+            let path =
+                std::env::temp_dir().join(format!("paceline-stream-{:?}", std::thread::current().id()));
+            let _ = std::fs::remove_file(&path);
+            let listener = UnixListener::bind(&path).unwrap();
+            assert_eq!(UnixListener::bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+            let (mut client, server) =
+                future::try_zip(UnixStream::connect(&path), listener.accept()).await.unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let mut server = server.0;
+            client.write_all(b"x").await.unwrap();
+            server.read_exact(&mut [0]).await.unwrap();
+        });
+    });
+}
+
+/// A process without free descriptors is told so once, does not spin, and accepts all that waited as soon as it can.
+#[test]
+fn a_listener_recovers_from_a_shortage_of_descriptors() {
+    const CLIENTS: usize = 20;
+    if !is_child("net::a_listener_recovers_from_a_shortage_of_descriptors", "ulimit -n 256") {
+        return;
+    }
+    let listener = block_on(TcpListener::bind(LOCAL)).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut clients: Vec<_> =
+        (0..CLIENTS).map(|_| std::net::TcpStream::connect_timeout(&addr, SOON).unwrap()).collect();
+    let mut hoard: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    block_on(async {
+        let error = listener.accept().await.unwrap_err();
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
+        let start = Instant::now();
+        let polls = || paceline::metrics().polls_direct + paceline::metrics().polls_surplus;
+        let before = polls();
+        let waits = spawn(async move {
+            let mut streams = Vec::new();
+            while streams.len() < CLIENTS {
+                streams.push(listener.accept().await.expect("it was told before").0);
+            }
+            streams
+        });
+        paceline::Timer::after(Duration::from_millis(300)).await;
+        let polls = polls() - before;
+        assert!(polls < 100, "{polls} polls in {:?}", start.elapsed());
+        // A few at a time: there is a shortage again and again.
+        while hoard.len() > 30 {
+            hoard.truncate(hoard.len() - 7);
+            paceline::Timer::after(Duration::from_millis(1)).await;
+        }
+        for stream in &mut waits.await {
+            stream.write_all(b"x").await.unwrap();
+        }
+    });
+    clients.iter_mut().for_each(|client| client.read_exact(&mut [0]).unwrap());
+}
+
+/// Some addresses are several things at once.
+#[test]
+fn an_address_is_taken_as_it_is_written() {
+    block_on(async {
+        let v6: SocketAddr = "[::1]:1".parse().unwrap();
+        assert_eq!(net::resolve("[::1]:1").await.unwrap(), [v6]);
+        assert_eq!(net::resolve(("::1", 1)).await.unwrap(), [v6]);
+        assert!(net::resolve("localhost:1").await.unwrap().iter().all(|addr| addr.ip().is_loopback()));
+        assert_eq!(
+            net::resolve(":80").await.unwrap_err().kind(),
+            net::resolve(("", 80)).await.unwrap_err().kind()
+        );
+    });
+}
