@@ -8,43 +8,41 @@
 //! Look at `serve`: one task for each connection, nothing else. And look at the first line that is printed last: nearly
 //! every poll was direct, that is, made by the thread that saw the event which the task was waiting for.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use std::{env, error, io};
+use std::{env, io};
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use paceline::{Async, Timer, block_on, spawn};
+use paceline::net::{TcpListener, TcpStream};
+use paceline::prelude::*;
+use paceline::{block_on, spawn};
 
 const CLIENTS: usize = 300;
 const TALK: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), Box<dyn error::Error>> {
+fn main() -> io::Result<()> {
     match env::args().nth(1) {
-        Some(addr) => {
-            let listener = Async::<TcpListener>::bind(addr.parse::<SocketAddr>()?)?;
-            println!("echoing on {}, until Ctrl-C", listener.get_ref().local_addr()?);
-            Ok(block_on(serve(listener))?)
-        }
-        None => Ok(block_on(demo())?),
+        Some(addr) => block_on(async {
+            let listener = TcpListener::bind(addr).await?;
+            println!("echoing on {}, until Ctrl-C", listener.local_addr()?);
+            serve(listener).await
+        }),
+        None => block_on(demo()),
     }
 }
 
 /// Accepts connections, and spawns a task for each.
-async fn serve(listener: Async<TcpListener>) -> io::Result<()> {
+async fn serve(listener: TcpListener) -> io::Result<()> {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => spawn(echo(stream)).detach(),
-            // No descriptor left, perhaps, or a peer that is gone again: the listener itself works on.
-            Err(error) => {
-                eprintln!("accept: {error}");
-                Timer::after(Duration::from_millis(10)).await;
-            }
+            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            Err(error) => eprintln!("{error}"),
         }
     }
 }
 
 /// Sends back what it reads, until the peer is done.
-async fn echo(mut stream: Async<TcpStream>) -> io::Result<()> {
+async fn echo(mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
         match stream.read(&mut buffer).await? {
@@ -55,8 +53,8 @@ async fn echo(mut stream: Async<TcpStream>) -> io::Result<()> {
 }
 
 async fn demo() -> io::Result<()> {
-    let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
-    let addr = listener.get_ref().local_addr()?;
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let addr = listener.local_addr()?;
     // Dropping this task, at the end of the function, cancels it.
     let _server = spawn(serve(listener));
 
@@ -77,7 +75,7 @@ async fn demo() -> io::Result<()> {
 
 /// Sends and waits for the echo, again and again. Returns how long each took: at least one.
 async fn talk(addr: SocketAddr, deadline: Instant) -> io::Result<Vec<Duration>> {
-    let mut stream = Async::<TcpStream>::connect(addr).await?;
+    let mut stream = TcpStream::connect(addr).await?;
     let mut times = Vec::new();
     let mut answer = [0; 5];
     loop {

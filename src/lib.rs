@@ -5,22 +5,21 @@
 //! is known as Leader/Followers; the README draws it.
 //!
 //! ```
-//! use std::net::{TcpListener, TcpStream};
-//!
-//! use futures_lite::{AsyncReadExt, AsyncWriteExt};
-//! use paceline::{Async, block_on, spawn};
+//! use paceline::net::{TcpListener, TcpStream};
+//! use paceline::prelude::*;
+//! use paceline::{block_on, spawn};
 //!
 //! # fn main() -> std::io::Result<()> {
 //! block_on(async {
-//!     let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
-//!     let addr = listener.get_ref().local_addr()?;
+//!     let listener = TcpListener::bind("localhost:0").await?;
+//!     let addr = listener.local_addr()?;
 //!     let server = spawn(async move {
 //!         let (mut stream, _peer) = listener.accept().await?;
 //!         stream.write_all(b"hello").await
 //!     });
 //!
 //!     let mut greeting = String::new();
-//!     Async::<TcpStream>::connect(addr).await?.read_to_string(&mut greeting).await?;
+//!     TcpStream::connect(addr).await?.read_to_string(&mut greeting).await?;
 //!     assert_eq!(greeting, "hello");
 //!     server.await
 //! })
@@ -33,6 +32,7 @@
 //!    but the deputy, which sleeps while that thread does.
 //! 2. **[`spawn`]**, or a [`Runtime`] of your own: tasks on worker threads. Dropping a [`Task`] cancels it;
 //!    [`Task::detach`] lets it run on its own.
+//!    Their sockets are those of [`net`].
 //! 3. **[`Executor`], [`LocalExecutor`], [`Async`], [`Timer`]** in place of their namesakes of `async-executor` and
 //!    `async-io`, for programs that bring their own threads, and for tasks that are not `Send`.
 //!
@@ -44,7 +44,7 @@
 //! | call | acts on |
 //! |---|---|
 //! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
-//! | [`Async::new`] and what is built on it | the same: its reactor is the source's for good |
+//! | [`Async::new`] and what is built on it, such as [`net`] | the same: its reactor is the source's for good |
 //! | [`Timer`] | the same, at the moment when it is first polled; and again, should that runtime be gone before it fires |
 //! | [`unblock`], [`blocking::Job::submit`] | the same: each runtime has threads of its own for what blocks, and the process has some |
 //! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
@@ -88,6 +88,8 @@
 //! | module | what it is | knows |
 //! |---|---|---|
 //! | `net` | sockets by name, to be cloned and split | `io`, and `blocking` for look-ups |
+//! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
+//! | `prelude` | the traits of `futures` that one wants at hand | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
 //! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`], and the threads that run them, which never lead: its README has the states of a job | pools, and the timers of `io` |
@@ -170,6 +172,8 @@ mod pool;
 pub mod prelude;
 mod reactor;
 mod runtime;
+#[cfg(unix)]
+pub mod signal;
 mod spin;
 mod strand;
 mod sync;

@@ -28,6 +28,9 @@ use std::io;
 /// Dropping the handle ends the registration and then drops the inner `T`, which closes it. The close of a socket
 /// does not wait until what was written has reached the peer.
 ///
+/// `close` of `AsyncWrite` only flushes. To end one direction of a stream, call
+/// [`shutdown`](std::net::TcpStream::shutdown) of what is inside; `close` of a [`net::TcpStream`](crate::net::TcpStream) does that.
+///
 /// # Examples
 ///
 /// ```

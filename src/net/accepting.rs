@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `ECONNABORTED`, and what Linux reports of a connection's network | the connection's: it is gone | the next one is taken |
 //! | `EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM` | the process's, or the machine's | the caller is told once; then it is tried again after a pause, which grows |
-//! | all others | the listener's | the caller is told |
+//! | all others | the listener's | the caller is told, after a pause if he was a moment ago: he may be in a loop |
 //!
 //! A connection that cannot be taken stays in the listener's queue, so the next try finds it at once: without a pause that is a loop
 //! that spins, and without silence a million messages.
@@ -23,13 +23,13 @@ use crate::sync::{self, Instant, Mutex};
 
 /// The first pause, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
-/// After so long without a shortage the next one is a new one.
+/// After so long without trouble the next is new.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// What a listener remembers of shortages. Nothing is looked at while there is none.
+/// What a listener remembers of trouble. Nothing is looked at while there is none.
 #[derive(Debug, Default)]
 pub(super) struct Accepting {
-    last_shortage: Mutex<Option<Instant>>,
+    last_trouble: Mutex<Option<Instant>>,
 }
 
 impl Accepting {
@@ -46,7 +46,12 @@ impl Accepting {
             };
             match whose(&error) {
                 Whose::Connection => {}
-                Whose::Listener => return Err(error),
+                Whose::Listener => {
+                    if !self.is_news() {
+                        Timer::after(PAUSES.1).await;
+                    }
+                    return Err(error);
+                }
                 Whose::Process if self.is_news() => return Err(shortage(&error)),
                 Whose::Process => {
                     Timer::after(pause).await;
@@ -56,10 +61,10 @@ impl Accepting {
         }
     }
 
-    /// There is a shortage. Whether that is a new one.
+    /// There is trouble. Whether that is new.
     fn is_news(&self) -> bool {
         let now = Instant::now();
-        let last = sync::lock(&self.last_shortage).replace(now);
+        let last = sync::lock(&self.last_trouble).replace(now);
         last.is_none_or(|last| now.saturating_duration_since(last) > QUIET)
     }
 }

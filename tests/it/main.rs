@@ -91,6 +91,7 @@ mod setups;
 mod short;
 #[cfg(unix)]
 mod shutdown;
+mod signal;
 #[cfg(unix)]
 mod stale;
 #[cfg(unix)]
