@@ -290,7 +290,7 @@ mod tests {
         for it in ["127.0.0.1:80".target(), ("127.0.0.1", 80).target(), ([127, 0, 0, 1], 80).target()] {
             assert_eq!(it.unwrap(), one);
         }
-        for it in ["[::1]:80".target(), ("::1", 80).target(), (&(String::from("::1"), 80)).target()] {
+        for it in ["[::1]:80".target(), ("::1", 80).target(), (String::from("::1"), 80).target()] {
             assert_eq!(it.unwrap(), v6);
         }
     }
