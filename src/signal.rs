@@ -56,6 +56,12 @@ pub enum Signal {
     Child,
 }
 
+/// Where there is no such flag, the standard library has the process ignore `SIGPIPE` anyway.
+#[cfg(not(target_vendor = "apple"))]
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+#[cfg(target_vendor = "apple")]
+const FLAGS: SendFlags = SendFlags::DONTWAIT;
+
 /// In the order of their bits.
 const ALL: [(Signal, Number); 8] = [
     (Signal::Interrupt, Number::INT),
@@ -127,8 +133,8 @@ impl Signals {
             let ring = move || {
                 // ORDER: Release pairs with the Acquire of `take`, for no more than order's sake: the byte comes after it.
                 come.fetch_or(bit, Ordering::Release);
-                // A socket that is full has been rung. It is sent without the C library, so `errno` stays what it was.
-                let _ = send(&*ringer, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+                // A socket that is full has been rung.
+                let _ = send(&*ringer, &[0], FLAGS);
             };
             // SAFETY: what is called there takes no lock, allocates nothing and cannot panic.
             this.ids.push(unsafe { register(ALL[signal as usize].1.as_raw(), ring)? });
