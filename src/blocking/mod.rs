@@ -145,13 +145,6 @@ pub(crate) fn limit_default(threads: usize) {
     of_the_process().set_limit(threads);
 }
 
-/// A runtime ends: what waits in its pool is cancelled, and nothing is taken any more.
-pub(crate) fn end(pool: &Arc<Pool>) {
-    let threads = behind(pool);
-    threads.close();
-    pool.visit(|| threads.clear());
-}
-
 /// What blocks for a runtime, which ends: made if there is nothing, so that nothing is made later.
 pub(crate) fn behind(pool: &Arc<Pool>) -> Arc<dyn Backstage> {
     pool.annex(|| Threads::new(MAX_THREADS, Some(pool)))

@@ -39,6 +39,8 @@ pub(super) trait Errand: Send + Sync {
     /// No thread will come.
     fn give_up(&self);
     fn title(&self) -> Title;
+    /// Whether it will not begin in any case.
+    fn is_settled(&self) -> bool;
 }
 
 /// What a job is called: where it was made, if it has no name. Its owner may be gone.
@@ -123,7 +125,7 @@ impl<T: Send + 'static> Shared<T> {
             Marked::Nothing => {}
             Marked::Unbegun => self.never_begins(),
             Marked::Running => {
-                self.threads.lose();
+                self.threads.lose(Arc::as_ptr(self).addr());
                 self.tell();
             }
         }
@@ -246,6 +248,10 @@ impl<T: Send + 'static> Errand for Shared<T> {
 
     fn title(&self) -> Title {
         self.title.clone()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.state.is_unwanted()
     }
 }
 

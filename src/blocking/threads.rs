@@ -55,6 +55,9 @@ struct Piece {
     number: u64,
     /// `None` for a stream's.
     title: Option<Title>,
+    /// Where the errand is, if it is one: for who says that it is lost.
+    errand: Option<usize>,
+    is_lost: bool,
 }
 
 /// What came of a piece of work, for the thread that had it.
@@ -86,6 +89,19 @@ impl Work {
             Work::Task(_, made_at) => made_at.map(|made_at| Title(None, made_at)),
             Work::Errand(errand) => Some(errand.title()),
         }
+    }
+
+    /// What tells an errand from all others that are there.
+    fn errand(&self) -> Option<usize> {
+        match self {
+            Work::Task(..) => None,
+            Work::Errand(errand) => Some(Arc::as_ptr(errand).addr()),
+        }
+    }
+
+    /// Whether it will not begin in any case: its owner, or its deadline, has said so.
+    fn is_settled(&self) -> bool {
+        matches!(self, Work::Errand(errand) if errand.is_settled())
     }
 
     /// Whether somebody may wait for it.
@@ -195,14 +211,16 @@ impl Inner {
     /// The thread of this number begins it.
     fn begins(&mut self, thread: usize, work: &Work) {
         self.begun += 1;
-        self.pieces.push(Piece { thread, number: self.begun, title: work.title() });
+        let (title, errand) = (work.title(), work.errand());
+        self.pieces.push(Piece { thread, number: self.begun, title, errand, is_lost: false });
     }
 
     /// It is done with it.
     fn ends(&mut self, thread: usize, after: After) {
         self.done += 1;
         self.ran += u64::from(after != After::NotBegun);
-        let Some(at) = self.pieces.iter().position(|piece| piece.thread == thread) else { return };
+        // From the end: what has been there for long, is, and the others look past it.
+        let Some(at) = self.pieces.iter().rposition(|piece| piece.thread == thread) else { return };
         let is_open = self.pieces.swap_remove(at).title.is_some();
         // One that is lost is not open from when it was.
         self.closes(usize::from(is_open && after != After::Lost));
@@ -317,7 +335,8 @@ impl Threads {
 
     /// A thread's life.
     fn live(self: &Arc<Self>, number: usize) {
-        sync::lock(&self.inner).crew.push((number, Who::here()));
+        let who = Who::here();
+        sync::lock(&self.inner).crew.push((number, who));
         // It keeps the runtime's pool alive, for as long as it runs its jobs; the runtime's end has it go.
         match self.pool.as_ref().map(Weak::upgrade) {
             Some(Some(pool)) => pool.visit(|| self.work(number)),
@@ -404,9 +423,12 @@ impl Threads {
         true
     }
 
-    /// What a thread runs is waited for by nobody any more: there may be another one in its place, at once.
-    pub(super) fn lose(self: &Arc<Self>) {
+    /// The errand that a thread runs is waited for by nobody any more: there may be another one in its place, at once.
+    pub(super) fn lose(self: &Arc<Self>, errand: usize) {
         let mut inner = sync::lock(&self.inner);
+        if let Some(piece) = inner.pieces.iter_mut().find(|piece| piece.errand == Some(errand)) {
+            piece.is_lost = true;
+        }
         inner.lost += 1;
         inner.threads -= 1;
         inner.closes(1);
@@ -443,9 +465,8 @@ impl Backstage for Threads {
         self.closed.set(true);
         inner.keeper = None;
         let waits = mem::take(&mut inner.queue);
-        let open = waits.iter().filter(|work| work.is_open()).count();
-        inner.cancelled += open;
-        inner.open -= open;
+        inner.open -= waits.iter().filter(|work| work.is_open()).count();
+        inner.cancelled += waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
         inner.doomed.extend(waits);
         let idle = mem::take(&mut inner.idle);
         inner.coming += idle.len();
@@ -455,8 +476,8 @@ impl Backstage for Threads {
         cancelled
     }
 
-    fn is_laden(&self) -> bool {
-        !sync::lock(&self.inner).doomed.is_empty()
+    fn laden(&self) -> usize {
+        sync::lock(&self.inner).doomed.len()
     }
 
     fn clear(&self) {
@@ -468,12 +489,21 @@ impl Backstage for Threads {
     }
 
     fn at_work(&self) -> Vec<AtWork> {
-        let inner = sync::lock(&self.inner);
-        let is_at_work = |Piece { thread, number, title }: &Piece| {
-            let (_, who) = inner.crew.iter().find(|(other, _)| other == thread)?;
-            Some(AtWork { who: who.clone(), number: *number, name: title.as_ref()?.to_string() })
+        let pieces: Vec<_> = {
+            let inner = sync::lock(&self.inner);
+            let who = |piece: &Piece| inner.crew.iter().find(|(other, _)| *other == piece.thread);
+            let of_a_job = |piece: &Piece| {
+                Some((who(piece)?.1.clone(), piece.number, piece.title.clone()?, piece.is_lost))
+            };
+            inner.pieces.iter().filter_map(of_a_job).collect()
         };
-        inner.pieces.iter().filter_map(is_at_work).collect()
+        let named = |(who, number, title, is_lost): (Who, u64, Title, bool)| AtWork {
+            who,
+            number,
+            name: title.to_string(),
+            is_lost,
+        };
+        pieces.into_iter().map(named).collect()
     }
 }
 

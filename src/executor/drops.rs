@@ -1,7 +1,7 @@
 //! [`Drops`]: which futures are being dropped while a runtime ends, and on which threads: so that a destructor that blocks has a
 //! name, and one that drops a thousand of them is seen to get on.
 //!
-//! Watched from when the tasks that are left are cancelled. Until then a drop costs a look at a flag.
+//! Watched from when the end begins until it is over. At all other times a drop costs a look at a flag.
 
 use std::panic::Location;
 
@@ -33,6 +33,12 @@ impl Drops {
 
     pub(super) fn watch(&self) {
         self.watched.set(true);
+    }
+
+    /// Nobody watches any more.
+    pub(super) fn ignore(&self) {
+        self.watched.set(false);
+        sync::lock(&self.threads).clear();
     }
 
     #[inline]

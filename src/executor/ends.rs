@@ -73,6 +73,11 @@ impl State {
         self.drops.watch();
     }
 
+    /// And from now on no more.
+    pub(crate) fn ignore_drops(&self) {
+        self.drops.ignore();
+    }
+
     /// How many that thread has begun to drop since; and where those were spawned that it drops now, the innermost first.
     pub(crate) fn drops_of(&self, thread: thread::ThreadId) -> (u64, Vec<&'static Location<'static>>) {
         self.drops.of(thread)

@@ -145,6 +145,9 @@ impl Runner {
     /// Polls one task.
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
+        // Known again when its future is polled: of one that was cancelled, that is dropped here.
+        self.spawned_at.store(ptr::null_mut(), Relaxed);
+        self.task.store(ptr::null_mut(), Relaxed);
         self.pulse.add(1);
         task.run();
         self.pulse.add(1);

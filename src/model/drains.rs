@@ -73,6 +73,27 @@ fn from_two_roles_at_once() {
     });
 }
 
+/// Tasks that wait for the report come at the moment at which others end: the last end is seen all the same. Fails if who waits for it
+/// is told of the first one of them after the second.
+#[test]
+fn the_last_end_is_not_missed_beside_tasks_that_begin_to_wait() {
+    explore(3_500, || {
+        let runtime = Arc::new(runtime(2, 2));
+        let go = Latch::new();
+        let inside = [0, 1].map(|_| {
+            let (drain, go) = (runtime.drain(ticks(1_000)), go.clone());
+            runtime.spawn(async move {
+                go.opened().await;
+                drain.await
+            })
+        });
+        short_tasks(&runtime, 2);
+        go.open();
+        let reports = inside.map(|task| within(3 + LATE, "a drain", || foreign_block_on(task)));
+        assert!(reports.iter().all(|report| report.cancelled == 0 && report.stuck.is_empty()));
+    });
+}
+
 /// The runtime is dropped beside it.
 #[test]
 fn beside_a_drop() {

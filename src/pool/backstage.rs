@@ -13,8 +13,8 @@ pub(crate) trait Backstage: Send + Sync {
     /// Takes nothing any more, and has nothing begin. Returns how many pieces never will, because it was closed. Runs nobody's code.
     fn close(&self) -> usize;
 
-    /// Whether there are such that were not dropped yet.
-    fn is_laden(&self) -> bool;
+    /// How many such were not dropped yet.
+    fn laden(&self) -> usize;
 
     /// Drops them.
     fn clear(&self);
@@ -30,4 +30,6 @@ pub(crate) struct AtWork {
     /// Tells it from all others.
     pub(crate) number: u64,
     pub(crate) name: String,
+    /// Nobody has waited for it any more since its own deadline passed.
+    pub(crate) is_lost: bool,
 }

@@ -99,7 +99,7 @@ impl Crew {
             complete: Flag::new(false),
             starting: Mutex::new(()),
             closed: Flag::new(false),
-            parting: Parting::new(),
+            parting: Parting::default(),
             stopped: Flag::new(false),
             stop: Event::new(),
             roll: Mutex::default(),
@@ -249,7 +249,8 @@ impl Crew {
 
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize, is_reserve: bool) {
-        self.roll().threads.push(Who::here());
+        let who = Who::here();
+        self.roll().threads.push(who);
         if is_reserve {
             slice::shorten();
         }

@@ -31,9 +31,9 @@ use crate::sync::{self, Instant, thread};
 /// How long tasks that have waited for the report are polled, if they do not come to ask for it.
 const LAST_ONES: Duration = Duration::from_millis(100);
 /// How often is looked at those that have not stopped.
-const LOOK: Duration = Duration::from_millis(2);
+pub(super) const LOOK: Duration = Duration::from_millis(2);
 /// How long destructors are waited for altogether, while one after the other is done.
-const ENOUGH: Duration = Duration::from_secs(10);
+pub(super) const ENOUGH: Duration = Duration::from_secs(10);
 /// Threads that are hired to clear up, at most: each of them but one comes when all before it are stuck.
 const HANDS: usize = 16;
 
@@ -47,16 +47,13 @@ impl Pool {
         pause: impl Fn() -> P,
     ) -> Drained {
         let Some(crew) = self.crew().filter(|_| !self.is_inherited()) else { return Drained::default() };
-        let _waiting = crew.takes_part(&backstage, deadline);
-        while !crew.is_conducted(&self, &backstage) {
-            pause().await;
-        }
+        let waiting = crew.takes_part(&backstage, deadline);
         loop {
-            let told = crew.parting.told.listen();
-            if let Some(report) = crew.parting.report() {
+            if !crew.is_conducted(&self, &backstage) {
+                pause().await;
+            } else if let Some(report) = waiting.is_told().await {
                 return report;
             }
-            told.await;
         }
     }
 }
@@ -69,6 +66,8 @@ struct Conductor<'a> {
     /// The thread.
     here: thread::ThreadId,
     patience: Patience,
+    /// The same with the threads of work behind the tasks, which may be in a task's destructor, too.
+    patience_behind: Patience,
     hands: usize,
 }
 
@@ -98,6 +97,8 @@ impl Crew {
         let is_time = here.has_waited().is_some();
         if is_time {
             here.conduct();
+            // It has parked: a token that it took may be for whoever waits below.
+            thread::current().unpark();
         } else {
             self.parting.gives_conduct_up();
         }
@@ -120,23 +121,22 @@ impl Crew {
 impl<'a> Conductor<'a> {
     fn new(crew: &'a Arc<Crew>, pool: &'a Arc<Pool>, backstage: &'a dyn Backstage) -> Self {
         let here = thread::current().id();
-        Self { crew, pool, backstage, here, patience: Patience::default(), hands: 0 }
+        let [patience, patience_behind] = [(); 2].map(|()| Patience::default());
+        Self { crew, pool, backstage, here, patience, patience_behind, hands: 0 }
     }
 
     /// From the wait to the last ones.
     fn conduct(&mut self) {
         let (crew, state) = (self.crew, self.crew.state());
-        let began = Instant::now();
         let ended = self.waits();
-        state.watch_drops();
         crew.halt();
         let jobs_cancelled = self.backstage.close();
         if self.left(0) > 0 {
             // All that are there may be stuck, which takes some time to find out.
             self.gets_a_hand();
         }
-        let look = self.has_cleared_up(|this, stuck| this.left(stuck) > 0 || this.backstage.is_laden());
-        let Standing { insiders, ended: at_first, .. } = crew.parting.standing();
+        let look = self.has_cleared_up(|this, stuck| this.left(stuck) > 0 || this.backstage.laden() > 0);
+        let Standing { insiders, began, ended: at_first, .. } = crew.parting.standing();
         let (all_ended, left) = state.census();
         let all = (all_ended + left).saturating_sub(at_first + insiders);
         let finished = ended.saturating_sub(at_first);
@@ -147,7 +147,7 @@ impl<'a> Conductor<'a> {
             stuck: look.stuck.threads,
             jobs_cancelled,
             jobs_lost: look.lost,
-            took: began.elapsed(),
+            took: began.map_or(Duration::ZERO, |began| began.elapsed()),
         };
         let limit = Instant::now() + LAST_ONES;
         crew.parting.publish(report, limit);
@@ -168,6 +168,7 @@ impl<'a> Conductor<'a> {
         }
         crew.parting.is_over();
         crew.cancel_all(self.pool);
+        state.ignore_drops();
     }
 
     /// Waits until nothing is left to wait for. Returns how many tasks have ended by then.
@@ -256,7 +257,7 @@ impl<'a> Conductor<'a> {
         }
         let mut lost = Vec::new();
         for work in self.backstage.at_work() {
-            if self.patience.is_over(&work.who, work.number, GRACE, now) {
+            if work.is_lost || self.patience_behind.is_over(&work.who, work.number, GRACE, now) {
                 lost.push(work.name);
             } else {
                 comes = true;

@@ -8,25 +8,30 @@
 //! | the same, and that poll has not ended | its thread counts neither as one to wait for nor as stuck: it waits in somebody else's `block_on` |
 //! | tasks below a `block_on` of ours | the same, until the caller is gone |
 //!
-//! They are counted as they come and go, and found by what tells them apart: ten thousand may ask.
+//! They are counted as they come and go, and found by what tells them apart: ten thousand may ask. How many there are is said to who
+//! waits for the last end (`executor/vigil.rs`) under the same lock: an older number never follows a newer one.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::mem;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use super::{Backstage, Crew, Drained};
 use crate::executor::Inside;
-use crate::sync::{self, Event, Instant, Mutex, thread};
+use crate::sync::{self, Instant, Mutex, thread};
+use crate::waking;
 
 /// The end of a crew.
+#[derive(Default)]
 pub(super) struct Parting {
     book: Mutex<Book>,
-    /// The report is out.
-    pub(super) told: Event,
 }
 
 #[derive(Default)]
 struct Book {
     has_begun: bool,
+    began: Option<Instant>,
     /// Somebody conducts it.
     is_conducted: bool,
     /// Somebody else has stopped the workers, or is about to.
@@ -36,6 +41,8 @@ struct Book {
     /// The earliest of all that were asked for; `None` is never.
     deadline: Option<Instant>,
     callers: HashMap<u64, Caller>,
+    /// Of those that sleep.
+    wakers: HashMap<u64, Waker>,
     tasks: HashMap<usize, Kept>,
     below: HashMap<thread::ThreadId, Below>,
     /// Tasks in which somebody waits for the report, by the last two.
@@ -79,6 +86,7 @@ struct Below {
 /// How it stands.
 pub(super) struct Standing {
     pub(super) insiders: usize,
+    pub(super) began: Option<Instant>,
     pub(super) deadline: Option<Instant>,
     pub(super) cut_short: Option<usize>,
     /// Tasks that had ended when it began.
@@ -92,14 +100,10 @@ impl Standing {
 }
 
 impl Parting {
-    pub(super) fn new() -> Self {
-        Self { book: Mutex::default(), told: Event::new() }
-    }
-
     pub(super) fn standing(&self) -> Standing {
         let book = sync::lock(&self.book);
-        let Book { insiders, deadline, cut_short, ended, .. } = *book;
-        Standing { insiders, deadline, cut_short, ended }
+        let Book { insiders, began, deadline, cut_short, ended, .. } = *book;
+        Standing { insiders, began, deadline, cut_short, ended }
     }
 
     /// Whether the task, by what its waker points to, is not to be cancelled yet.
@@ -134,11 +138,7 @@ impl Parting {
         let in_time = book.last_polls.is_some_and(|until| Instant::now() < until);
         let is_over = book.is_over;
         let kept = book.tasks.get_mut(&task).filter(|_| !is_over);
-        kept.is_some_and(|kept| !std::mem::replace(&mut kept.was_polled, true) || in_time)
-    }
-
-    pub(super) fn report(&self) -> Option<Drained> {
-        sync::lock(&self.book).report.clone()
+        kept.is_some_and(|kept| !mem::replace(&mut kept.was_polled, true) || in_time)
     }
 
     /// What is behind the tasks, once it begins; and whether the report is out.
@@ -149,22 +149,30 @@ impl Parting {
 
     /// Somebody is to conduct it. False if somebody does.
     pub(super) fn claims_conduct(&self) -> bool {
-        !std::mem::replace(&mut sync::lock(&self.book).is_conducted, true)
+        !mem::replace(&mut sync::lock(&self.book).is_conducted, true)
     }
 
-    /// He cannot.
+    /// He cannot. Whoever relied on him is woken.
     pub(super) fn gives_conduct_up(&self) {
-        sync::lock(&self.book).is_conducted = false;
+        self.tells(|book| book.is_conducted = false);
     }
 
     /// The report is out. Tasks that wait for it are polled until then.
     pub(super) fn publish(&self, report: Drained, last_polls: Instant) {
-        {
-            let mut book = sync::lock(&self.book);
+        self.tells(|book| {
             book.report = Some(report);
             book.last_polls = Some(last_polls);
-        }
-        self.told.notify(usize::MAX);
+        });
+    }
+
+    /// Changes what all wait for, and wakes them: one by one, without the lock, because a waker is anybody's code.
+    fn tells(&self, what: impl FnOnce(&mut Book)) {
+        let wakers = {
+            let mut book = sync::lock(&self.book);
+            what(&mut book);
+            mem::take(&mut book.wakers)
+        };
+        wakers.into_values().for_each(waking::wake);
     }
 
     /// Nobody is kept any more.
@@ -196,7 +204,13 @@ impl Book {
         self.next
     }
 
-    fn leaves(&mut self, key: u64) {
+    fn leaves(&mut self, key: u64) -> Option<Waker> {
+        let waker = self.wakers.remove(&key);
+        self.forgets(key);
+        waker
+    }
+
+    fn forgets(&mut self, key: u64) {
         let Some(Caller { inside, thread }) = self.callers.remove(&key) else { return };
         match inside {
             Inside::Nothing => {}
@@ -226,14 +240,33 @@ pub(super) struct Waiting<'a> {
     key: u64,
 }
 
+impl Waiting<'_> {
+    /// Waits for the report; `None` if nobody conducts it any more.
+    pub(super) async fn is_told(&self) -> Option<Drained> {
+        poll_fn(|cx| {
+            let waker = cx.waker().clone();
+            let mut book = sync::lock(&self.crew.parting.book);
+            let is_over = book.report.is_some() || !book.is_conducted;
+            let (said, old) = if is_over {
+                (Poll::Ready(book.report.clone()), Some(waker))
+            } else {
+                (Poll::Pending, book.wakers.insert(self.key, waker))
+            };
+            drop(book);
+            waking::discard(old);
+            said
+        })
+        .await
+    }
+}
+
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let insiders = {
-            let mut book = sync::lock(&self.crew.parting.book);
-            book.leaves(self.key);
-            book.insiders
-        };
-        self.crew.state().is_enough(insiders);
+        let mut book = sync::lock(&self.crew.parting.book);
+        let waker = book.leaves(self.key);
+        self.crew.state().is_enough(book.insiders);
+        drop(book);
+        waking::discard(waker);
     }
 }
 
@@ -258,37 +291,34 @@ impl Crew {
         super::stop::will_stop();
         self.closed.set(true);
         let caller = Caller { inside: self.state().is_on_stack(), thread: thread::current().id() };
-        let (key, insiders) = {
-            let mut book = sync::lock(&self.parting.book);
-            let key = book.enters(caller);
-            let begins = !std::mem::replace(&mut book.has_begun, true);
-            book.deadline = match (book.deadline, deadline) {
-                (Some(known), Some(asked)) => Some(known.min(asked)),
-                (known, asked) => known.or(asked),
-            };
-            if begins {
-                book.backstage = Some(backstage.clone());
-                book.ended = self.state().census().0;
-                book.cut_short = book.is_stopped.then_some(book.ended);
-            }
-            (key, book.insiders)
+        // A destructor that blocks already has a name then.
+        self.state().watch_drops();
+        let mut book = sync::lock(&self.parting.book);
+        let key = book.enters(caller);
+        let begins = !mem::replace(&mut book.has_begun, true);
+        book.deadline = match (book.deadline, deadline) {
+            (Some(known), Some(asked)) => Some(known.min(asked)),
+            (known, asked) => known.or(asked),
         };
-        self.state().is_enough(insiders);
+        if begins {
+            book.began = Some(Instant::now());
+            book.backstage = Some(backstage.clone());
+            book.ended = self.state().census().0;
+            book.cut_short = book.is_stopped.then_some(book.ended);
+        }
+        self.state().is_enough(book.insiders);
+        drop(book);
         Waiting { crew: self, key }
     }
 
     /// Somebody stops the workers, and cancels the tasks: there is nothing to wait for.
     pub(super) fn cuts_short(&self) {
-        let insiders = {
-            let mut book = sync::lock(&self.parting.book);
-            book.is_stopped = true;
-            if !book.has_begun || book.cut_short.is_some() {
-                return;
-            }
+        let mut book = sync::lock(&self.parting.book);
+        book.is_stopped = true;
+        if book.has_begun && book.cut_short.is_none() {
             book.cut_short = Some(self.state().census().0);
-            book.insiders
-        };
-        self.state().is_enough(insiders);
+            self.state().is_enough(book.insiders);
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! How a crew stops: its workers are told, and waited for; in a task, too.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::crew::Roll;
-use super::patience::Who;
+use super::drain::{ENOUGH, LOOK};
+use super::patience::{GRACE, Patience, Who};
 use super::stuck::busy;
-use super::{Crew, Pool, StuckThread};
-use crate::sync::{self, Instant, thread};
+use super::{Backstage, Crew, Pool, StuckThread};
+use crate::sync::{self, Flag, Instant, Mutex, thread};
 
 /// A runtime of this process was shut down.
 static ANY_STOPPED: AtomicBool = AtomicBool::new(false);
@@ -34,24 +36,69 @@ pub(crate) fn explain(panic: &(dyn Any + Send)) -> Option<String> {
 }
 
 impl Crew {
-    /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks. Returns
-    /// the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
+    /// Has all workers stop after the poll they are in, waits for them until `deadline`, cancels the tasks, and what waits behind them.
+    /// Returns the workers that are still busy. Called by a worker, it does not wait for that one, nor for others that call it.
     ///
-    /// Calls `once_told` when they know of it.
+    /// What is cancelled has destructors, and one that blocks does not block the caller.
     pub(crate) fn stop(
-        &self,
+        self: &Arc<Self>,
         pool: &Arc<Pool>,
         deadline: Option<Instant>,
-        once_told: impl FnOnce(),
+        backstage: &Arc<dyn Backstage>,
     ) -> Vec<StuckThread> {
         will_stop();
         self.cuts_short();
         self.halt();
-        once_told();
+        // After the workers were told: a task that waits for what is cancelled here is cancelled itself, and not polled once more.
+        backstage.close();
+        if backstage.laden() > 0 {
+            let (its_pool, behind) = (pool.clone(), backstage.clone());
+            self.has_done(move || its_pool.visit(|| behind.clear()), || backstage.laden());
+        }
         let late = self.wait_for_the_others(deadline);
         // Those that block nobody need not wait for one that does; a task that runs is cancelled when its poll ends.
-        self.cancel_all(pool);
+        let ended = || self.state().census().0;
+        if self.state().census().1 > 0 {
+            let (crew, its_pool) = (self.clone(), pool.clone());
+            self.has_done(move || crew.cancel_all(&its_pool), ended);
+        } else {
+            self.cancel_all(pool);
+        }
         late.map_or(Vec::new(), |late| busy(pool, &late))
+    }
+
+    /// Has a thread of its own do what runs destructors, and waits for it until it is done, or stuck: [`Patience`] with one that gets
+    /// to another number. Where no thread is to be had, the caller does it.
+    ///
+    /// Not by parking: the caller's token may be somebody else's, in whose `block_on` he is.
+    fn has_done(self: &Arc<Self>, what: impl FnOnce() + Clone + Send + 'static, got_to: impl Fn() -> usize) {
+        let (who, done) = (Arc::new(Mutex::new(None)), Arc::new(Flag::new(false)));
+        let does = {
+            let (crew, who, done, what) = (self.clone(), who.clone(), done.clone(), what.clone());
+            move || {
+                let here = Who::here();
+                *sync::lock(&who) = Some(here);
+                // A panic of a destructor has said so.
+                let _ = catch_unwind(AssertUnwindSafe(what));
+                done.set(true);
+                drop(crew.roll());
+                crew.changed.notify_all();
+            }
+        };
+        if thread::Builder::new().name(format!("{}-end", self.name())).spawn(does).is_err() {
+            return what();
+        }
+        let (began, mut patience) = (Instant::now(), Patience::default());
+        loop {
+            let now = Instant::now();
+            let known = sync::lock(&who).clone();
+            let is_stuck = known.is_some_and(|who| patience.is_over(&who, got_to() as u64, GRACE, now));
+            let roll = self.roll();
+            if done.is_set() || is_stuck || now.saturating_duration_since(began) >= ENOUGH {
+                return;
+            }
+            drop(self.changed.wait_timeout(roll, LOOK));
+        }
     }
 
     /// Has all workers stop after the poll they are in.
@@ -143,7 +190,8 @@ impl<'a> Cancelling<'a> {
     fn begin(crew: &'a Crew) -> Self {
         let here = Who::here();
         let mut roll = crew.roll();
-        let stranger = (!roll.has(here.id())).then(|| here.id());
+        let is_known = roll.has(here.id()) || roll.cancelling.iter().any(|who| who.id() == here.id());
+        let stranger = (!is_known).then(|| here.id());
         if stranger.is_some() {
             roll.cancelling.push(here);
         }

@@ -44,7 +44,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 /// have threads of your own number and kind, or two that do not disturb each other.
 ///
 /// Dropping it stops its workers after the polls they are in and cancels its tasks; it waits no longer than a
-/// tenth of a second for tasks that block. [`shutdown`](Runtime::shutdown) waits as long as you say, and then dropping it does
+/// tenth of a second for tasks that block, and for destructors while they get on (25 ms for one that does not, 10 s in all). [`shutdown`](Runtime::shutdown) waits as long as you say, and then dropping it does
 /// not wait again.
 ///
 /// # Examples
@@ -219,8 +219,7 @@ impl Runtime {
         }
         self.is_shut_down.store(true, Relaxed);
         let until = Instant::now().checked_add(timeout);
-        // After the workers were told: a task that waits for what is cancelled here is cancelled itself, and not polled once more.
-        let threads = self.crew.stop(&self.pool, until, || blocking::end(&self.pool));
+        let threads = self.crew.stop(&self.pool, until, &blocking::behind(&self.pool));
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
     }
 }

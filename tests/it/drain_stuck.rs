@@ -62,6 +62,36 @@ fn who_drops_many_futures_is_not_stuck() {
     });
 }
 
+/// Nor does it keep who drops the runtime: the rest is dropped by a thread of its own. Fails if who drops it cancels what is left.
+#[test]
+fn dropping_a_runtime_does_not_wait_for_destructors_that_block() {
+    for_each_builder(|setup| {
+        let runtime = setup.builder().blocking_threads(1).build().unwrap();
+        let (latch, count) = (Latch::new(), Count::default());
+        let free = OpenOnDrop(latch.clone());
+        // One for each worker, one for who takes their place, and one behind a closure.
+        for _ in 0..=setup.threads {
+            let latch = latch.clone();
+            drops(&runtime, move || latch.wait());
+        }
+        let (busy, behind, one) = (latch.clone(), latch.clone(), count.one());
+        let handle = runtime.handle();
+        let entered = handle.enter();
+        paceline::unblock(move || busy.wait()).detach();
+        let on_drop = OnDrop(move || {
+            let _one = &one;
+            behind.wait();
+        });
+        paceline::unblock(move || drop(on_drop)).detach();
+        drop(entered);
+        let start = Instant::now();
+        drop(runtime);
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+        drop(free);
+        eventually("the closure is dropped", || count.get() == 1);
+    });
+}
+
 /// Some block when they are cancelled. Fails if nobody takes their thread's place, or if who is in a destructor is not known.
 #[test]
 fn destructors_that_block_are_named_and_keep_no_other_from_running() {

@@ -16,6 +16,14 @@ impl Errand for Opens {
     fn give_up(&self) {
         unreachable!("a thread can be started, and nobody closes the pool");
     }
+
+    fn title(&self) -> Title {
+        Title(None, Location::caller())
+    }
+
+    fn is_settled(&self) -> bool {
+        false
+    }
 }
 
 /// One thread at most. It stays awake for no moment, which the clock would tell.
