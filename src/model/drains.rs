@@ -79,16 +79,22 @@ fn from_two_roles_at_once() {
 fn the_last_end_is_not_missed_beside_tasks_that_begin_to_wait() {
     explore(3_500, || {
         let runtime = Arc::new(runtime(2, 2));
+        short_tasks(&runtime, 2);
         let go = Latch::new();
         let inside = [0, 1].map(|_| {
-            let (drain, go) = (runtime.drain(ticks(1_000)), go.clone());
-            runtime.spawn(async move {
-                go.opened().await;
+            let (drain, go, begun) = (runtime.drain(ticks(1_000)), go.clone(), Latch::new());
+            let has_begun = begun.clone();
+            let task = runtime.spawn(async move {
+                has_begun.open();
+                // Each on a worker of its own, so that they ask at the same time.
+                go.wait();
                 drain.await
-            })
+            });
+            (task, begun)
         });
-        short_tasks(&runtime, 2);
+        inside.iter().for_each(|(_, begun)| begun.wait());
         go.open();
+        let inside = inside.map(|(task, _)| task);
         let reports = inside.map(|task| within(3 + LATE, "a drain", || foreign_block_on(task)));
         assert!(reports.iter().all(|report| report.cancelled == 0 && report.stuck.is_empty()));
     });
