@@ -192,10 +192,17 @@ impl<'a> Conductor<'a> {
         let (ended, left) = self.crew.state().census();
         // After the tasks: what is done behind them was begun by one of them, or there.
         let behind = self.backstage.left(&thread::current());
-        // Last: whoever cuts it short says how many had ended before he cancels any.
         let standing = self.crew.parting.standing();
-        let is_over = left <= standing.insiders && behind == 0 || standing.is_due();
-        standing.cut_short.or(is_over.then_some(ended))
+        let ended = if left <= standing.insiders && behind == 0 {
+            ended
+        } else if standing.is_due() {
+            // Who has ended since the first look was in time, too.
+            self.crew.state().census().0
+        } else {
+            return standing.cut_short;
+        };
+        // Last: whoever cuts it short says how many had ended before he cancels any.
+        Some(self.crew.parting.standing().cut_short.unwrap_or(ended))
     }
 
     /// Tasks that are left, but those that wait for the report, and so many that are stuck.
