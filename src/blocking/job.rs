@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::handle::{Cancelled, JobHandle};
 use super::shared::{Body, Shared};
-use super::threads::Work;
+use super::work::Work;
 use crate::io::Timer;
 use crate::sync::Instant;
 

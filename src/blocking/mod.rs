@@ -46,6 +46,7 @@ mod state;
 mod streams;
 mod threads;
 mod unblock;
+mod work;
 
 pub use error::JobError;
 pub use handle::{Cancelled, JobHandle};
@@ -62,7 +63,8 @@ use std::{env, io};
 use async_task::{Builder, Runnable, Task};
 
 use crate::pool::{self, Backstage, Pool};
-use threads::{Threads, Work};
+use threads::Threads;
+use work::Work;
 
 /// As many threads as there may be if nothing is said.
 const MAX_THREADS: usize = 500;

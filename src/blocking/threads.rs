@@ -19,19 +19,18 @@
 //! A thread without work stays awake for a moment, if that pays ([`spin`]), sleeps for a second, and goes. Nobody polls.
 
 use std::collections::VecDeque;
-use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{fmt, io, mem};
 
-use async_task::Runnable;
-
-use super::shared::{Errand, Title};
+use super::shared::Title;
+use super::work::{After, Work};
 use crate::fork::Origin;
-use crate::pool::{AtWork, Backstage, Pool, Who};
+use crate::pool::{Pool, Who};
 use crate::spin;
 use crate::sync::{self, Flag, Instant, Mutex, thread};
-use crate::waking;
+
+mod ends;
 
 /// How long a thread stays without work.
 const LINGER: Duration = Duration::from_secs(1);
@@ -39,13 +38,6 @@ const LINGER: Duration = Duration::from_secs(1);
 const SPIN: Duration = Duration::from_micros(50);
 /// A thread that comes sees to so many others at most. Each has to be started, and a piece of work waits meanwhile.
 const AT_ONCE: usize = 2;
-
-/// A piece of work.
-pub(super) enum Work {
-    /// Of [`unblock`](super::unblock()), if it has a place where it was made; else a stream's, for which nobody waits when its task has gone.
-    Task(Runnable, Option<&'static Location<'static>>),
-    Errand(Arc<dyn Errand>),
-}
 
 /// A piece of work that runs.
 struct Piece {
@@ -58,64 +50,6 @@ struct Piece {
     /// Where the errand is, if it is one: for who says that it is lost.
     errand: Option<usize>,
     is_lost: bool,
-}
-
-/// What came of a piece of work, for the thread that had it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
-    /// Nobody waits for it any more, so it was not begun.
-    NotBegun,
-    Done,
-    /// Somebody else has the place of this thread.
-    Lost,
-}
-
-impl Work {
-    fn run(self) -> After {
-        match self {
-            Work::Task(task, _) => {
-                // A panic of a waker, or of a destructor: that of a task is its awaiter's.
-                waking::call(|| {
-                    task.run();
-                });
-                After::Done
-            }
-            Work::Errand(errand) => errand.run(),
-        }
-    }
-
-    fn title(&self) -> Option<Title> {
-        match self {
-            Work::Task(_, made_at) => made_at.map(|made_at| Title(None, made_at)),
-            Work::Errand(errand) => Some(errand.title()),
-        }
-    }
-
-    /// What tells an errand from all others that are there.
-    fn errand(&self) -> Option<usize> {
-        match self {
-            Work::Task(..) => None,
-            Work::Errand(errand) => Some(Arc::as_ptr(errand).addr()),
-        }
-    }
-
-    /// Whether it will not begin in any case: its owner, or its deadline, has said so.
-    fn is_settled(&self) -> bool {
-        matches!(self, Work::Errand(errand) if errand.is_settled())
-    }
-
-    /// Whether somebody may wait for it.
-    fn is_open(&self) -> bool {
-        !matches!(self, Work::Task(_, None))
-    }
-
-    /// It will not be done.
-    fn cancel(self) {
-        match self {
-            Work::Task(task, _) => waking::call(|| drop(task)),
-            Work::Errand(errand) => errand.give_up(),
-        }
-    }
 }
 
 /// The threads of a runtime, or of the process.
@@ -450,60 +384,6 @@ impl Threads {
             jobs: inner.ran,
             lost: usize::try_from(inner.lost).unwrap_or(0),
         }
-    }
-}
-
-impl Backstage for Threads {
-    fn left(&self, keeper: &thread::Thread) -> usize {
-        let mut inner = sync::lock(&self.inner);
-        inner.keeper = Some(keeper.clone());
-        inner.open
-    }
-
-    fn close(&self) -> usize {
-        let mut inner = sync::lock(&self.inner);
-        self.closed.set(true);
-        inner.keeper = None;
-        let waits = mem::take(&mut inner.queue);
-        inner.open -= waits.iter().filter(|work| work.is_open()).count();
-        inner.cancelled += waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
-        inner.doomed.extend(waits);
-        let idle = mem::take(&mut inner.idle);
-        inner.coming += idle.len();
-        let cancelled = inner.cancelled;
-        drop(inner);
-        idle.iter().for_each(|seat| seat.call());
-        cancelled
-    }
-
-    fn laden(&self) -> usize {
-        sync::lock(&self.inner).doomed.len()
-    }
-
-    fn clear(&self) {
-        // One by one: what blocks whoever drops it keeps nobody else from dropping the rest.
-        let next = || sync::lock(&self.inner).doomed.pop_front();
-        while let Some(work) = next() {
-            work.cancel();
-        }
-    }
-
-    fn at_work(&self) -> Vec<AtWork> {
-        let pieces: Vec<_> = {
-            let inner = sync::lock(&self.inner);
-            let who = |piece: &Piece| inner.crew.iter().find(|(other, _)| *other == piece.thread);
-            let of_a_job = |piece: &Piece| {
-                Some((who(piece)?.1.clone(), piece.number, piece.title.clone()?, piece.is_lost))
-            };
-            inner.pieces.iter().filter_map(of_a_job).collect()
-        };
-        let named = |(who, number, title, is_lost): (Who, u64, Title, bool)| AtWork {
-            who,
-            number,
-            name: title.to_string(),
-            is_lost,
-        };
-        pieces.into_iter().map(named).collect()
     }
 }
 

@@ -1,7 +1,10 @@
 //! Loom models of threads that go while work comes. A second without work may be over at any moment of a model; work that nobody
 //! takes shows as a deadlock.
 
+use std::panic::Location;
+
 use super::*;
+use crate::blocking::shared::Errand;
 use crate::sync::models::{Latch, model};
 
 /// Work that opens a latch.

@@ -1,5 +1,7 @@
 use std::sync::mpsc;
 
+use async_task::Runnable;
+
 use super::*;
 
 /// Its second is over, and somebody has taken it off the list, who has not come to call it yet.
