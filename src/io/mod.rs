@@ -9,6 +9,7 @@
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
+//! | `uninit` | reading into memory that nobody has written yet |
 //! | `trust` | whether a `WouldBlock` or a short transfer tells the state of the descriptor, by type of handle |
 //! | `same_type` | whether two types are one, lifetimes aside |
 //! | `retry` | waiting for an operation whose `WouldBlock` tells nothing of the descriptor |
@@ -41,6 +42,8 @@ mod timeout;
 mod timer;
 mod transfer;
 mod trust;
+#[cfg(any(feature = "hyper", feature = "tokio-io"))]
+mod uninit;
 #[cfg(unix)]
 mod unix;
 mod waiting;
@@ -50,5 +53,7 @@ mod windows;
 pub use async_handle::Async;
 pub use io_safe::IoSafe;
 pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
+#[cfg(feature = "hyper")]
+pub(crate) use same_type::cast;
 pub use timeout::{TimedOut, Timeout, timeout};
 pub use timer::Timer;

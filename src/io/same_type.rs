@@ -5,10 +5,22 @@ use std::marker::PhantomData;
 
 /// Whether `T` is `U`, lifetimes aside: `&'a str` counts as `&'static str`.
 ///
-/// The answer may choose between two correct ways to do a thing. It never justifies a cast from `T` to `U`, because
-/// of those lifetimes. In an optimised build it is a constant.
+/// The answer may choose between two correct ways to do a thing. It justifies no cast from `T` to `U`, because
+/// of those lifetimes: see `cast`. In an optimised build it is a constant.
 pub(super) fn same_type<T: ?Sized, U: ?Sized + 'static>() -> bool {
     type_id_without_lifetimes::<T>() == TypeId::of::<U>()
+}
+
+/// `it` as what it is, if that is a `U`.
+///
+/// # Safety
+///
+/// `U` has no lifetime in it: then there is but one type of that name.
+#[cfg(feature = "hyper")]
+#[inline]
+pub(crate) unsafe fn cast<T, U: 'static>(it: &T) -> Option<&U> {
+    // SAFETY: a `T` is a `U` but for lifetimes, of which `U` has none.
+    same_type::<T, U>().then(|| unsafe { &*std::ptr::from_ref(it).cast() })
 }
 
 /// The [`TypeId`] that `T` would have if all its lifetimes were `'static`.

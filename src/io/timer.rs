@@ -8,6 +8,8 @@ use std::task::{Context, Poll, RawWakerVTable, Waker};
 use std::time::Duration;
 
 use futures::Stream;
+use futures::future::FusedFuture;
+use futures::stream::FusedStream;
 
 use crate::pool;
 use crate::reactor::Alarm;
@@ -300,5 +302,19 @@ impl Stream for Timer {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
         self.poll(cx).map(Some)
+    }
+}
+
+/// So that it goes into `futures::select!` as it is. One that [does not fire](Timer::will_fire) is left out there.
+impl FusedFuture for Timer {
+    fn is_terminated(&self) -> bool {
+        !self.will_fire()
+    }
+}
+
+/// As for the future.
+impl FusedStream for Timer {
+    fn is_terminated(&self) -> bool {
+        !self.will_fire()
     }
 }

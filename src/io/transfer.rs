@@ -72,7 +72,8 @@ macro_rules! transfers {
                 let (source, mut io) = $parts;
                 let len = sure_len(bufs.iter().map(|buf| buf.len()));
                 poll_transfer(source, Direction::Write, trust::of_write::<T>(), cx, len, || {
-                    Write::write_vectored(&mut io, bufs)
+                    sys::write_stream_vectored::<T>(source, bufs)
+                        .unwrap_or_else(|| Write::write_vectored(&mut io, bufs))
                 })
             }
 
@@ -111,7 +112,7 @@ fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
 }
 
 /// Runs a transfer of `len` bytes, or more, and waits as `trust` allows.
-fn poll_transfer(
+pub(super) fn poll_transfer(
     source: &Source,
     dir: Direction,
     trust: Trust,

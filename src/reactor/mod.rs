@@ -163,10 +163,16 @@ impl Reactor {
     /// its the thread is in, if it will.
     #[inline]
     fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
-        match here.turn_at(ptr::from_ref(self).cast()) {
+        match self.turn(here) {
             Some(turn) if !self.closed.is_set() => Ok(Some(turn)),
             _ => self.note_foreign_wait().map(|()| None),
         }
+    }
+
+    /// Which turn of its this thread is in, if it leads here when it has nothing else to do.
+    #[inline]
+    fn turn(&self, here: &Here) -> Option<u32> {
+        here.turn_at(ptr::from_ref(self).cast())
     }
 
     #[cold]

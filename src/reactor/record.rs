@@ -22,8 +22,8 @@ pub(super) struct Record {
     pub(super) lists: [Waiters; 2],
     /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
-    /// In which turn of its thread a waiter last came to the cell.
-    pub(super) turns: [AtomicU32; 2],
+    /// In which turn of its thread a waiter last came to the cell, and the tick then.
+    pub(super) waits: [AtomicU32; 2],
 }
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
@@ -45,8 +45,9 @@ pub(super) enum Wait {
     /// The waker will be called.
     Waiting,
     /// The waker will be called, or was, but the I/O may be possible already: this thread has waited here before in the
-    /// same turn, as a caller does who polls twice without going to sleep; or it does not look for events at all; or another
-    /// thread had the cell, because an event is being delivered.
+    /// same turn, and no event came since, as a caller does who polls twice without going to sleep; or it does not look for
+    /// events at all; or another thread had the cell, because an event is being delivered. So who polls without a wait in
+    /// between has what is there with the second poll after an event.
     Unsure,
     /// Another task waits there.
     Occupied,
@@ -59,7 +60,7 @@ impl Record {
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
-            turns: [AtomicU32::new(0), AtomicU32::new(0)],
+            waits: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
 

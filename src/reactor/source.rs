@@ -68,6 +68,11 @@ impl Source {
         unsafe { self.record.as_ref() }
     }
 
+    #[inline]
+    fn tick(&self, direction: Direction) -> u16 {
+        self.record().readiness.snapshot().tick(direction)
+    }
+
     /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
     /// direction: the task of the last caller is woken, and one that it displaces is woken at once.
     #[inline]
@@ -95,7 +100,7 @@ impl Source {
     ) -> Poll<io::Result<usize>> {
         let mut tick = 0;
         let moved = ready!(self.poll_io(direction, cx, || {
-            tick = self.record().readiness.snapshot().tick(direction);
+            tick = self.tick(direction);
             op()
         }))?;
         // Nothing moved is the end of the stream: it stays ready.
@@ -152,7 +157,7 @@ impl Source {
         // Relaxed: the contract is one waiter a direction; what is awaited lives in the readiness word.
         let tick = match blind.load(Ordering::Relaxed) {
             0 => {
-                let tick = self.record().readiness.snapshot().tick(direction);
+                let tick = self.tick(direction);
                 blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
                 tick
             }
@@ -176,18 +181,35 @@ impl Source {
         displace: Displace,
     ) -> io::Result<Wait> {
         let free = || self.reactor.records.free(self.key);
+        let tick = self.tick(direction);
         frame::here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
             match self.record().enter(direction, until, waker, copy, displace, free) {
-                Wait::Waiting => self.go_on_waiting(here, direction, until),
+                Wait::Waiting => self.go_on_waiting(here, direction, until, tick),
+                // It comes back, and this was a look.
+                Wait::Unsure => {
+                    self.reactor.turn(here).inspect(|turn| _ = self.was_here(direction, *turn, tick));
+                    Ok(Wait::Unsure)
+                }
                 settled => Ok(settled),
             }
         })
     }
 
-    /// Who waits is where an event finds it: has the poller report to it, too.
+    /// Whether a wait began in this turn already, and no event came since.
     #[inline]
-    fn go_on_waiting(&self, here: &Here, direction: Direction, until: Until) -> io::Result<Wait> {
+    fn was_here(&self, direction: Direction, turn: u32, tick: u16) -> bool {
+        let this = turn << 16 | u32::from(tick);
+        let last = &self.record().waits[direction as usize];
+        // Relaxed: a number that is out of date costs a try that was not needed.
+        let again = last.load(Ordering::Relaxed) == this;
+        last.store(this, Ordering::Relaxed);
+        again
+    }
+
+    /// Who waits is where an event finds it: has the poller report to it, too. `tick` was the direction's before it came.
+    #[inline]
+    fn go_on_waiting(&self, here: &Here, direction: Direction, until: Until, tick: u16) -> io::Result<Wait> {
         let reactor = &*self.reactor;
         let turn = reactor.note_wait(here)?;
         // An edge reports itself; only who does not trust the cached readiness needs another look.
@@ -195,11 +217,9 @@ impl Source {
             reactor.sys.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
         }
         let Some(turn) = turn else { return Ok(Wait::Unsure) };
-        let last = &self.record().turns[direction as usize];
-        // Relaxed: a number that is out of date costs a try that was not needed.
-        let again = last.load(Ordering::Relaxed) == turn;
-        last.store(turn, Ordering::Relaxed);
-        Ok(if again { Wait::Unsure } else { Wait::Waiting })
+        // After an event somebody has looked, whoever it was. Who tried nevertheless would find what a quick peer has sent
+        // meanwhile, and so stay with this one peer for ever while others wait for their turn.
+        Ok(if self.was_here(direction, turn, tick) { Wait::Unsure } else { Wait::Waiting })
     }
 }
 
@@ -251,8 +271,9 @@ impl Waiter {
                 settled => return Ok(settled),
             },
         };
+        let tick = source.tick(direction);
         if record.stay_listed(direction, until, cx.waker(), listed) {
-            return frame::here(|here| source.go_on_waiting(here, direction, until));
+            return frame::here(|here| source.go_on_waiting(here, direction, until, tick));
         }
         self.0 = None;
         Ok(Wait::Over)
@@ -273,13 +294,12 @@ impl BlindWait {
     }
 
     pub(crate) fn poll(&mut self, source: &Source, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let readiness = &source.record().readiness;
-        let tick = *self.after.get_or_insert_with(|| readiness.snapshot().tick(self.direction));
+        let tick = *self.after.get_or_insert_with(|| source.tick(self.direction));
         loop {
             if self.waiter.poll(source, self.direction, Until::After(tick), cx)? != Wait::Over {
                 return Poll::Pending;
             }
-            if readiness.snapshot().has(self.direction, Until::After(tick)) {
+            if source.record().readiness.snapshot().has(self.direction, Until::After(tick)) {
                 return Poll::Ready(Ok(()));
             }
         }

@@ -177,3 +177,26 @@ fn a_slack_without_end_is_a_second() {
         assert!(both >= Duration::from_secs(1) && both < Duration::from_secs(10), "{both:?}");
     }
 }
+
+/// It goes into `select!` as it is: one that has fired is left out, one that is set again or fires again is not.
+#[test]
+fn select_takes_timers_that_will_fire() {
+    let (mut once, mut ticks) = (Timer::after(Duration::ZERO), Timer::interval(Duration::from_millis(1)));
+    let (mut fired, mut ticked) = (0, 0);
+    block_on(async {
+        while fired < 2 || ticked < 5 {
+            futures::select! {
+                _ = once => fired += 1,
+                _ = futures::StreamExt::next(&mut ticks) => ticked += 1,
+            }
+            if fired == 1 && ticked == 3 {
+                once.set_after(Duration::ZERO);
+            }
+        }
+        futures::select! {
+            _ = once => unreachable!("it has fired"),
+            complete => {}
+        }
+    });
+    assert_eq!(fired, 2);
+}

@@ -8,7 +8,9 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
-pub(super) use streams::{read_stream, write_stream};
+#[cfg(any(feature = "hyper", feature = "tokio-io"))]
+pub(super) use streams::read_uninit;
+pub(super) use streams::{read_stream, write_stream, write_stream_vectored};
 #[cfg(unix)]
 pub(super) use unix::{
     accept_tcp, accept_unix, connect_tcp, connect_unix, is_bad_handle, set_nonblocking, unix_address,

@@ -1,0 +1,37 @@
+//! Reading into memory that nobody has written yet, for traits of others that hand out such memory: to zero it first costs as much as
+//! a small read.
+
+use super::async_handle::Async;
+use super::sys;
+use super::transfer::poll_transfer;
+use super::trust;
+use crate::reactor::Direction;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
+use std::task::{Context, Poll};
+
+/// Has `Async<$socket>` read into such memory, as its `poll_read` does into other.
+macro_rules! reads_uninit {
+    ($socket:ty) => {
+        impl Async<$socket> {
+            /// Reads as `AsyncRead` does, and gives the number of bytes at the beginning of `buf` that were written, which unsafe code may
+            /// rely on.
+            #[inline]
+            pub(crate) fn poll_read_uninit(
+                &self,
+                cx: &mut Context<'_>,
+                buf: &mut [MaybeUninit<u8>],
+            ) -> Poll<io::Result<usize>> {
+                let (source, trust) = (self.source(), trust::of_read::<$socket>());
+                poll_transfer(source, Direction::Read, trust, cx, buf.len(), || sys::read_uninit(self, buf))
+            }
+        }
+    };
+}
+
+reads_uninit!(TcpStream);
+#[cfg(unix)]
+reads_uninit!(UnixStream);
