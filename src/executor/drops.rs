@@ -60,7 +60,7 @@ impl Drops {
         }
     }
 
-    /// It is done with the innermost one; which may have begun unwatched, and then there is none.
+    /// It is done with the innermost one; which is not known any more where nobody watches since.
     #[cold]
     pub(super) fn end(&self) {
         let thread = thread::current().id();
@@ -86,7 +86,7 @@ mod tests {
         let (drops, here) = (Drops::new(), thread::current().id());
         assert_eq!(drops.of(here), (0, vec![]));
         let [outer, inner] = [Location::caller(), std::panic::Location::caller()];
-        // One that began when nobody watched.
+        // One that began when somebody else watched.
         drops.end();
         drops.begin(outer);
         drops.begin(inner);

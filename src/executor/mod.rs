@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Executor`], [`LocalExecutor`], [`StaticExecutor`], [`StaticLocalExecutor`] | the public types |
 //! | [`state`] | what one executor's tasks and runners share: the injector and the lists |
-//! | [`run`] | the futures behind `run` and `tick` |
+//! | [`run`], [`turns`] | the futures behind `run` and `tick`; which task comes next |
 //! | [`runner`] | one `run` in progress: slot, ring, and what the deputy may know |
 //! | [`slot`] | the direct slot |
 //! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
@@ -28,6 +28,7 @@ mod state;
 mod statics;
 mod task;
 mod tasks;
+mod turns;
 mod vigil;
 
 pub use async_task::{FallibleTask, Task};

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
-use std::time::Duration;
 
 use async_task::Runnable;
 use pin_project_lite::pin_project;
@@ -15,15 +14,10 @@ use super::host::{self, BUDGET_ALONE, Host, Hosted};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
+use super::turns::{ROUND, Turns};
 use crate::fork::Origin;
 use crate::frame::{self, Here};
-use crate::gain::Trial;
 use crate::sync::{self, Instant};
-
-/// Tasks polled directly one after the other before one of the surplus gets its turn (D3).
-const STREAK: u32 = 32;
-/// Every so many tasks of the surplus the injector comes before the ring, which may never run empty.
-const INJECTOR_TURN: u32 = 61;
 
 pin_project! {
     /// Runs an executor's tasks until `future` is done.
@@ -34,14 +28,8 @@ pin_project! {
     }
 }
 
-/// What a round of tasks may take, more or less, before its thread looks at the reactor: so long an event waits behind tasks that
-/// do not stop. A look costs a microsecond or two.
-const ROUND: Duration = Duration::from_micros(200);
 /// Tasks of a round at least, however long they take.
 const FEWEST: u32 = 4;
-/// Tasks of the surplus among which the reserve looks for quick ones in one go.
-const SIFTED: usize = 256;
-
 /// A [`Run`] as a member of its executor; dropping it gives its tasks back.
 struct Member {
     /// Its runner, and the executor.
@@ -62,16 +50,6 @@ struct Pace {
     tasks: u32,
     /// The last round was full, so the next one will be, most likely: it is timed.
     is_full: bool,
-}
-
-/// Whose turn it is among the tasks of one runner.
-struct Turns {
-    /// Tasks polled directly one after the other.
-    streak: u32,
-    /// Tasks taken from the ring or the injector.
-    surplus: u32,
-    /// It was invited to share the surplus.
-    trial: Option<Trial>,
 }
 
 impl<F: Future> Run<F> {
@@ -122,7 +100,7 @@ impl Member {
             inner,
             outer: None,
             host: 0,
-            turns: Turns { streak: 0, surplus: 0, trial: None },
+            turns: Turns::new(),
             pace: Pace { tasks: BUDGET_ALONE, is_full: false },
         }
     }
@@ -138,6 +116,7 @@ impl Member {
         let Self { own, inner, turns, pace, .. } = self;
         let Hosted { state, runner } = &*own;
         let runner: &Runner = runner;
+        turns.round_begins();
         let _poll = host::OnStack::begin(here, runner, budget);
         let process = Origin::of_this_call();
         let began = pace.begin();
@@ -152,6 +131,7 @@ impl Member {
             }
             if looks_up || !here.may_run() {
                 process.assert_here();
+                turns.round_ends(runner);
                 pace.round_ends(began.filter(|_| !looks_up), budget);
                 // There may be more: after a look at the reactor it goes on.
                 cx.waker().wake_by_ref();
@@ -231,135 +211,6 @@ impl Pace {
             let fit = ROUND.as_nanos() / each.as_nanos().max(1);
             self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(FEWEST, BUDGET_ALONE);
         }
-    }
-}
-
-impl Turns {
-    /// The task to poll next: directly, as long as there is one and it is not the others' turn; else surplus.
-    #[inline]
-    fn next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
-        let direct = || runner.slot.take().inspect(|_| runner.counters.direct.add(1));
-        if self.streak < STREAK {
-            self.streak += 1;
-            if let task @ Some(_) = direct() {
-                return task;
-            }
-        }
-        self.streak = 0;
-        // Where the streak was over, perhaps nobody else wants the turn.
-        self.next_surplus(state, runner, is_hosted).or_else(direct)
-    }
-
-    #[inline]
-    fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
-        if runner.is_reserve() {
-            return own_surplus(state, runner);
-        }
-        if self.trial.is_some() {
-            self.is_on_trial(state, runner);
-        }
-        if runner.ring.is_empty() && !state.has_surplus() {
-            // Looking into other runners takes a lock: only where nothing else is left to do.
-            let searches = runner.searches.take();
-            if searches {
-                self.searches(state, runner);
-            }
-            return if !is_hosted || searches { steal(state, runner) } else { None };
-        }
-        self.surplus = self.surplus.wrapping_add(1);
-        let from_ring = || runner.ring.pop().ok();
-        let from_injector = || state.take_injected(runner);
-        let task = if self.surplus % INJECTOR_TURN == 0 {
-            from_injector().or_else(from_ring)
-        } else {
-            from_ring().or_else(from_injector)
-        }?;
-        runner.counters.surplus.add(1);
-        if runner.searches.take() {
-            self.searches(state, runner);
-            share_all(state, runner);
-        } else if !runner.ring.is_empty() || state.has_surplus() {
-            // More than the task that is polled now: one more runner may come.
-            state.invite();
-        }
-        Some(task)
-    }
-
-    /// It was woken to look for tasks.
-    #[cold]
-    fn searches(&mut self, state: &State, runner: &Runner) {
-        if let Some(mut trial) = state.gain.answers() {
-            runner.rested.set(false);
-            trial.begins();
-            self.trial = Some(trial);
-        }
-    }
-
-    /// It is on trial until it rests.
-    #[cold]
-    fn is_on_trial(&mut self, state: &State, runner: &Runner) {
-        let Some(trial) = &mut self.trial else { return };
-        let rested = runner.rested.is_set();
-        if rested {
-            trial.forgets();
-        } else {
-            trial.ends();
-        }
-        let verdict = trial.has_paid().or(rested.then_some(false));
-        if let Some(has_paid) = verdict {
-            self.trial = None;
-            state.gain.learns(has_paid && state.has_company_of(runner));
-        } else {
-            trial.begins();
-        }
-    }
-}
-
-/// What the reserve may take. If it was called to look for tasks while it still was like others, somebody else is to come; and
-/// for those that did not fit into its ring, to which it does not come back.
-#[cold]
-fn own_surplus(state: &State, runner: &Runner) -> Option<Runnable> {
-    let called = runner.searches.take();
-    if called {
-        sift(state, runner);
-    }
-    let task = runner.ring.pop().ok();
-    if (called || task.is_none()) && state.has_surplus() {
-        state.notify();
-    }
-    task.inspect(|_| runner.counters.surplus.add(1))
-}
-
-/// Polls what is quick among the surplus, as far as that is known; the rest goes to the back.
-fn sift(state: &State, runner: &Runner) {
-    let began = Instant::now();
-    for _ in 0..state.injected().min(SIFTED) {
-        let Some(task) = state.pop_injected() else { return };
-        runner.sifts.set(true);
-        runner.run(task);
-        if runner.sifts.take() {
-            state.took();
-            runner.counters.surplus.add(1);
-        }
-        if began.elapsed() >= ROUND {
-            return;
-        }
-    }
-}
-
-#[cold]
-fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
-    let task = state.steal_for(runner)?;
-    runner.counters.stolen.add(1);
-    share_all(state, runner);
-    Some(task)
-}
-
-/// Who was woken to look for tasks found one: more may be left wherever it could have looked.
-#[cold]
-fn share_all(state: &State, runner: &Runner) {
-    if state.has_tasks_for(runner) {
-        state.notify();
     }
 }
 

@@ -101,10 +101,10 @@ fn learn(slow: u8, caught: Option<Caught>) -> u8 {
 impl<F> Drop for Tracked<F> {
     fn drop(&mut self) {
         /// Takes the task off its executor's list, whatever the future's drop does.
-        struct Leave<'a>(&'a State, Ticket);
+        struct Leave<'a>(&'a State, Ticket, bool);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
-                if self.0.drops.are_watched() {
+                if self.2 {
                     self.0.drops.end();
                 }
                 self.0.tasks.leave(self.1);
@@ -113,8 +113,9 @@ impl<F> Drop for Tracked<F> {
         // SAFETY: the schedule function of the same task keeps the state alive, and a task drops its future, and
         // this with it, before its schedule function.
         let state = unsafe { self.state.as_ref() };
-        let _leave = Leave(state, self.ticket);
-        if state.drops.are_watched() {
+        let is_watched = state.drops.are_watched();
+        let _leave = Leave(state, self.ticket, is_watched);
+        if is_watched {
             state.drops.begin(self.spawned_at);
         }
         // SAFETY: the future is not used again. It counts as unfinished until here.

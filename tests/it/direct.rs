@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_channel::bounded;
 use futures_lite::future;
-use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
+use paceline::{Executor, Handle, LocalExecutor, Runtime, block_on, spawn};
 
 use crate::setups::{Ping, SOON, eventually, for_each_setup};
 
@@ -316,4 +316,46 @@ fn d6_local_tasks_are_polled_by_their_owner() {
         assert_eq!(polls.get(), 100);
         runtime.block_on(helper);
     });
+}
+
+/// A hundred children, of which each tells one of so many listeners; says how many polls were direct meanwhile.
+fn direct_polls(listeners: usize) -> u64 {
+    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let direct = || Handle::current().metrics().polls_direct;
+    runtime.block_on(runtime.spawn(async move {
+        let channels: Vec<_> = (0..listeners).map(|_| async_channel::unbounded()).collect();
+        let (done, all_done) = bounded::<()>(1);
+        for (_, told) in &channels {
+            let (told, done) = (told.clone(), done.clone());
+            let listens = async move {
+                while told.recv().await.is_ok() {}
+                drop(done);
+            };
+            spawn(listens).detach();
+        }
+        drop(done);
+        future::yield_now().await;
+        let before = direct();
+        for number in 0..100 {
+            let tell = channels[number % listeners].0.clone();
+            spawn(async move { tell.send(()).await.unwrap() }).detach();
+        }
+        drop(channels);
+        assert!(all_done.recv().await.is_err());
+        direct() - before
+    }))
+}
+
+/// A parent that its children wake one after the other gathers what they have for it. Fails if each of them has it polled.
+#[test]
+fn d3_who_is_woken_by_one_after_the_other_is_not_polled_for_each() {
+    let polls = direct_polls(1);
+    assert!(polls < 50, "{polls}");
+}
+
+/// Fails if it is not looked at who it is.
+#[test]
+fn d3_those_that_are_woken_once_each_are_polled_at_once() {
+    let polls = direct_polls(100);
+    assert!(polls >= 100, "{polls}");
 }
