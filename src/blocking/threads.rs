@@ -25,6 +25,7 @@ use std::{fmt, io, mem};
 
 use super::shared::Title;
 use super::work::{After, Work};
+use crate::ambient;
 use crate::fork::Origin;
 use crate::pool::{Pool, Who};
 use crate::spin;
@@ -269,6 +270,7 @@ impl Threads {
 
     /// A thread's life.
     fn live(self: &Arc<Self>, number: usize) {
+        ambient::move_in();
         let who = Who::here();
         sync::lock(&self.inner).crew.push((number, who));
         // It keeps the runtime's pool alive, for as long as it runs its jobs; the runtime's end has it go.

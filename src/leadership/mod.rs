@@ -162,6 +162,22 @@ impl<T> Leadership<T> {
         self.state.load(Ordering::Relaxed) & (LED | POLLING) == 0
     }
 
+    /// The rank of who leads, if anybody does right now.
+    pub(crate) fn rank_of_leader(&self) -> Option<Rank> {
+        let state = self.state.load(Ordering::Relaxed);
+        let rank = match state & (BY_GUEST | BY_RELIEF) {
+            0 => Rank::Host,
+            BY_GUEST => Rank::Guest,
+            _ => Rank::Relief,
+        };
+        (state & (LED | POLLING) != 0).then_some(rank)
+    }
+
+    /// Those in the line.
+    pub(crate) fn waiting(&self) -> Vec<Arc<Seat>> {
+        self.line.waiting()
+    }
+
     /// The least rank that may lead.
     fn reach(&self) -> Rank {
         if self.state.load(Ordering::Relaxed) & OPEN != 0 {

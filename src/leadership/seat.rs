@@ -31,7 +31,7 @@ const ASLEEP: u32 = PARKED | POLLING;
 pub(crate) struct Seat {
     word: AtomicU32,
     thread: Thread,
-    /// What the thread brings along, and whether it is in the set. Its own business: it writes and reads them.
+    /// What the thread brings along, and whether it is in the set. It alone writes them.
     rank: AtomicU8,
     is_member: Flag,
 }
@@ -68,7 +68,7 @@ impl Seat {
     }
 
     #[inline]
-    pub(super) fn rank(&self) -> Rank {
+    pub(crate) fn rank(&self) -> Rank {
         match self.rank.load(Ordering::Relaxed) {
             rank if rank == Rank::Host as u8 => Rank::Host,
             rank if rank == Rank::Guest as u8 => Rank::Guest,
@@ -146,6 +146,11 @@ impl Seat {
         // ORDER: Acquire pairs with the Release of `park` and of `starts_polling`: who sees that a thread sleeps sees what
         // it did before.
         self.word.load(Ordering::Acquire) & ASLEEP != 0
+    }
+
+    /// Whether it sleeps in the poller: then it leads.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & POLLING != 0
     }
 
     /// Sleeps until a token is there, or until `limit` has passed; returns at once if one is there already.

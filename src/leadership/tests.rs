@@ -61,6 +61,22 @@ fn somebody_leads_while_one_of_the_two_states_says_so() {
 }
 
 #[test]
+fn whoever_looks_sees_who_leads_by_rank_and_who_waits() {
+    for rank in RANKS {
+        let set = set();
+        assert_eq!(set.rank_of_leader(), None);
+        let mut leader = join(&set, rank).insist().expect("nobody else leads");
+        assert_eq!(set.rank_of_leader(), Some(rank));
+        leader.settle_in();
+        assert_eq!(set.rank_of_leader(), Some(rank));
+        drop(leader);
+        let waits = asleep(&set, rank);
+        assert!(set.rank_of_leader().is_none() && set.waiting().iter().all(|seat| Arc::ptr_eq(seat, &waits)));
+        assert_eq!(set.waiting().len(), 1);
+    }
+}
+
+#[test]
 fn lf5_the_best_rank_that_is_there_may_lead() {
     let set = set();
     assert_eq!(set.reach(), Relief);

@@ -129,6 +129,13 @@ impl<T> Line<T> {
         self.length.load(Ordering::Relaxed)
     }
 
+    /// Those that wait.
+    pub(crate) fn waiting(&self) -> Vec<Arc<T>> {
+        let mut who = Vec::with_capacity(self.len());
+        who.extend(sync::lock(&self.waiting).iter().map(|(_, who)| who.clone()));
+        who
+    }
+
     /// Whether somebody was called who has not left.
     #[inline]
     pub(crate) fn somebody_comes(&self) -> bool {

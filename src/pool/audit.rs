@@ -4,46 +4,45 @@
 //! |---|---|
 //! | leadership vacant, not taken in between, and somebody waits | opens it to anybody and wakes a follower; else has those that run look up; else, where none does, gets a thread; else starts a [`relief`] |
 //! | a runner in the same poll | asks its [`Witness`] whether it blocks, computes, or waits for a core. Marks the task slow, unless it waits; reports it when that has lasted ten milliseconds |
+//! | a future of a `block_on` in the same poll | asks the same, and reports it, too |
 //! | a runner that got no further, with tasks in its slot or ring | moves them to where others find them |
 //! | tasks that wait, none taken in between, and a runner that sleeps | wakes it, whoever else was told |
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
 //! | the same, and each that does not block has computed for long | gets one more thread: they may compute until such a task has run |
 //! | more workers than usual, for a second | lets one go |
 
+mod progress;
+
 use std::collections::HashMap;
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::finding::Spot;
 use super::hands::{self, Hands};
-use super::stall::{Reports, STALL};
+use super::stall::{Culprit, STALL};
 use super::witness::{Doing, Witness};
 use super::{Pool, Station, relief};
-use crate::executor::{Account, Beat, Caught, Hosted, Runner, State, StateRef};
+use crate::executor::{Account, Caught, Hosted, Runner, State, StateRef};
 use crate::sync::Instant;
+use progress::Progress;
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 /// How long the threads of a pool without workers may be busy, and not blocked, before somebody else leads for them.
 const BUSY: Duration = Duration::from_millis(10);
-/// How long a task may sleep beside a worker that has no core before it is taken for one that blocks by itself.
-const INNOCENT: Duration = Duration::from_millis(100);
 /// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top of its own.
 const LAST_RESORT: Duration = STALL;
 
 /// What the deputy remembers.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
-    looks: u64,
     looked: Option<Instant>,
     /// Leaderships taken up to the last look.
     taken: Option<u64>,
     /// Since when nobody has led who should.
     blind: Option<Instant>,
-    runners: HashMap<*const Runner, Entry>,
+    progress: Progress,
     executors: HashMap<*const State, Account>,
-    /// One of the workers had no core at the last look.
-    starves: bool,
     /// Threads of the crew that blocked then; and those that have begun to since, by their own word.
     blocked: usize,
     /// Since when there are more workers than are needed.
@@ -57,23 +56,11 @@ pub(super) struct Audit {
 // SAFETY: the pointers are only compared.
 unsafe impl Send for Audit {}
 
-#[derive(Debug)]
-struct Entry {
-    /// How far the runner has got in its tasks, and its thread with events.
-    progress: (Beat, u64),
-    /// What its thread has been at since then.
-    witness: Witness,
-    reports: Reports,
-    /// The number of the last look that found the runner; and of the last one that found it further than before.
-    seen: u64,
-    moved: u64,
-}
-
 impl Audit {
     /// The deputy has slept: what it knows is out of date.
     pub(super) fn forget(&mut self) {
-        (self.taken, self.blocked, self.starves) = (None, 0, false);
-        self.runners.clear();
+        (self.taken, self.blocked, self.progress.starves) = (None, 0, false);
+        self.progress.forget();
         self.executors.clear();
     }
 
@@ -96,10 +83,10 @@ impl Audit {
                 return false;
             }
             self.looked = Some(now);
-            self.looks += 1;
+            self.progress.look_begins();
             let stations = pool.stations();
             let mut hands = self.look_at_runners(pool, &stations, now);
-            (self.starves, self.blocked) = (hands.waits, hands.blocked);
+            (self.progress.starves, self.blocked) = (hands.waits, hands.blocked);
             self.look_at_leadership(pool, &stations, &mut hands, now);
             let open = self.look_at_executors(pool, &stations);
             self.look_at_crew(pool, &stations, &mut hands, now);
@@ -131,10 +118,11 @@ impl Audit {
         let mut hands = pool.crew().map_or_else(Hands::default, |crew| Hands::of(crew, now));
         let mut found_reserve = false;
         for station in stations {
+            self.look_at_guest(pool, station, now);
             let hosted = station.runners.lock().clone();
             for Hosted { state, runner } in &hosted {
                 let stuck = self.look_at_runner(pool, station, runner, now);
-                hands.any_moves |= stuck.is_none() && self.has_moved(runner) && !station.is_quiet();
+                hands.any_moves |= stuck.is_none() && self.progress.has_moved(runner) && !station.is_quiet();
                 // Another executor's runner that idles is no help to the crew's tasks.
                 if pool.crew().is_some_and(|crew| crew.runs(state)) {
                     // What a reserve has that blocks is for others, and another one is for what events wake. One that was late to
@@ -145,12 +133,11 @@ impl Audit {
                         hands.reserve = hands.reserve.filter(|_| found_reserve);
                     }
                     found_reserve |= runner.is_reserve();
-                    hands.count(station, runner, stuck.map(|doing| (doing, self.computed(runner))));
+                    hands.count(station, runner, stuck.map(|doing| (doing, self.progress.computed(runner))));
                 }
             }
         }
-        let looks = self.looks;
-        self.runners.retain(|_, entry| entry.seen == looks);
+        self.progress.look_ends();
         if hands.is_reserve_lost() {
             // It may compute for ever: then it is one of those beside which there is to be one.
             hands.draft(pool, stations);
@@ -161,10 +148,6 @@ impl Audit {
         hands
     }
 
-    fn has_moved(&self, runner: &Arc<Runner>) -> bool {
-        self.runners.get(&Arc::as_ptr(runner)).is_some_and(|entry| entry.moved == self.looks)
-    }
-
     /// What its thread is at, if it is awake and got no further since the last look.
     fn look_at_runner(
         &mut self,
@@ -173,33 +156,40 @@ impl Audit {
         runner: &Arc<Runner>,
         now: Instant,
     ) -> Option<Doing> {
-        let (progress, looks) = ((runner.beat(), station.pulse()), self.looks);
-        let (beat, pulse) = progress;
-        let fresh = || Entry::new(progress, station, looks, now);
-        let entry = self.runners.entry(Arc::as_ptr(runner)).or_insert_with(fresh);
-        let first = mem::replace(&mut entry.seen, looks) == 0;
-        if first || entry.progress != progress {
-            *entry = Entry { seen: looks, ..fresh() };
-            return None;
-        }
+        let (beat, pulse, starves) = (runner.beat(), station.pulse(), self.progress.starves);
+        let known = self.progress.none_of(runner, (beat.count(), pulse), station, now)?;
         if !beat.is_in_task() && pulse % 2 == 0 && station.is_quiet() {
             return None;
         }
-        let doing = entry.witness.look(station.state, now);
+        let doing = known.witness.look(station.state, now);
         if beat.is_in_task() {
             match doing {
                 Doing::Blocks => runner.catch(beat, Caught::Blocking),
                 Doing::Computes => runner.catch(beat, Caught::Computing),
                 Doing::Waits | Doing::Dozes => {}
             }
-            // Who sleeps while another worker waits for a core may sleep in a lock that this one has.
-            let is_innocent = doing == Doing::Blocks && self.starves && entry.witness.blocked < INNOCENT;
-            if !is_innocent {
-                entry.reports.look(pool, station, runner, doing, &entry.witness);
-            }
+            station.findings.keep(Spot::in_task(runner, beat, pulse), known.since, doing);
+            let culprit = Culprit { place: runner.spawned_at(), is_root: false };
+            known.report(pool, station, culprit, doing, starves);
+        } else if pulse % 2 == 1 {
+            station.findings.keep(Spot::at_event(pulse), known.since, doing);
         }
         // What it waits for in a nested `block_on` is not over sooner because its thread serves others there meanwhile.
         Some(if station.is_on_top() { doing } else { Doing::Blocks })
+    }
+
+    /// A thread that hosts nobody, and is awake, is in the future of its `block_on`. That is told of, and else nobody's
+    /// business: it has promised nothing.
+    fn look_at_guest(&mut self, pool: &Arc<Pool>, station: &Arc<Station>, now: Instant) {
+        let Some((called_at, progress)) = station.guest() else { return };
+        let starves = self.progress.starves;
+        let Some(known) = self.progress.none_of(station, progress, station, now) else { return };
+        if station.is_quiet() || progress.1 % 2 == 1 {
+            return;
+        }
+        let doing = known.witness.look(station.state, now);
+        station.findings.keep(Spot::in_future(progress.0, progress.1), known.since, doing);
+        known.report(pool, station, Culprit { place: Some(called_at), is_root: true }, doing, starves);
     }
 
     fn look_at_leadership(
@@ -243,7 +233,7 @@ impl Audit {
     fn ask_to_look_up(&self, stations: &[Arc<Station>]) {
         for station in stations {
             for Hosted { runner, .. } in &*station.runners.lock() {
-                if self.has_moved(runner) {
+                if self.progress.has_moved(runner) {
                     runner.ask_to_look_up();
                 }
             }
@@ -284,14 +274,9 @@ impl Audit {
     }
 
     fn is_left_over(&self, station: &Station, runner: &Arc<Runner>, hands: &Hands) -> bool {
-        let entry = self.runners.get(&Arc::as_ptr(runner));
-        let is_free = |entry: &Entry| !entry.witness.blocks() && !hands.is_long(entry.witness.computed);
-        station.is_replacement() && station.is_on_top() && entry.is_none_or(is_free)
-    }
-
-    /// What its thread has computed since it got any further.
-    fn computed(&self, runner: &Arc<Runner>) -> Duration {
-        self.runners.get(&Arc::as_ptr(runner)).map_or(Duration::ZERO, |entry| entry.witness.computed)
+        let witness = self.progress.of(runner).map(|known| known.witness);
+        let is_free = |witness: Witness| !witness.blocks() && !hands.is_long(witness.computed);
+        station.is_replacement() && station.is_on_top() && witness.is_none_or(is_free)
     }
 
     /// True if somebody sleeps beside tasks that wait.
@@ -345,14 +330,6 @@ impl Audit {
                 .filter(|(station, runner)| station.is_replacement() && (quiet || !runner.is_reserve()));
             surplus.take(if quiet { usize::MAX } else { 1 }).for_each(|(station, _)| station.release());
         }
-    }
-}
-
-impl Entry {
-    /// Of a runner that got further between two looks, or was not known.
-    fn new(progress: (Beat, u64), station: &Station, looks: u64, now: Instant) -> Self {
-        let witness = Witness::new((!station.is_quiet()).then_some(station.state), now);
-        Self { progress, witness, reports: Reports::new(), seen: 0, moved: looks }
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::future::Future;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -21,6 +21,7 @@ use super::station::Wish;
 use super::stay::{Stay, Staying};
 use super::stop::explain;
 use super::{Pool, Promotion, Station};
+use crate::ambient;
 use crate::executor;
 use crate::fork;
 use crate::frame;
@@ -47,13 +48,16 @@ use crate::reactor::{Batch, Event};
 /// # Panics
 ///
 /// If the future panics. Leadership is passed on first.
+#[track_caller]
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     block_on_in(None, future)
 }
 
 /// [`block_on`] in a pool, or in the pool whose thread this is.
+#[track_caller]
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
-    let driven = AssertUnwindSafe(|| drive(pool, Arc::new(Station::new()), future));
+    let caller = Location::caller();
+    let driven = AssertUnwindSafe(|| ambient::beside(|| drive(pool, Arc::new(Station::new(caller)), future)));
     match catch_unwind(driven) {
         Ok(Some(output)) => output,
         Ok(None) => unreachable!("only a thread with a linger limit is unneeded"),
@@ -94,6 +98,7 @@ pub(super) fn drive<F: Future>(
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         if stay.take_woken() {
+            station.polls();
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
@@ -139,7 +144,12 @@ impl Rider<'_> {
         let Some(crew) = pool.crew() else { return };
         while !self.stay.is_woken() && crew.has_surplus() {
             // What came last is what this thread waits for, most likely; and what came first is another one that will wait.
-            let run = || crew.state().newest_task().map(executor::run_beside).is_some();
+            let run = || {
+                self.station.fires();
+                let task = crew.state().newest_task().map(executor::run_beside);
+                self.station.fires();
+                task.is_some()
+            };
             if !self.stay.go_deeper(crew.stack_size(), run) {
                 return;
             }

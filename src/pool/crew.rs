@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::parting::Parting;
 use super::patience::Who;
 use super::{Pool, StallHook, Station, block_on, slice};
+use crate::ambient;
 use crate::executor::{Run, StateRef};
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 
@@ -144,6 +145,11 @@ impl Crew {
         self.roll().live
     }
 
+    /// The threads, but those that are just being started.
+    pub(super) fn workers(&self) -> Vec<thread::Thread> {
+        self.roll().threads.iter().map(|who| who.thread.clone()).collect()
+    }
+
     /// How many threads there are; and how many of them take longer than `limit` to start, in a hook that blocks, perhaps: each of
     /// them twice as long as the one before, for all of them may only wait for a core.
     pub(super) fn staff(&self, now: Instant, limit: Duration) -> Staff {
@@ -250,6 +256,7 @@ impl Crew {
     /// A worker's life.
     fn work(&self, pool: &Arc<Pool>, number: usize, is_reserve: bool) {
         let who = Who::here();
+        ambient::move_in();
         self.roll().threads.push(who);
         if is_reserve {
             slice::shorten();

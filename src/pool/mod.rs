@@ -15,6 +15,7 @@ mod deputy;
 mod drain;
 mod drained;
 mod entered;
+mod finding;
 mod hands;
 mod instance;
 mod parting;
@@ -52,6 +53,7 @@ mod syscall;
     path = "thread_state_unknown.rs"
 )]
 mod thread_state;
+mod threads;
 mod witness;
 
 pub(crate) use annex::{current_annex, default_annex};
@@ -69,6 +71,7 @@ use station::Station;
 use stay::Stay;
 pub use stuck::StuckThread;
 pub use syscall::Syscall;
+pub use threads::{Role, ThreadInfo, ThreadKind};
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::syscall::Syscall;
 use super::witness::{Doing, Witness};
 use super::{Pool, Station};
-use crate::executor::Runner;
 use crate::sync::{Counter, thread};
 
 /// How long a task must have blocked its thread, or computed, before it is reported.
@@ -21,8 +20,10 @@ pub(super) const STALL: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {
-    /// Where the task was spawned.
+    /// Where the task was spawned; or the `block_on` was called.
     pub spawned_at: &'static Location<'static>,
+    /// It is no task, but the future of that `block_on`.
+    pub in_block_on: bool,
     /// What it is at.
     pub kind: StallKind,
     /// For how long, so far. Of a task that computes this is processor time, not counting waits for a core.
@@ -73,7 +74,8 @@ impl std::fmt::Display for Stall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let thread = self.thread.as_deref().unwrap_or("a thread without a name");
         let Self { spawned_at, blocked_for, .. } = self;
-        write!(f, "the task spawned at {spawned_at} has ")?;
+        let who = if self.in_block_on { "future of the block_on" } else { "task spawned" };
+        write!(f, "the {who} at {spawned_at} has ")?;
         match self.kind {
             StallKind::Blocked(Some(call)) => write!(f, "blocked {thread} for {blocked_for:?} (in {call})"),
             StallKind::Blocked(None) => write!(f, "blocked {thread} for {blocked_for:?}"),
@@ -81,6 +83,14 @@ impl std::fmt::Display for Stall {
             StallKind::Unknown => write!(f, "not let go of {thread} for {blocked_for:?}"),
         }
     }
+}
+
+/// Who does not let go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Culprit {
+    /// Where it was spawned, or its `block_on` called. It may be gone in the meantime.
+    pub(super) place: Option<&'static Location<'static>>,
+    pub(super) is_root: bool,
 }
 
 /// How many tasks have stalled.
@@ -112,7 +122,7 @@ impl Reports {
         &mut self,
         pool: &Arc<Pool>,
         station: &Station,
-        runner: &Runner,
+        culprit: Culprit,
         doing: Doing,
         witness: &Witness,
     ) {
@@ -138,7 +148,7 @@ impl Reports {
             Doing::Computes => StallKind::Computing,
             _ => StallKind::Blocked(station.state.syscall()),
         };
-        if report(pool, station, runner, kind, lasted) {
+        if report(pool, station, culprit, kind, lasted) {
             self.next = lasted.saturating_mul(10);
         }
     }
@@ -152,17 +162,18 @@ pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 fn report(
     pool: &Arc<Pool>,
     station: &Station,
-    runner: &Runner,
+    culprit: Culprit,
     kind: StallKind,
     blocked_for: Duration,
 ) -> bool {
     let Some(crew) = pool.crew() else { return true };
-    let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), runner.spawned_at()) else { return true };
+    let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), culprit.place) else { return true };
     if crew.reporting.raise() {
         return false;
     }
     let name = station.thread.name().map(Into::into);
-    let stall = Stall { spawned_at, kind, blocked_for, thread: name, thread_id: station.thread.id() };
+    let (in_block_on, thread_id) = (culprit.is_root, station.thread.id());
+    let stall = Stall { spawned_at, in_block_on, kind, blocked_for, thread: name, thread_id };
     let reporter = (pool.clone(), crew.clone());
     let started = thread::Builder::new().name("paceline-report".into()).spawn(move || {
         let (pool, crew) = reporter;

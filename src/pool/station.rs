@@ -1,9 +1,12 @@
 //! [`Station`]: one `block_on` in progress, as its waker and as the deputy sees it.
 
+use std::panic::Location;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Wake;
 use std::time::Duration;
 
+use super::finding::{Finding, Findings, Spot};
+use super::stall::Culprit;
 use super::thread_state::ThreadState;
 use super::{Pool, Stay};
 use crate::executor::{Caught, Runner, Runners, State, Surroundings};
@@ -21,6 +24,10 @@ pub(crate) struct Station {
     suspended: Flag,
     /// It is nested in a task of this pool's own executor, and may be asked to run others.
     helps: OnceLock<Weak<Pool>>,
+    /// Where it was called, if it is there for a future of the user's.
+    called_at: Option<&'static Location<'static>>,
+    /// How often that future was polled.
+    polls: Counter,
     /// Odd while its thread fires an event; the deputy compares it with what it was a tick ago.
     pulse: Counter,
     /// What it counts as where no runner is hosted here.
@@ -34,6 +41,30 @@ pub(crate) struct Station {
     pub(super) runners: Runners,
     pub(super) thread: thread::Thread,
     pub(super) state: ThreadState,
+    /// What the deputy knows of it, if it got no further.
+    pub(super) findings: Findings,
+}
+
+/// What a thread is at in one `block_on`, as far as can be seen from outside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    /// Whose code it runs, if that is known.
+    pub(super) culprit: Option<Culprit>,
+    /// What the deputy found, if it has been there for longer.
+    pub(super) finding: Option<Finding>,
+    /// It fires an event.
+    fires: bool,
+}
+
+impl At {
+    pub(super) fn is_task(&self) -> bool {
+        self.culprit.is_some_and(|culprit| !culprit.is_root)
+    }
+
+    /// Whether all that is known is that it is awake.
+    pub(super) fn is_anywhere(&self) -> bool {
+        !self.is_task() && !self.fires && self.finding.is_none()
+    }
 }
 
 /// What the deputy wants of a thread.
@@ -47,8 +78,9 @@ pub(crate) enum Wish {
 }
 
 impl Station {
-    pub(crate) fn new() -> Self {
-        Self::with(Rank::Guest, None)
+    /// A station for a future of the user's.
+    pub(crate) fn new(called_at: &'static Location<'static>) -> Self {
+        Self { called_at: Some(called_at), ..Self::with(Rank::Guest, None) }
     }
 
     /// A station that is left when nobody needs it for as long as `linger`.
@@ -67,6 +99,8 @@ impl Station {
             pool: OnceLock::new(),
             suspended: Flag::new(false),
             helps: OnceLock::new(),
+            called_at: None,
+            polls: Counter::default(),
             pulse: Counter::default(),
             own_rank,
             linger,
@@ -75,7 +109,38 @@ impl Station {
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),
+            findings: Findings::default(),
         }
+    }
+
+    /// Whether a thread of the user's called it.
+    pub(super) fn is_called(&self) -> bool {
+        self.called_at.is_some()
+    }
+
+    /// What its thread is at; if that is awake, and here.
+    pub(super) fn at(&self) -> At {
+        let pulse = self.pulse();
+        let task = || {
+            let hosted = self.runners.lock();
+            hosted.iter().find_map(|hosted| {
+                let (runner, beat) = (&hosted.runner, hosted.runner.beat());
+                let place = runner.spawned_at();
+                let spot = Spot::in_task(runner, beat, pulse);
+                // Where it came back meanwhile, the place may be that of its next task.
+                (beat.is_in_task() && runner.beat() == beat).then_some((place, spot))
+            })
+        };
+        if let Some((place, spot)) = task() {
+            let culprit = Some(Culprit { place, is_root: false });
+            return At { culprit, finding: self.findings.at(spot), fires: false };
+        }
+        if pulse % 2 == 1 {
+            return At { culprit: None, finding: self.findings.at(Spot::at_event(pulse)), fires: true };
+        }
+        let culprit = self.called_at.map(|place| Culprit { place: Some(place), is_root: true });
+        let spot = Spot::in_future(self.polls.get(), pulse);
+        At { culprit, finding: self.findings.at(spot).filter(|_| culprit.is_some()), fires: false }
     }
 
     /// Whether it stands in for a worker that is stuck.
@@ -155,6 +220,18 @@ impl Station {
     /// How many events it has fired, twice; one more while it fires one.
     pub(super) fn pulse(&self) -> u64 {
         self.pulse.get()
+    }
+
+    /// Its future is polled.
+    #[inline]
+    pub(crate) fn polls(&self) {
+        self.polls.add(1);
+    }
+
+    /// Of a thread that hosts nobody: where its `block_on` was called, and how far it has got in that.
+    pub(super) fn guest(&self) -> Option<(&'static Location<'static>, (u64, u64))> {
+        let called_at = self.called_at.filter(|_| self.runners.lock().is_empty())?;
+        Some((called_at, (self.polls.get(), self.pulse())))
     }
 
     /// Whether it hosts a runner of an executor that somebody else runs as well.

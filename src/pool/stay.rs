@@ -7,6 +7,7 @@ use std::task::Waker;
 
 use super::entered::{self, Entered};
 use super::{Pool, Station};
+use crate::ambient::{self, Ambient};
 use crate::executor::Host;
 use crate::frame::{self, Frame, Here, OnTop};
 
@@ -25,6 +26,7 @@ pub(crate) struct Stay {
     depth: Cell<(u32, usize)>,
     /// Pools that were entered by hand on top of it.
     entered: Entered,
+    _ambient: Ambient,
 }
 
 // The part of a frame of either is at the same address.
@@ -52,7 +54,8 @@ impl Stay {
 
     fn frame(host: Host, station: Option<Arc<Station>>, pool: OnceCell<Arc<Pool>>) -> Frame<Self> {
         let depth = frame::here(|here| all(here).next().map_or((0, 0), |below| below.depth.get()));
-        Frame::new(Self { host, station, pool, depth: Cell::new(depth), entered: Entered::new() })
+        let (depth, entered, _ambient) = (Cell::new(depth), Entered::new(), ambient::enter());
+        Frame::new(Self { host, station, pool, depth, entered, _ambient })
     }
 
     /// Takes note of a wake of this station's own future, if this is its thread and it is on top.

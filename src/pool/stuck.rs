@@ -29,11 +29,7 @@ impl fmt::Display for StuckThread {
 /// What keeps the threads `late`. One that is in its hook, or that cancels tasks, has no station.
 pub(super) fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
     let stations = pool.stations();
-    let task_of = |station: &Arc<Station>| {
-        let hosted = station.runners.lock();
-        let mut polling = hosted.iter().filter(|hosted| hosted.runner.beat().is_in_task());
-        polling.find_map(|hosted| hosted.runner.spawned_at())
-    };
+    let task_of = |station: &Arc<Station>| station.at().culprit.filter(|culprit| !culprit.is_root)?.place;
     let stuck = late.iter().map(|thread| {
         // The innermost `block_on` first.
         let mut its_stations = stations.iter().rev().filter(|station| station.thread.id() == thread.id());

@@ -277,13 +277,13 @@ impl Builder {
         self
     }
 
-    /// Called when a task has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
+    /// Called when a task, or the future of a `block_on`, has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
     /// whenever that has become ten times as long; [`Stall::kind`] says which. What counts for a task that computes is processor time:
     /// to lose its core to others is no fault of its. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
     /// functions called in it act on this runtime.
     ///
-    /// It is about spawned tasks. The future given to [`Runtime::block_on`] may block its own thread without a report.
-    /// To watch the default instance, give the hook to the builder that is [installed](Builder::install).
+    /// The future of a `block_on` is watched as a task is; that of the free [`block_on`](crate::block_on()) from its second poll on, for before
+    /// that it is in no runtime. To watch the default instance, give the hook to the builder that is [installed](Builder::install).
     ///
     /// ```
     /// use std::sync::mpsc;

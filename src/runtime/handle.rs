@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::{Metrics, spawn_in};
 use crate::executor::{StateRef, Task, spawn_in_vain};
 use crate::pool::block_on::block_on_in;
-use crate::pool::{Drained, Entry, Pool};
+use crate::pool::{Drained, Entry, Pool, ThreadInfo};
 use crate::sync::Instant;
 
 /// A reference to a runtime, for code that is not on its threads. Cheap to clone, and does not keep the runtime alive.
@@ -19,6 +19,7 @@ use crate::sync::Instant;
 /// | [`spawn`](Handle::spawn) | a task that is cancelled | a task that is cancelled |
 /// | [`block_on`](Handle::block_on), [`enter`](Handle::enter) | work: sources and timers do | panic, and say so |
 /// | [`metrics`](Handle::metrics) | what was counted | all zero |
+/// | [`threads`](Handle::threads) | none, or who is stuck | none |
 /// | [`drain`](Handle::drain) | the report | an empty report |
 ///
 /// # Examples
@@ -69,6 +70,11 @@ impl Handle {
     /// The runtime, unless it was dropped.
     fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.upgrade().filter(|pool| !pool.is_ended())
+    }
+
+    /// Whether what is spawned has a chance to run.
+    pub(crate) fn accepts(&self) -> bool {
+        self.pool().is_some_and(|pool| !pool.crew().is_some_and(|crew| crew.is_stopped()))
     }
 
     #[track_caller]
@@ -183,6 +189,23 @@ impl Handle {
     /// ```
     pub fn metrics(&self) -> Metrics {
         self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
+    }
+
+    /// What each thread of the runtime is at: see [`Runtime::threads`](crate::Runtime::threads). None once it was dropped.
+    ///
+    /// ```
+    /// use paceline::Handle;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// let asks = runtime.spawn(async { Handle::current().threads() });
+    /// let threads = runtime.block_on(asks);
+    /// assert!(threads.iter().any(|thread| thread.spawned_at.is_some_and(|at| at.file() == file!())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn threads(&self) -> Vec<ThreadInfo> {
+        self.pool().map_or(Vec::new(), |pool| pool.threads())
     }
 
     /// Ends the runtime without haste, and reports: see [`Runtime::drain`](crate::Runtime::drain). This is how one of its own tasks

@@ -51,7 +51,7 @@ pub struct Metrics {
     pub deputy_rescues: u64,
     /// Threads added because all others were stuck.
     pub replacements: u64,
-    /// Tasks that blocked their thread, or computed, for ten milliseconds or more without a pause.
+    /// Tasks, and futures of `block_on`, that blocked their thread, or computed, for ten milliseconds or more without a pause.
     pub stalls: u64,
     /// Those of them that blocked, where the system tells.
     pub stalls_blocked: u64,
@@ -156,8 +156,8 @@ impl fmt::Display for Metrics {
             f,
             "polls       {polls_direct} direct ({direct:.1} %), {polls_surplus} from surplus, {polls_stolen} stolen\n\
              promotions  {promotions_free} free, {promotions_paid} paid; {followers_woken} followers woken\n\
-             events      {events} in {waits} waits ({each:.1} each), {empty_waits} waits empty, \
-             {sleeps} may have slept, {leader_interrupts} interrupted\n\
+             events      {events} in {waits} waits ({each:.1} each), {sleeps} may have slept, \
+             {leader_interrupts} interrupted; {empty_waits} looks in passing found none\n\
              deputy      {deputy_rescues} rescues, {replacements} replacements\n\
              stalls      {stalls} ({stalls_blocked} blocked, {stalls_computing} computed), {starved} waited for a core\n\
              blocking    {blocking_jobs} run, {blocking_queued} wait; {blocking_threads} threads, {blocking_idle} idle; \
@@ -209,7 +209,7 @@ mod tests {
         };
         let text = "polls       3 direct (50.0 %), 1 from surplus, 2 stolen\n\
                     promotions  4 free, 5 paid; 6 followers woken\n\
-                    events      14 in 7 waits (2.0 each), 8 waits empty, 9 may have slept, 10 interrupted\n\
+                    events      14 in 7 waits (2.0 each), 9 may have slept, 10 interrupted; 8 looks in passing found none\n\
                     deputy      11 rescues, 12 replacements\n\
                     stalls      13 (19 blocked, 20 computed), 21 waited for a core\n\
                     blocking    25 run, 24 wait; 22 threads, 23 idle; 26 lost\n\

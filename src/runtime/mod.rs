@@ -26,7 +26,7 @@ use crate::blocking;
 use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
 use crate::io::Timer;
 use crate::pool::block_on::block_on_in;
-use crate::pool::{Crew, Drained, Pool};
+use crate::pool::{Crew, Drained, Pool, ThreadInfo};
 use crate::sync::Instant;
 
 /// Threads that a runtime may have when all its usual ones are stuck.
@@ -92,6 +92,7 @@ impl Runtime {
     /// # Panics
     ///
     /// If the future panics.
+    #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         block_on_in(Some(&self.pool), future)
     }
@@ -140,6 +141,35 @@ impl Runtime {
     /// ```
     pub fn metrics(&self) -> Metrics {
         Metrics::of(&self.pool)
+    }
+
+    /// What each of its threads is at: the workers, in the order in which they came, and whoever else is in a `block_on` of it.
+    /// Threads for what [blocks on purpose](crate::blocking) are none of these, nor are the first moments of one that is being started.
+    ///
+    /// Cheap, and safe to call at any time and from anywhere: in a task, in a hook, while it shuts down or drains. The threads do
+    /// nothing for it, and nobody waits for anybody but for a lock that is held for some instructions. They are looked at one after the
+    /// other while they go on: it is close, not a snapshot; but never do two of them lead. What lasts less than a tick or two of the
+    /// deputy's ([`max_blind`](Builder::max_blind)) is not told apart. Once it was shut down, and nothing is stuck, no worker is left.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Role;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// runtime.spawn(async { std::thread::sleep(Duration::from_millis(200)) }).detach();
+    /// let blocked = loop {
+    ///     if let Some(thread) = runtime.threads().into_iter().find(|thread| thread.role == Role::Blocks) {
+    ///         break thread;
+    ///     }
+    /// };
+    /// println!("{blocked}");    // paceline-1 blocks for 1.0ms, in the task spawned at src/main.rs:6:9
+    /// assert_eq!(blocked.spawned_at.unwrap().file(), file!());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn threads(&self) -> Vec<ThreadInfo> {
+        self.pool.threads()
     }
 
     /// Ends the runtime without haste, and reports. Its tasks have until the `deadline`, which counts from this call.

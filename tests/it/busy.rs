@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future;
-use paceline::{Runtime, StallKind, Timer};
+use paceline::{Runtime, Timer};
 
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_setups, is_child};
 
 /// Computes until it is told to stop.
-fn compute(stop: &AtomicBool) {
+pub fn compute(stop: &AtomicBool) {
     while !stop.load(SeqCst) {
         std::hint::spin_loop();
     }
@@ -33,7 +33,7 @@ fn compute_for(time: Duration) {
 }
 
 /// Sets the flag when it is dropped, so that a failed assertion ends what computes, too.
-struct Stop(Arc<AtomicBool>);
+pub struct Stop(pub Arc<AtomicBool>);
 
 impl Drop for Stop {
     fn drop(&mut self) {
@@ -247,38 +247,6 @@ fn handlers_that_block_are_replaced_one_after_the_other() {
     // Sixteen milliseconds or so the first time, and hardly any after that.
     assert!(took.iter().min().unwrap() < &Duration::from_secs(1), "{took:?}");
     assert!(runtime.metrics().workers <= HANDLERS + 3, "{}", runtime.metrics());
-}
-
-/// What the hook is told, and what is counted.
-#[test]
-fn a_stall_says_whether_the_task_blocks_or_computes() {
-    let (tell, told) = mpsc::channel();
-    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.clone());
-    let runtime = Runtime::builder().threads(2).thread_name("busy").on_stall(hook).build().unwrap();
-    let (end, ended) = mpsc::channel::<()>();
-    runtime.spawn(async move { _ = ended.recv() }).detach();
-    let stall = told.recv_timeout(SOON).unwrap();
-    let StallKind::Blocked(Some(call)) = stall.kind else { panic!("{stall}") };
-    assert_eq!(call.name(), Some("futex"));
-    let text = stall.to_string();
-    assert!(text.contains(" has blocked busy-") && text.ends_with(" (in futex)"), "{text}");
-    drop(end);
-
-    let stop = Stop(Arc::default());
-    let computing = stop.0.clone();
-    runtime.spawn(async move { compute(&computing) }).detach();
-    let stall = loop {
-        let stall = told.recv_timeout(SOON).unwrap();
-        if stall.kind == StallKind::Computing {
-            break stall;
-        }
-    };
-    assert!(stall.blocked_for >= Duration::from_millis(10), "{stall}");
-    let text = stall.to_string();
-    assert!(text.contains(" has computed on busy-") && text.ends_with(" without a pause"), "{text}");
-    let metrics = runtime.metrics();
-    assert!(metrics.stalls_blocked >= 1 && metrics.stalls_computing >= 1, "{metrics}");
-    assert_eq!(metrics.stalls, metrics.stalls_blocked + metrics.stalls_computing, "{metrics}");
 }
 
 /// One core, and others that use it. A task of some microseconds that loses its core in the middle of a poll is neither a

@@ -1,7 +1,8 @@
 //! The graceful end of a runtime: what may finish does, what may not is cancelled, and what is stuck is named.
 
-use std::future::pending;
+use std::future::{Future, pending};
 use std::panic::Location;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -162,9 +163,16 @@ fn what_has_not_finished_by_the_deadline_is_cancelled() {
                 }
             })
             .detach();
-        let quick = runtime.spawn(Timer::after(Duration::from_millis(1)));
+        let (go, may_go) = async_channel::bounded::<()>(1);
+        let quick = runtime.spawn(async move {
+            let _ = may_go.recv().await;
+            Timer::after(Duration::from_millis(1)).await;
+        });
         let (start, deadline) = (Instant::now(), 25 * SHORT);
-        let report = future::block_on(runtime.drain(deadline));
+        let mut drain = Box::pin(runtime.drain(deadline));
+        assert!(future::block_on(future::poll_once(&mut drain)).is_none());
+        go.close();
+        let report = future::block_on(drain);
         assert!(start.elapsed() >= deadline && start.elapsed() < deadline + LATE, "{:?}", start.elapsed());
         assert_eq!((counts(&report), count.get()), ((1, 6, 0), 6), "{report}");
         assert!(quick.is_finished());
@@ -278,11 +286,24 @@ fn in_a_task_of_the_runtime() {
 /// In a `block_on` that is nested in a task: its thread is not stuck.
 #[test]
 fn in_a_nested_block_on() {
-    for_each_setup(|runtime| {
+    in_a_task_that_blocks_on_it(block_on);
+}
+
+/// The same with somebody else's. Fails if only ours is known.
+#[test]
+fn in_a_foreign_block_on() {
+    in_a_task_that_blocks_on_it(pollster::block_on);
+}
+
+type Draining = Pin<Box<dyn Future<Output = Drained> + Send>>;
+
+fn in_a_task_that_blocks_on_it(block_on: fn(Draining) -> Drained) {
+    for_each_setup(move |runtime| {
         let count = Count::default();
         waits(runtime, &count);
         let (tell, told) = mpsc::channel();
-        runtime.spawn(async move { tell.send(block_on(Handle::current().drain(SHORT))).unwrap() }).detach();
+        let task = async move { tell.send(block_on(Box::pin(Handle::current().drain(SHORT)))).unwrap() };
+        runtime.spawn(task).detach();
         let report = told.recv_timeout(SOON).expect("it gets the report");
         assert_eq!((counts(&report), count.get()), ((0, 1, 0), 1), "{report}");
         eventually("the threads end", || runtime.metrics().workers == 0);

@@ -253,22 +253,6 @@ fn one_that_blocks_with_the_report_keeps_it_from_nobody() {
     });
 }
 
-/// In somebody else's `block_on`, which is nested in a task: its thread is not stuck. Fails if only ours is known.
-#[test]
-fn in_a_foreign_block_on() {
-    for_each_setup(|runtime| {
-        let count = Count::default();
-        waits(runtime, &count);
-        let (tell, told) = mpsc::channel();
-        runtime
-            .spawn(async move { tell.send(pollster::block_on(Handle::current().drain(SHORT))).unwrap() })
-            .detach();
-        let report = told.recv_timeout(SOON).expect("it gets the report");
-        assert_eq!((counts(&report), count.get()), ((0, 1, 0), 1), "{report}");
-        eventually("the threads end", || runtime.metrics().workers == 0);
-    });
-}
-
 /// A task that has asked, and blocks in a later poll, is stuck all the same; but is in no number of tasks.
 #[test]
 fn one_that_waits_for_the_report_and_blocks_is_named() {

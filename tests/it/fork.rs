@@ -3,61 +3,20 @@
 //! Each test forks in a process of its own, in which nothing else runs. What the child finds out is its exit status, and
 //! the panic messages of a child that fails are the test's output.
 
-use std::ffi::c_int;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Runtime, Timer, block_on, spawn};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::process::{Pid, Signal};
 
+use crate::children::{end_of, in_child, leave, split};
 use crate::setups::{SOON, is_child, text_of};
-
-unsafe extern "C" {
-    fn fork() -> c_int;
-    fn _exit(status: c_int) -> !;
-}
-
-/// Forks; `None` in the child.
-fn split() -> Option<Pid> {
-    // SAFETY: what the child does is what is tested: it uses the allocator and threads of its own, as the C library allows.
-    Pid::from_raw(unsafe { fork() })
-}
-
-/// Ends the child here, without what a process does at its end.
-fn leave(well: bool) -> ! {
-    // SAFETY: it is a system call.
-    unsafe { _exit(c_int::from(!well)) }
-}
-
-/// How the child ended; one that hangs is a test that failed.
-fn end_of(child: Pid) -> WaitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
-            return status;
-        }
-        if start.elapsed() > SOON {
-            kill_process(child, Signal::KILL).unwrap();
-            panic!("the child hangs");
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Runs `body` in a forked child, and sees it end well.
-fn in_child(body: impl FnOnce()) {
-    match split() {
-        None => leave(catch_unwind(AssertUnwindSafe(body)).is_ok()),
-        Some(child) => assert_eq!(end_of(child).exit_status(), Some(0)),
-    }
-}
 
 /// Everything there is to use: workers, sources, timers.
 fn all_is_well() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::FutureExt;
 use paceline::blocking::{Job, JobError};
-use paceline::{Runtime, block_on, unblock};
+use paceline::{Runtime, Task, block_on, unblock};
 
 use crate::blocking::{runtime, within};
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
@@ -25,6 +25,16 @@ impl Drop for Dropped {
     fn drop(&mut self) {
         self.0.fetch_add(1, SeqCst);
     }
+}
+
+/// A runtime whose only thread for what blocks is in a closure, which ends when the latch is open.
+fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
+    let (runtime, gate) = (runtime(1), Latch::new());
+    let open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    let first = within(&runtime, || unblock(move || wait.wait()));
+    eventually("it runs", || runtime.metrics().blocking_queued == 0);
+    (runtime, gate, open, first)
 }
 
 /// Nobody polls the handle, and no thread of the runtime is in the reactor but by turns of its own.
@@ -169,12 +179,8 @@ fn the_deadline_of_a_job_without_a_handle_holds() {
 #[test]
 fn what_never_begins_is_dropped_where_that_is_known() {
     const ALL: usize = if cfg!(miri) { 100 } else { 10_000 };
-    let runtime = runtime(1);
-    let (gate, dropped) = (Latch::new(), Arc::<AtomicUsize>::default());
-    let _open = OpenOnDrop(gate.clone());
-    let wait = gate.clone();
-    let first = within(&runtime, || unblock(move || wait.wait()));
-    eventually("it runs", || runtime.metrics().blocking_queued == 0);
+    let (runtime, gate, _open, first) = busy();
+    let dropped = Arc::<AtomicUsize>::default();
     let jobs = |deadline| -> Vec<_> {
         let job = |_| {
             let mark = Dropped(dropped.clone());
@@ -211,11 +217,8 @@ fn a_destructor_of_what_never_begins_may_panic() {
             panic!("in a destructor");
         }
     }
-    let runtime = runtime(1);
-    let (gate, mut ping) = (Latch::new(), Ping::new(&runtime));
-    let _open = OpenOnDrop(gate.clone());
-    let wait = gate.clone();
-    let first = within(&runtime, || unblock(move || wait.wait()));
+    let (runtime, gate, _open, first) = busy();
+    let mut ping = Ping::new(&runtime);
     let job = |deadline| {
         let panics = Panics;
         within(&runtime, || Job::new(move || drop(panics)).deadline(deadline).submit())
@@ -233,12 +236,8 @@ fn a_destructor_of_what_never_begins_may_panic() {
 /// It has its answer, and nobody is to come to it.
 #[test]
 fn a_job_whose_deadline_has_passed_is_not_queued() {
-    let runtime = runtime(1);
-    let (gate, dropped) = (Latch::new(), Arc::<AtomicUsize>::default());
-    let _open = OpenOnDrop(gate.clone());
-    let wait = gate.clone();
-    let first = within(&runtime, || unblock(move || wait.wait()));
-    eventually("it runs", || runtime.metrics().blocking_queued == 0);
+    let (runtime, gate, _open, first) = busy();
+    let dropped = Arc::<AtomicUsize>::default();
     let job = || {
         let mark = Dropped(dropped.clone());
         Job::new(move || drop(mark))
@@ -257,11 +256,8 @@ fn a_job_whose_deadline_has_passed_is_not_queued() {
 
 #[test]
 fn a_job_that_has_not_begun_by_its_deadline_never_begins() {
-    let runtime = runtime(1);
-    let (gate, ran) = (Latch::new(), Arc::<AtomicUsize>::default());
-    let _open = OpenOnDrop(gate.clone());
-    let wait = gate.clone();
-    let first = within(&runtime, || unblock(move || wait.wait()));
+    let (runtime, gate, _open, first) = busy();
+    let ran = Arc::<AtomicUsize>::default();
     let jobs: Vec<_> = runtime.block_on(async {
         let job = |number: u64| {
             let ran = ran.clone();

@@ -13,7 +13,7 @@
 //! | L13 | `blocking`, and a loom model beside the code |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
 //! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
-//! | blocked is not busy | `busy` |
+//! | blocked is not busy | `busy`; what is told of it, `stalls` |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
 //! | what outlives a runtime | `outlive` |
 //! | P1, P2 | `panics` |
@@ -31,6 +31,7 @@
 //! | a limit for a future | `timeout` |
 //! | a runtime from threads that are not its own | `handle` |
 //! | the graceful end of a runtime | `drain`; who is stuck, `drain_stuck`; with jobs, strands, handles, `drain_with` |
+//! | what each thread is at | `threads` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
 
@@ -50,6 +51,8 @@ mod blocking;
 mod busy;
 #[cfg(unix)]
 mod callbacks;
+#[cfg(unix)]
+mod children;
 #[cfg(unix)]
 mod cost;
 #[cfg(unix)]
@@ -94,12 +97,16 @@ mod shutdown;
 mod signal;
 #[cfg(unix)]
 mod stale;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod stalls;
 #[cfg(unix)]
 mod strand;
 #[cfg(unix)]
 mod strand_inside;
 #[cfg(unix)]
 mod stuck;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod threads;
 #[cfg(unix)]
 mod timeout;
 mod timer;

@@ -333,3 +333,27 @@ fn an_address_is_taken_as_it_is_written() {
         );
     });
 }
+
+/// Nobody answers where the queue of a listener is full. The error says with which address, as others do, also as `main` prints it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connect_that_is_not_answered_names_the_address() {
+    let listener = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let addr = listener.local_addr().unwrap().as_socket().unwrap();
+    let limit = Duration::from_millis(100);
+    block_on(async {
+        let mut connected = Vec::new();
+        let error = loop {
+            match TcpStream::connect_timeout(addr, limit).await {
+                Ok(stream) => connected.push(stream),
+                Err(error) => break error,
+            }
+            assert!(connected.len() < 16, "its queue has no end");
+        };
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), format!("cannot connect to {addr}: no answer within 100ms"));
+        assert!(format!("{error:?}").contains(&error.to_string()), "{error:?}");
+    });
+}

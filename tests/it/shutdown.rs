@@ -248,7 +248,10 @@ fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
         stuck.detach();
         is_blocking.recv_timeout(SOON).unwrap();
         runtime.shutdown(Duration::from_millis(20)).expect_err("a task blocks");
-        assert_eq!(dropped.load(SeqCst), 3, "futures wait for a task that has nothing to do with them");
+        // Not at once, where the thread that drops them waits for a core.
+        eventually("futures do not wait for a task that has nothing to do with them", || {
+            dropped.load(SeqCst) == 3
+        });
         drop(free);
     });
 }

@@ -1,0 +1,115 @@
+//! What is told of tasks, and of futures of `block_on`, that do not let go of their threads.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use paceline::{Runtime, StallKind, Timer};
+
+use crate::busy::{Stop, compute};
+use crate::setups::SOON;
+
+/// What the hook is told, and what is counted.
+#[test]
+fn a_stall_says_whether_the_task_blocks_or_computes() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.clone());
+    let runtime = Runtime::builder().threads(2).thread_name("busy").on_stall(hook).build().unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    runtime.spawn(async move { _ = ended.recv() }).detach();
+    let stall = told.recv_timeout(SOON).unwrap();
+    let StallKind::Blocked(Some(call)) = stall.kind else { panic!("{stall}") };
+    assert_eq!(call.name(), Some("futex"));
+    let text = stall.to_string();
+    assert!(text.contains(" has blocked busy-") && text.ends_with(" (in futex)"), "{text}");
+    drop(end);
+
+    let stop = Stop(Arc::default());
+    let computing = stop.0.clone();
+    runtime.spawn(async move { compute(&computing) }).detach();
+    let stall = loop {
+        let stall = told.recv_timeout(SOON).unwrap();
+        if stall.kind == StallKind::Computing {
+            break stall;
+        }
+    };
+    assert!(stall.blocked_for >= Duration::from_millis(10), "{stall}");
+    let text = stall.to_string();
+    assert!(text.contains(" has computed on busy-") && text.ends_with(" without a pause"), "{text}");
+    let metrics = runtime.metrics();
+    assert!(metrics.stalls_blocked >= 1 && metrics.stalls_computing >= 1, "{metrics}");
+    assert_eq!(metrics.stalls, metrics.stalls_blocked + metrics.stalls_computing, "{metrics}");
+}
+
+/// The future of a `block_on` is told of, too, by the line of the call; but one that only waits is at nothing, nor is one whose
+/// thread runs tasks.
+#[test]
+fn a_stall_of_a_block_on_names_its_call() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.clone());
+    let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+    let next = |kind: fn(StallKind) -> bool| loop {
+        let stall = told.recv_timeout(SOON).expect("it is told of");
+        if kind(stall.kind) {
+            break stall;
+        }
+    };
+    let (end, ended) = mpsc::channel::<()>();
+    let (line, stall) = thread::scope(|scope| {
+        let runtime = &runtime;
+        let line = line!() + 1;
+        scope.spawn(move || runtime.block_on(async move { _ = ended.recv() }));
+        let stall = next(|kind| matches!(kind, StallKind::Blocked(_)));
+        drop(end);
+        (line, stall)
+    });
+    assert!(stall.in_block_on && stall.spawned_at.line() == line, "{stall}");
+    let text = stall.to_string();
+    assert!(text.starts_with("the future of the block_on at tests/it/stalls.rs:"), "{text}");
+
+    let stop = Stop(Arc::default());
+    let computing = stop.0.clone();
+    thread::scope(|scope| {
+        let runtime = &runtime;
+        scope.spawn(move || runtime.block_on(async move { compute(&computing) }));
+        let stall = next(|kind| kind == StallKind::Computing);
+        assert!(stall.in_block_on, "{stall}");
+        drop(stop);
+    });
+    let told_so_far = runtime.metrics().stalls;
+
+    // A wait of a tenth of a second, and work in small pieces for as long.
+    let start = Instant::now();
+    runtime.block_on(async {
+        Timer::after(Duration::from_millis(100)).await;
+        while start.elapsed() < Duration::from_millis(200) {
+            let until = Instant::now() + Duration::from_micros(200);
+            while Instant::now() < until {}
+            futures_lite::future::yield_now().await;
+        }
+    });
+    assert_eq!(runtime.metrics().stalls, told_so_far, "{}", runtime.metrics());
+}
+
+/// One call after the other, each of them short: no two of them are one that goes on. Fails if they are told apart by an address, which the
+/// next one has, too.
+#[test]
+fn many_a_block_on_is_no_stall() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send(stall.to_string());
+    let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let runtime = &runtime;
+            scope.spawn(move || {
+                while start.elapsed() < Duration::from_secs(2) {
+                    runtime.block_on(runtime.spawn(async {}));
+                }
+            });
+        }
+    });
+    drop(runtime);
+    let reports: Vec<_> = told.iter().filter(|text| text.contains("block_on")).collect();
+    assert!(reports.is_empty(), "{reports:#?}");
+}
