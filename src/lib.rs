@@ -81,14 +81,28 @@
 //!
 //! [`Builder::portable`] takes the portable path on Linux, too. The minimum supported Rust is 1.85.
 //!
+//! # Features
+//!
+//! None is on unless asked for.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `hyper` | `paceline::hyper`: executor, timer and I/O for hyper 1 |
+//! | `macros` | `#[paceline::main]`, `#[paceline::test]` |
+//! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
+//! | `tokio` | tokio's context on all threads, for crates that need its runtime: `paceline::tokio_context` |
+//!
 //! # Map of the source
 //!
 //! No module names one that stands above it here; a test reads this table. `src/pool/block_on.rs` is the page to begin with.
 //!
 //! | module | what it is | knows |
 //! |---|---|---|
+//! | `compat` | what fits paceline to the crates of others, most of it behind features | all below |
+//! | `macros` | `#[paceline::main]` and `#[paceline::test]`: a package of its own, as the compiler wants it | |
 //! | `net` | sockets by name, to be cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
+//! | `recipes` | what to reach for in the first hour: docs only | |
 //! | `prelude` | the traits of `futures` that one wants at hand | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
@@ -101,6 +115,7 @@
 //! | `line` | those who sleep until one of them is wanted: followers, and runners | |
 //! | `gain` | whether it pays to wake a thread to share the work | its own memory |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
+//! | `ambient` | what code of others finds on our threads: tokio's context, or nothing | `fork` |
 //! | `fork` | notices that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `waking` | calls wakers that may be anybody's | |
@@ -123,7 +138,7 @@
 //!              v
 //!            slot --- 6 the task goes into the runner's slot        executor/host.rs
 //!              |      7 the loop polls its future, a `run`          pool/block_on.rs
-//!              v      8 which takes the task out                    executor/run.rs
+//!              v      8 which takes the task out                    executor/turns.rs
 //!            task --- 9 and polls it: it reads, it writes           executor/task.rs
 //!              |     10 until it has to wait again                  reactor/source.rs
 //!              v
@@ -135,6 +150,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | leader, follower | the thread that may use the batch; one that may not |
+//! | role | what a thread is at: it leads, it follows, or it processes |
 //! | seat | where a thread sleeps, and the tokens that wake it |
 //! | line | those who sleep until one of them is wanted |
 //! | host, guest, relief | the ranks of a thread: it hosts a runner; it only awaits a future; it is here only to lead |
@@ -156,8 +172,13 @@
 //! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
 //! | reserve | the one runner that is added beside threads that compute: it polls what events wake, and takes no surplus |
 #![warn(missing_docs)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg_attr(feature = "tokio", path = "ambient/tokio.rs")]
+#[cfg_attr(not(feature = "tokio"), path = "ambient/none.rs")]
+mod ambient;
 pub mod blocking;
+mod compat;
 mod executor;
 mod fork;
 mod frame;
@@ -171,6 +192,7 @@ pub mod net;
 mod pool;
 pub mod prelude;
 mod reactor;
+pub mod recipes;
 mod runtime;
 #[cfg(unix)]
 pub mod signal;
@@ -180,13 +202,27 @@ mod sync;
 mod waking;
 
 pub use blocking::{Unblock, unblock};
+#[doc(hidden)]
+#[cfg(feature = "macros")]
+pub use compat::attributes as __macros;
+#[cfg(feature = "hyper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+pub use compat::hyper;
+#[cfg(feature = "tokio")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
+pub use compat::tokio_context;
+#[cfg(feature = "tokio-io")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tokio-io")))]
+pub use compat::tokio_io;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
 pub use line::Order;
+#[cfg(feature = "macros")]
+pub use paceline_macros::{main, test};
 pub use pool::block_on::block_on;
-pub use pool::{Drained, Promotion, Stall, StallKind, StuckThread, Syscall};
+pub use pool::{Drained, Promotion, Role, Stall, StallKind, StuckThread, Syscall, ThreadInfo, ThreadKind};
 pub use runtime::{Builder, Entered, Handle, Metrics, Runtime, StuckError, metrics, spawn};
 pub use strand::Strand;
 #[cfg(paceline_contention)]

@@ -84,7 +84,6 @@ fn none() -> io::Error {
 }
 
 /// What could not be done, with one address after the other.
-#[derive(Debug)]
 pub(super) struct Failed<A> {
     what: &'static str,
     failures: Vec<(A, io::Error)>,
@@ -97,6 +96,13 @@ impl<A: fmt::Display + fmt::Debug + Send + Sync + 'static> Failed<A> {
             Some((_, last)) => io::Error::new(last.kind(), Self { what, failures }),
             None => none(),
         }
+    }
+}
+
+/// The same words: `main` prints its error so.
+impl<A: fmt::Display> fmt::Debug for Failed<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -200,6 +200,19 @@ macro_rules! stream {
             }
         }
 
+        #[cfg(any(feature = "hyper", feature = "tokio-io"))]
+        impl $stream {
+            /// As that of `Async`.
+            #[inline]
+            pub(crate) fn poll_read_uninit(
+                &self,
+                cx: &mut Context<'_>,
+                buf: &mut [std::mem::MaybeUninit<u8>],
+            ) -> Poll<io::Result<usize>> {
+                self.0.poll_read_uninit(cx, buf)
+            }
+        }
+
         impl $stream {
             /// Waits until there is something to read, or the peer has ended. It may be by chance: a read may wait nevertheless.
             ///
@@ -338,4 +351,22 @@ macro_rules! handle {
     };
 }
 
-pub(super) use handle;
+/// Options of `$handle`'s socket, which is in `$field`, as the standard library has them.
+macro_rules! options {
+    ($handle:ident.$field:tt: $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+        impl $handle {
+            $(
+                $(#[$doc])*
+                ///
+                /// # Errors
+                ///
+                /// The system's.
+                pub fn $name(&self $(, $arg: $type)*) -> io::Result<$result> {
+                    self.$field.get_ref().$name($($arg),*)
+                }
+            )*
+        }
+    };
+}
+
+pub(super) use {handle, options};

@@ -9,8 +9,8 @@ use socket2::SockRef;
 
 use super::accepting::{Accepting, Incoming};
 use super::addresses::{ToSocketAddrs, try_each};
-use super::streams::handle;
-use crate::io::Async;
+use super::streams::{handle, options};
+use crate::io::{Async, timeout};
 
 /// So many connections may wait for an accept, if the system allows it.
 #[cfg(unix)]
@@ -81,7 +81,7 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of `accept`. The listener works on after them.
+    /// Those of `accept`. The listener works on after them: in a loop that serves, print them and go on, for `?` would end the server.
     ///
     /// # Cancel safety
     ///
@@ -113,39 +113,12 @@ impl TcpListener {
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming::new(move || async { self.accept().await.map(|(stream, _peer)| stream) })
     }
-
-    /// The address on which it listens.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
-
-    /// How many routers a packet may pass.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockopt`.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.io.get_ref().ttl()
-    }
-
-    /// Sets how many routers a packet may pass, also those of connections that come.
-    ///
-    /// # Errors
-    ///
-    /// Those of `setsockopt`.
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.io.get_ref().set_ttl(ttl)
-    }
 }
 
 impl TcpStream {
     /// Connects to an address of a name: to the first one that answers, one after the other.
     ///
-    /// For a limit, see [`timeout`](crate::timeout()).
+    /// For a limit, see [`connect_timeout`](TcpStream::connect_timeout).
     ///
     /// ```
     /// use paceline::net::TcpStream;
@@ -168,22 +141,36 @@ impl TcpStream {
             .map(Self::from)
     }
 
-    /// The address of this side.
+    /// The same, with a limit for each address: the next one is tried then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::net::{TcpListener, TcpStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # paceline::block_on(async {
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// TcpStream::connect_timeout(listener.local_addr()?, Duration::from_secs(5)).await?;
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
-    }
-
-    /// The address of the other side.
+    /// Those of [`connect`](TcpStream::connect), and [`TimedOut`](io::ErrorKind::TimedOut).
     ///
-    /// # Errors
+    /// # Cancel safety
     ///
-    /// Those of `getpeername`, such as `NotConnected` after the peer has reset the connection.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().peer_addr()
+    /// As for [`connect`](TcpStream::connect).
+    pub async fn connect_timeout<A: ToSocketAddrs>(name: A, limit: Duration) -> io::Result<Self> {
+        let attempt = |address: SocketAddr| async move {
+            let late = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {limit:?}"));
+            timeout(limit, Async::<std::net::TcpStream>::connect(address))
+                .await
+                .unwrap_or_else(|_| Err(late()))
+        };
+        try_each(name, "connect to", attempt).await.map(Self::from)
     }
 
     /// Reads bytes without taking them: the next read gives them again.
@@ -197,44 +184,6 @@ impl TcpStream {
     /// Nothing is taken, so nothing is lost.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.peek(buf).await
-    }
-
-    /// Whether small writes go out at once: see [`set_nodelay`](TcpStream::set_nodelay).
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockopt`.
-    pub fn nodelay(&self) -> io::Result<bool> {
-        self.0.get_ref().nodelay()
-    }
-
-    /// Has small writes go out at once, rather than wait for the acknowledgement of those before.
-    ///
-    /// What sends one message in several writes, or answers requests that come in heaps, is faster with it.
-    ///
-    /// # Errors
-    ///
-    /// Those of `setsockopt`.
-    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
-        self.0.get_ref().set_nodelay(nodelay)
-    }
-
-    /// How many routers a packet may pass.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockopt`.
-    pub fn ttl(&self) -> io::Result<u32> {
-        self.0.get_ref().ttl()
-    }
-
-    /// Sets how many routers a packet may pass.
-    ///
-    /// # Errors
-    ///
-    /// Those of `setsockopt`.
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        self.0.get_ref().set_ttl(ttl)
     }
 
     /// How long what was written is kept for the peer after the last clone is dropped; `None` is as the system does.
@@ -291,4 +240,30 @@ impl TcpStream {
     pub fn set_send_buffer_size(&self, bytes: usize) -> io::Result<()> {
         SockRef::from(self.0.get_ref()).set_send_buffer_size(bytes)
     }
+}
+
+options! { TcpListener.io:
+    /// The address on which it listens.
+    local_addr() -> SocketAddr;
+    /// How many routers a packet may pass.
+    ttl() -> u32;
+    /// Sets how many routers a packet may pass, also those of connections that come.
+    set_ttl(ttl: u32) -> ();
+}
+
+options! { TcpStream.0:
+    /// The address of this side.
+    local_addr() -> SocketAddr;
+    /// The address of the other side. After the peer has reset the connection, `NotConnected`.
+    peer_addr() -> SocketAddr;
+    /// Whether small writes go out at once: see [`set_nodelay`](TcpStream::set_nodelay).
+    nodelay() -> bool;
+    /// Has small writes go out at once, rather than wait for the acknowledgement of those before.
+    ///
+    /// What sends one message in several writes, or answers requests that come in heaps, is faster with it.
+    set_nodelay(nodelay: bool) -> ();
+    /// How many routers a packet may pass.
+    ttl() -> u32;
+    /// Sets how many routers a packet may pass.
+    set_ttl(ttl: u32) -> ();
 }

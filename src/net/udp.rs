@@ -4,8 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::addresses::{ToSocketAddrs, first, try_each};
-use super::streams::handle;
+use super::addresses::{Failed, ToSocketAddrs, first, try_each};
+use super::streams::{handle, options};
 use crate::io::Async;
 
 /// A UDP socket.
@@ -74,7 +74,9 @@ impl UdpSocket {
     ///
     /// It is sent in the very poll that returns.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], name: A) -> io::Result<usize> {
-        self.0.send_to(buf, first(name).await?).await
+        let address = first(name).await?;
+        let sent = self.0.send_to(buf, address).await;
+        sent.map_err(|error| Failed::error("send to", vec![(address, error)]))
     }
 
     /// Receives a datagram from the peer of [`connect`](UdpSocket::connect). What does not fit into `buf` is lost.
@@ -122,25 +124,7 @@ impl UdpSocket {
     }
 }
 
-/// Options of the socket, as the standard library has them.
-macro_rules! options {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
-        impl UdpSocket {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                ///
-                /// The system's.
-                pub fn $name(&self $(, $arg: $type)*) -> io::Result<$result> {
-                    self.0.get_ref().$name($($arg),*)
-                }
-            )*
-        }
-    };
-}
-
-options! {
+options! { UdpSocket.0:
     /// The address of this side.
     local_addr() -> SocketAddr;
     /// The address of the peer of [`connect`](UdpSocket::connect).

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::accepting::{Accepting, Incoming};
 use super::addresses::Failed;
-use super::streams::handle;
+use super::streams::{handle, options};
 use crate::io::Async;
 
 /// A listener for Unix stream connections. Clones are the same listener.
@@ -95,15 +95,6 @@ impl UnixListener {
     pub fn incoming(&self) -> Incoming<'_, UnixStream> {
         Incoming::new(move || async { self.accept().await.map(|(stream, _peer)| stream) })
     }
-
-    /// The address on which it listens.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
-    }
 }
 
 impl UnixStream {
@@ -129,24 +120,6 @@ impl UnixStream {
     /// Those of `socketpair`.
     pub fn pair() -> io::Result<(Self, Self)> {
         Async::<std::os::unix::net::UnixStream>::pair().map(|(one, other)| (one.into(), other.into()))
-    }
-
-    /// The address of this side.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
-    }
-
-    /// The address of the other side.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getpeername`.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().peer_addr()
     }
 }
 
@@ -212,7 +185,8 @@ impl UnixDatagram {
     ///
     /// It is sent in the very poll that returns.
     pub async fn send_to<P: AsRef<Path>>(&self, buf: &[u8], path: P) -> io::Result<usize> {
-        self.0.send_to(buf, path).await
+        let path = path.as_ref();
+        self.0.send_to(buf, path).await.map_err(with(path, "send to"))
     }
 
     /// Receives a datagram. What does not fit into `buf` is lost.
@@ -240,22 +214,23 @@ impl UnixDatagram {
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.recv_from(buf).await
     }
+}
 
+options! { UnixListener.io:
+    /// The address on which it listens.
+    local_addr() -> SocketAddr;
+}
+
+options! { UnixStream.0:
     /// The address of this side.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getsockname`.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().local_addr()
-    }
+    local_addr() -> SocketAddr;
+    /// The address of the other side.
+    peer_addr() -> SocketAddr;
+}
 
+options! { UnixDatagram.0:
+    /// The address of this side.
+    local_addr() -> SocketAddr;
     /// The address of the peer.
-    ///
-    /// # Errors
-    ///
-    /// Those of `getpeername`.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.get_ref().peer_addr()
-    }
+    peer_addr() -> SocketAddr;
 }

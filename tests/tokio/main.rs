@@ -1,0 +1,14 @@
+//! The features `tokio-io` and `tokio`.
+#![cfg(unix)]
+#![allow(unreachable_pub)]
+
+#[path = "../it/children.rs"]
+mod children;
+mod context;
+#[cfg(target_os = "linux")]
+mod cost;
+mod fork;
+mod io;
+#[allow(dead_code)]
+#[path = "../it/setups.rs"]
+mod setups;
