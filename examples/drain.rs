@@ -20,39 +20,37 @@ fn main() {
 #[cfg(unix)]
 mod unix {
     use std::io::{self, Read, Write};
-    use std::net::{SocketAddr, TcpListener, TcpStream};
-    use std::os::fd::{AsRawFd, BorrowedFd};
-    use std::os::unix::net::UnixStream;
-    use std::sync::OnceLock;
+    use std::net::SocketAddr;
     use std::thread;
     use std::time::Duration;
 
     use futures_lite::{AsyncReadExt, AsyncWriteExt, FutureExt};
-    use paceline::{Async, Runtime, spawn};
-    use rustix::process::{Signal, getpid, kill_process};
+    use paceline::net::{TcpListener, TcpStream};
+    use paceline::signal::{Signal, Signals};
+    use paceline::{Runtime, spawn};
+    use rustix::process::{Signal as Number, getpid, kill_process};
 
     const CLIENTS: usize = 20;
     const ROUNDS: usize = 30;
     const GRACE: Duration = Duration::from_millis(500);
 
     pub(super) fn main() -> io::Result<()> {
-        let told = on_sigterm()?;
         let runtime = Runtime::builder().threads(2).build()?;
 
         let report = runtime.block_on(async {
-            let mut told = Async::new(told)?;
-            let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
-            let addr = listener.get_ref().local_addr()?;
+            let mut signals = Signals::new([Signal::Terminate])?;
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            let addr = listener.local_addr()?;
             let clients: Vec<_> =
                 (0..CLIENTS).map(|number| thread::spawn(move || talk(addr, number))).collect();
-            let silent = TcpStream::connect(addr)?;
+            let silent = TcpStream::connect(addr).await?;
 
             // The signal, in the middle of it all.
             let sender = thread::spawn(move || {
                 thread::sleep(Duration::from_millis(50));
-                kill_process(getpid(), Signal::TERM)
+                kill_process(getpid(), Number::TERM)
             });
-            let signal = async { told.read(&mut [0]).await.map(drop) };
+            let signal = async { signals.next().await.map(drop) };
             serve(&listener).or(signal).await?;
             sender.join().expect("it only sends")?;
             println!("SIGTERM: {} tasks are left, and have {GRACE:?}", runtime.metrics().tasks.unwrap_or(0));
@@ -69,39 +67,15 @@ mod unix {
         Ok(())
     }
 
-    /// Where a byte comes for each SIGTERM: the other end is the handler's, which may do nothing but write to it.
-    fn on_sigterm() -> io::Result<UnixStream> {
-        static HANDLERS: OnceLock<UnixStream> = OnceLock::new();
-
-        unsafe extern "C" {
-            fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
-        }
-
-        extern "C" fn handler(_: i32) {
-            if let Some(end) = HANDLERS.get() {
-                // SAFETY: it is in a static, so it is open.
-                let end = unsafe { BorrowedFd::borrow_raw(end.as_raw_fd()) };
-                let _ = rustix::io::write(end, b"!");
-            }
-        }
-
-        let (ours, handlers) = UnixStream::pair()?;
-        handlers.set_nonblocking(true)?;
-        HANDLERS.get_or_init(|| handlers);
-        // SAFETY: the handler makes one system call, on a descriptor that stays.
-        unsafe { signal(Signal::TERM.as_raw(), handler) };
-        Ok(ours)
-    }
-
     /// Accepts connections, and spawns a task for each.
-    async fn serve(listener: &Async<TcpListener>) -> io::Result<()> {
+    async fn serve(listener: &TcpListener) -> io::Result<()> {
         loop {
             let (stream, _peer) = listener.accept().await?;
             spawn(echo(stream)).detach();
         }
     }
 
-    async fn echo(mut stream: Async<TcpStream>) -> io::Result<()> {
+    async fn echo(mut stream: TcpStream) -> io::Result<()> {
         let mut buffer = [0; 64];
         loop {
             match stream.read(&mut buffer).await? {
@@ -113,7 +87,7 @@ mod unix {
 
     /// A client: takes its time, and wants an answer to each word.
     fn talk(addr: SocketAddr, number: usize) -> io::Result<()> {
-        let mut stream = TcpStream::connect(addr)?;
+        let mut stream = std::net::TcpStream::connect(addr)?;
         for _ in 0..ROUNDS {
             thread::sleep(Duration::from_millis(1 + number as u64 % 5));
             stream.write_all(b"word")?;

@@ -1,0 +1,205 @@
+//! [`Client`]: calls the methods of a server, over whatever it serves.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use paceline::net::TcpStream;
+use paceline::{Task, TimedOut, spawn, timeout};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+use crate::dispatcher::Dispatcher;
+use crate::peer::Peer;
+use crate::server::Stream;
+use crate::session::{self, Reader, Writer};
+use crate::transport::framed::{Framing, framed};
+use crate::transport::http_client::HttpClient;
+use crate::transport::patient::Patient;
+use crate::transport::websocket;
+
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Somebody whose methods are called. What that one calls or tells in turn, the client's own dispatcher answers.
+///
+/// Where it is dropped, its connection ends at once. What is on its way then may be lost: [`close`](Client::close) waits for that.
+#[derive(Debug)]
+pub struct Client {
+    way: Way,
+    limit: Duration,
+}
+
+#[derive(Debug)]
+enum Way {
+    Peer {
+        peer: Peer,
+        /// Ends with the client.
+        session: Task<io::Result<()>>,
+    },
+    Http(HttpClient),
+}
+
+impl Client {
+    /// Connects to one of these.
+    ///
+    /// | url | transport |
+    /// |---|---|
+    /// | `tcp://HOST:PORT`, `unix:PATH` | lines |
+    /// | `tcp+lengths://HOST:PORT`, `unix+lengths:PATH` | lengths |
+    /// | `http://HOST:PORT` | a `POST` for each call, and events for what is [subscribed](Client::subscribe) |
+    /// | `ws://HOST:PORT` | WebSocket |
+    /// | `amqp://HOST:PORT/VHOST?queue=NAME`, with the feature `amqp` | a queue for each side |
+    ///
+    /// Each call has the time `limit` for its answer.
+    pub async fn connect(url: &str, dispatcher: Arc<Dispatcher>, limit: Duration) -> io::Result<Self> {
+        let way = timeout(CONNECT, Way::connect(url, dispatcher)).await??;
+        Ok(Self { way, limit })
+    }
+
+    /// Calls a method.
+    pub async fn call<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, CallError> {
+        match &self.way {
+            Way::Peer { peer, .. } => peer.call(method, params, self.limit).await,
+            Way::Http(http) => http.call(method, params, self.limit).await,
+        }
+    }
+
+    /// Tells it something, which is not answered. It may not have gone yet: see [`close`](Client::close).
+    pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), CallError> {
+        match &self.way {
+            Way::Peer { peer, .. } => peer.notify(method, params),
+            Way::Http(http) => http.notify(method, params, self.limit).await,
+        }
+    }
+
+    /// Sends what it was [told](Client::notify) before, answers what it has asked, and ends the connection.
+    pub async fn close(self) -> io::Result<()> {
+        match self.way {
+            Way::Peer { peer, session } => {
+                peer.close();
+                session.await
+            }
+            // What it was told it has answered.
+            Way::Http(_) => Ok(()),
+        }
+    }
+
+    /// Has it tell what is published on a topic. It is the client's own method `event` that is told.
+    ///
+    /// Over HTTP that comes by a connection of its own. Where this ends before the client does, its method `end` is called with the topic
+    /// and the reason: calls go on.
+    pub async fn subscribe(&self, topic: &str) -> Result<(), CallError> {
+        match &self.way {
+            Way::Peer { peer, .. } => peer.call("subscribe", &[topic], self.limit).await,
+            Way::Http(http) => http.subscribe(topic, self.limit).await,
+        }
+    }
+}
+
+impl Way {
+    async fn connect(url: &str, dispatcher: Arc<Dispatcher>) -> io::Result<Self> {
+        let limits = dispatcher.limits.clone();
+        #[cfg(unix)]
+        for (scheme, framing) in [("unix:", Framing::Lines), ("unix+lengths:", Framing::Lengths)] {
+            if let Some(path) = url.strip_prefix(scheme) {
+                let stream = paceline::net::unix::UnixStream::connect(path).await?;
+                let (reader, writer) = framed(&Patient::new(stream, limits.send), Some(framing), &limits);
+                return Ok(Self::session(reader, writer, dispatcher));
+            }
+        }
+        let Some((scheme, addr)) = url.split_once("://") else { return Err(unknown(url)) };
+        let addr = addr.trim_end_matches('/');
+        match scheme {
+            "tcp" | "tcp+lengths" => {
+                let framing = if scheme == "tcp" { Framing::Lines } else { Framing::Lengths };
+                let (reader, writer) = framed(&tcp(addr, limits.send).await?, Some(framing), &limits);
+                Ok(Self::session(reader, writer, dispatcher))
+            }
+            "ws" => {
+                let stream = tcp(addr, limits.send).await?;
+                let (reader, writer) = websocket::connect(stream, &format!("ws://{addr}/"), &limits).await?;
+                Ok(Self::session(reader, writer, dispatcher))
+            }
+            #[cfg(feature = "amqp")]
+            "amqp" => {
+                let (reader, writer) = crate::transport::amqp_client::connect(url).await?;
+                Ok(Self::session(reader, writer, dispatcher))
+            }
+            "http" => Ok(Self::Http(HttpClient::new(addr.to_owned(), dispatcher))),
+            _ => Err(unknown(url)),
+        }
+    }
+
+    fn session(reader: impl Reader, writer: impl Writer, dispatcher: Arc<Dispatcher>) -> Self {
+        let (peer, outbox) = Peer::new(&dispatcher.limits);
+        let run = session::run(reader, writer, (peer.clone(), outbox), dispatcher, std::future::pending());
+        // Whoever calls finds out that it is closed.
+        Self::Peer { peer, session: spawn(run) }
+    }
+}
+
+async fn tcp(addr: &str, send: Duration) -> io::Result<impl Stream + use<>> {
+    let stream = TcpStream::connect(addr).await?;
+    stream.set_nodelay(true)?;
+    Ok(Patient::new(stream, send))
+}
+
+fn unknown(url: &str) -> io::Error {
+    let what = format!("{url:?} is none of tcp://, tcp+lengths://, unix:, unix+lengths:, http://, ws://");
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug)]
+pub enum CallError {
+    /// The peer has said so.
+    Error(Error),
+    /// There is no answer yet. One that comes now is dropped.
+    TimedOut(TimedOut),
+    /// The connection is over.
+    Closed,
+    /// The peer has not taken what it was sent before, and that is as much as may be.
+    TooMuch,
+    /// The parameters are neither an object nor an array, nor nothing (`()`).
+    Params(String),
+    /// The answer is not what was expected.
+    Answer(String),
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => error.fmt(f),
+            Self::TimedOut(late) => late.fmt(f),
+            Self::Closed => f.write_str("the connection is closed"),
+            Self::TooMuch => f.write_str("the peer has not taken what it was sent before"),
+            Self::Params(what) => write!(f, "these parameters cannot be sent: {what}"),
+            Self::Answer(what) => write!(f, "the answer is not as it should be: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<TimedOut> for CallError {
+    fn from(late: TimedOut) -> Self {
+        Self::TimedOut(late)
+    }
+}
+
+/// A handler that asked somebody else has failed with what that one said, or for want of an answer.
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Error(error) => error,
+            error => Error::internal(error),
+        }
+    }
+}

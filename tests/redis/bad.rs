@@ -1,0 +1,178 @@
+//! What is not the protocol, half of it, or not read: it costs its own connection, and nobody else.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::served::{Peer, serve};
+
+#[test]
+fn what_is_not_the_protocol_is_told_so_and_ends() {
+    let server = serve(100);
+    let mut other = server.connect();
+    for (bytes, answer) in [
+        ("*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+        ("*1\r\n$999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+        ("*100000000\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+        ("*2\r\n+OK\r\n", "-ERR Protocol error: expected '$', got '+'\r\n"),
+        // What was understood before it is answered.
+        ("PING\r\n*1\r\n$x\r\n", "+PONG\r\n-ERR Protocol error: invalid bulk length\r\n"),
+    ] {
+        let mut peer = server.connect();
+        peer.send(bytes);
+        assert_eq!(peer.rest(), answer, "{bytes:?}");
+        assert_eq!(other.ask("PING\r\n"), "+PONG", "others do not notice");
+    }
+    let mut peer = server.connect();
+    // More than is read before it ends: the answer arrives although it never reads the rest.
+    peer.send(vec![0xff; 200 * 1024]);
+    assert_eq!(peer.rest(), "-ERR Protocol error: too big inline request\r\n");
+    // What has no end is no name, and what is no text is no trouble.
+    let mut peer = server.connect();
+    assert!(peer.ask(b"\xff\x00\xfe a\r\n").starts_with("-ERR unknown command '"));
+    assert!(peer.ask(format!("{}\r\n", "x".repeat(60_000))).starts_with("-ERR unknown command 'xxx"));
+    assert_eq!(peer.ask("PING\r\n"), "+PONG");
+}
+
+/// What was written to a client arrives, although he has sent what nobody reads: a socket that is closed on that is reset. Fails
+/// if a connection does not wait for its peer.
+#[test]
+fn the_last_words_arrive() {
+    let server = serve(10);
+    let mut peer = server.connect();
+    let value = "x".repeat(300_000);
+    assert_eq!(peer.ask(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n{value}\r\n")), "+OK");
+    peer.send(format!("GET k\r\nQUIT\r\n{}", "x".repeat(100_000)));
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(peer.rest().len(), "$300000\r\n\r\n+OK\r\n".len() + value.len());
+}
+
+#[test]
+fn half_a_command_and_the_end() {
+    let server = serve(10);
+    let whole = "*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1\r\nx\r\n";
+    // More of them than there may be at a time: each gives its place back.
+    for cut in 0..whole.len() {
+        let mut peer = loop {
+            let mut peer = server.connect();
+            if peer.ask("PING\r\n") == "+PONG" {
+                break peer;
+            }
+        };
+        peer.send(&whole[..cut]);
+    }
+    assert_eq!(server.connect().ask("EXISTS half\r\n"), ":0");
+}
+
+#[test]
+fn one_too_many_is_told_so() {
+    let server = serve(3);
+    let mut peers: Vec<_> = (0..3).map(|_| server.connect()).collect();
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.ask("PING\r\n"), "+PONG"));
+    assert_eq!(server.connect().rest(), "-ERR max number of clients reached\r\n");
+    assert_eq!(peers[0].ask("PING\r\n"), "+PONG");
+    peers.pop();
+    // The server finds out in its own time.
+    while server.connect().ask("PING\r\n") != "+PONG" {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A key that nobody looks at is gone from memory, too. Fails without the sweep.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_expires_is_gone() {
+    let server = serve(10);
+    let mut peer = server.connect();
+    let large = "x".repeat(1 << 20);
+    let set = |peer: &mut Peer, key: &str, options: &str| {
+        let args = ["SET", key, &large].into_iter().chain(options.split_whitespace());
+        let args: Vec<_> = args.map(|arg| format!("${}\r\n{arg}\r\n", arg.len())).collect();
+        assert_eq!(peer.ask(format!("*{}\r\n{}", args.len(), args.concat())), "+OK");
+    };
+    set(&mut peer, "long", "EX 1000");
+    set(&mut peer, "changed", "PX 50");
+    set(&mut peer, "changed", "");
+    let before = server.memory("VmHWM");
+    for number in 0..400 {
+        set(&mut peer, &format!("short-{number}"), "PX 20");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let grown = server.memory("VmHWM").saturating_sub(before);
+    assert!(grown < 200 * 1024, "it has grown by {grown} KiB");
+    assert_eq!(peer.ask("EXISTS short-0 short-1 long changed\r\n"), ":2");
+}
+
+/// A message that the publisher was told of comes before the end of the subscription.
+#[test]
+fn what_was_published_before_arrives_before() {
+    let server = serve(10);
+    let (mut reader, mut publisher) = (server.connect(), server.connect());
+    for _ in 0..100 {
+        reader.send("SUBSCRIBE news\r\n");
+        (0..6).for_each(|_| drop(reader.line()));
+        publisher.send("PUBLISH news x\r\n".repeat(200));
+        reader.send("UNSUBSCRIBE\r\n");
+        let told = (0..200).filter(|_| publisher.line() == ":1").count();
+        let mut messages = 0;
+        loop {
+            let lines: Vec<_> = (0..3).map(|_| reader.line()).collect();
+            let is_end = lines[2] == "unsubscribe";
+            // The rest of it: the channel, and its payload or what is left.
+            (0..if is_end { 3 } else { 4 }).for_each(|_| drop(reader.line()));
+            if is_end {
+                break;
+            }
+            messages += 1;
+        }
+        assert_eq!(messages, told);
+    }
+}
+
+/// A subscriber who never reads loses its connection, while one who does gets all. Fails, by the memory, without the bound of
+/// its queue.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_subscriber_who_never_reads_costs_no_memory() {
+    const MESSAGES: usize = 3000;
+    let server = serve(10);
+    let (mut deaf, mut reader, mut publisher) = (server.connect(), server.connect(), server.connect());
+    for peer in [&mut deaf, &mut reader] {
+        assert_eq!(peer.ask("SUBSCRIBE news\r\n"), "*3");
+        (0..5).for_each(|_| drop(peer.line()));
+    }
+    let before = server.memory("VmHWM");
+    // 100 MiB and more, each when the reader has had the one before.
+    let payload = "x".repeat(40_000);
+    let mut listeners = Vec::new();
+    for _ in 0..MESSAGES {
+        listeners
+            .push(publisher.ask(format!("*3\r\n$7\r\nPUBLISH\r\n$4\r\nnews\r\n$40000\r\n{payload}\r\n")));
+        let got: Vec<_> = (0..7).map(|_| reader.line()).collect();
+        assert_eq!((&*got[2], got[6].len()), ("message", 40_000));
+    }
+    assert_eq!((&*listeners[0], &*listeners[MESSAGES - 1]), (":2", ":1"));
+    let grown = server.memory("VmHWM").saturating_sub(before);
+    assert!(grown < 20 * 1024, "it has grown by {grown} KiB");
+    // What had come to the deaf one can still be read; then it ends.
+    assert!(deaf.rest().len() < MESSAGES * payload.len());
+    server.is_well();
+}
+
+/// Who asks for much and reads nothing is not read from any more.
+#[test]
+#[cfg(target_os = "linux")]
+fn replies_that_nobody_reads_cost_no_memory() {
+    let server = serve(10);
+    let mut peer = server.connect();
+    let value = "x".repeat(1 << 20);
+    assert_eq!(peer.ask(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}\r\n", value.len())), "+OK");
+    let before = server.memory("VmHWM");
+    // Half a gigabyte of replies, asked for at once.
+    peer.send("GET k\r\n".repeat(500));
+    // It is at it, and has no more to do that would take memory.
+    assert_eq!(peer.line(), "$1048576");
+    thread::sleep(Duration::from_millis(100));
+    server.is_well();
+    let grown = server.memory("VmHWM").saturating_sub(before);
+    assert!(grown < 20 * 1024, "it has grown by {grown} KiB");
+}
