@@ -21,6 +21,13 @@ pub const BUFFER: usize = 2048;
 pub const RESPONSE: &[u8; 78] =
     b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
 
+/// What it says.
+pub const BODY: &str = "Hello, World!";
+
+/// The same answer as hyper gives it by default; the date is as it may be.
+pub const HYPERS: &[u8; 115] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\
+    date: ?????????????????????????????\r\n\r\nHello, World!";
+
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
 const MOST_REQUESTS: usize = BUFFER / HEAD_END.len();
 
@@ -95,7 +102,8 @@ fn path(head: &[u8]) -> &[u8] {
     head.split(|&byte| byte == b' ' || byte == b'\r').nth(1).unwrap_or(b"/")
 }
 
-fn work(path: &[u8]) {
+/// Does the work of a path.
+pub fn work(path: &[u8]) {
     match path {
         b"/" => {}
         b"/b" => std::thread::sleep(Duration::from_millis(20)),

@@ -9,7 +9,7 @@
 //! - [`handler`]: the HTTP responder that every server runs; no I/O.
 //! - [`servers`]: one file per rival that drives the handler.
 //! - [`load`]: the load generator.
-//! - [`tasks`]: the task costs.
+//! - [`tasks`]: the task costs; `transfer`: one end of a long stream.
 //! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians.
 
 pub mod cli;
@@ -21,4 +21,5 @@ pub mod servers;
 pub mod stats;
 pub mod svg;
 pub mod tasks;
+mod transfer;
 mod workloads;

@@ -23,14 +23,14 @@ use rustix::io::Errno;
 use serde_json::json;
 
 use crate::driver::procfs::own_cpu;
-use crate::handler::RESPONSE;
+use crate::handler::{HYPERS, RESPONSE};
 
 mod pace;
 
 use pace::Pace;
 
 const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--executors N] \
-    [--churn MOST] [--every US]";
+    [--churn MOST] [--every US] [--hyper 1]";
 
 /// What one load process does.
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ pub struct Plan {
     pub churn: Option<usize>,
     /// A request so often, by each thread of the generator; `None`: as soon as the last one is answered.
     pub every: Option<Duration>,
+    /// The answers are hyper's.
+    pub hyper: bool,
 }
 
 impl Plan {
@@ -66,6 +68,9 @@ impl Plan {
         option("--executors", self.executors.into());
         self.churn.into_iter().for_each(|most| option("--churn", most));
         self.every.into_iter().for_each(|every| option("--every", every.as_micros() as usize));
+        if self.hyper {
+            option("--hyper", 1);
+        }
         words
     }
 
@@ -81,6 +86,7 @@ impl Plan {
             threads: 1,
             churn: None,
             every: None,
+            hyper: false,
         };
         for pair in options.chunks(2) {
             let [name, value] = pair else { return Err(USAGE.into()) };
@@ -92,6 +98,7 @@ impl Plan {
                 "--executors" => plan.executors = u16::try_from(value)?.max(1),
                 "--churn" => plan.churn = Some(value),
                 "--every" => plan.every = Some(Duration::from_micros(value.max(1) as u64)),
+                "--hyper" => plan.hyper = value != 0,
                 _ => return Err(USAGE.into()),
             }
         }
@@ -173,6 +180,8 @@ const TICK: u64 = u64::MAX;
 struct Lane {
     ports: std::iter::Cycle<std::ops::Range<u16>>,
     request: Vec<u8>,
+    /// What is to come back.
+    answer: &'static [u8],
     epoll: OwnedFd,
     /// By descriptor.
     clients: Vec<Option<Client>>,
@@ -195,6 +204,7 @@ impl Lane {
         let mut lane = Lane {
             ports: (plan.port..plan.port + plan.executors).cycle(),
             request: request.to_vec(),
+            answer: if plan.hyper { HYPERS } else { RESPONSE },
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             clients: Vec::new(),
             pace: plan.every.map(Pace::new).transpose()?,
@@ -230,7 +240,7 @@ impl Lane {
         if self.clients.len() <= key {
             self.clients.resize_with(key + 1, || None);
         }
-        self.clients[key] = Some(Client { stream, sent, received: RESPONSE.len(), answers: 0 });
+        self.clients[key] = Some(Client { stream, sent, received: self.answer.len(), answers: 0 });
         Ok(key)
     }
 
@@ -283,7 +293,7 @@ impl Lane {
         let mut turns = (self.turn..self.clients.len()).chain(0..self.turn);
         let Some(key) = turns.find(|key| self.clients[*key].is_some()) else { return Ok(()) };
         self.turn = key + 1;
-        if self.clients[key].as_ref().is_some_and(|client| client.received == RESPONSE.len()) {
+        if self.clients[key].as_ref().is_some_and(|client| client.received == self.answer.len()) {
             self.send(key, Instant::now());
         }
         Ok(())
@@ -326,15 +336,15 @@ impl Lane {
             Err(Errno::AGAIN) => return Ok(()),
             other => other.unwrap_or(0),
         };
-        let expected = &RESPONSE[client.received..];
+        let expected = &self.answer[client.received..];
         // What nobody asked for is an error, too.
-        if read == 0 || !expected.starts_with(&bytes[..read]) {
+        if read == 0 || !begins(expected, &bytes[..read]) {
             self.errors += 1;
             self.clients[key] = None;
             return self.replace();
         }
         client.received += read;
-        if client.received < RESPONSE.len() {
+        if client.received < self.answer.len() {
             return Ok(());
         }
         let now = Instant::now();
@@ -352,6 +362,12 @@ impl Lane {
         }
         Ok(())
     }
+}
+
+/// Whether what is expected begins so. A question mark stands for any byte.
+fn begins(expected: &[u8], bytes: &[u8]) -> bool {
+    let same = |(expected, byte): (&u8, &u8)| expected == byte || *expected == b'?';
+    bytes.len() <= expected.len() && expected.iter().zip(bytes).all(same)
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ impl Plan {
             threads: self.load_threads,
             churn: None,
             every: None,
+            hyper: false,
         }
     }
 

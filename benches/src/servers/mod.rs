@@ -13,12 +13,13 @@ use crate::handler;
 mod contention;
 mod floor;
 mod hsha;
+mod hyper;
 #[cfg(feature = "paceline")]
 mod paceline;
 mod smol;
 mod tokio;
 
-/// What takes part, in the order of the tables. ([`serve`] can start `floor-level` and `paceline-executor`, too.)
+/// What takes part, in the order of the tables. ([`serve`] can start `floor-level`, `paceline-executor`, and [`HYPERS`], too.)
 pub const RIVALS: &[&str] = &[
     "floor",
     "floor-reuseport",
@@ -34,6 +35,14 @@ pub const RIVALS: &[&str] = &[
     "paceline-nospin",
     #[cfg(feature = "paceline")]
     "paceline-portable",
+];
+
+/// hyper on the runtimes, for the workload `hyper`; as `hyper2-...` they speak HTTP/2.
+pub const HYPERS: &[&str] = &[
+    "hyper-tokio",
+    "hyper-smol",
+    #[cfg(feature = "paceline")]
+    "hyper-paceline",
 ];
 
 /// Serves on a loopback port until the process is killed.
@@ -57,6 +66,14 @@ pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
         "paceline-portable" => paceline::serve(port, threads, paceline::Variant::Portable),
         #[cfg(feature = "paceline")]
         "paceline-executor" => paceline::serve_on_own_threads(port, threads),
+        #[cfg(feature = "paceline")]
+        "hyper-paceline" => hyper::paceline(port, threads, hyper::Version::One),
+        "hyper-tokio" => hyper::tokio(port, threads, hyper::Version::One),
+        "hyper-smol" => hyper::smol(port, threads, hyper::Version::One),
+        #[cfg(feature = "paceline")]
+        "hyper2-paceline" => hyper::paceline(port, threads, hyper::Version::Two),
+        "hyper2-tokio" => hyper::tokio(port, threads, hyper::Version::Two),
+        "hyper2-smol" => hyper::smol(port, threads, hyper::Version::Two),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!("no rival is called {rival:?}; there are {}", RIVALS.join(", ")),

@@ -14,11 +14,13 @@ mod check;
 mod churn;
 mod connections;
 mod executors;
+mod hyper;
 mod idle;
 mod paced;
 mod scaling;
 mod syscalls;
 mod tasks;
+mod transfer;
 mod work;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
@@ -63,6 +65,8 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "idle", question: idle::QUESTION, in_quick: true, run: idle::run },
     Workload { name: "scaling", question: scaling::QUESTION, in_quick: false, run: scaling::run },
     Workload { name: "executors", question: executors::QUESTION, in_quick: true, run: executors::run },
+    Workload { name: "hyper", question: hyper::QUESTION, in_quick: false, run: hyper::run },
     Workload { name: "check", question: check::QUESTION, in_quick: false, run: check::run },
+    Workload { name: "transfer", question: transfer::QUESTION, in_quick: true, run: transfer::run },
     Workload { name: "tasks", question: tasks::QUESTION, in_quick: true, run: tasks::run },
 ];

@@ -1,0 +1,95 @@
+//! What does much data over one stream cost?
+//!
+//! Hypothesis: the kernel's copies are most of it, so all are alike; what a runtime adds shows in the number of system calls that find
+//! nothing, and where the two ends run: on one thread or two. The adapter to tokio's traits costs nothing, because it initialises no
+//! memory that its caller has.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::Outcome;
+use crate::driver::child::{Child, Talk};
+use crate::driver::plan::Plan;
+use crate::driver::results::Results;
+use crate::driver::rig::Run;
+use crate::driver::sweep::{Metric, Point, Sweep};
+use crate::driver::table;
+use crate::stats::spread;
+use crate::transfer::RIVALS;
+
+pub(super) const QUESTION: &str = "1 GiB over one TCP stream, by the traits of `futures` and of tokio";
+
+const MIB: usize = 1 << 20;
+
+const RATE: Metric = Metric { unit: "MiB/s", ..crate::driver::sweep::RATE };
+const CPU: Metric = Metric { unit: "us/MiB", decimals: 1, ..crate::driver::sweep::CPU };
+
+/// KiB of a buffer, and whether each end has a process of its own.
+const POINTS: [(usize, bool); 4] = [(64, true), (16, true), (64, false), (16, false)];
+
+pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
+    let (mib, rounds) = if plan.quick { (256, 3) } else { (1024, 9) };
+    let point = |(at, (kib, apart)): (usize, &(usize, bool))| {
+        let ends = if *apart { "a process for each end" } else { "both ends in one" };
+        Point { x: at as f64, label: format!("buffers of {kib} KiB, {ends}") }
+    };
+    let points = POINTS.iter().enumerate().map(point).collect();
+    let title = format!("{mib} MiB over one TCP stream; {} workers a process", plan.threads);
+    let sweep = Sweep::measure("transfer", title, points, RIVALS, rounds, |rival, point| {
+        let (kib, apart) = POINTS[point.x as usize];
+        transfer(rival, kib * 1024, mib, apart)
+    });
+    table::print(&sweep, &[RATE, CPU]);
+    print_ratios(&sweep);
+    results.add(sweep.to_json());
+    Ok(())
+}
+
+/// Starts both ends, and waits for their figures. The time is the receiver's.
+fn transfer(rival: &str, buffer: usize, mib: usize, apart: bool) -> io::Result<Run> {
+    let start = |ends: &[&str]| -> io::Result<(Child, Talk)> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["transfer-end", rival, &buffer.to_string(), &(mib * MIB).to_string()]).args(ends);
+        let mut child = Child::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let talk = Talk::with(&mut child)?;
+        Ok((child, talk))
+    };
+    let figures = |talk: &mut Talk| -> io::Result<(f64, f64)> {
+        let figures: Value = serde_json::from_str(&talk.line()?).map_err(io::Error::other)?;
+        let figure =
+            |name: &str| figures[name].as_f64().ok_or_else(|| io::Error::other("a figure is missing"));
+        Ok((figure("seconds")?, figure("cpu")?))
+    };
+    let (seconds, cpu) = if apart {
+        let (_receiver, mut receiver) = start(&["receive"])?;
+        let port = receiver.line()?;
+        let (_sender, mut sender) = start(&["send", port.trim()])?;
+        let ((seconds, received), (_, sent)) = (figures(&mut receiver)?, figures(&mut sender)?);
+        (seconds, received + sent)
+    } else {
+        let (_both, mut both) = start(&["both"])?;
+        figures(&mut both)?
+    };
+    let mib = mib as f64;
+    Ok(Run { requests_per_second: mib / seconds, cpu_micros: cpu * 1e6 / mib, ..Run::default() })
+}
+
+/// What each does per second, and needs, as a part of what the first one does: medians of the rounds' own ratios, because a round's
+/// runs come one after the other, and the machine is another one an hour later.
+fn print_ratios(sweep: &Sweep) {
+    println!("\nof {}'s, medians of the rounds' ratios:", RIVALS[0]);
+    for (point, cells) in &sweep.rows {
+        println!("{}", point.label);
+        let [first, others @ ..] = &cells[..] else { continue };
+        for cell in others {
+            let ratio = |metric: Metric| {
+                let pairs = cell.runs.iter().zip(&first.runs);
+                let ratios: Vec<_> = pairs.map(|(run, base)| (metric.of)(run) / (metric.of)(base)).collect();
+                spread(&ratios).map_or(f64::NAN, |ratio| ratio.median)
+            };
+            println!("  {:18} {:6.3} of the rate, {:6.3} of the CPU", cell.rival, ratio(RATE), ratio(CPU));
+        }
+    }
+}
