@@ -1,0 +1,1 @@
+//! Which runtime and which task this is.
