@@ -216,7 +216,8 @@ pub use compat::tokio_context;
 pub use compat::tokio_io;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{
-    Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
+    Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
+    WritableOwned, os, timeout,
 };
 pub use line::Order;
 #[cfg(feature = "macros")]

@@ -8,6 +8,7 @@
 //! | `waiting` | waiting for readiness, or for an operation of the caller's to get through |
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
+//! | `trusted` | [`Trusted`]: waiting for operations whose `WouldBlock` is the descriptor's, and what is known about it |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
 //! | `uninit` | reading into memory that nobody has written yet |
 //! | `trust` | whether a `WouldBlock` or a short transfer tells the state of the descriptor, by type of handle |
@@ -42,6 +43,7 @@ mod timeout;
 mod timer;
 mod transfer;
 mod trust;
+mod trusted;
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 mod uninit;
 #[cfg(unix)]
@@ -57,3 +59,4 @@ pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
 pub(crate) use same_type::cast;
 pub use timeout::{TimedOut, Timeout, timeout};
 pub use timer::Timer;
+pub use trusted::{Readiness, Trusted};

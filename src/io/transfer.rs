@@ -103,7 +103,7 @@ transfers!(&Async<T>, read: [for<'a> &'a T: Read], write: [for<'a> &'a T: Write]
 const SURE_SLICES: usize = 16;
 
 /// So many bytes, too, if there are as many. Linux stops at 0x7fff_f000, others at `i32::MAX`.
-const SURE_BYTES: usize = 1 << 30;
+pub(super) const SURE_BYTES: usize = 1 << 30;
 
 /// How much of a vectored transfer no system leaves for another call. Slices may name the same bytes twice, so the sum may
 /// not fit.

@@ -6,6 +6,7 @@
 //! | [`Batch`] | what only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
+//! | [`marks`] | what else is known about it: ends, errors, urgent data |
 //! | [`record`] | what there is of a source here: who waits meets who tells |
 //! | [`records`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
@@ -13,6 +14,7 @@
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
+mod marks;
 mod readiness;
 mod record;
 mod records;
@@ -24,6 +26,8 @@ mod waiters;
 mod wheel;
 
 pub(crate) use batch::{Batch, Event};
+pub(crate) use marks::Marks;
+pub(crate) use readiness::{Snapshot, Until};
 pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]
@@ -147,8 +151,7 @@ impl Reactor {
         // Who begins to wait after its word was fired below sees this, because both change that word.
         self.closed.set(true);
         for (key, _) in self.records.live() {
-            let all = Happened { read: true, write: true, read_cut: false, write_cut: false };
-            waking::discard(self.fire(Event::Source(key, all)));
+            waking::discard(self.fire(Event::Source(key, Happened::EVERYTHING)));
         }
         self.timers.close();
     }
@@ -175,15 +178,18 @@ impl Reactor {
         here.turn_at(ptr::from_ref(self).cast())
     }
 
+    /// An error once the owner is gone.
+    fn assert_open(&self) -> io::Result<()> {
+        if self.closed.is_set() { Err(closed()) } else { Ok(()) }
+    }
+
     #[cold]
     fn note_foreign_wait(&self) -> io::Result<()> {
         if self.is_inherited() {
             let what = "this source was registered by the process that forked this one: make it anew of its descriptor";
             return Err(io::Error::other(what));
         }
-        if self.closed.is_set() {
-            return Err(closed());
-        }
+        self.assert_open()?;
         self.find_leader().map_err(|error| {
             let what =
                 format!("nobody waits for events here, and no thread can be started that does: {error}");
@@ -223,9 +229,7 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
-        if self.closed.is_set() {
-            return Err(closed());
-        }
+        self.assert_open()?;
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.way.add(raw, key) };
@@ -266,6 +270,9 @@ impl Reactor {
             }
             Event::Source(key, happened) => {
                 let record = self.records.get(key.index());
+                if !happened.marks.is_empty() {
+                    record.marked.note(key.generation(), happened.marks);
+                }
                 let delivery = record.readiness.event(key.generation(), happened);
                 // Where events disarm, what else is awaited is armed again.
                 if !self.sys.is_epoll && self.wants(key).contains(&true) {

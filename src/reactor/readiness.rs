@@ -30,6 +30,7 @@
 use crate::sync::{AtomicU64, Ordering};
 
 use super::Direction;
+use super::marks::Marks;
 
 const READY: u64 = 1;
 const CUT: u64 = 2;
@@ -53,17 +54,23 @@ const fn flag(direction: Direction, flag: u64) -> u64 {
     flag << (direction as u32 * DIRECTION_BITS)
 }
 
-/// What the operating system said about a source: in which directions it is ready, and in which a short transfer proves
-/// nothing.
+/// What the operating system said about a source: in which directions it is ready, in which a short transfer proves
+/// nothing, and what else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Happened {
     pub(crate) read: bool,
     pub(crate) write: bool,
     pub(crate) read_cut: bool,
     pub(crate) write_cut: bool,
+    pub(crate) marks: Marks,
 }
 
 impl Happened {
+    /// As before an operation has proved otherwise.
+    pub(crate) const EVERYTHING: Self = Self { read: true, write: true, ..Self::NOTHING };
+    pub(crate) const NOTHING: Self =
+        Self { read: false, write: false, read_cut: false, write_cut: false, marks: Marks::NONE };
+
     fn in_direction(self, direction: Direction) -> (bool, bool) {
         match direction {
             Direction::Read => (self.read, self.read_cut),
@@ -318,7 +325,7 @@ impl Readiness {
 mod tests {
     use super::*;
 
-    const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
+    const IN: Happened = Happened { read: true, ..Happened::NOTHING };
 
     fn open() -> (Readiness, u32) {
         let word = Readiness::new();

@@ -7,6 +7,7 @@ use std::mem;
 use std::task::Waker;
 
 use super::Direction;
+use super::marks::Marked;
 use super::readiness::{Claim, Delivery, Readiness, Release, Settled, Until};
 use super::waiters::{Listed, Waiters};
 use crate::sync::{AtomicU32, Ordering, ProtocolCell};
@@ -16,6 +17,7 @@ use crate::waking;
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) readiness: Readiness,
+    pub(super) marked: Marked,
     /// A waker for each direction, owned by whoever holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<Waker>>; 2],
     /// Those who wait beside the cell's owner.
@@ -57,11 +59,19 @@ impl Record {
     pub(super) fn new() -> Self {
         Self {
             readiness: Readiness::new(),
+            marked: Marked::default(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
             waits: [AtomicU32::new(0), AtomicU32::new(0)],
         }
+    }
+
+    /// The record gets a source, of this generation.
+    pub(super) fn open(&self) -> u32 {
+        let generation = self.readiness.open();
+        self.marked.open(generation);
+        generation
     }
 
     /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3). Returns one of the
@@ -195,7 +205,7 @@ mod tests {
     use super::*;
     use Direction::{Read, Write};
 
-    const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
+    const IN: Happened = Happened { read: true, ..Happened::NOTHING };
 
     #[derive(Default)]
     struct Woken(AtomicUsize);

@@ -62,7 +62,7 @@ impl Records {
             })
         };
         self.in_use.fetch_add(1, Ordering::Relaxed);
-        Key::new(index, self.get(index).readiness.open())
+        Key::new(index, self.get(index).open())
     }
 
     /// The record of a source that is gone is used again. Whoever was told so by it calls this.

@@ -14,8 +14,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use super::marks::Marks;
 use super::raw::RawSource;
-use super::readiness::{Proof, Until};
+use super::readiness::{Proof, Snapshot, Until};
 use super::record::{Displace, Record, Wait};
 use super::waiters::Listed;
 use super::{Direction, Key, Reactor};
@@ -149,6 +150,69 @@ impl Source {
                 Wait::Over | Wait::Occupied => {}
             }
         }
+    }
+
+    /// Waits until an operation is worth a try, as far as is known; one waiter a direction.
+    pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.ready_or_wait(direction, || {
+            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)
+        })
+    }
+
+    /// The async form of [`poll_ready`](Self::poll_ready): any number of these may wait at once.
+    pub(crate) async fn ready(&self, direction: Direction) -> io::Result<()> {
+        let mut waiter = Waiter::default();
+        poll_fn(|cx| self.ready_or_wait(direction, || waiter.poll(self, direction, Until::Ready, cx))).await
+    }
+
+    /// Who waits here is woken by the next event also where the wait is [`Wait::Unsure`]: it just is not tried, as nobody here knows how.
+    fn ready_or_wait(
+        &self,
+        direction: Direction,
+        mut wait: impl FnMut() -> io::Result<Wait>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            // Its end makes each source ready, for those who find out by trying.
+            self.reactor.assert_open()?;
+            if self.known().0.has(direction, Until::Ready) {
+                return Poll::Ready(Ok(()));
+            }
+            if let Wait::Waiting | Wait::Unsure = wait()? {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Runs `op` if it is worth a try, else says `WouldBlock` for it.
+    pub(crate) fn try_once<R>(
+        &self,
+        direction: Direction,
+        op: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let readiness = &self.record().readiness;
+        let before = readiness.snapshot();
+        if !before.has(direction, Until::Ready) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        op().inspect_err(|error| {
+            if error.kind() == io::ErrorKind::WouldBlock {
+                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
+            }
+        })
+    }
+
+    /// What is known right now.
+    pub(crate) fn known(&self) -> (Snapshot, Marks) {
+        let record = self.record();
+        // In this order: whoever sees an event in the word sees what it said.
+        (record.readiness.snapshot(), record.marked.get())
+    }
+
+    /// An operation that somebody else ran said `WouldBlock`. What came after `seen` is kept.
+    pub(crate) fn forget(&self, direction: Direction, seen: Snapshot) {
+        let record = self.record();
+        record.marked.forget(Marks::PASSING);
+        record.readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
     }
 
     /// A blind wait, one waiter a direction.

@@ -31,6 +31,7 @@
 //! | a limit for a future | `timeout` |
 //! | a runtime from threads that are not its own | `handle` |
 //! | the graceful end of a runtime | `drain`; who is stuck, `drain_stuck`; with jobs, strands, handles, `drain_with` |
+//! | trust in what is known about a descriptor | `trusted` |
 //! | what each thread is at | `threads` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
@@ -110,6 +111,8 @@ mod threads;
 #[cfg(unix)]
 mod timeout;
 mod timer;
+#[cfg(unix)]
+mod trusted;
 #[cfg(unix)]
 mod unblock_streams;
 #[cfg(unix)]

@@ -12,8 +12,8 @@ use loom::thread;
 
 use Direction::{Read, Write};
 
-const IN: Happened = Happened { read: true, write: false, read_cut: false, write_cut: false };
-const OUT: Happened = Happened { read: false, write: true, read_cut: false, write_cut: false };
+const IN: Happened = Happened { read: true, ..Happened::NOTHING };
+const OUT: Happened = Happened { write: true, ..Happened::NOTHING };
 
 /// A record and its owner, as `Reactor`, `Records` and `Source` are, without the poller.
 struct Source {

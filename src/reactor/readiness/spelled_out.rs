@@ -152,7 +152,7 @@ fn agrees_with_the_word_spelled_out() {
                 }
                 _ => {
                     let [read, write, read_cut, write_cut] = [4, 5, 6, 7].map(chances);
-                    let happened = Happened { read, write, read_cut, write_cut };
+                    let happened = Happened { read, write, read_cut, write_cut, ..Happened::NOTHING };
                     let generation = if chances(8) { spelled.generation } else { 0xffffe };
                     let delivery = word.event(generation, happened);
                     let told = spelled.event(generation, happened);

@@ -19,6 +19,7 @@ use rustix::time::{
 
 use super::raw::{self, RawSource};
 use super::{BATCH, CLOCK, Events, Patience, Wants, Way};
+use crate::reactor::marks::Marks;
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::Instant;
@@ -141,11 +142,25 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
     let flags = event.flags;
     let broken = flags.intersects(Flags::HUP | Flags::ERR);
     let cut = broken || flags.intersects(Flags::RDHUP | Flags::PRI);
+    let marks = if cut { marks(flags) } else { Marks::NONE };
     let happened = Happened {
         read: cut || flags.contains(Flags::IN),
         write: broken || flags.contains(Flags::OUT),
         read_cut: cut,
         write_cut: broken,
+        marks,
     };
     (event.data.u64(), happened)
+}
+
+#[cold]
+fn marks(flags: Flags) -> Marks {
+    Marks::READ_CLOSED
+        .if_said(flags.intersects(Flags::HUP | Flags::RDHUP))
+        .and(
+            Marks::WRITE_CLOSED
+                .if_said(flags.contains(Flags::HUP) || flags.contains(Flags::OUT | Flags::ERR)),
+        )
+        .and(Marks::ERROR.if_said(flags.contains(Flags::ERR)))
+        .and(Marks::PRIORITY.if_said(flags.contains(Flags::PRI)))
 }

@@ -83,5 +83,5 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
     let ended = broken || flags.contains(Flags::RDHUP);
     let read = ended || flags.contains(Flags::IN);
     let write = broken || flags.contains(Flags::OUT);
-    (event.data.u64(), Happened { read, write, read_cut: ended, write_cut: broken })
+    (event.data.u64(), Happened { read, write, read_cut: ended, write_cut: broken, ..Happened::NOTHING })
 }

@@ -35,7 +35,7 @@ struct Content {
 impl Content {
     fn happened(&self) -> Option<Happened> {
         let read = self.bytes.load(Relaxed) > 0;
-        read.then_some(Happened { read, write: false, read_cut: false, write_cut: false })
+        read.then_some(Happened { read, ..Happened::NOTHING })
     }
 
     fn watchers(&self) -> Vec<Arc<Poller>> {

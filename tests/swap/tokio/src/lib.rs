@@ -32,10 +32,10 @@ pub mod time;
 
 #[cfg(feature = "sync")]
 pub use real::sync;
-#[cfg(feature = "macros")]
-pub use real::{join, main, pin, select, test, try_join};
 #[cfg(feature = "rt")]
 pub use real::task_local;
+#[cfg(feature = "macros")]
+pub use real::{join, main, pin, select, test, try_join};
 #[cfg(feature = "rt")]
 pub use task::spawn;
 

@@ -1,0 +1,140 @@
+//! Operations whose `WouldBlock` is the descriptor's, and what is known about it meanwhile.
+
+use std::future::poll_fn;
+use std::io::{ErrorKind::WouldBlock, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::task::Poll;
+
+use futures_lite::future;
+use paceline::{Async, Runtime, Trusted, block_on};
+
+use crate::io::tcp_pair;
+
+fn reads(stream: Trusted<'_, TcpStream>, size: usize) -> std::io::Result<usize> {
+    stream.try_read(|mut stream| stream.read(&mut vec![0; size]))
+}
+
+/// What is known not to be ready is not tried; an event makes it worth a try. (The first fails if readiness is not asked, the
+/// second if a short transfer is taken for any other.)
+#[test]
+fn nothing_is_tried_in_vain_twice() {
+    block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = ours.trusted();
+        assert_eq!(reads(ours, 1).unwrap_err().kind(), WouldBlock);
+        assert!(!ours.readiness().is_readable());
+        assert!(ours.try_read(|_| -> std::io::Result<()> { panic!("it is known to be drained") }).is_err());
+
+        theirs.get_ref().write_all(b"abc").unwrap();
+        assert!(ours.read_ready().await.unwrap().is_readable());
+        let short = poll_fn(|cx| ours.poll_read_up_to(cx, 4, |mut stream| stream.read(&mut [0; 4])));
+        assert_eq!(short.await.unwrap(), 3);
+        assert!(!ours.readiness().is_readable());
+
+        theirs.get_ref().write_all(b"abcd").unwrap();
+        let full = poll_fn(|cx| ours.poll_read_up_to(cx, 4, |mut stream| stream.read(&mut [0; 4])));
+        assert_eq!(full.await.unwrap(), 4);
+        assert!(ours.readiness().is_readable(), "there may be more behind it");
+        assert!(ours.readiness().is_writable());
+    });
+}
+
+/// (Fails if what is seen is not compared with what came since.)
+#[test]
+fn what_came_since_is_not_forgotten() {
+    block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = ours.trusted();
+        let seen = ours.readiness();
+        ours.forget_read(seen);
+        assert!(!ours.readiness().is_readable() && ours.readiness().is_writable());
+        theirs.get_ref().write_all(b"a").unwrap();
+        ours.read_ready().await.unwrap();
+        ours.forget_read(seen);
+        assert!(ours.readiness().is_readable(), "an event came after `seen`");
+        ours.forget_write(ours.readiness());
+        assert!(!ours.readiness().is_writable());
+    });
+}
+
+#[test]
+fn any_number_waits_and_each_is_woken() {
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    runtime.block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = std::sync::Arc::new(ours);
+        ours.trusted().forget_read(ours.trusted().readiness());
+        let waits: Vec<_> = (0..20)
+            .map(|number| {
+                let ours = ours.clone();
+                runtime.spawn(async move {
+                    match number % 2 {
+                        0 => ours.trusted().read_ready().await.map(|ready| ready.is_readable()),
+                        _ => ours.trusted().read(|stream| stream.peek(&mut [0])).await.map(|read| read == 1),
+                    }
+                })
+            })
+            .collect();
+        // Not before they wait, most likely; if before, they find it.
+        future::yield_now().await;
+        theirs.get_ref().write_all(b"a").unwrap();
+        for wait in waits {
+            assert!(wait.await.unwrap());
+        }
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[cfg_attr(polling_test_poll_backend, ignore = "only epoll tells of ends")]
+#[cfg_attr(miri, ignore = "miri has no urgent data")]
+#[test]
+fn ends_and_urgent_data_are_told() {
+    use rustix::net::{SendFlags, send};
+    block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = ours.trusted();
+        ours.forget_read(ours.readiness());
+        send(theirs.get_ref(), b"!", SendFlags::OOB).unwrap();
+        let ready = ours.read_ready().await.unwrap();
+        assert!(ready.is_priority() && !ready.is_read_closed(), "{ready:?}");
+        ours.forget_read(ready);
+        assert!(!ours.readiness().is_priority(), "it passes");
+
+        theirs.get_ref().shutdown(Shutdown::Write).unwrap();
+        let ready = ours.read_ready().await.unwrap();
+        assert!(ready.is_read_closed() && !ready.is_write_closed() && !ready.is_error(), "{ready:?}");
+        ours.forget_read(ready);
+        assert!(ours.readiness().is_read_closed(), "an end is for good");
+
+        ours.forget_write(ready);
+        theirs_resets(theirs);
+        let ready = ours.write_ready().await.unwrap();
+        assert!(ready.is_write_closed(), "{ready:?}");
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn theirs_resets(theirs: Async<TcpStream>) {
+    let theirs = socket2::Socket::from(theirs.into_inner().unwrap());
+    theirs.set_linger(Some(std::time::Duration::ZERO)).unwrap();
+}
+
+/// (Fails if a wait for readiness takes the end of the reactor for readiness.)
+#[test]
+fn waits_end_with_their_runtime() {
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let (ours, _theirs) = runtime.block_on(tcp_pair()).unwrap();
+    let ours = ours.trusted();
+    assert!(reads(ours, 1).is_err());
+    let mut wait = Box::pin(ours.read_ready());
+    block_on(async {
+        assert!(future::poll_once(&mut wait).await.is_none());
+        drop(runtime);
+        assert!(wait.await.is_err());
+        let write = poll_fn(|cx| match ours.poll_write_ready(cx) {
+            Poll::Ready(result) => Poll::Ready(result.is_err()),
+            Poll::Pending => panic!("nobody will tell"),
+        });
+        assert!(write.await);
+    });
+}
