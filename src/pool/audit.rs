@@ -101,7 +101,7 @@ impl Audit {
     pub(super) fn is_quiet(&self, pool: &Arc<Pool>) -> bool {
         // Whoever can be asked to help is seen now; whoever comes later calls.
         let hopeless = || self.helpless && pool.helpers().is_empty();
-        let crew_waits = || pool.crew().is_some_and(|crew| crew.has_surplus()) && !hopeless();
+        let crew_waits = || pool.workforce().is_some_and(|crew| crew.has_surplus()) && !hopeless();
         let vacant = || pool.leadership.is_vacant() && pool.reactor.is_awaited();
         pool.is_asleep() && !vacant() && !crew_waits() && !pool.overseen().iter().any(|state| state.is_open())
     }
@@ -109,13 +109,13 @@ impl Audit {
     /// Who led is about to run a task that is known to block, and nobody else is there to lead: the next look would find that.
     fn cover(&mut self, pool: &Arc<Pool>) {
         self.blocked += 1;
-        if pool.crew().is_some_and(|crew| crew.live() < crew.threads() + self.blocked) {
+        if pool.workforce().is_some_and(|crew| crew.live() < crew.threads() + self.blocked) {
             hands::add_thread(pool, false);
         }
     }
 
     fn look_at_runners(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], now: Instant) -> Hands {
-        let mut hands = pool.crew().map_or_else(Hands::default, |crew| Hands::of(crew, now));
+        let mut hands = pool.workforce().map_or_else(Hands::default, |crew| Hands::of(crew, now));
         let mut found_reserve = false;
         for station in stations {
             self.look_at_guest(pool, station, now);
@@ -124,7 +124,7 @@ impl Audit {
                 let stuck = self.look_at_runner(pool, station, runner, now);
                 hands.any_moves |= stuck.is_none() && self.progress.has_moved(runner) && !station.is_quiet();
                 // Another executor's runner that idles is no help to the crew's tasks.
-                if pool.crew().is_some_and(|crew| crew.runs(state)) {
+                if pool.workforce().is_some_and(|crew| crew.runs(state)) {
                     // What a reserve has that blocks is for others, and another one is for what events wake. One that was late to
                     // start may find another one.
                     let is_vain = stuck == Some(Doing::Blocks) || found_reserve;
@@ -216,7 +216,7 @@ impl Audit {
             // They go from task to task, and come to look.
             return self.ask_to_look_up(stations);
         }
-        if pool.crew().is_some() {
+        if pool.workforce().is_some() {
             if self.get_a_leader(pool, stations, hands, now - since) {
                 return;
             }
@@ -292,7 +292,7 @@ impl Audit {
     }
 
     fn look_at_crew(&mut self, pool: &Arc<Pool>, stations: &[Arc<Station>], hands: &mut Hands, now: Instant) {
-        let Some(crew) = pool.crew() else { return };
+        let Some(crew) = pool.workforce() else { return };
         self.helpless = false;
         if !crew.has_surplus() || !hands.are_all_stuck() {
             self.short_of_hands = None;
@@ -321,7 +321,7 @@ impl Audit {
     /// Threads that others stood in for are back: after a while one at a time goes, even where all of them find work; and
     /// all that are too many, where none does.
     fn let_some_go(&mut self, pool: &Pool, excused: usize, quiet: bool, now: Instant) {
-        if !pool.crew().is_some_and(|crew| crew.is_overstaffed(excused)) {
+        if !pool.workforce().is_some_and(|crew| crew.is_overstaffed(excused)) {
             self.overstaffed = None;
         } else if now - *self.overstaffed.get_or_insert(now) >= SURPLUS_STAYS {
             self.overstaffed = Some(now);

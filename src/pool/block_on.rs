@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::station::Wish;
-use super::stay::{Stay, Staying};
+use super::stay::{self, Stay, Staying};
 use super::stop::explain;
 use super::{Pool, Promotion, Station};
 use crate::ambient;
-use crate::executor;
+use crate::executor::{self, Run};
 use crate::fork;
 use crate::frame;
 use crate::gain::Trial;
@@ -56,6 +56,19 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// [`block_on`] in a pool, or in the pool whose thread this is.
 #[track_caller]
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
+    let unmanned = |pool: &Arc<Pool>| {
+        let crew = pool.crew().filter(|crew| crew.threads() == 0);
+        crew.map(|crew| (pool.clone(), crew.state().clone()))
+    };
+    match pool.map_or_else(|| stay::with_current_pool(unmanned).flatten(), unmanned) {
+        // Nobody else polls its tasks.
+        Some((pool, state)) => block_on_at(Some(&pool), Run::new(state, future)),
+        None => block_on_at(pool, future),
+    }
+}
+
+#[track_caller]
+fn block_on_at<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
     let caller = Location::caller();
     let driven = AssertUnwindSafe(|| ambient::beside(|| drive(pool, Arc::new(Station::new(caller)), future)));
     match catch_unwind(driven) {

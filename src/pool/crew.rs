@@ -19,6 +19,9 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How large a worker's stack is if nothing is said: the standard library's default.
 const STACK_SIZE: usize = 2 << 20;
 
+/// What a runtime's owner wants to have called.
+pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
 /// What a crew is made of.
 pub(crate) struct CrewConfig {
     pub(crate) state: StateRef,
@@ -26,7 +29,8 @@ pub(crate) struct CrewConfig {
     pub(crate) max_threads: usize,
     pub(crate) name: String,
     pub(crate) stack_size: Option<usize>,
-    pub(crate) on_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    pub(crate) on_start: Option<Hook>,
+    pub(crate) on_stop: Option<Hook>,
     pub(crate) on_stall: Option<StallHook>,
 }
 
@@ -261,10 +265,7 @@ impl Crew {
         if is_reserve {
             slice::shorten();
         }
-        if let Some(hook) = &self.config.on_start {
-            // A hook that panics has said so by its panic message; the thread works all the same.
-            let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
-        }
+        call(pool, self.config.on_start.as_ref());
         // Its runner is known before it counts as started: a reserve is missed at no moment.
         let begin = if is_reserve { Run::reserve } else { Run::new };
         let mut run = begin(self.config.state.clone(), self.until_stopped());
@@ -276,11 +277,16 @@ impl Crew {
             }));
             // A panic out of a waker must not cost a thread (P2).
             let unneeded = matches!(worked, Ok(None));
-            if self.is_stopped() {
-                // Before this thread counts as gone, so that who waits for that finds all futures dropped.
+            let is_stopped = self.is_stopped();
+            if is_stopped {
+                // Before this thread counts as gone, so that who waits for that finds all futures dropped and the hook called.
                 self.clear_up(pool);
+                call(pool, self.config.on_stop.as_ref());
             }
-            if self.may_leave(unneeded) {
+            if self.may_leave(is_stopped, unneeded) {
+                if !is_stopped {
+                    call(pool, self.config.on_stop.as_ref());
+                }
                 break;
             }
             run = Run::new(self.config.state.clone(), self.until_stopped());
@@ -307,15 +313,22 @@ impl Crew {
 
     /// Whether this thread may end: the crew was stopped, or nobody needs it and there are more than usual. Then it
     /// counts as gone from that moment (L11).
-    fn may_leave(&self, unneeded: bool) -> bool {
+    fn may_leave(&self, is_stopped: bool, unneeded: bool) -> bool {
         let mut roll = self.roll();
-        let leaves = self.is_stopped() || unneeded && roll.live > self.config.threads;
+        let leaves = is_stopped || unneeded && roll.live > self.config.threads;
         if leaves {
             roll.live -= 1;
             let me = thread::current().id();
             roll.threads.retain(|who| who.id() != me);
         }
         leaves
+    }
+}
+
+/// A hook that panics has said so by its panic message; the thread goes on all the same.
+fn call(pool: &Arc<Pool>, hook: Option<&Hook>) {
+    if let Some(hook) = hook {
+        let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
     }
 }
 

@@ -58,7 +58,7 @@ mod witness;
 
 pub(crate) use annex::{current_annex, default_annex};
 pub(crate) use backstage::{AtWork, Backstage};
-pub(crate) use crew::{Crew, CrewConfig};
+pub(crate) use crew::{Crew, CrewConfig, Hook};
 pub(crate) use deputy::Deputy;
 pub use drained::Drained;
 pub(crate) use entered::Entry;
@@ -205,6 +205,11 @@ impl Pool {
         self.crew.get()
     }
 
+    /// The crew, if it has workers: a runtime of the [current thread](crate::Builder::current_thread) lives off those that come by.
+    fn workforce(&self) -> Option<&Arc<Crew>> {
+        self.crew().filter(|crew| crew.threads() > 0)
+    }
+
     /// The workers, of which there are none before [`Crew::start`], if the pool had no crew.
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
@@ -250,7 +255,7 @@ impl Pool {
     /// Whether there is anything that a deputy could be needed for.
     fn needs_deputy(&self) -> bool {
         self.reactor.is_needed()
-            || self.crew().is_some_and(|crew| crew.is_at_work())
+            || self.workforce().is_some_and(|crew| crew.is_at_work())
             || self.has_company()
             || !self.overseen().is_empty()
     }

@@ -10,7 +10,7 @@ use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
 use crate::blocking;
 use crate::executor::StateRef;
 use crate::leadership::Order;
-use crate::pool::{CrewConfig, Policy, Pool, Promotion, Stall, StallHook};
+use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, Stall, StallHook};
 
 /// As good as for ever; and unlike [`Duration::MAX`] it can be added to others, and to the present, without overflow.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -40,11 +40,13 @@ const MOST_SLACK: Duration = Duration::from_secs(1);
 #[must_use = "a builder does nothing until `build` or `install`"]
 pub struct Builder {
     threads: Option<usize>,
+    current_thread: bool,
     max_threads: Option<usize>,
     policy: Policy,
     thread_name: String,
     stack_size: Option<usize>,
-    on_thread_start: Option<Arc<dyn Fn() + Send + Sync>>,
+    on_thread_start: Option<Hook>,
+    on_thread_stop: Option<Hook>,
     on_stall: Option<StallHook>,
     blocking_threads: Option<usize>,
 }
@@ -53,11 +55,13 @@ impl Builder {
     pub(super) fn new() -> Self {
         Self {
             threads: None,
+            current_thread: false,
             max_threads: None,
             policy: Policy::default(),
             thread_name: "paceline".into(),
             stack_size: None,
             on_thread_start: None,
+            on_thread_stop: None,
             on_stall: None,
             blocking_threads: None,
         }
@@ -75,6 +79,29 @@ impl Builder {
     /// ```
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// No workers at all: what is spawned is polled by the threads that are in a [`block_on`](Runtime::block_on) of the runtime, and
+    /// else not. For a program with one thread, and for tests. [`threads`](Builder::threads) and
+    /// [`max_threads`](Builder::max_threads) do not count then.
+    ///
+    /// A task that blocks keeps the others from running, as nobody stands in for its thread. What [blocks on purpose](crate::blocking) has
+    /// threads of its own, as ever.
+    ///
+    /// ```
+    /// use std::thread;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().current_thread().build()?;
+    /// let task = runtime.spawn(async { thread::current().id() });
+    /// assert_eq!(runtime.block_on(task), thread::current().id());
+    /// assert_eq!(runtime.metrics().workers, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn current_thread(mut self) -> Self {
+        self.current_thread = true;
         self
     }
 
@@ -277,6 +304,28 @@ impl Builder {
         self
     }
 
+    /// Called by each worker when it ends, after its last poll. [`shutdown`](Runtime::shutdown) and [`drain`](Runtime::drain) wait for it as for a
+    /// task. Of those that were added when others blocked, too.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = mpsc::channel();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(2)
+    ///     .on_thread_stop(move || drop(tell.send(())))
+    ///     .build()?;
+    /// drop(runtime);
+    /// assert_eq!(told.iter().count(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.on_thread_stop = Some(Arc::new(hook));
+        self
+    }
+
     /// Called when a task, or the future of a `block_on`, has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
     /// whenever that has become ten times as long; [`Stall::kind`] says which. What counts for a task that computes is processor time:
     /// to lose its core to others is no fault of its. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
@@ -347,6 +396,10 @@ impl Builder {
         if Pool::is_installed() {
             return already();
         }
+        if self.current_thread {
+            let what = "the default instance needs workers: whoever spawns onto it relies on them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let blocking_threads = self.blocking_threads;
         let runtime = self.start(StateRef::forever())?;
         if !Pool::install(&runtime.pool) {
@@ -363,20 +416,28 @@ impl Builder {
         CrewConfig {
             state,
             threads,
-            max_threads: self.max_threads.unwrap_or(MAX_THREADS.max(threads)),
+            max_threads: match self.current_thread {
+                true => 0,
+                false => self.max_threads.unwrap_or(MAX_THREADS.max(threads)),
+            },
             name: self.thread_name.clone(),
             stack_size: self.stack_size,
             on_start: self.on_thread_start.clone(),
+            on_stop: self.on_thread_stop.clone(),
             on_stall: self.on_stall.clone(),
         }
     }
 
     fn start(self, state: StateRef) -> io::Result<Runtime> {
-        let threads = self.threads.map_or_else(threads_from_environment, Ok)?;
+        let threads = match self.threads {
+            _ if self.current_thread => 0,
+            Some(threads) => threads,
+            None => threads_from_environment()?,
+        };
         let config = self.crew(state, threads);
         let max_threads = config.max_threads;
         let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        if threads == 0 {
+        if threads == 0 && !self.current_thread {
             return invalid("a runtime needs at least one thread: `threads` is 0".into());
         }
         if max_threads < threads {

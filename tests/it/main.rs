@@ -32,6 +32,7 @@
 //! | a runtime from threads that are not its own | `handle` |
 //! | the graceful end of a runtime | `drain`; who is stuck, `drain_stuck`; with jobs, strands, handles, `drain_with` |
 //! | trust in what is known about a descriptor | `trusted` |
+//! | a runtime without workers | `current_thread` |
 //! | what each thread is at | `threads` |
 //! | the map of the source | `layers` |
 #![allow(unreachable_pub)]
@@ -56,6 +57,8 @@ mod callbacks;
 mod children;
 #[cfg(unix)]
 mod cost;
+#[cfg(unix)]
+mod current_thread;
 #[cfg(unix)]
 mod direct;
 #[cfg(unix)]

@@ -1,0 +1,139 @@
+//! A runtime without workers: its tasks are polled in its `block_on`s.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::future;
+use paceline::{Runtime, Timer, spawn, unblock};
+
+use crate::io::tcp_pair;
+
+fn runtime() -> Runtime {
+    Runtime::builder().current_thread().build().unwrap()
+}
+
+#[test]
+fn tasks_timers_and_sockets_are_served_by_whoever_waits() {
+    let runtime = runtime();
+    let here = thread::current().id();
+    let (told, tells) = runtime.block_on(async {
+        let (reader, writer) = tcp_pair().await.unwrap();
+        let reads = spawn(async move {
+            let read = reader.read_with(|mut stream| stream.read(&mut [0; 4])).await.unwrap();
+            (read, thread::current().id())
+        });
+        let writes = spawn(async move {
+            Timer::after(Duration::from_millis(1)).await;
+            writer.get_ref().write_all(b"abcd").unwrap();
+            thread::current().id()
+        });
+        assert_ne!(unblock(|| thread::current().id()).await, here);
+        (reads.await, writes.await)
+    });
+    assert_eq!((told, tells), ((4, here), here));
+    assert_eq!(runtime.metrics().workers, 0);
+    assert_eq!(runtime.metrics().replacements, 0);
+}
+
+/// A task that is spawned by another thread wakes the one that waits, and is polled by it.
+#[test]
+fn what_others_spawn_wakes_who_waits() {
+    let runtime = runtime();
+    let handle = runtime.handle();
+    let (tell, told) = mpsc::channel();
+    let other = thread::spawn(move || {
+        for _ in 0..100 {
+            let tell = tell.clone();
+            handle.spawn(async move { tell.send(thread::current().id()).unwrap() }).detach();
+            assert_ne!(told.recv_timeout(Duration::from_secs(10)).unwrap(), thread::current().id());
+        }
+    });
+    runtime.block_on(unblock(move || other.join().unwrap()));
+}
+
+/// Nobody polls them while nobody waits; then they go on. (Fails if a thread is added for what waits.)
+#[test]
+fn nothing_runs_between_two_waits() {
+    let runtime = runtime();
+    let polls = Arc::new(AtomicU32::new(0));
+    let counts = polls.clone();
+    let task = runtime.spawn(async move {
+        for _ in 0..3 {
+            counts.fetch_add(1, SeqCst);
+            future::yield_now().await;
+            Timer::after(Duration::from_millis(1)).await;
+        }
+    });
+    thread::sleep(Duration::from_millis(30));
+    assert_eq!(polls.load(SeqCst), 0);
+    runtime.block_on(future::yield_now());
+    let before = polls.load(SeqCst);
+    thread::sleep(Duration::from_millis(30));
+    assert_eq!(polls.load(SeqCst), before);
+    runtime.block_on(task);
+    assert_eq!(polls.load(SeqCst), 3);
+    assert_eq!(runtime.metrics().replacements, 0);
+}
+
+/// A task that waits in a `block_on` of its own for another one, which only its own thread can poll.
+#[test]
+fn a_wait_inside_of_a_task_serves_the_others() {
+    let runtime = runtime();
+    let sum = runtime.block_on(async {
+        let outer = spawn(async { paceline::block_on(spawn(async { 1 })) + 1 });
+        outer.await + paceline::block_on(spawn(async { 40 }))
+    });
+    assert_eq!(sum, 42);
+}
+
+#[test]
+fn it_ends_as_others_do() {
+    let runtime = runtime();
+    let dropped = Arc::new(());
+    let held = dropped.clone();
+    let task = runtime.spawn(async move {
+        let _held = held;
+        future::pending::<()>().await
+    });
+    runtime.block_on(future::yield_now());
+    let report = runtime.block_on(runtime.drain(Duration::from_millis(10)));
+    assert_eq!((report.finished, report.cancelled), (0, 1), "{report}");
+    assert_eq!(Arc::strong_count(&dropped), 1);
+    assert_eq!(paceline::block_on(task.fallible()), None);
+
+    let runtime = self::runtime();
+    let task = runtime.spawn(future::pending::<()>());
+    let began = Instant::now();
+    drop(runtime);
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(paceline::block_on(task.fallible()), None);
+}
+
+#[test]
+fn two_threads_may_wait_at_once() {
+    let runtime = Arc::new(runtime());
+    let others: Vec<_> = (0..2)
+        .map(|_| {
+            let runtime = runtime.clone();
+            thread::spawn(move || {
+                for number in 0..200 {
+                    let task = runtime.spawn(async move {
+                        future::yield_now().await;
+                        number
+                    });
+                    assert_eq!(runtime.block_on(task), number);
+                }
+            })
+        })
+        .collect();
+    others.into_iter().for_each(|other| other.join().unwrap());
+}
+
+#[test]
+fn the_default_instance_is_not_one() {
+    let error = Runtime::builder().current_thread().install().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+}
