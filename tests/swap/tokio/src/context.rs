@@ -1,1 +1,203 @@
-//! Which runtime and which task this is.
+//! Which runtime and which task this is. What each poll of a task sets is in one thread-local without a destructor, and is put back by
+//! the [`Frame`] that set it; runtimes that were entered by hand lie beside it, in [`ENTERED`].
+//!
+//! An entered runtime counts if it was entered in the innermost frame, or if there is no frame: so a task sees its own runtime
+//! wherever it is polled, and a guard that outlives its frame stays in force, as the real one's does.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::runtime::{Handle, Shared, TryCurrentError};
+use crate::task::Id;
+
+/// What one may do on this thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// No future of ours is being polled: it may block.
+    Outside,
+    /// A future is polled which may use `block_in_place`.
+    MayMove,
+    /// A future is polled beside others that cannot be taken elsewhere.
+    MustNotBlock,
+}
+
+struct Here {
+    /// Of the innermost frame; it borrows the runtime for as long as it lasts. Null outside of any.
+    runtime: Cell<*const Shared>,
+    task: Cell<Option<Id>>,
+    place: Cell<Place>,
+    /// How many had been entered when the innermost frame began.
+    floor: Cell<usize>,
+    /// How many are entered now.
+    entered: Cell<usize>,
+}
+
+thread_local! {
+    static HERE: Here = const {
+        Here {
+            runtime: Cell::new(ptr::null()),
+            task: Cell::new(None),
+            place: Cell::new(Place::Outside),
+            floor: Cell::new(0),
+            entered: Cell::new(0),
+        }
+    };
+    /// Those that were entered by hand, the innermost last.
+    static ENTERED: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Something of a runtime runs on this thread, until this is dropped.
+pub(crate) struct Frame<'a> {
+    runtime: *const Shared,
+    task: Option<Id>,
+    place: Place,
+    floor: usize,
+    /// The thread-local refers to it.
+    borrows: PhantomData<(&'a Shared, *const ())>,
+}
+
+impl<'a> Frame<'a> {
+    #[inline]
+    pub(crate) fn begin(runtime: &'a Arc<Shared>, task: Option<Id>, place: Place) -> Self {
+        HERE.with(|here| Self {
+            runtime: here.runtime.replace(Arc::as_ptr(runtime)),
+            task: here.task.replace(task),
+            place: here.place.replace(place),
+            floor: here.floor.replace(here.entered.get()),
+            borrows: PhantomData,
+        })
+    }
+}
+
+impl Drop for Frame<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        HERE.with(|here| {
+            here.runtime.set(self.runtime);
+            here.task.set(self.task);
+            here.place.set(self.place);
+            here.floor.set(self.floor);
+        });
+    }
+}
+
+/// The runtime that was entered here, if any.
+#[inline]
+pub(crate) fn current() -> Option<Handle> {
+    try_current().ok()
+}
+
+pub(crate) fn try_current() -> Result<Handle, TryCurrentError> {
+    HERE.with(|here| {
+        if here.entered.get() > here.floor.get() {
+            let last = ENTERED.try_with(|entered| entered.borrow().last().cloned());
+            return last.map_err(|_| TryCurrentError::destroyed())?.ok_or_else(TryCurrentError::missing);
+        }
+        let runtime = here.runtime.get();
+        if runtime.is_null() {
+            return Err(TryCurrentError::missing());
+        }
+        // SAFETY: it came from `Arc::as_ptr` of what the innermost frame borrows, and that frame lasts.
+        Ok(Handle::of(unsafe {
+            Arc::increment_strong_count(runtime);
+            Arc::from_raw(runtime)
+        }))
+    })
+}
+
+/// [`current`], for what makes no sense without one.
+#[track_caller]
+pub(crate) fn expect() -> Handle {
+    match try_current() {
+        Ok(handle) => handle,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[inline]
+pub(crate) fn task_id() -> Option<Id> {
+    HERE.with(|here| here.task.get())
+}
+
+#[inline]
+pub(crate) fn place() -> Place {
+    HERE.with(|here| here.place.get())
+}
+
+/// Until this is dropped, the thread is in another place.
+pub(crate) struct Moved(Place);
+
+impl Moved {
+    pub(crate) fn to(place: Place) -> Self {
+        Self(HERE.with(|here| here.place.replace(place)))
+    }
+}
+
+impl Drop for Moved {
+    fn drop(&mut self) {
+        HERE.with(|here| here.place.set(self.0));
+    }
+}
+
+/// Until this is dropped, it is as if that task ran.
+pub(crate) struct Named(Option<Id>);
+
+impl Named {
+    pub(crate) fn begin(id: Id) -> Self {
+        Self(HERE.with(|here| here.task.replace(Some(id))))
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        HERE.with(|here| here.task.set(self.0));
+    }
+}
+
+/// A runtime is entered by hand, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    depth: usize,
+    stays: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared reference to it does nothing but to show a number.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    /// Panics where the thread is ending and has no place for it any more.
+    #[track_caller]
+    pub(crate) fn new(handle: Handle) -> Self {
+        let entered = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
+            entered.push(handle);
+            entered.len()
+        });
+        let Ok(depth) = entered else { panic!("{}", TryCurrentError::destroyed()) };
+        HERE.with(|here| here.entered.set(depth));
+        Self { depth, stays: PhantomData }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let left = HERE.with(|here| {
+            if here.entered.get() != self.depth {
+                return false;
+            }
+            here.entered.set(self.depth - 1);
+            true
+        });
+        if left {
+            // Not dropped where it is borrowed: it may be the last reference.
+            drop(ENTERED.try_with(|entered| entered.borrow_mut().pop()));
+        } else if !std::thread::panicking() {
+            panic!(
+                "`EnterGuard` values dropped out of order. Guards returned by `tokio::runtime::Handle::enter()` must be dropped in \
+                 the reverse order as they were acquired."
+            );
+        }
+    }
+}

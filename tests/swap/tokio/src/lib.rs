@@ -23,10 +23,16 @@ pub mod net;
 pub mod process;
 #[cfg(feature = "rt")]
 pub mod runtime;
+#[cfg(not(feature = "rt"))]
+#[allow(dead_code, unreachable_pub, reason = "sockets and files are bound to one, also where none can be made")]
+mod runtime;
 #[cfg(feature = "signal")]
 pub mod signal;
 #[cfg(feature = "rt")]
 pub mod task;
+#[cfg(not(feature = "rt"))]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "as above")]
+mod task;
 #[cfg(feature = "time")]
 pub mod time;
 

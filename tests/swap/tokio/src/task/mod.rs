@@ -1,2 +1,76 @@
-//! To be written.
-pub fn spawn() {}
+//! Tasks. One is a paceline task around [`TaskFuture`], and a [`Cell`] beside it, in which its output and its fate are.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`cell`] | what a task and its handles share |
+//! | [`future`](mod@future) | what paceline polls |
+//! | [`join`], [`error`], [`id`](mod@id) | as they are called |
+
+mod cell;
+mod error;
+mod future;
+mod id;
+mod join;
+
+pub use error::JoinError;
+pub use id::{Id, id, try_id};
+pub use join::{AbortHandle, JoinHandle};
+#[doc(no_inline)]
+pub use real::task::{LocalKey, Unconstrained, consume_budget, coop, futures, unconstrained};
+
+pub(crate) use cell::Cell;
+pub(crate) use future::future;
+
+use std::future::{Future, poll_fn};
+use std::task::Poll;
+
+use crate::context::{self, Place};
+use crate::runtime::with_budget;
+
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    context::expect().spawn(future)
+}
+
+#[track_caller]
+pub fn spawn_blocking<F, R>(f: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    context::expect().spawn_blocking(f)
+}
+
+/// Runs what blocks on this very thread. The runtime notices that a thread is stuck, and has another one take its place.
+#[cfg(feature = "rt-multi-thread")]
+#[track_caller]
+pub fn block_in_place<F, R>(f: F) -> R
+where
+    F: FnOnce() -> R,
+{
+    match context::place() {
+        Place::MustNotBlock => panic!("can call blocking only when running on the multi-threaded runtime"),
+        Place::Outside => f(),
+        Place::MayMove => {
+            let _moved = context::Moved::to(Place::Outside);
+            with_budget(f)
+        }
+    }
+}
+
+/// Lets others have the thread.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

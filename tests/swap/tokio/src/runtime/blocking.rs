@@ -1,0 +1,122 @@
+//! Closures that block. paceline's threads run them; what is added is who waits for them: the end of a runtime waits for those that
+//! run, cancels those that have not begun, and has those that must not be lost run nevertheless.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::Shared;
+use crate::context::{Frame, Place};
+use crate::task::{Cell, JoinError, JoinHandle};
+
+/// What becomes of a closure that has not begun when its runtime ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtTheEnd {
+    IsCancelled,
+    #[allow(dead_code, reason = "for `fs`, if that is compiled in")]
+    Runs,
+}
+
+/// The closures of a runtime that have not come to their end.
+#[derive(Debug, Default)]
+pub(crate) struct Blocking {
+    unfinished: AtomicUsize,
+    lock: Mutex<()>,
+    one_is_done: Condvar,
+}
+
+impl Blocking {
+    /// Waits until there are none, or until `deadline`. Those that had not begun are cancelled already.
+    pub(super) fn wait(&self, deadline: Option<Instant>) {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.unfinished.load(Ordering::SeqCst) > 0 {
+            guard = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(left) if left.is_zero() => return,
+                Some(left) => {
+                    self.one_is_done.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.one_is_done.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    fn begins(&self) {
+        self.unfinished.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn ends(&self) {
+        if self.unfinished.fetch_sub(1, Ordering::SeqCst) == 1 {
+            // Who waits has counted under the lock, and sleeps before it is free.
+            drop(self.lock.lock());
+            self.one_is_done.notify_all();
+        }
+    }
+}
+
+/// A closure that has not begun. Dropping it is the end of its runtime.
+struct Work<F: FnOnce() -> R, R> {
+    f: Option<F>,
+    cell: Arc<Cell<R>>,
+    runtime: Arc<Shared>,
+    at_the_end: AtTheEnd,
+}
+
+#[track_caller]
+pub(crate) fn spawn<F, R>(runtime: &Arc<Shared>, f: F, at_the_end: AtTheEnd) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    let cell = Cell::new();
+    let handle = JoinHandle::of(cell.clone());
+    if runtime.is_shut_down() {
+        drop(f);
+        let error = JoinError::cancelled(cell.id());
+        cell.complete(Err(error));
+        return handle;
+    }
+    runtime.blocking.begins();
+    let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end };
+    let _entered = runtime.paceline().enter();
+    paceline::unblock(move || work.run()).detach();
+    handle
+}
+
+impl<F: FnOnce() -> R, R> Work<F, R> {
+    fn run(mut self) {
+        if let Some(f) = self.f.take() {
+            self.runs(f);
+        }
+    }
+
+    fn runs(&self, f: F) {
+        let _frame = Frame::begin(&self.runtime, Some(self.cell.id()), Place::Outside);
+        let result = if self.cell.is_aborted() {
+            drop(f);
+            Err(JoinError::cancelled(self.cell.id()))
+        } else {
+            catch_unwind(AssertUnwindSafe(f)).map_err(|panic| JoinError::panic(self.cell.id(), panic))
+        };
+        self.cell.complete(result);
+    }
+}
+
+impl<F: FnOnce() -> R, R> Drop for Work<F, R> {
+    fn drop(&mut self) {
+        match (self.f.take(), self.at_the_end) {
+            (None, _) => {}
+            (Some(f), AtTheEnd::Runs) => self.runs(f),
+            (Some(f), AtTheEnd::IsCancelled) => {
+                let _frame = Frame::begin(&self.runtime, Some(self.cell.id()), Place::Outside);
+                let dropped = catch_unwind(AssertUnwindSafe(|| drop(f)));
+                let error = match dropped {
+                    Ok(()) => JoinError::cancelled(self.cell.id()),
+                    Err(panic) => JoinError::panic(self.cell.id(), panic),
+                };
+                self.cell.complete(Err(error));
+            }
+        }
+        self.runtime.blocking.ends();
+    }
+}

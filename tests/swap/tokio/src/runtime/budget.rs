@@ -1,0 +1,127 @@
+//! The share of cooperation that each poll begins with.
+//!
+//! The real tokio's channels, and whatever else asks `coop`, look for it in a thread-local of the real tokio, where it is without
+//! limit unless a real runtime polls. There is no door to set it; but there is one to put it back: `poll_proceed` returns a
+//! `RestoreOnPending`, which remembers the budget as it was before the call, and whose drop writes that into the thread-local of the
+//! thread where it is dropped. So one is taken once in a process from a poll that the real tokio began with a full budget (a task of
+//! its `LocalSet`, which needs no runtime), and a copy of it is dropped whenever a poll is to begin with a full one.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::mem::{self, ManuallyDrop};
+use std::pin::pin;
+use std::ptr;
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::task::{Context, Poll, Waker};
+
+use real::task::coop::{RestoreOnPending, poll_proceed};
+
+/// It remembers a full budget. `None` if the real tokio works otherwise than described, which a test would notice.
+struct Full(Option<ManuallyDrop<RestoreOnPending>>);
+
+// A copy of it is as good as the original only if it owns nothing: what is smaller than a pointer cannot.
+const _: () = assert!(mem::size_of::<RestoreOnPending>() < mem::size_of::<usize>());
+
+// SAFETY: nobody but `refill` uses it, and that only reads the few bytes that say how much is remembered. It is on purpose that
+// a copy acts on another thread than the one on which it was made: each thread's budget is filled as that thread asks.
+unsafe impl Send for Full {}
+// SAFETY: as above; nothing is written to it after it was made.
+unsafe impl Sync for Full {}
+
+static FULL: OnceLock<Full> = OnceLock::new();
+
+/// The poll that begins now on this thread has a full budget.
+#[inline]
+pub(crate) fn refill() {
+    if let Some(full) = &FULL.get_or_init(find).0 {
+        // SAFETY: a copy of a value that owns nothing and is never dropped itself; the copy's drop reads the copy.
+        drop(unsafe { ptr::read(&raw const **full) });
+    }
+}
+
+/// Calls `f`, after which the thread's budget is what it was before: for whatever polls on a thread whose budget may be another's.
+pub(crate) fn with_budget<R>(f: impl FnOnce() -> R) -> R {
+    let mut f = Some(f);
+    let once = poll_fn(|_| Poll::Ready(f.take().map(|f| f())));
+    // Its poll saves the budget, and puts it back.
+    let once = pin!(real::task::coop::unconstrained(once));
+    match once.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Some(result)) => result,
+        Poll::Ready(None) | Poll::Pending => unreachable!("it is polled once, and is ready at once"),
+    }
+}
+
+#[cold]
+fn find() -> Full {
+    let found = Rc::new(Cell::new(None));
+    let tasks = real::task::LocalSet::new();
+    let finds = found.clone();
+    tasks.spawn_local(poll_fn(move |cx| poll_proceed(cx).map(|full| finds.set(Some(full)))));
+    let _ = with_budget(|| pin!(tasks).poll(&mut Context::from_waker(Waker::noop())));
+    // Out of the hands of the real tokio, whose thread-local has the full budget no more.
+    Full(found.take().map(ManuallyDrop::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often something may proceed in what is polled now.
+    fn left() -> usize {
+        let mut cx = Context::from_waker(Waker::noop());
+        let used = (0..10_000).take_while(|_| match poll_proceed(&mut cx) {
+            Poll::Ready(proceeds) => {
+                proceeds.made_progress();
+                true
+            }
+            Poll::Pending => false,
+        });
+        used.count()
+    }
+
+    #[test]
+    fn a_poll_begins_with_a_full_budget_and_leaves_none_behind() {
+        assert_eq!(left(), 10_000, "it is without limit outside");
+        for _ in 0..3 {
+            let inside = with_budget(|| {
+                refill();
+                (left(), real::task::coop::has_budget_remaining())
+            });
+            assert_eq!(inside, (128, false));
+        }
+        assert_eq!(left(), 10_000);
+        let elsewhere = std::thread::spawn(|| {
+            refill();
+            left()
+        });
+        assert_eq!(elsewhere.join().unwrap(), 128);
+    }
+
+    #[test]
+    fn a_poll_inside_of_another_does_not_touch_its_budget() {
+        with_budget(|| {
+            refill();
+            let mut cx = Context::from_waker(Waker::noop());
+            for _ in 0..100 {
+                let Poll::Ready(proceeds) = poll_proceed(&mut cx) else { panic!("it is not used up") };
+                proceeds.made_progress();
+            }
+            with_budget(|| {
+                refill();
+                assert_eq!(left(), 128);
+            });
+            assert_eq!(left(), 28);
+        });
+    }
+
+    /// Printed, not judged: `cargo test --release -- --nocapture cost`.
+    #[test]
+    fn cost_of_a_refill() {
+        const TIMES: u32 = 1_000_000;
+        refill();
+        let began = std::time::Instant::now();
+        (0..TIMES).for_each(|_| std::hint::black_box(refill()));
+        println!("{:?} each", began.elapsed() / TIMES);
+    }
+}
