@@ -11,6 +11,7 @@ pub(crate) mod procfs;
 pub(crate) mod results;
 pub(crate) mod rig;
 pub(crate) mod strace;
+pub(crate) mod swapped;
 pub(crate) mod sweep;
 pub(crate) mod table;
 pub(crate) mod tool;

@@ -74,6 +74,8 @@ impl Server {
 fn command_for(rival: &str, port: u16, threads: usize) -> io::Result<Command> {
     let mut command = if rival == super::ace::NAME {
         Command::new(super::ace::program().map_err(io::Error::other)?)
+    } else if let Some(program) = super::swapped::program(rival) {
+        Command::new(program.map_err(io::Error::other)?)
     } else {
         let mut command = Command::new(own_program()?);
         command.args(["serve", rival]);

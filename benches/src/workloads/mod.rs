@@ -9,6 +9,7 @@ use crate::driver::results::Results;
 use crate::driver::sweep::{Metric, Sweep};
 use crate::driver::table;
 
+mod axum;
 mod blocked;
 mod check;
 mod churn;
@@ -42,7 +43,14 @@ fn report(
 pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
     // Where there is no ACE, the tables say why.
     let _ = ace::program();
-    if chosen.iter().any(|one| one.name == "tasks") { tasks::prepare() } else { Ok(()) }
+    for workload in chosen {
+        match workload.name {
+            "axum" => axum::prepare()?,
+            "tasks" => tasks::prepare()?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// What the driver can run: its name, its question, and how.
@@ -66,6 +74,7 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "scaling", question: scaling::QUESTION, in_quick: false, run: scaling::run },
     Workload { name: "executors", question: executors::QUESTION, in_quick: true, run: executors::run },
     Workload { name: "hyper", question: hyper::QUESTION, in_quick: false, run: hyper::run },
+    Workload { name: "axum", question: axum::QUESTION, in_quick: false, run: axum::run },
     Workload { name: "check", question: check::QUESTION, in_quick: false, run: check::run },
     Workload { name: "transfer", question: transfer::QUESTION, in_quick: true, run: transfer::run },
     Workload { name: "tasks", question: tasks::QUESTION, in_quick: true, run: tasks::run },

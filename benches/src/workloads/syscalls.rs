@@ -21,15 +21,26 @@ pub(super) const QUESTION: &str = "system calls per request (strace -c)";
 const CONNECTIONS: usize = 64;
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
-    println!("\n## System calls per request, {CONNECTIONS} connections\n");
+    count_all("syscalls", &plan.rivals(), &plan.load("/", CONNECTIONS), plan.threads, results);
+    Ok(())
+}
+
+/// Prints what a request costs each rival under this load, and keeps it under `name`.
+pub(super) fn count_all(
+    name: &str,
+    rivals: &[&str],
+    load: &load::Plan,
+    threads: usize,
+    results: &mut Results,
+) {
+    println!("\n## System calls per request, {} connections\n", load.connections);
     if let Err(reason) = tool::require("strace") {
         println!("  left out: {reason}");
-        results.add(json!({ "name": "syscalls", "absent": reason }));
-        return Ok(());
+        return results.add(json!({ "name": name, "absent": reason }));
     }
     let mut rows = Vec::new();
-    for rival in plan.rivals() {
-        match count(rival, plan) {
+    for rival in rivals {
+        match count(rival, load, threads) {
             Ok((requests, calls)) => {
                 let each = |calls: u64| calls as f64 / requests as f64;
                 let sum = each(calls.iter().map(|(_, calls)| calls).sum());
@@ -46,15 +57,14 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
             }
         }
     }
-    results.add(json!({ "name": "syscalls", "rivals": rows }));
-    Ok(())
+    results.add(json!({ "name": name, "rivals": rows }));
 }
 
 /// Attached after the connections stand and detached after the last answer, so only requests are counted.
-fn count(rival: &str, plan: &Plan) -> io::Result<(u64, Vec<(String, u64)>)> {
-    let server = Server::start(rival, plan.threads)?;
+fn count(rival: &str, load: &load::Plan, threads: usize) -> io::Result<(u64, Vec<(String, u64)>)> {
+    let server = Server::start(rival, threads)?;
     let window = Duration::from_millis(500);
-    let plan = load::Plan { port: server.port, warm: Duration::ZERO, window, ..plan.load("/", CONNECTIONS) };
+    let plan = load::Plan { port: server.port, warm: Duration::ZERO, window, ..load.clone() };
     let mut load = Load::connect(&plan)?;
     let tracer = Tracer::attach(server.id(), Detail::Counts)?;
     load.go()?;
