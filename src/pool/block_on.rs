@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Waker};
 use super::station::Wish;
 use super::stay::{self, Stay, Staying};
 use super::stop::explain;
-use super::{Pool, Promotion, Station};
+use super::{Crew, Pool, Promotion, Station};
 use crate::ambient;
 use crate::executor::{self, Run};
 use crate::fork;
@@ -107,15 +107,18 @@ pub(super) fn drive<F: Future>(
         Err(_) => return Some(without_reactor(&station, &stay, future.as_mut(), &mut cx)),
     };
     stay.joins(&pool);
-    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, trial: None };
+    let mut rider =
+        Rider { pool: &pool, station: &station, stay: &stay, trial: None, told: Told::of(&pool, &station) };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         if stay.take_woken() {
+            rider.is_up();
             station.polls();
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
         }
+        rider.tells_that_it_sleeps();
         match station.wish() {
             None => {}
             Some(Wish::Go) => return None,
@@ -132,6 +135,7 @@ pub(super) fn drive<F: Future>(
         let event = rider.wait_for_event(&mut leader);
         follower = rider.promote_new_leader(leader, &event);
         if let Some(event) = event {
+            rider.is_up();
             station.fires();
             stay.keep(pool.reactor.fire(event));
             station.fires();
@@ -146,9 +150,62 @@ struct Rider<'a> {
     stay: &'a Staying<'a>,
     /// It was woken to share the work.
     trial: Option<Trial>,
+    told: Told,
+}
+
+/// What was told of a thread's sleep, where somebody wants to know: by hooks, which are user code, so not while it leads (LF2). Before it
+/// sleeps it gives leadership up once more for that, and looks again after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Nobody wants to know.
+    Nobody,
+    /// It is up.
+    Up,
+    /// It is to be told that it sleeps.
+    SleepIsDue,
+    /// It sleeps, or will unless it finds something to do.
+    Sleeps,
+}
+
+impl Told {
+    /// Workers tell, and whoever polls the tasks where there are none.
+    fn of(pool: &Pool, station: &Station) -> Self {
+        let tells = |crew: &Arc<Crew>| crew.tells_of_sleep() && (crew.threads() == 0 || !station.is_called());
+        if pool.crew().is_some_and(tells) { Self::Up } else { Self::Nobody }
+    }
 }
 
 impl Rider<'_> {
+    /// Whether it has to be told first that the thread sleeps, which leads perhaps.
+    #[inline]
+    fn must_tell(&mut self) -> bool {
+        if self.told == Told::Up {
+            self.told = Told::SleepIsDue;
+        }
+        self.told == Told::SleepIsDue
+    }
+
+    #[inline]
+    fn tells_that_it_sleeps(&mut self) {
+        if self.told == Told::SleepIsDue {
+            self.told = Told::Sleeps;
+            self.pool.crew().iter().for_each(|crew| crew.tells(self.pool, true));
+        }
+    }
+
+    /// There is something to do.
+    #[inline]
+    fn is_up(&mut self) {
+        match self.told {
+            Told::Nobody | Told::Up => {}
+            Told::SleepIsDue => self.told = Told::Up,
+            Told::Sleeps => {
+                self.told = Told::Up;
+                self.pool.crew().iter().for_each(|crew| crew.tells(self.pool, false));
+            }
+        }
+    }
+
     /// Runs tasks of the runtime in one of whose tasks this `block_on` is nested, on top of that one, because nobody else can:
     /// all its workers are stuck, and there may be no more of them. What is waited for here may be among them.
     #[cold]
@@ -186,7 +243,7 @@ impl Rider<'_> {
             Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
-        if self.stay.is_woken() || !self.stay.rests() {
+        if self.stay.is_woken() || self.must_tell() || !self.stay.rests() {
             return Waited::Root(follower);
         }
         self.ends_trial();
@@ -246,6 +303,10 @@ impl Rider<'_> {
             if leader.with(|batch| batch.look(reactor))? {
                 return Ok(());
             }
+        }
+        if self.must_tell() {
+            leader.with(|batch| batch.interrupted(reactor));
+            return Ok(());
         }
         self.ends_trial();
         if !self.station.seat.starts_polling() {

@@ -31,6 +31,8 @@ pub(crate) struct CrewConfig {
     pub(crate) stack_size: Option<usize>,
     pub(crate) on_start: Option<Hook>,
     pub(crate) on_stop: Option<Hook>,
+    pub(crate) on_park: Option<Hook>,
+    pub(crate) on_unpark: Option<Hook>,
     pub(crate) on_stall: Option<StallHook>,
 }
 
@@ -129,6 +131,17 @@ impl Crew {
 
     pub(crate) fn has_surplus(&self) -> bool {
         self.config.state.has_surplus()
+    }
+
+    /// Whether somebody wants to know when a thread sleeps.
+    pub(super) fn tells_of_sleep(&self) -> bool {
+        self.config.on_park.is_some() || self.config.on_unpark.is_some()
+    }
+
+    /// The calling thread is about to sleep, or is up again.
+    #[cold]
+    pub(super) fn tells(&self, pool: &Arc<Pool>, parks: bool) {
+        call(pool, if parks { self.config.on_park.as_ref() } else { self.config.on_unpark.as_ref() });
     }
 
     pub(super) fn stall_hook(&self) -> Option<StallHook> {
@@ -326,7 +339,7 @@ impl Crew {
 }
 
 /// A hook that panics has said so by its panic message; the thread goes on all the same.
-fn call(pool: &Arc<Pool>, hook: Option<&Hook>) {
+pub(super) fn call(pool: &Arc<Pool>, hook: Option<&Hook>) {
     if let Some(hook) = hook {
         let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
     }

@@ -1,8 +1,9 @@
 //! [`Builder`]: how a runtime is to be.
 
+mod hooks;
+
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
 use crate::blocking;
 use crate::executor::StateRef;
 use crate::leadership::Order;
-use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, Stall, StallHook};
+use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, StallHook};
 
 /// As good as for ever; and unlike [`Duration::MAX`] it can be added to others, and to the present, without overflow.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -47,6 +48,8 @@ pub struct Builder {
     stack_size: Option<usize>,
     on_thread_start: Option<Hook>,
     on_thread_stop: Option<Hook>,
+    on_thread_park: Option<Hook>,
+    on_thread_unpark: Option<Hook>,
     on_stall: Option<StallHook>,
     blocking_threads: Option<usize>,
 }
@@ -62,6 +65,8 @@ impl Builder {
             stack_size: None,
             on_thread_start: None,
             on_thread_stop: None,
+            on_thread_park: None,
+            on_thread_unpark: None,
             on_stall: None,
             blocking_threads: None,
         }
@@ -280,84 +285,6 @@ impl Builder {
         self
     }
 
-    /// Called by each worker when it starts, before it polls a task; by those that are added later, too.
-    ///
-    /// Free functions called in it act on this runtime. It may spawn, but should not wait for tasks of the runtime: the
-    /// worker polls none before it returns.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let (tell, told) = mpsc::channel();
-    /// let runtime = paceline::Runtime::builder()
-    ///     .threads(2)
-    ///     .on_thread_start(move || drop(tell.send(())))
-    ///     .build()?;
-    /// assert_eq!(told.iter().take(2).count(), 2);
-    /// # drop(runtime);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_start = Some(Arc::new(hook));
-        self
-    }
-
-    /// Called by each worker when it ends, after its last poll. [`shutdown`](Runtime::shutdown) and [`drain`](Runtime::drain) wait for it as for a
-    /// task. Of those that were added when others blocked, too.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let (tell, told) = mpsc::channel();
-    /// let runtime = paceline::Runtime::builder()
-    ///     .threads(2)
-    ///     .on_thread_stop(move || drop(tell.send(())))
-    ///     .build()?;
-    /// drop(runtime);
-    /// assert_eq!(told.iter().count(), 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_stop = Some(Arc::new(hook));
-        self
-    }
-
-    /// Called when a task, or the future of a `block_on`, has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
-    /// whenever that has become ten times as long; [`Stall::kind`] says which. What counts for a task that computes is processor time:
-    /// to lose its core to others is no fault of its. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
-    /// functions called in it act on this runtime.
-    ///
-    /// The future of a `block_on` is watched as a task is; that of the free [`block_on`](crate::block_on()) from its second poll on, for before
-    /// that it is in no runtime. To watch the default instance, give the hook to the builder that is [installed](Builder::install).
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use std::thread;
-    /// use std::time::Duration;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let (tell, told) = mpsc::channel();
-    /// let runtime = paceline::Runtime::builder()
-    ///     .threads(1)
-    ///     .on_stall(move |stall| {
-    ///         let _ = tell.send(stall.spawned_at);
-    ///     })
-    ///     .build()?;
-    /// let line = line!() + 1;
-    /// runtime.spawn(async { thread::sleep(Duration::from_millis(200)) }).detach();
-    /// assert_eq!(told.recv().unwrap().line(), line);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn on_stall(mut self, hook: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.on_stall = Some(Arc::new(hook));
-        self
-    }
-
     /// Starts the runtime.
     ///
     /// ```
@@ -424,6 +351,8 @@ impl Builder {
             stack_size: self.stack_size,
             on_start: self.on_thread_start.clone(),
             on_stop: self.on_thread_stop.clone(),
+            on_park: self.on_thread_park.clone(),
+            on_unpark: self.on_thread_unpark.clone(),
             on_stall: self.on_stall.clone(),
         }
     }

@@ -137,3 +137,39 @@ fn the_default_instance_is_not_one() {
     let error = Runtime::builder().current_thread().install().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
+
+/// Before each sleep, and outside of leadership: what the hook makes is done. (Fails if the hook is called where the thread sleeps
+/// in any case: then it sleeps for ever.)
+#[test]
+fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
+    for threads in [0, 1, 2] {
+        let (parks, unparks) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (tell, told) = async_channel::unbounded();
+        let (counts, ups) = (parks.clone(), unparks.clone());
+        let builder = Runtime::builder()
+            .on_thread_park(move || {
+                // A task of this runtime, spawned by the hook.
+                if counts.fetch_add(1, SeqCst) < 3 {
+                    let tell = tell.clone();
+                    spawn(async move { tell.send(()).await.unwrap() }).detach();
+                }
+            })
+            .on_thread_unpark(move || _ = ups.fetch_add(1, SeqCst));
+        let runtime = match threads {
+            0 => builder.current_thread().build(),
+            threads => builder.threads(threads).build(),
+        }
+        .unwrap();
+        let waits = runtime.spawn(async move {
+            for _ in 0..3 {
+                told.recv().await.unwrap();
+            }
+        });
+        runtime.block_on(waits);
+        runtime.block_on(runtime.spawn(Timer::after(Duration::from_millis(1))));
+        drop(runtime);
+        let (parks, unparks) = (parks.load(SeqCst), unparks.load(SeqCst));
+        assert!(parks >= 3 && unparks <= parks, "{parks} {unparks}");
+        assert!(unparks + threads.max(1) as u32 >= parks, "each that is told ends: {parks} {unparks}");
+    }
+}

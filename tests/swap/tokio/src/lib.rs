@@ -24,7 +24,11 @@ pub mod process;
 #[cfg(feature = "rt")]
 pub mod runtime;
 #[cfg(not(feature = "rt"))]
-#[allow(dead_code, unreachable_pub, reason = "sockets and files are bound to one, also where none can be made")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "sockets and files are bound to one, also where none can be made"
+)]
 mod runtime;
 #[cfg(feature = "signal")]
 pub mod signal;
