@@ -167,17 +167,24 @@ pub(crate) struct Entry {
 unsafe impl Sync for Entry {}
 
 impl Entry {
-    /// Panics where the thread is ending and has no place for it any more.
+    /// # Panics
+    ///
+    /// Where the thread is ending, and has no place for it any more.
     #[track_caller]
     pub(crate) fn new(handle: Handle) -> Self {
+        let Some(entry) = Self::try_new(handle) else { panic!("{}", TryCurrentError::destroyed()) };
+        entry
+    }
+
+    pub(crate) fn try_new(handle: Handle) -> Option<Self> {
         let entered = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
             entered.push(handle);
             entered.len()
         });
-        let Ok(depth) = entered else { panic!("{}", TryCurrentError::destroyed()) };
+        let depth = entered.ok()?;
         HERE.with(|here| here.entered.set(depth));
-        Self { depth, stays: PhantomData }
+        Some(Self { depth, stays: PhantomData })
     }
 }
 

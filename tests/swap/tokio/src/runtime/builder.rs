@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::shared::Config;
-use super::{Handle, Runtime, RuntimeFlavor, Shared};
+use super::{Handle, LocalOptions, LocalRuntime, Runtime, RuntimeFlavor, Shared};
 use crate::context::Entry;
 
 type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -182,6 +182,19 @@ impl Builder {
     }
 
     pub fn build(&mut self) -> io::Result<Runtime> {
+        self.start(false)
+    }
+
+    #[track_caller]
+    pub fn build_local(&mut self, _: LocalOptions) -> io::Result<LocalRuntime> {
+        assert!(
+            self.flavor == RuntimeFlavor::CurrentThread,
+            "multi_thread is not supported for LocalRuntime"
+        );
+        self.start(true).map(LocalRuntime::of)
+    }
+
+    fn start(&self, is_local: bool) -> io::Result<Runtime> {
         let workers = match self.flavor {
             RuntimeFlavor::CurrentThread => 1,
             RuntimeFlavor::MultiThread => self.worker_threads.unwrap_or_else(workers_by_default),
@@ -190,23 +203,33 @@ impl Builder {
             flavor: self.flavor,
             workers,
             name: self.name.clone(),
+            is_local,
             has_io: self.has_io,
             has_time: self.has_time,
         }));
-        let mut builder = paceline::Runtime::builder()
-            .threads(workers)
+        let builder = paceline::Runtime::builder();
+        let builder = match self.flavor {
+            RuntimeFlavor::CurrentThread => builder.current_thread(),
+            RuntimeFlavor::MultiThread => builder.threads(workers),
+        };
+        let mut builder = builder
             .blocking_threads(self.max_blocking_threads)
             .thread_name((self.thread_name)());
         if let Some(bytes) = self.stack_size {
             builder = builder.stack_size(bytes);
         }
-        if let Some(hook) = self.on_start.clone() {
-            // Not a circle: the runtime's threads have the hook for as long as it runs.
-            let runtime = Arc::downgrade(&shared);
-            builder = builder.on_thread_start(move || {
+        let inside = |hook: &Hook| {
+            let (hook, runtime) = (hook.clone(), Arc::downgrade(&shared));
+            move || {
                 let _entered = runtime.upgrade().map(|runtime| Entry::new(Handle::of(runtime)));
                 hook();
-            });
+            }
+        };
+        if let Some(hook) = &self.on_start {
+            builder = builder.on_thread_start(inside(hook));
+        }
+        if let Some(hook) = &self.on_stop {
+            builder = builder.on_thread_stop(inside(hook));
         }
         let paceline = builder.build()?;
         shared.is_of(paceline.handle());

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
 use crate::context::{self, Entry, Frame, Place};
@@ -156,8 +157,10 @@ pub struct EnterGuard<'a> {
 pub struct Id(NonZeroU64);
 
 impl Id {
-    pub(crate) fn of(number: NonZeroU64) -> Self {
-        Self(number)
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        // ORDER: Relaxed: it is a number, and nothing follows from it.
+        Self(NonZeroU64::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU64::MIN))
     }
 }
 

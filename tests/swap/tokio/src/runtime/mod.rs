@@ -3,7 +3,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | [`shared`] | what all handles of a runtime share |
-//! | [`handle`], [`runtime`], [`builder`] | the public types |
+//! | [`handle`], [`runtime`], [`local`], [`builder`] | the public types |
 //! | [`blocking`] | closures that block: which are run, which are cancelled, and who waits for them |
 //! | [`budget`] | the share of cooperation that each poll begins with |
 //! | [`errors`], [`metrics`] | as they are called |
@@ -13,6 +13,7 @@ mod budget;
 mod builder;
 mod errors;
 mod handle;
+mod local;
 mod metrics;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
 mod runtime;
@@ -21,10 +22,12 @@ mod shared;
 pub use builder::Builder;
 pub use errors::{TryCurrentError, is_rt_shutdown_err};
 pub use handle::{EnterGuard, Handle, Id};
+pub use local::{LocalOptions, LocalRuntime};
 pub use metrics::RuntimeMetrics;
 pub use runtime::{Runtime, RuntimeFlavor};
 
 pub(crate) use budget::{refill, with_budget};
 #[allow(unused_imports, reason = "by what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
+pub(crate) use local::current_local;
 pub(crate) use shared::Shared;

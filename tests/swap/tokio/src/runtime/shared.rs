@@ -1,8 +1,7 @@
 //! [`Shared`]: what all handles of a runtime share.
 
-use std::num::NonZeroU64;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::RuntimeFlavor;
 use super::blocking::Blocking;
@@ -15,6 +14,8 @@ pub(crate) struct Config {
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) workers: usize,
     pub(crate) name: Option<String>,
+    /// Tasks that are spawned locally are its own.
+    pub(crate) is_local: bool,
     pub(crate) has_io: bool,
     pub(crate) has_time: bool,
 }
@@ -31,10 +32,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
             config,
-            id: Id::of(NonZeroU64::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU64::MIN)),
+            id: Id::next(),
             blocking: Blocking::default(),
             paceline: OnceLock::new(),
             is_shut_down: AtomicBool::new(false),

@@ -1,4 +1,5 @@
-//! A task's future as paceline polls it: in its runtime's context, with a full budget, its panics caught, and ended when it is aborted.
+//! A task's future as paceline polls it: at home in its runtime or set, with a full budget, its panics caught, and ended when it is
+//! aborted.
 
 use std::any::Any;
 use std::future::Future;
@@ -11,17 +12,38 @@ use super::{Cell, Id, JoinError, JoinHandle};
 use crate::context::Frame;
 use crate::runtime::{Shared, refill};
 
+/// Where a task is at home: what is to be so while it is polled, and while it is dropped.
+pub(crate) trait Home {
+    fn poll<R>(&self, id: Id, poll: impl FnOnce() -> R) -> R;
+
+    fn drop_in<R>(&self, id: Id, drop: impl FnOnce() -> R) -> R;
+}
+
+impl Home for Arc<Shared> {
+    #[inline]
+    fn poll<R>(&self, id: Id, poll: impl FnOnce() -> R) -> R {
+        let _frame = Frame::begin(self, Some(id), self.place());
+        refill();
+        poll()
+    }
+
+    fn drop_in<R>(&self, id: Id, drop: impl FnOnce() -> R) -> R {
+        let _frame = Frame::begin(self, Some(id), self.place());
+        drop()
+    }
+}
+
 pin_project_lite::pin_project! {
     /// Wherever this ends, or is dropped, its cell is completed.
-    pub(crate) struct TaskFuture<F: Future> {
+    pub(crate) struct TaskFuture<F: Future, H: Home> {
         // `None` once the task is over.
         #[pin]
         future: Option<F>,
-        runtime: Arc<Shared>,
+        home: H,
         cell: Arc<Cell<F::Output>>,
     }
 
-    impl<F: Future> PinnedDrop for TaskFuture<F> {
+    impl<F: Future, H: Home> PinnedDrop for TaskFuture<F, H> {
         fn drop(this: Pin<&mut Self>) {
             this.end(Outcome::Cancelled);
         }
@@ -45,31 +67,33 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Makes a task, which is to be spawned.
-pub(crate) fn future<F: Future>(future: F, runtime: Arc<Shared>) -> (TaskFuture<F>, JoinHandle<F::Output>) {
+/// Makes a task, which is to be spawned where it is at home.
+pub(crate) fn future<F: Future, H: Home>(future: F, home: H) -> (TaskFuture<F, H>, JoinHandle<F::Output>) {
     let cell = Cell::new();
     let handle = JoinHandle::of(cell.clone());
-    (TaskFuture { future: Some(future), runtime, cell }, handle)
+    (TaskFuture { future: Some(future), home, cell }, handle)
 }
 
-impl<F: Future> TaskFuture<F> {
+impl<F: Future, H: Home> TaskFuture<F, H> {
     /// Drops the future, if it is still there, and then says how it ended.
     fn end(self: Pin<&mut Self>, outcome: Outcome<F::Output>) {
         let mut this = self.project();
         if this.future.is_none() {
             return;
         }
-        let _frame = Frame::begin(this.runtime, Some(this.cell.id()), this.runtime.place());
-        let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
-        let outcome = match (dropped, outcome) {
-            (Err(panic), Outcome::Cancelled) => Outcome::Panic(panic),
-            (_, outcome) => outcome,
-        };
-        this.cell.complete(outcome.into_result(this.cell.id()));
+        let id = this.cell.id();
+        this.home.drop_in(id, || {
+            let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
+            let outcome = match (dropped, outcome) {
+                (Err(panic), Outcome::Cancelled) => Outcome::Panic(panic),
+                (_, outcome) => outcome,
+            };
+            this.cell.complete(outcome.into_result(id));
+        });
     }
 }
 
-impl<F: Future> Future for TaskFuture<F> {
+impl<F: Future, H: Home> Future for TaskFuture<F, H> {
     type Output = ();
 
     #[inline]
@@ -80,9 +104,10 @@ impl<F: Future> Future for TaskFuture<F> {
                 break 'over Outcome::Cancelled;
             }
             let Some(future) = this.future.as_pin_mut() else { return Poll::Ready(()) };
-            let _frame = Frame::begin(this.runtime, Some(this.cell.id()), this.runtime.place());
-            refill();
-            match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            let polled = this.home.poll(this.cell.id(), || {
+                catch_unwind(AssertUnwindSafe(|| future.poll(cx)))
+            });
+            match polled {
                 Ok(Poll::Pending) if this.cell.header().waits_as(cx.waker()) => return Poll::Pending,
                 Ok(Poll::Pending) => Outcome::Cancelled,
                 Ok(Poll::Ready(output)) => Outcome::Output(output),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cell`] | what a task and its handles share |
 //! | [`future`](mod@future) | what paceline polls |
+//! | [`join_set`], [`local`] | many tasks; tasks that stay on a thread |
 //! | [`join`], [`error`], [`id`](mod@id) | as they are called |
 
 mod cell;
@@ -11,15 +12,20 @@ mod error;
 mod future;
 mod id;
 mod join;
+pub mod join_set;
+mod local;
 
 pub use error::JoinError;
 pub use id::{Id, id, try_id};
 pub use join::{AbortHandle, JoinHandle};
+pub use join_set::JoinSet;
+pub use local::{LocalEnterGuard, LocalSet, spawn_local};
 #[doc(no_inline)]
 pub use real::task::{LocalKey, Unconstrained, consume_budget, coop, futures, unconstrained};
 
 pub(crate) use cell::Cell;
 pub(crate) use future::future;
+pub(crate) use local::Local;
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
