@@ -89,6 +89,7 @@
 //! |---|---|
 //! | `hyper` | `paceline::hyper`: executor, timer and I/O for hyper 1 |
 //! | `macros` | `#[paceline::main]`, `#[paceline::test]` |
+//! | `test-clock` | `paceline::clock`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | tokio's context on all threads, for crates that need its runtime: `paceline::tokio_context` |
 //!
@@ -102,6 +103,7 @@
 //! | `macros` | `#[paceline::main]` and `#[paceline::test]`: a package of its own, as the compiler wants it | |
 //! | `net` | sockets by name, to be cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
+//! | `clock` | a clock that tests can stop, behind a feature | pools |
 //! | `recipes` | what to reach for in the first hour: docs only | |
 //! | `prelude` | the traits of `futures` that one wants at hand | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
@@ -178,6 +180,9 @@
 #[cfg_attr(not(feature = "tokio"), path = "ambient/none.rs")]
 mod ambient;
 pub mod blocking;
+#[cfg(feature = "test-clock")]
+#[cfg_attr(docsrs, doc(cfg(feature = "test-clock")))]
+pub mod clock;
 mod compat;
 mod executor;
 mod fork;

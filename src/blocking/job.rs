@@ -143,6 +143,8 @@ impl<T: Send + 'static> Job<T> {
             Until::At(at) => (Some(at), at.saturating_duration_since(Instant::now())),
         };
         let threads = super::current();
+        #[cfg(feature = "test-clock")]
+        let body = hold_clock(body);
         let shared = Shared::new(body, name, location, deadline, threads.clone());
         if let Some(at) = at {
             // First, so that it is there to be taken away when the job is done.
@@ -153,6 +155,16 @@ impl<T: Send + 'static> Job<T> {
         let no_thread = needed.and_then(Result::err).map(|error| error.kind());
         JobHandle::new(shared, no_thread)
     }
+}
+
+/// Until it is over, or dropped, the clock does not leap.
+#[cfg(feature = "test-clock")]
+fn hold_clock<T: 'static>(body: Body<T>) -> Body<T> {
+    let held = crate::pool::ClockHeld::here();
+    Box::new(move |token| {
+        let _held = held;
+        body(token)
+    })
 }
 
 impl<T> fmt::Debug for Job<T> {

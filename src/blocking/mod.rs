@@ -62,7 +62,7 @@ use std::{env, io};
 
 use async_task::{Builder, Runnable, Task};
 
-use crate::pool::{self, Backstage, Pool};
+use crate::pool::{self, Backstage, ClockHeld, Pool};
 use threads::Threads;
 use work::Work;
 
@@ -91,7 +91,12 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(async move { f() }, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
+    let held = ClockHeld::here();
+    let work = async move {
+        let _held = held;
+        f()
+    };
+    spawn(work, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// How many threads the pool of the process may have from now on: that of the default instance, whoever asks.

@@ -197,7 +197,7 @@ impl Timer {
     /// paceline::block_on(timer);
     /// ```
     pub fn set_after(&mut self, duration: Duration) {
-        self.set(Instant::now().checked_add(duration), duration >= FAR);
+        self.set(pool::now().checked_add(duration), duration >= FAR);
     }
 
     /// From now on fires at `instant`.
@@ -222,7 +222,7 @@ impl Timer {
     /// ```
     pub fn set_interval(&mut self, period: Duration) {
         self.period = period;
-        self.set(Instant::now().checked_add(period), period >= FAR);
+        self.set(pool::now().checked_add(period), period >= FAR);
     }
 
     /// From now on fires again and again, for the first time at `start`.
@@ -281,7 +281,7 @@ impl Future for Timer {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
         let is_ahead = matches!(this.state, State::Idle { ahead: true });
-        if !is_ahead && Instant::now() >= when {
+        if !is_ahead && pool::now() >= when {
             this.when = when.checked_add(this.period);
             match this.when {
                 Some(next) => this.arm(next, cx.waker()),

@@ -57,7 +57,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[track_caller]
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
     let unmanned = |pool: &Arc<Pool>| {
-        let crew = pool.crew().filter(|crew| crew.threads() == 0);
+        let crew = pool.crew().filter(|crew| crew.is_unmanned());
         crew.map(|crew| (pool.clone(), crew.state().clone()))
     };
     match pool.map_or_else(|| stay::with_current_pool(unmanned).flatten(), unmanned) {
@@ -170,7 +170,7 @@ enum Told {
 impl Told {
     /// Workers tell, and whoever polls the tasks where there are none.
     fn of(pool: &Pool, station: &Station) -> Self {
-        let tells = |crew: &Arc<Crew>| crew.tells_of_sleep() && (crew.threads() == 0 || !station.is_called());
+        let tells = |crew: &Arc<Crew>| crew.tells_of_sleep() && (crew.is_unmanned() || !station.is_called());
         if pool.crew().is_some_and(tells) { Self::Up } else { Self::Nobody }
     }
 }
@@ -306,6 +306,10 @@ impl Rider<'_> {
         }
         if self.must_tell() {
             leader.with(|batch| batch.interrupted(reactor));
+            return Ok(());
+        }
+        // Who is here only to lead does not know whether anybody has something to do.
+        if !self.station.is_relief() && leader.with(|batch| batch.leaps(reactor))? {
             return Ok(());
         }
         self.ends_trial();

@@ -133,6 +133,11 @@ impl Crew {
         self.config.state.has_surplus()
     }
 
+    /// Whether there are to be no workers: its tasks are polled by whoever is in a `block_on`.
+    pub(crate) fn is_unmanned(&self) -> bool {
+        self.config.threads == 0
+    }
+
     /// Whether somebody wants to know when a thread sleeps.
     pub(super) fn tells_of_sleep(&self) -> bool {
         self.config.on_park.is_some() || self.config.on_unpark.is_some()

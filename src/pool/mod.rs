@@ -80,7 +80,7 @@ use std::time::Duration;
 use crate::executor::{Caught, Counters, Overseer, State, StateRef};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Reactor};
-use crate::sync::{self, Flag, Mutex, Tally};
+use crate::sync::{self, Flag, Instant, Mutex, Tally};
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -207,7 +207,7 @@ impl Pool {
 
     /// The crew, if it has workers: a runtime of the [current thread](crate::Builder::current_thread) lives off those that come by.
     fn workforce(&self) -> Option<&Arc<Crew>> {
-        self.crew().filter(|crew| crew.threads() > 0)
+        self.crew().filter(|crew| !crew.is_unmanned())
     }
 
     /// The workers, of which there are none before [`Crew::start`], if the pool had no crew.
@@ -408,6 +408,47 @@ pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
     match stay::with_current_pool(|pool| pool.reactor.clone()) {
         Some(reactor) => Ok(reactor),
         None => default_reactor(),
+    }
+}
+
+/// What the clock says by which the timers of the current runtime are due.
+#[inline]
+pub(crate) fn now() -> Instant {
+    #[cfg(feature = "test-clock")]
+    if crate::reactor::Clock::any_stood() {
+        return stay::with_current_pool(|pool| pool.reactor.clock.now()).unwrap_or_else(Instant::now);
+    }
+    Instant::now()
+}
+
+/// While it is there, the clock of the runtime in which it was made does not leap.
+#[derive(Debug)]
+pub(crate) struct ClockHeld {
+    #[cfg(feature = "test-clock")]
+    reactor: Option<Arc<Reactor>>,
+}
+
+impl ClockHeld {
+    #[inline]
+    pub(crate) fn here() -> Self {
+        Self {
+            #[cfg(feature = "test-clock")]
+            reactor: stay::with_current_pool(|pool| {
+                pool.reactor.clock.holds();
+                pool.reactor.clone()
+            }),
+        }
+    }
+}
+
+#[cfg(feature = "test-clock")]
+impl Drop for ClockHeld {
+    fn drop(&mut self) {
+        if let Some(reactor) = &self.reactor {
+            reactor.clock.releases();
+            // The leader may sleep because of this.
+            reactor.interrupt();
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Batch {
     in_a_row: usize,
     /// What was announced last, until the clock says that it has passed.
     deadline: u64,
+    /// How often the clock was set until then.
+    changes: u32,
     /// That is a look which gathers timers.
     gathers: bool,
     spin: Spin,
@@ -57,6 +59,7 @@ impl Batch {
             due: Vec::new(),
             in_a_row: TIMERS_IN_A_ROW,
             deadline: u64::MAX,
+            changes: 0,
             gathers: false,
             spin: Spin::new(),
             spin_limit: spin,
@@ -103,7 +106,7 @@ impl Batch {
     fn clock_rang(&mut self, reactor: &Reactor) {
         self.events.deadline = None;
         (self.deadline, self.gathers) = (u64::MAX, false);
-        self.expire(reactor, Instant::now());
+        self.expire(reactor, reactor.clock.now());
     }
 
     /// Sees what sources have to say while timers wait for their turn. It is with the timers again after that.
@@ -157,6 +160,16 @@ impl Batch {
         self.fetch(reactor, patience).map(|_| ())
     }
 
+    /// Where the clock stands, and nothing has happened, goes on to the next timer, if there is one. True if there is something.
+    #[inline]
+    pub(crate) fn leaps(&mut self, reactor: &Reactor) -> io::Result<bool> {
+        if !reactor.clock.stands() {
+            return Ok(false);
+        }
+        let next = || reactor.timers.instant(reactor.timers.earliest());
+        Ok(self.look(reactor)? || reactor.clock.leaps(next) && self.look(reactor)?)
+    }
+
     /// The leader turns to something else than events.
     pub(crate) fn interrupted(&mut self, reactor: &Reactor) {
         self.idle_over(reactor, false);
@@ -168,7 +181,7 @@ impl Batch {
         debug_assert!(left == 0 || patience == Patience::None, "nobody sleeps while timers are due");
         let earliest = reactor.timers.earliest();
         // The clock has time while timers are left: what falls due meanwhile comes after them.
-        let news = left == 0 && earliest != self.deadline;
+        let news = left == 0 && (earliest != self.deadline || reactor.clock.changes() != self.changes);
         let overdue = if news { self.announce(reactor, earliest)? } else { None };
         self.next = 0;
         // What is overdue waits for no event of the clock's, and for sources no longer than a look takes.
@@ -194,13 +207,16 @@ impl Batch {
     /// stays so.
     #[cold]
     fn announce(&mut self, reactor: &Reactor, earliest: u64) -> io::Result<Option<Instant>> {
-        let now = Instant::now();
+        let changes = reactor.clock.changes();
+        let now = reactor.clock.now();
         let deadline = reactor.timers.instant(earliest);
         if deadline.is_some_and(|deadline| deadline <= now) {
             return Ok(Some(now));
         }
-        reactor.sys.way.announce(deadline, now, &mut self.events)?;
-        (self.deadline, self.gathers) = (earliest, reactor.timers.gathers(earliest));
+        let (rings, now) = reactor.clock.in_real_time(deadline, now);
+        reactor.sys.way.announce(rings, now, &mut self.events)?;
+        (self.deadline, self.changes) = (earliest, changes);
+        self.gathers = reactor.timers.gathers(earliest);
         Ok(None)
     }
 

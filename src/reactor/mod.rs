@@ -10,10 +10,14 @@
 //! | [`record`] | what there is of a source here: who waits meets who tells |
 //! | [`records`] | where these are, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
+//! | [`clock`] | the clock they are due by, which tests may stop |
 //! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
+#[cfg_attr(feature = "test-clock", path = "clock/standing.rs")]
+#[cfg_attr(not(feature = "test-clock"), path = "clock/plain.rs")]
+mod clock;
 mod marks;
 mod readiness;
 mod record;
@@ -26,6 +30,7 @@ mod waiters;
 mod wheel;
 
 pub(crate) use batch::{Batch, Event};
+pub(crate) use clock::Clock;
 pub(crate) use marks::Marks;
 pub(crate) use readiness::{Snapshot, Until};
 pub(crate) use slumber::Slumber;
@@ -113,6 +118,7 @@ pub(crate) struct Reactor {
     sys: sys::Sys,
     records: Records,
     timers: Timers,
+    pub(crate) clock: Clock,
     slumber: Slumber,
     hooks: OnceLock<Hooks>,
     /// Somebody wants to know when the last source or timer is gone.
@@ -133,6 +139,7 @@ impl Reactor {
             sys,
             records: Records::new(),
             timers: Timers::new(slack),
+            clock: Clock::default(),
             slumber: Slumber::new(),
             hooks: OnceLock::new(),
             tells_when_empty: AtomicBool::new(false),
@@ -282,6 +289,13 @@ impl Reactor {
                 record.deliver(delivery, || self.records.free(key))
             }
         }
+    }
+
+    /// Timers are on time from now on, to the nanosecond, for who stops the clock.
+    #[cfg(feature = "test-clock")]
+    pub(crate) fn stop_clock(&self) -> bool {
+        self.timers.gather_no_more();
+        self.clock.stop()
     }
 
     /// Makes a leader that sleeps in the poller look up. The reason must be visible already: a token in a seat,

@@ -36,7 +36,7 @@ pub(super) struct Timers {
     origin: Instant,
     earliest: AtomicU64,
     /// How long after a look that fired timers the next one is, at least.
-    slack: u64,
+    slack: AtomicU64,
     /// The time of that look, [`NEVER`] before the first; and that of the next. Changed under the lock by the leader, so exact
     /// for who has either.
     fired: AtomicU64,
@@ -54,7 +54,7 @@ impl Timers {
         Self {
             origin: Instant::now(),
             earliest: AtomicU64::new(NEVER),
-            slack: slack.as_nanos().min(u128::from(NEVER)) as u64,
+            slack: AtomicU64::new(slack.as_nanos().min(u128::from(NEVER)) as u64),
             fired: AtomicU64::new(NEVER),
             gathered: AtomicU64::new(0),
             due: AtomicUsize::new(0),
@@ -132,6 +132,14 @@ impl Timers {
         Some((result, changed))
     }
 
+    /// The next look is at the next deadline.
+    #[cfg(feature = "test-clock")]
+    pub(super) fn gather_no_more(&self) {
+        let _wheel = sync::lock(&self.wheel);
+        self.slack.store(0, Ordering::Relaxed);
+        self.gathered.store(0, Ordering::Relaxed);
+    }
+
     /// Nobody watches over timers any more: whoever arms the next one is told.
     pub(super) fn start_over(&self) {
         let _wheel = sync::lock(&self.wheel);
@@ -150,7 +158,10 @@ impl Timers {
         // Within a slack there is no other one, so what is announced for its end stays so.
         if !due.is_empty() && self.gathered.load(Ordering::Relaxed) <= now {
             self.fired.store(now, Ordering::Relaxed);
-            self.gathered.store(now.saturating_add(self.slack).min(NEVER - 1), Ordering::Relaxed);
+            self.gathered.store(
+                now.saturating_add(self.slack.load(Ordering::Relaxed)).min(NEVER - 1),
+                Ordering::Relaxed,
+            );
         }
         self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
         drop(locked);

@@ -212,9 +212,8 @@ impl Builder {
             RuntimeFlavor::CurrentThread => builder.current_thread(),
             RuntimeFlavor::MultiThread => builder.threads(workers),
         };
-        let mut builder = builder
-            .blocking_threads(self.max_blocking_threads)
-            .thread_name((self.thread_name)());
+        let mut builder =
+            builder.blocking_threads(self.max_blocking_threads).thread_name((self.thread_name)());
         if let Some(bytes) = self.stack_size {
             builder = builder.stack_size(bytes);
         }
