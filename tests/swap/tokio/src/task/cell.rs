@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use super::{Id, JoinError};
+use crate::context::Named;
 
 const COMPLETE: u8 = 1;
 const ABORTED: u8 = 2;
@@ -157,6 +158,7 @@ impl<T> Cell<T> {
     unsafe fn discard(&self) {
         // SAFETY: as the caller promises.
         let output = unsafe { (*self.output.get()).take() };
+        let _named = Named::begin(self.header.id);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(output)));
     }
 }
