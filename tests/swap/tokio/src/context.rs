@@ -28,6 +28,8 @@ struct Here {
     runtime: Cell<*const Shared>,
     task: Cell<Option<Id>>,
     place: Cell<Place>,
+    /// Which worker of its runtime the thread is, if it is one.
+    worker: Cell<Option<usize>>,
     /// How many had been entered when the innermost frame began.
     floor: Cell<usize>,
     /// How many are entered now.
@@ -40,6 +42,7 @@ thread_local! {
             runtime: Cell::new(ptr::null()),
             task: Cell::new(None),
             place: Cell::new(Place::Outside),
+            worker: Cell::new(None),
             floor: Cell::new(0),
             entered: Cell::new(0),
         }
@@ -124,6 +127,15 @@ pub(crate) fn task_id() -> Option<Id> {
 #[inline]
 pub(crate) fn place() -> Place {
     HERE.with(|here| here.place.get())
+}
+
+pub(crate) fn worker() -> Option<usize> {
+    HERE.with(|here| here.worker.get())
+}
+
+/// From now on the thread is that worker. Returns what it was before.
+pub(crate) fn is_worker(number: Option<usize>) -> Option<usize> {
+    HERE.with(|here| here.worker.replace(number))
 }
 
 /// Until this is dropped, the thread is in another place.

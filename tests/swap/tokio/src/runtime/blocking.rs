@@ -91,6 +91,7 @@ impl<F: FnOnce() -> R, R> Work<F, R> {
     }
 
     fn runs(&self, f: F) {
+        self.runtime.config.hooks.blocking_thread(&self.runtime);
         let _frame = Frame::begin(&self.runtime, Some(self.cell.id()), Place::Outside);
         let result = if self.cell.is_aborted() {
             drop(f);

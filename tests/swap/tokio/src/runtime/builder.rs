@@ -5,11 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::hooks::Hooks;
 use super::shared::Config;
-use super::{Handle, LocalOptions, LocalRuntime, Runtime, RuntimeFlavor, Shared};
-use crate::context::Entry;
-
-type Hook = Arc<dyn Fn() + Send + Sync>;
+use super::{LocalOptions, LocalRuntime, Runtime, RuntimeFlavor, Shared};
 
 pub struct Builder {
     flavor: RuntimeFlavor,
@@ -22,10 +20,7 @@ pub struct Builder {
     max_blocking_threads: usize,
     thread_name: Arc<dyn Fn() -> String + Send + Sync>,
     stack_size: Option<usize>,
-    on_start: Option<Hook>,
-    on_stop: Option<Hook>,
-    on_park: Option<Hook>,
-    on_unpark: Option<Hook>,
+    hooks: Hooks,
 }
 
 impl Builder {
@@ -50,10 +45,7 @@ impl Builder {
             max_blocking_threads: 512,
             thread_name: Arc::new(|| "tokio-rt-worker".into()),
             stack_size: None,
-            on_start: None,
-            on_stop: None,
-            on_park: None,
-            on_unpark: None,
+            hooks: Hooks::default(),
         }
     }
 
@@ -125,7 +117,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.on_start = Some(Arc::new(f));
+        self.hooks.on_start = Some(Arc::new(f));
         self
     }
 
@@ -133,7 +125,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.on_stop = Some(Arc::new(f));
+        self.hooks.on_stop = Some(Arc::new(f));
         self
     }
 
@@ -141,7 +133,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.on_park = Some(Arc::new(f));
+        self.hooks.on_park = Some(Arc::new(f));
         self
     }
 
@@ -149,7 +141,7 @@ impl Builder {
     where
         F: Fn() + Send + Sync + 'static,
     {
-        self.on_unpark = Some(Arc::new(f));
+        self.hooks.on_unpark = Some(Arc::new(f));
         self
     }
 
@@ -204,6 +196,7 @@ impl Builder {
             workers,
             name: self.name.clone(),
             is_local,
+            hooks: self.hooks.clone(),
             has_io: self.has_io,
             has_time: self.has_time,
         }));
@@ -217,20 +210,7 @@ impl Builder {
         if let Some(bytes) = self.stack_size {
             builder = builder.stack_size(bytes);
         }
-        let inside = |hook: &Hook| {
-            let (hook, runtime) = (hook.clone(), Arc::downgrade(&shared));
-            move || {
-                let _entered = runtime.upgrade().map(|runtime| Entry::new(Handle::of(runtime)));
-                hook();
-            }
-        };
-        if let Some(hook) = &self.on_start {
-            builder = builder.on_thread_start(inside(hook));
-        }
-        if let Some(hook) = &self.on_stop {
-            builder = builder.on_thread_stop(inside(hook));
-        }
-        let paceline = builder.build()?;
+        let paceline = self.hooks.add_to(builder, &shared).build()?;
         shared.is_of(paceline.handle());
         Ok(Runtime::of(shared, paceline))
     }

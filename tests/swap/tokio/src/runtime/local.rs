@@ -86,6 +86,7 @@ impl LocalRuntime {
 
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _works = self.handle.shared.work();
         self.handle.drive(self.local().run_until(future))
     }
 

@@ -20,26 +20,29 @@ impl RuntimeMetrics {
     }
 
     pub fn num_alive_tasks(&self) -> usize {
-        self.handle.paceline().metrics().tasks.unwrap_or(0)
+        self.handle.shared.metrics().tasks.unwrap_or(0)
     }
 
+    /// paceline does not say.
     pub fn global_queue_depth(&self) -> usize {
         0
     }
 
+    /// paceline does not measure it.
     pub fn worker_total_busy_duration(&self, worker: usize) -> Duration {
         self.check(worker);
         Duration::ZERO
     }
 
+    /// paceline counts this for all workers together, of which each has a share here.
     pub fn worker_park_count(&self, worker: usize) -> u64 {
         self.check(worker);
-        0
+        self.handle.shared.metrics().sleeps.div_ceil(self.num_workers() as u64)
     }
 
+    /// As if all were up.
     pub fn worker_park_unpark_count(&self, worker: usize) -> u64 {
-        self.check(worker);
-        0
+        self.worker_park_count(worker) * 2
     }
 
     #[track_caller]

@@ -6,6 +6,7 @@
 //! | [`handle`], [`runtime`], [`local`], [`builder`] | the public types |
 //! | [`blocking`] | closures that block: which are run, which are cancelled, and who waits for them |
 //! | [`budget`] | the share of cooperation that each poll begins with |
+//! | [`hooks`] | what is called when a thread starts, stops, sleeps, wakes |
 //! | [`errors`], [`metrics`] | as they are called |
 
 mod blocking;
@@ -13,6 +14,7 @@ mod budget;
 mod builder;
 mod errors;
 mod handle;
+mod hooks;
 mod local;
 mod metrics;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
@@ -31,3 +33,8 @@ pub(crate) use budget::{refill, with_budget};
 pub(crate) use errors::SHUTTING_DOWN;
 pub(crate) use local::current_local;
 pub(crate) use shared::Shared;
+
+/// Which worker of its runtime this thread is, if it is one.
+pub fn worker_index() -> Option<usize> {
+    crate::context::worker()
+}

@@ -75,6 +75,7 @@ impl Runtime {
 
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _works = self.handle.shared.work();
         self.handle.drive(future)
     }
 
@@ -114,6 +115,7 @@ impl Runtime {
         };
         // Those that are still busy end when their polls do.
         let _ = paceline.shutdown(timeout);
+        shared.stops_counting();
         drop(paceline);
         match patience {
             Patience::None => {}

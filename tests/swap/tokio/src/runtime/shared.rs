@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::RuntimeFlavor;
 use super::blocking::Blocking;
 use super::handle::Id;
-use crate::context::Place;
+use super::hooks::Hooks;
+use crate::context::{self, Place};
 
 /// What the builder decided.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub(crate) struct Config {
     pub(crate) is_local: bool,
     pub(crate) has_io: bool,
     pub(crate) has_time: bool,
+    pub(crate) hooks: Hooks,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,10 @@ pub(crate) struct Shared {
     /// Its threads may be there before whoever builds it has its handle.
     paceline: OnceLock<paceline::Handle>,
     is_shut_down: AtomicBool,
+    /// Somebody is its only worker, where that is whoever is in its `block_on`.
+    has_worker: AtomicBool,
+    /// What paceline had counted when it was shut down.
+    counted: OnceLock<paceline::Metrics>,
 }
 
 impl Shared {
@@ -38,6 +44,8 @@ impl Shared {
             blocking: Blocking::default(),
             paceline: OnceLock::new(),
             is_shut_down: AtomicBool::new(false),
+            has_worker: AtomicBool::new(false),
+            counted: OnceLock::new(),
         }
     }
 
@@ -61,6 +69,22 @@ impl Shared {
         self.is_shut_down.store(true, Ordering::Release);
     }
 
+    /// What was counted, now or at its end.
+    pub(crate) fn metrics(&self) -> paceline::Metrics {
+        self.counted.get().cloned().unwrap_or_else(|| self.paceline().metrics())
+    }
+
+    pub(crate) fn stops_counting(&self) {
+        let _ = self.counted.set(self.paceline().metrics());
+    }
+
+    /// The thread is its only worker, from now on until what is returned is dropped; unless there are workers, or another one is.
+    pub(crate) fn work(&self) -> Option<Working<'_>> {
+        let is_alone = self.config.flavor == RuntimeFlavor::CurrentThread;
+        let works = is_alone && !self.has_worker.swap(true, Ordering::Relaxed);
+        works.then(|| Working { runtime: self, before: context::is_worker(Some(0)) })
+    }
+
     /// Where its futures are while they are polled.
     #[inline]
     pub(crate) fn place(&self) -> Place {
@@ -68,5 +92,18 @@ impl Shared {
             RuntimeFlavor::CurrentThread => Place::MustNotBlock,
             RuntimeFlavor::MultiThread => Place::MayMove,
         }
+    }
+}
+
+/// See [`Shared::work`].
+pub(crate) struct Working<'a> {
+    runtime: &'a Shared,
+    before: Option<usize>,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        context::is_worker(self.before);
+        self.runtime.has_worker.store(false, Ordering::Relaxed);
     }
 }
