@@ -119,6 +119,18 @@ pub(crate) fn expect() -> Handle {
     }
 }
 
+/// [`expect`], for what has descriptors watched.
+#[allow(dead_code, reason = "by those modules that are compiled in")]
+#[track_caller]
+pub(crate) fn expect_io() -> Handle {
+    let handle = expect();
+    assert!(
+        handle.has_io(),
+        "A Tokio 1.x context was found, but IO is disabled. Call `enable_io` on the runtime builder to enable IO."
+    );
+    handle
+}
+
 #[inline]
 pub(crate) fn task_id() -> Option<Id> {
     HERE.with(|here| here.task.get())

@@ -12,6 +12,8 @@
 //! | `fs`, `process`, `signal` | as they are called |
 #![allow(missing_docs, reason = "it is tokio's documentation that describes them")]
 
+#[cfg(all(unix, any(feature = "process", feature = "signal")))]
+mod bell;
 mod context;
 
 #[cfg(feature = "fs")]

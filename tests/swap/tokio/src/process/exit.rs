@@ -1,0 +1,79 @@
+//! [`Exit`]: how a child's end is noticed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, ExitStatus};
+use std::task::{Context, Poll};
+
+use paceline::Async;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{pipes, reaper};
+use crate::context;
+
+#[derive(Debug)]
+pub(super) enum Exit {
+    /// On Linux: readable when the child ends. Nobody else is woken then.
+    Pidfd(Async<OwnedFd>),
+    /// The reaper wakes all who wait when any child ends.
+    Sigchld,
+}
+
+impl Exit {
+    #[track_caller]
+    pub(super) fn of(child: &Child) -> io::Result<Self> {
+        match open(child) {
+            Some(pidfd) => pipes::register(pidfd).map(Self::Pidfd),
+            None => {
+                // It is not needed, but a program that has none is to hear of it everywhere.
+                context::expect_io();
+                Ok(Self::Sigchld)
+            }
+        }
+    }
+
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, child: &mut Child) -> Poll<io::Result<ExitStatus>> {
+        while let Self::Pidfd(pidfd) = self {
+            match pidfd.trusted().poll_read_ready(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(seen)) => {
+                    if let Some(status) = child.try_wait()? {
+                        return Poll::Ready(Ok(status));
+                    }
+                    if !is_readable(pidfd.get_ref())? {
+                        // Nobody had said so: it was merely worth a look.
+                        pidfd.trusted().forget_read(seen);
+                        continue;
+                    }
+                    // It has ended, but somebody traces it, whose it is first. The signal comes when that one has had it.
+                }
+                // The runtime in which it was spawned is gone. The signal wakes in any.
+                Poll::Ready(Err(_)) => {}
+            }
+            *self = Self::Sigchld;
+        }
+        // Before the look, so that an end that it does not see wakes.
+        reaper::wake_at_sigchld(cx.waker())?;
+        match child.try_wait()? {
+            Some(status) => Poll::Ready(Ok(status)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn is_readable(fd: &OwnedFd) -> io::Result<bool> {
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut fds, Some(&Timespec::default())))? > 0)
+}
+
+#[cfg(target_os = "linux")]
+fn open(child: &Child) -> Option<OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(_: &Child) -> Option<OwnedFd> {
+    None
+}

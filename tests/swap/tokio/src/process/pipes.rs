@@ -1,0 +1,161 @@
+//! Our ends of a child's standard streams.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::process::Stdio;
+use std::task::{Context, Poll, ready};
+
+use paceline::Async;
+use real::io::{AsyncRead, AsyncWrite, ReadBuf};
+use real::task::coop::poll_proceed;
+use rustix::buffer::spare_capacity;
+
+use crate::context;
+use crate::runtime::SHUTTING_DOWN;
+
+/// Registers a descriptor with the runtime of this context.
+#[track_caller]
+pub(super) fn register(fd: OwnedFd) -> io::Result<Async<OwnedFd>> {
+    let runtime = context::expect_io();
+    if runtime.is_shut_down() {
+        return Err(io::Error::other(SHUTTING_DOWN));
+    }
+    let _entered = runtime.paceline().enter();
+    Async::new(fd)
+}
+
+macro_rules! ends {
+    ($($name:ident)+) => {$(
+        #[derive(Debug)]
+        pub struct $name(Async<OwnedFd>);
+
+        impl $name {
+            #[track_caller]
+            pub fn from_std(inner: std::process::$name) -> io::Result<Self> {
+                register(inner.into()).map(Self)
+            }
+
+            pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
+                let fd = self.0.into_inner()?;
+                // Another process inherits it, and few expect anything else.
+                rustix::io::ioctl_fionbio(&fd, false)?;
+                Ok(fd)
+            }
+        }
+
+        impl TryFrom<$name> for Stdio {
+            type Error = io::Error;
+
+            fn try_from(end: $name) -> io::Result<Self> {
+                end.into_owned_fd().map(Self::from)
+            }
+        }
+
+        impl AsRawFd for $name {
+            fn as_raw_fd(&self) -> RawFd {
+                self.0.get_ref().as_raw_fd()
+            }
+        }
+
+        impl AsFd for $name {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.0.get_ref().as_fd()
+            }
+        }
+    )+};
+}
+
+ends!(ChildStdin ChildStdout ChildStderr);
+
+impl AsyncWrite for ChildStdin {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let coop = ready!(poll_proceed(cx));
+        // Any system takes so many slices at once. Of more, what is left over says nothing about the pipe.
+        let full = bufs.iter().take(16).map(|buf| buf.len()).sum();
+        let result =
+            ready!(self.0.trusted().poll_write_up_to(cx, full, |fd| Ok(rustix::io::writev(fd, bufs)?)));
+        coop.made_progress();
+        Poll::Ready(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What comes out of a child.
+pub(super) trait Output {
+    fn pipe(&self) -> &Async<OwnedFd>;
+}
+
+macro_rules! outputs {
+    ($($name:ident)+) => {$(
+        impl Output for $name {
+            fn pipe(&self) -> &Async<OwnedFd> {
+                &self.0
+            }
+        }
+
+        impl AsyncRead for $name {
+            fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+                poll_read(&self.0, cx, buf)
+            }
+        }
+    )+};
+}
+
+outputs!(ChildStdout ChildStderr);
+
+fn poll_read(pipe: &Async<OwnedFd>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    let coop = ready!(poll_proceed(cx));
+    // SAFETY: nothing uninitialised is written there, only what was read.
+    let room = unsafe { buf.unfilled_mut() };
+    let full = room.len();
+    let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *room)?.0.len());
+    let result = ready!(pipe.trusted().poll_read_up_to(cx, full, read));
+    coop.made_progress();
+    let len = result?;
+    // SAFETY: so many bytes were read into the room.
+    unsafe { buf.assume_init(len) };
+    buf.advance(len);
+    Poll::Ready(Ok(()))
+}
+
+/// Reads everything that comes.
+pub(super) fn poll_to_end(
+    from: &impl Output,
+    cx: &mut Context<'_>,
+    into: &mut Vec<u8>,
+) -> Poll<io::Result<()>> {
+    /// As much as a pipe of Linux holds, half.
+    const ROOM: usize = 32 * 1024;
+    loop {
+        let coop = ready!(poll_proceed(cx));
+        if into.spare_capacity_mut().len() < ROOM {
+            into.reserve(ROOM);
+        }
+        let len =
+            ready!(from.pipe().trusted().poll_read(cx, |fd| Ok(rustix::io::read(fd, spare_capacity(into))?)));
+        coop.made_progress();
+        if len? == 0 {
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
