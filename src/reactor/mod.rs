@@ -139,7 +139,7 @@ impl Reactor {
             sys,
             records: Records::new(),
             timers: Timers::new(slack),
-            clock: Clock::default(),
+            clock: Clock::new(),
             slumber: Slumber::new(),
             hooks: OnceLock::new(),
             tells_when_empty: AtomicBool::new(false),

@@ -46,13 +46,11 @@ impl Hands {
     }
 }
 
-impl Default for Clock {
-    fn default() -> Self {
+impl Clock {
+    pub(crate) fn new() -> Self {
         Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
     }
-}
 
-impl Clock {
     /// Whether any clock but the system's is in use in this process.
     #[inline]
     pub(crate) fn any_stood() -> bool {
