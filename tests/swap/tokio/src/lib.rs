@@ -46,6 +46,8 @@ pub mod time;
 pub use real::sync;
 #[cfg(feature = "rt")]
 pub use real::task_local;
+#[doc(hidden)]
+pub use real::macros;
 #[cfg(feature = "macros")]
 pub use real::{join, main, pin, select, test, try_join};
 #[cfg(feature = "rt")]

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use crate::context::{Frame, Place};
@@ -22,34 +22,57 @@ pub(crate) enum AtTheEnd {
 #[derive(Debug, Default)]
 pub(crate) struct Blocking {
     unfinished: AtomicUsize,
+    /// Of these, those that have not begun.
+    waiting: AtomicUsize,
     lock: Mutex<()>,
-    one_is_done: Condvar,
+    changed: Condvar,
 }
 
 impl Blocking {
     /// Waits until there are none, or until `deadline`. Those that had not begun are cancelled already.
     pub(super) fn wait(&self, deadline: Option<Instant>) {
+        self.wait_until(deadline, || self.unfinished.load(Ordering::SeqCst) == 0);
+    }
+
+    /// Waits for those that have not begun and that a thread is about to run, because there may be so many.
+    pub(super) fn settle(&self, limit: Duration, threads: usize) {
+        self.wait_until(Some(Instant::now() + limit), || {
+            let waiting = self.waiting.load(Ordering::SeqCst);
+            waiting == 0 || self.unfinished.load(Ordering::SeqCst).saturating_sub(waiting) >= threads
+        });
+    }
+
+    fn wait_until(&self, deadline: Option<Instant>, is_so: impl Fn() -> bool) {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.unfinished.load(Ordering::SeqCst) > 0 {
+        while !is_so() {
             guard = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
                 Some(left) if left.is_zero() => return,
                 Some(left) => {
-                    self.one_is_done.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.one_is_done.wait(guard).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(guard).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
-    fn begins(&self) {
+    fn comes(&self) {
         self.unfinished.fetch_add(1, Ordering::SeqCst);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn begins(&self) {
+        self.leaves(&self.waiting);
     }
 
     fn ends(&self) {
-        if self.unfinished.fetch_sub(1, Ordering::SeqCst) == 1 {
+        self.leaves(&self.unfinished);
+    }
+
+    fn leaves(&self, these: &AtomicUsize) {
+        if these.fetch_sub(1, Ordering::SeqCst) == 1 {
             // Who waits has counted under the lock, and sleeps before it is free.
             drop(self.lock.lock());
-            self.one_is_done.notify_all();
+            self.changed.notify_all();
         }
     }
 }
@@ -76,7 +99,7 @@ where
         cell.complete(Err(error));
         return handle;
     }
-    runtime.blocking.begins();
+    runtime.blocking.comes();
     let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end };
     let _entered = runtime.paceline().enter();
     paceline::unblock(move || work.run()).detach();
@@ -86,6 +109,7 @@ where
 impl<F: FnOnce() -> R, R> Work<F, R> {
     fn run(mut self) {
         if let Some(f) = self.f.take() {
+            self.runtime.blocking.begins();
             self.runs(f);
         }
     }
@@ -105,7 +129,11 @@ impl<F: FnOnce() -> R, R> Work<F, R> {
 
 impl<F: FnOnce() -> R, R> Drop for Work<F, R> {
     fn drop(&mut self) {
-        match (self.f.take(), self.at_the_end) {
+        let f = self.f.take();
+        if f.is_some() {
+            self.runtime.blocking.begins();
+        }
+        match (f, self.at_the_end) {
             (None, _) => {}
             (Some(f), AtTheEnd::Runs) => self.runs(f),
             (Some(f), AtTheEnd::IsCancelled) => {

@@ -194,6 +194,7 @@ impl Builder {
         let shared = Arc::new(Shared::new(Config {
             flavor: self.flavor,
             workers,
+            max_blocking_threads: self.max_blocking_threads,
             name: self.name.clone(),
             is_local,
             hooks: self.hooks.clone(),

@@ -72,19 +72,19 @@ impl Handle {
 
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.drive(future)
+        self.drive(future, Place::MayMove)
     }
 
     /// Runs a future on this thread, which must not be one that polls a future already.
     #[track_caller]
-    pub(super) fn drive<F: Future>(&self, future: F) -> F::Output {
+    pub(super) fn drive<F: Future>(&self, future: F, place: Place) -> F::Output {
         assert!(
             context::place() == Place::Outside,
             "Cannot start a runtime from within a runtime. This happens because a function (like `block_on`) attempted to block \
              the current thread while the thread is being used to drive asynchronous tasks. If you are in an async function, use \
              `.await` on the future instead of blocking on it."
         );
-        let _frame = Frame::begin(&self.shared, context::task_id(), self.shared.place());
+        let _frame = Frame::begin(&self.shared, context::task_id(), place);
         budget::with_budget(|| {
             let mut future = pin!(future);
             let future = poll_fn(|cx| {

@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use super::{Builder, EnterGuard, Handle, Id, Runtime, RuntimeMetrics};
-use crate::context;
+use crate::context::{self, Place};
 use crate::task::{JoinHandle, Local, LocalSet};
 
 thread_local! {
@@ -87,7 +87,7 @@ impl LocalRuntime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        self.handle.drive(self.local().run_until(future))
+        self.handle.drive(self.local().run_until(future), Place::MustNotBlock)
     }
 
     pub fn enter(&self) -> EnterGuard<'_> {

@@ -33,6 +33,9 @@ pub struct Runtime {
     paceline: Option<paceline::Runtime>,
 }
 
+/// For how long it waits for closures that a thread is about to run. It takes no longer to start one.
+const SETTLES: Duration = Duration::from_millis(100);
+
 /// For how long the end of a runtime waits for what blocks.
 #[derive(Clone, Copy, Debug)]
 enum Patience {
@@ -76,7 +79,7 @@ impl Runtime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        self.handle.drive(future)
+        self.handle.drive(future, self.handle.shared.place())
     }
 
     pub fn enter(&self) -> EnterGuard<'_> {
@@ -113,6 +116,9 @@ impl Runtime {
             Patience::Until(until) if may_wait => until.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         };
+        if !timeout.is_zero() {
+            shared.blocking.settle(timeout.min(SETTLES), shared.config.max_blocking_threads);
+        }
         // Those that are still busy end when their polls do.
         let _ = paceline.shutdown(timeout);
         shared.stops_counting();

@@ -14,6 +14,7 @@ use crate::context::{self, Place};
 pub(crate) struct Config {
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) workers: usize,
+    pub(crate) max_blocking_threads: usize,
     pub(crate) name: Option<String>,
     /// Tasks that are spawned locally are its own.
     pub(crate) is_local: bool,

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -74,11 +75,30 @@ pub(crate) fn future<F: Future, H: Home>(future: F, home: H) -> (TaskFuture<F, H
     (TaskFuture { future: Some(future), home, cell }, handle)
 }
 
+/// A future that is dropped, if it panics, while it does: its destructor may ask whether that is so.
+struct PanicDrops<'a, F>(Pin<&'a mut Option<F>>);
+
+impl<F: Future> PanicDrops<'_, F> {
+    #[inline]
+    fn poll(mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(future) = self.0.as_mut().as_pin_mut() else { return Poll::Pending };
+        let result = future.poll(cx);
+        mem::forget(self);
+        result
+    }
+}
+
+impl<F> Drop for PanicDrops<'_, F> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
 impl<F: Future, H: Home> TaskFuture<F, H> {
     /// Drops the future, if it is still there, and then says how it ended.
     fn end(self: Pin<&mut Self>, outcome: Outcome<F::Output>) {
         let mut this = self.project();
-        if this.future.is_none() {
+        if this.future.is_none() && !matches!(outcome, Outcome::Panic(_)) {
             return;
         }
         let id = this.cell.id();
@@ -103,9 +123,11 @@ impl<F: Future, H: Home> Future for TaskFuture<F, H> {
             if this.cell.is_aborted() {
                 break 'over Outcome::Cancelled;
             }
-            let Some(future) = this.future.as_pin_mut() else { return Poll::Ready(()) };
-            let polled =
-                this.home.poll(this.cell.id(), || catch_unwind(AssertUnwindSafe(|| future.poll(cx))));
+            if this.future.is_none() {
+                return Poll::Ready(());
+            }
+            let future = PanicDrops(this.future);
+            let polled = this.home.poll(this.cell.id(), || catch_unwind(AssertUnwindSafe(|| future.poll(cx))));
             match polled {
                 Ok(Poll::Pending) if this.cell.header().waits_as(cx.waker()) => return Poll::Pending,
                 Ok(Poll::Pending) => Outcome::Cancelled,
