@@ -187,9 +187,6 @@ pub(crate) struct Entry {
     stays: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared reference to it does nothing but to show a number.
-unsafe impl Sync for Entry {}
-
 impl Entry {
     /// # Panics
     ///

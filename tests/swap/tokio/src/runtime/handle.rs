@@ -152,6 +152,9 @@ pub struct EnterGuard<'a> {
     lifetime: PhantomData<&'a Handle>,
 }
 
+// SAFETY: a shared reference to it does nothing but to show it.
+unsafe impl Sync for EnterGuard<'_> {}
+
 /// Tells runtimes apart.
 #[derive(Clone, Copy, Debug, Hash, Eq, PartialEq)]
 pub struct Id(NonZeroU64);
