@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::{Shared, fence};
 use crate::context::{Frame, Place};
 use crate::task::{Cell, JoinError, JoinHandle};
 
@@ -135,7 +135,7 @@ impl<F: FnOnce() -> R, R> Drop for Work<F, R> {
         }
         match (f, self.at_the_end) {
             (None, _) => {}
-            (Some(f), AtTheEnd::Runs) => self.runs(f),
+            (Some(f), AtTheEnd::Runs) => fence::outside(|| self.runs(f)),
             (Some(f), AtTheEnd::IsCancelled) => {
                 let _frame = Frame::begin(&self.runtime, Some(self.cell.id()), Place::Outside);
                 let dropped = catch_unwind(AssertUnwindSafe(|| drop(f)));

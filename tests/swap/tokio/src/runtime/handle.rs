@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
+use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget, fence};
 use crate::context::{self, Entry, Frame, Place};
 use crate::task::{self, JoinHandle};
 
@@ -85,7 +85,7 @@ impl Handle {
              `.await` on the future instead of blocking on it."
         );
         let _frame = Frame::begin(&self.shared, context::task_id(), place);
-        budget::with_budget(|| {
+        fence::inside(|| {
             let mut future = pin!(future);
             let future = poll_fn(|cx| {
                 budget::refill();

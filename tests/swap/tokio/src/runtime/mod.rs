@@ -5,7 +5,7 @@
 //! | [`shared`] | what all handles of a runtime share |
 //! | [`handle`], [`runtime`], [`local`], [`builder`] | the public types |
 //! | [`blocking`] | closures that block: which are run, which are cancelled, and who waits for them |
-//! | [`budget`] | the share of cooperation that each poll begins with |
+//! | [`budget`], [`fence`] | the share of cooperation that each poll begins with, and that it must not block: as the real one's types want to know |
 //! | [`hooks`] | what is called when a thread starts, stops, sleeps, wakes |
 //! | [`errors`], [`metrics`] | as they are called |
 
@@ -13,6 +13,7 @@ mod blocking;
 mod budget;
 mod builder;
 mod errors;
+mod fence;
 mod handle;
 mod hooks;
 mod local;
@@ -29,6 +30,8 @@ pub use metrics::RuntimeMetrics;
 pub use runtime::{Runtime, RuntimeFlavor};
 
 pub(crate) use budget::{refill, with_budget};
+#[cfg(feature = "rt-multi-thread")]
+pub(crate) use fence::outside;
 #[allow(unused_imports, reason = "by what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
 pub(crate) use local::current_local;

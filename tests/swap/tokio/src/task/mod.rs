@@ -31,7 +31,8 @@ use std::future::{Future, poll_fn};
 use std::task::Poll;
 
 use crate::context::{self, Place};
-use crate::runtime::with_budget;
+#[cfg(feature = "rt-multi-thread")]
+use crate::runtime;
 
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
@@ -63,7 +64,7 @@ where
         Place::Outside => f(),
         Place::MayMove => {
             let _moved = context::Moved::to(Place::Outside);
-            with_budget(f)
+            runtime::outside(f)
         }
     }
 }
