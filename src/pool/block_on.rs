@@ -13,7 +13,7 @@
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -22,7 +22,7 @@ use super::stay::{self, Stay, Staying};
 use super::stop::explain;
 use super::{Crew, Pool, Promotion, Station};
 use crate::ambient;
-use crate::executor::{self, Run};
+use crate::executor::{self, Run, StateRef};
 use crate::fork;
 use crate::frame;
 use crate::gain::Trial;
@@ -61,15 +61,32 @@ pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Outpu
         crew.map(|crew| (pool.clone(), crew.state().clone()))
     };
     match pool.map_or_else(|| stay::with_current_pool(unmanned).flatten(), unmanned) {
-        // Nobody else polls its tasks.
-        Some((pool, state)) => block_on_at(Some(&pool), Run::new(state, future)),
-        None => block_on_at(pool, future),
+        Some((pool, state)) => {
+            let mut output = None;
+            let caller = Location::caller();
+            serve_and_wait(&pool, state, pin!(async { output = Some(future.await) }), caller);
+            output.expect("it was awaited")
+        }
+        None => block_on_at(pool, future, Location::caller()),
     }
 }
 
-#[track_caller]
-fn block_on_at<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
-    let caller = Location::caller();
+/// What a thread awaits that runs a crew's tasks. It is polled rarely; and so all that runs them is compiled once, and not anew for
+/// each future, which makes the compiler inline less of it.
+pub(super) type Root<'a> = Pin<&'a mut (dyn Future<Output = ()> + 'a)>;
+
+/// Nobody else polls the pool's tasks.
+#[cold]
+fn serve_and_wait(pool: &Arc<Pool>, state: StateRef, future: Root<'_>, caller: &'static Location<'static>) {
+    block_on_at(Some(pool), Run::new(state, future), caller);
+}
+
+#[inline]
+fn block_on_at<T>(
+    pool: Option<&Arc<Pool>>,
+    future: impl Future<Output = T>,
+    caller: &'static Location<'static>,
+) -> T {
     let driven = AssertUnwindSafe(|| ambient::beside(|| drive(pool, Arc::new(Station::new(caller)), future)));
     match catch_unwind(driven) {
         Ok(Some(output)) => output,

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::block_on::Root;
 use super::parting::Parting;
 use super::patience::Who;
 use super::{Pool, StallHook, Station, block_on, slice};
@@ -286,7 +287,8 @@ impl Crew {
         call(pool, self.config.on_start.as_ref());
         // Its runner is known before it counts as started: a reserve is missed at no moment.
         let begin = if is_reserve { Run::reserve } else { Run::new };
-        let mut run = begin(self.config.state.clone(), self.until_stopped());
+        let mut stopped = Box::pin(self.until_stopped());
+        let mut run = begin(self.config.state.clone(), stopped.as_mut() as Root<'_>);
         self.roll().has_started(number);
         loop {
             let linger = self.is_overstaffed(0).then_some(LINGER);
@@ -307,7 +309,8 @@ impl Crew {
                 }
                 break;
             }
-            run = Run::new(self.config.state.clone(), self.until_stopped());
+            stopped = Box::pin(self.until_stopped());
+            run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
         }
         self.changed.notify_all();
         if self.is_stopped() && self.live() == 0 {

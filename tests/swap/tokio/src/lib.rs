@@ -42,12 +42,12 @@ mod task;
 #[cfg(feature = "time")]
 pub mod time;
 
+#[doc(hidden)]
+pub use real::macros;
 #[cfg(feature = "sync")]
 pub use real::sync;
 #[cfg(feature = "rt")]
 pub use real::task_local;
-#[doc(hidden)]
-pub use real::macros;
 #[cfg(feature = "macros")]
 pub use real::{join, main, pin, select, test, try_join};
 #[cfg(feature = "rt")]

@@ -30,10 +30,10 @@ pub use metrics::RuntimeMetrics;
 pub use runtime::{Runtime, RuntimeFlavor};
 
 pub(crate) use budget::{refill, with_budget};
-#[cfg(feature = "rt-multi-thread")]
-pub(crate) use fence::outside;
 #[allow(unused_imports, reason = "by what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
+#[cfg(feature = "rt-multi-thread")]
+pub(crate) use fence::outside;
 pub(crate) use local::current_local;
 pub(crate) use shared::Shared;
 

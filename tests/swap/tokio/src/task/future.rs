@@ -127,7 +127,8 @@ impl<F: Future, H: Home> Future for TaskFuture<F, H> {
                 return Poll::Ready(());
             }
             let future = PanicDrops(this.future);
-            let polled = this.home.poll(this.cell.id(), || catch_unwind(AssertUnwindSafe(|| future.poll(cx))));
+            let polled =
+                this.home.poll(this.cell.id(), || catch_unwind(AssertUnwindSafe(|| future.poll(cx))));
             match polled {
                 Ok(Poll::Pending) if this.cell.header().waits_as(cx.waker()) => return Poll::Pending,
                 Ok(Poll::Pending) => Outcome::Cancelled,
