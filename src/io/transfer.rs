@@ -11,7 +11,7 @@ use super::io_safe::IoSafe;
 use super::retry::poll_retry;
 use super::sys;
 use super::trust::{self, Trust};
-use crate::reactor::{Direction, Source};
+use crate::reactor::{Direction, Displace, Source};
 use futures::io::{AsyncRead, AsyncWrite};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
@@ -121,8 +121,10 @@ pub(super) fn poll_transfer(
     op: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
     match trust {
-        Trust::ShortTransfer if len > 0 => source.poll_transfer(dir, cx, len.min(SURE_BYTES), op),
-        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, 0, op),
+        Trust::ShortTransfer if len > 0 => {
+            source.poll_transfer(dir, cx, Displace::Yes, len.min(SURE_BYTES), op)
+        }
+        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::Yes, 0, op),
         // Of a transfer of nothing, only the handle itself knows whether it has to wait.
         _ => poll_at_once(source, dir, trust, cx, op),
     }
@@ -141,7 +143,7 @@ fn poll_at_once<R>(
         return poll_retry(op, || source.poll_blind(dir, cx));
     }
     match op() {
-        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, op),
+        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, Displace::Yes, op),
         result => Poll::Ready(result),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::async_handle::Async;
 use super::transfer::SURE_BYTES;
-use crate::reactor::{Direction, Marks, Snapshot, Until};
+use crate::reactor::{Direction, Displace, Marks, Snapshot, Until};
 use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -84,11 +84,11 @@ impl<T> fmt::Debug for Trusted<'_, T> {
 macro_rules! direction {
     (
         $direction:expr, $other:literal, $ready:literal,
-        $poll:ident, $poll_up_to:ident, $run:ident, $try_once:ident, $poll_ready:ident, $until_ready:ident, $forget:ident
+        $poll:ident, $poll_up_to:ident, $run:ident, $try_once:ident, $poll_ready:ident, $until_ready:ident, $event:ident, $forget:ident, $presume_not:ident
     ) => {
         #[doc = concat!("Runs an operation, and again each time that the handle becomes ", $ready, ", until it no longer says `WouldBlock`.")]
         ///
-        /// Of the tasks that wait through the `poll_` methods in one direction the last one is remembered; one that was remembered before is woken.
+        /// Of the tasks that wait through the `poll_` methods of this in one direction the last one is remembered, and those before are not woken.
         ///
         #[doc = concat!("The counterpart of [`", $other, "`](Trusted::", $other, ").")]
         ///
@@ -101,7 +101,7 @@ macro_rules! direction {
             cx: &mut Context<'_>,
             mut op: impl FnMut(&T) -> io::Result<R>,
         ) -> Poll<io::Result<R>> {
-            self.handle.source().poll_io($direction, cx, || op(self.handle.get_ref()))
+            self.handle.source().poll_io($direction, cx, Displace::Quietly, || op(self.handle.get_ref()))
         }
 
         #[doc = concat!("[`", stringify!($poll), "`](Trusted::", stringify!($poll), "), for a transfer of bytes through a stream socket.")]
@@ -121,7 +121,7 @@ macro_rules! direction {
             mut op: impl FnMut(&T) -> io::Result<usize>,
         ) -> Poll<io::Result<usize>> {
             let full = full.min(SURE_BYTES);
-            self.handle.source().poll_transfer($direction, cx, full, || op(self.handle.get_ref()))
+            self.handle.source().poll_transfer($direction, cx, Displace::Quietly, full, || op(self.handle.get_ref()))
         }
 
         #[doc = concat!("[`", stringify!($poll), "`](Trusted::", stringify!($poll), ") as a future. Any number of tasks may wait at once.")]
@@ -170,9 +170,28 @@ macro_rules! direction {
             Ok(self.readiness())
         }
 
+        #[doc = concat!("Waits until something happens that may make the handle ", $ready, ", after `seen`: for who looks for an error, an end or something urgent.")]
+        ///
+        /// # Errors
+        ///
+        /// Those of the poller.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future ends the wait; nothing is lost.
+        pub async fn $event(self, seen: Readiness) -> io::Result<Readiness> {
+            self.handle.source().event($direction, seen.word).await?;
+            Ok(self.readiness())
+        }
+
         #[doc = concat!("The handle is not ", $ready, " after all: an operation that was made elsewhere said `WouldBlock`. If something happened since `seen`, that is not forgotten.")]
         pub fn $forget(self, seen: Readiness) {
             self.handle.source().forget($direction, seen.word);
+        }
+
+        #[doc = concat!("A new handle counts as ", $ready, " until an operation finds otherwise. This one does not, from now on, unless an event has said so: for before the first operation.")]
+        pub fn $presume_not(self) {
+            self.handle.source().presume_not_ready($direction);
         }
     };
 }
@@ -180,12 +199,12 @@ macro_rules! direction {
 impl<T> Trusted<'_, T> {
     direction! {
         Direction::Read, "poll_write", "readable",
-        poll_read, poll_read_up_to, read, try_read, poll_read_ready, read_ready, forget_read
+        poll_read, poll_read_up_to, read, try_read, poll_read_ready, read_ready, read_event, forget_read, presume_unreadable
     }
 
     direction! {
         Direction::Write, "poll_read", "writable",
-        poll_write, poll_write_up_to, write, try_write, poll_write_ready, write_ready, forget_write
+        poll_write, poll_write_up_to, write, try_write, poll_write_ready, write_ready, write_event, forget_write, presume_unwritable
     }
 
     /// What is known about the handle, without a wait or a system call.
@@ -211,6 +230,11 @@ impl<T> Trusted<'_, T> {
     pub fn readiness(self) -> Readiness {
         let (word, marks) = self.handle.source().known();
         Readiness { word, marks }
+    }
+
+    /// The error has been seen to, or what was urgent. If something happened since `seen`, nothing is forgotten.
+    pub fn forget_marks(self, seen: Readiness) {
+        self.handle.source().forget_marks(seen.word);
     }
 }
 

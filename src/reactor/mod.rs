@@ -33,6 +33,7 @@ pub(crate) use batch::{Batch, Event};
 pub(crate) use clock::Clock;
 pub(crate) use marks::Marks;
 pub(crate) use readiness::{Snapshot, Until};
+pub(crate) use record::Displace;
 pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]

@@ -84,8 +84,10 @@ impl Happened {
 pub(crate) enum Until {
     /// As soon as an operation is worth a try.
     Ready,
-    /// When an event has come since this tick.
+    /// When an event has come since this tick: a source that is ready is made to report it.
     After(u16),
+    /// When one has come since this tick by itself, where events do.
+    Told(u16),
 }
 
 /// A copy of the word.
@@ -96,7 +98,7 @@ impl Snapshot {
     pub(crate) fn has(self, direction: Direction, until: Until) -> bool {
         match until {
             Until::Ready => self.0 & flag(direction, READY) != 0,
-            Until::After(tick) => self.tick(direction) != tick,
+            Until::After(tick) | Until::Told(tick) => self.tick(direction) != tick,
         }
     }
 

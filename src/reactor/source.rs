@@ -75,16 +75,17 @@ impl Source {
     }
 
     /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
-    /// direction: the task of the last caller is woken, and one that it displaces is woken at once.
+    /// direction: the task of the last caller is woken, and one that it displaces is woken at once, if at all.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
+        displace: Displace,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         self.try_or_wait(direction, &mut op, || {
-            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)
+            self.wait_in_cell(direction, Until::Ready, cx.waker(), displace)
         })
     }
 
@@ -96,11 +97,12 @@ impl Source {
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
+        displace: Displace,
         full: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let mut tick = 0;
-        let moved = ready!(self.poll_io(direction, cx, || {
+        let moved = ready!(self.poll_io(direction, cx, displace, || {
             tick = self.tick(direction);
             op()
         }))?;
@@ -152,29 +154,39 @@ impl Source {
         }
     }
 
-    /// Waits until an operation is worth a try, as far as is known; one waiter a direction.
+    /// Waits until an operation is worth a try, as far as is known; one waiter a direction, the last one.
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.ready_or_wait(direction, || {
-            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Yes)
+        self.reach_or_wait(direction, Until::Ready, || {
+            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Quietly)
         })
     }
 
     /// The async form of [`poll_ready`](Self::poll_ready): any number of these may wait at once.
     pub(crate) async fn ready(&self, direction: Direction) -> io::Result<()> {
+        self.reach(direction, Until::Ready).await
+    }
+
+    /// Waits until an event came after `seen`, whatever it says; any number of these may wait at once.
+    pub(crate) async fn event(&self, direction: Direction, seen: Snapshot) -> io::Result<()> {
+        self.reach(direction, Until::Told(seen.tick(direction))).await
+    }
+
+    async fn reach(&self, direction: Direction, until: Until) -> io::Result<()> {
         let mut waiter = Waiter::default();
-        poll_fn(|cx| self.ready_or_wait(direction, || waiter.poll(self, direction, Until::Ready, cx))).await
+        poll_fn(|cx| self.reach_or_wait(direction, until, || waiter.poll(self, direction, until, cx))).await
     }
 
     /// Who waits here is woken by the next event also where the wait is [`Wait::Unsure`]: it just is not tried, as nobody here knows how.
-    fn ready_or_wait(
+    fn reach_or_wait(
         &self,
         direction: Direction,
+        until: Until,
         mut wait: impl FnMut() -> io::Result<Wait>,
     ) -> Poll<io::Result<()>> {
         loop {
             // Its end makes each source ready, for those who find out by trying.
             self.reactor.assert_open()?;
-            if self.known().0.has(direction, Until::Ready) {
+            if self.known().0.has(direction, until) {
                 return Poll::Ready(Ok(()));
             }
             if let Wait::Waiting | Wait::Unsure = wait()? {
@@ -210,9 +222,20 @@ impl Source {
 
     /// An operation that somebody else ran said `WouldBlock`. What came after `seen` is kept.
     pub(crate) fn forget(&self, direction: Direction, seen: Snapshot) {
-        let record = self.record();
-        record.marked.forget(Marks::PASSING);
-        record.readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
+        self.record().readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
+    }
+
+    /// What was said beside readiness has been seen to, unless an event came after `seen`.
+    pub(crate) fn forget_marks(&self, seen: Snapshot) {
+        let (now, record) = (self.known().0, self.record());
+        if Direction::BOTH.iter().all(|direction| now.tick(*direction) == seen.tick(*direction)) {
+            record.marked.forget(Marks::PASSING);
+        }
+    }
+
+    /// That a new source counts as ready is taken back; what an event said is not.
+    pub(crate) fn presume_not_ready(&self, direction: Direction) {
+        self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
 
     /// A blind wait, one waiter a direction.
@@ -277,7 +300,7 @@ impl Source {
         let reactor = &*self.reactor;
         let turn = reactor.note_wait(here)?;
         // An edge reports itself; only who does not trust the cached readiness needs another look.
-        if !reactor.sys.is_epoll || until != Until::Ready {
+        if !reactor.sys.is_epoll || matches!(until, Until::After(_)) {
             reactor.sys.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
         }
         let Some(turn) = turn else { return Ok(Wait::Unsure) };

@@ -57,6 +57,44 @@ fn what_came_since_is_not_forgotten() {
     });
 }
 
+/// (Fails if a new handle is presumed to be ready nevertheless, or if what it is ready for is not told.)
+#[test]
+fn a_new_handle_is_presumed_to_be_ready_unless_that_is_taken_back() {
+    block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = Async::new(ours.into_inner().unwrap()).unwrap();
+        ours.trusted().presume_unreadable();
+        assert!(future::poll_once(ours.trusted().read_ready()).await.is_none());
+
+        theirs.get_ref().write_all(b"a").unwrap();
+        let ours = Async::new(ours.into_inner().unwrap()).unwrap();
+        ours.trusted().presume_unreadable();
+        ours.trusted().read_ready().await.unwrap();
+        ours.trusted().presume_unreadable();
+        assert!(ours.trusted().readiness().is_readable(), "an event said so");
+    });
+}
+
+/// (Fails if an event is taken for one because the handle is ready.)
+#[cfg_attr(polling_test_poll_backend, ignore = "which reports what is ready, again and again")]
+#[test]
+fn an_event_is_something_that_happens() {
+    block_on(async {
+        let (ours, theirs) = tcp_pair().await.unwrap();
+        let ours = ours.trusted();
+        theirs.get_ref().write_all(b"a").unwrap();
+        ours.presume_unreadable();
+        let seen = ours.read_ready().await.unwrap();
+        let mut event = Box::pin(ours.read_event(seen));
+        for _ in 0..3 {
+            assert!(future::poll_once(&mut event).await.is_none());
+            future::yield_now().await;
+        }
+        theirs.get_ref().write_all(b"b").unwrap();
+        event.await.unwrap();
+    });
+}
+
 #[test]
 fn any_number_waits_and_each_is_woken() {
     let runtime = Runtime::builder().threads(2).build().unwrap();
@@ -98,6 +136,8 @@ fn ends_and_urgent_data_are_told() {
         let ready = ours.read_ready().await.unwrap();
         assert!(ready.is_priority() && !ready.is_read_closed(), "{ready:?}");
         ours.forget_read(ready);
+        assert!(ours.readiness().is_priority(), "who looks for it may come later");
+        ours.forget_marks(ready);
         assert!(!ours.readiness().is_priority(), "it passes");
 
         theirs.get_ref().shutdown(Shutdown::Write).unwrap();

@@ -44,7 +44,7 @@ impl Spelled {
         let way = self.ways[direction as usize];
         match until {
             Until::Ready => way.ready,
-            Until::After(tick) => way.tick != tick,
+            Until::After(tick) | Until::Told(tick) => way.tick != tick,
         }
     }
 
