@@ -1,11 +1,31 @@
 //! The real tokio's traits and utilities, and what of `io` needs a runtime.
 
-pub use real::io::*;
-
+#[cfg(all(unix, feature = "net"))]
+mod async_fd;
 #[cfg(any(feature = "fs", feature = "io-std"))]
 pub(crate) mod buf;
+#[cfg(feature = "net")]
+mod interest;
+#[cfg(feature = "net")]
+mod ready;
+#[cfg(feature = "net")]
+pub(crate) mod registration;
 #[cfg(feature = "io-std")]
 mod stdio;
 
+pub use real::io::*;
+
 #[cfg(feature = "io-std")]
 pub use stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
+#[cfg(feature = "net")]
+pub use {interest::Interest, ready::Ready};
+
+/// Descriptors of others.
+#[cfg(all(unix, feature = "net"))]
+pub mod unix {
+    #[allow(deprecated, reason = "its old name")]
+    pub use super::async_fd::AsyncFdTryNewError;
+    pub use super::async_fd::{
+        AsyncFd, AsyncFdReadyGuard, AsyncFdReadyMutGuard, AsyncFdRegisterError, TryIoError,
+    };
+}
