@@ -188,6 +188,21 @@ impl Timer {
         self.when.is_some()
     }
 
+    /// When it fires next, if it will.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use paceline::Timer;
+    /// let now = Instant::now();
+    /// assert_eq!(Timer::at(now).deadline(), Some(now));
+    /// assert!(Timer::after(Duration::from_secs(1)).deadline() >= Some(now + Duration::from_secs(1)));
+    /// assert_eq!(Timer::never().deadline(), None);
+    /// ```
+    #[inline]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.when
+    }
+
     /// From now on fires once, after `duration`; for a stream, the period stays.
     ///
     /// ```
