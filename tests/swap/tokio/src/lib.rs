@@ -41,6 +41,9 @@ pub mod task;
 mod task;
 #[cfg(feature = "time")]
 pub mod time;
+#[cfg(not(feature = "time"))]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "a runtime has a clock, also where none can be asked")]
+mod time;
 
 #[doc(hidden)]
 pub use real::macros;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Shared, fence};
 use crate::context::{Frame, Place};
 use crate::task::{Cell, JoinError, JoinHandle};
+use crate::time::Hold;
 
 /// What becomes of a closure that has not begun when its runtime ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +84,8 @@ struct Work<F: FnOnce() -> R, R> {
     cell: Arc<Cell<R>>,
     runtime: Arc<Shared>,
     at_the_end: AtTheEnd,
+    /// Let go of after whoever waits was told.
+    _hold: Hold,
 }
 
 #[track_caller]
@@ -100,7 +103,7 @@ where
         return handle;
     }
     runtime.blocking.comes();
-    let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end };
+    let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end, _hold: runtime.clock.hold() };
     let _entered = runtime.paceline().enter();
     paceline::unblock(move || work.run()).detach();
     handle

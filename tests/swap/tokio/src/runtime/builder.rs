@@ -14,7 +14,6 @@ pub struct Builder {
     name: Option<String>,
     has_io: bool,
     has_time: bool,
-    #[cfg(feature = "test-util")]
     starts_paused: bool,
     worker_threads: Option<usize>,
     max_blocking_threads: usize,
@@ -39,7 +38,6 @@ impl Builder {
             name: None,
             has_io: false,
             has_time: false,
-            #[cfg(feature = "test-util")]
             starts_paused: false,
             worker_threads: None,
             max_blocking_threads: 512,
@@ -200,6 +198,7 @@ impl Builder {
             hooks: self.hooks.clone(),
             has_io: self.has_io,
             has_time: self.has_time,
+            starts_paused: self.starts_paused,
         }));
         let builder = paceline::Runtime::builder();
         let builder = match self.flavor {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget, fence};
 use crate::context::{self, Entry, Frame, Place};
 use crate::task::{self, JoinHandle};
+use crate::time;
 
 /// A reference to a runtime, which does not keep it running.
 #[derive(Clone)]
@@ -130,6 +131,10 @@ impl Handle {
 
     pub(crate) fn is_shut_down(&self) -> bool {
         self.shared.is_shut_down()
+    }
+
+    pub(crate) fn clock(&self) -> &time::Clock {
+        &self.shared.clock
     }
 
     pub(crate) fn paceline(&self) -> &paceline::Handle {

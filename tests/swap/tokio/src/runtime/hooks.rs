@@ -31,8 +31,12 @@ impl Hooks {
         if let Some(hook) = &self.on_stop {
             builder = builder.on_thread_stop(inside(runtime, hook));
         }
-        if let Some(hook) = &self.on_park {
-            builder = builder.on_thread_park(inside(runtime, hook));
+        if self.on_park.is_some() || runtime.clock.is_pausable() {
+            let (on_park, its) = (self.on_park.clone(), Arc::downgrade(runtime));
+            builder = builder.on_thread_park(move || {
+                call(&its, on_park.as_ref());
+                its.upgrade().into_iter().for_each(|runtime| runtime.clock.idles());
+            });
         }
         if let Some(hook) = &self.on_unpark {
             builder = builder.on_thread_unpark(inside(runtime, hook));

@@ -122,6 +122,8 @@ impl Runtime {
         // Those that are still busy end when their polls do.
         let _ = paceline.shutdown(timeout);
         shared.stops_counting();
+        // Its tasks are gone, which may wait for time until then.
+        shared.clock.shut_down();
         drop(paceline);
         match patience {
             Patience::None => {}

@@ -8,6 +8,7 @@ use super::blocking::Blocking;
 use super::handle::Id;
 use super::hooks::Hooks;
 use crate::context::{self, Place};
+use crate::time::Clock;
 
 /// What the builder decided.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct Config {
     pub(crate) has_io: bool,
     pub(crate) has_time: bool,
     pub(crate) hooks: Hooks,
+    pub(crate) starts_paused: bool,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) id: Id,
     pub(crate) blocking: Blocking,
+    pub(crate) clock: Clock,
     /// Its threads may be there before whoever builds it has its handle.
     paceline: OnceLock<paceline::Handle>,
     is_shut_down: AtomicBool,
@@ -39,8 +42,10 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: Config) -> Self {
+        let clock = Clock::new(config.flavor == RuntimeFlavor::CurrentThread, config.starts_paused);
         Self {
             config,
+            clock,
             id: Id::next(),
             blocking: Blocking::default(),
             paceline: OnceLock::new(),
@@ -57,6 +62,7 @@ impl Shared {
     }
 
     pub(crate) fn is_of(&self, paceline: paceline::Handle) {
+        self.clock.is_of(&paceline);
         let _ = self.paceline.set(paceline);
     }
 

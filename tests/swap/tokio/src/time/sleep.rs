@@ -1,0 +1,98 @@
+//! [`Sleep`]: a future that is done at a point in time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use real::task::coop;
+
+use super::clock::Wait;
+use super::{Duration, Instant, LONGEST};
+use crate::context;
+use crate::runtime::Handle;
+
+#[track_caller]
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep::after(duration.min(LONGEST)).expect("thirty years from now there is a clock")
+}
+
+#[track_caller]
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep::at(deadline)
+}
+
+pin_project! {
+    /// Is done at a point in time of the clock of the runtime in which it was made. Polled after that was shut down, it panics.
+    #[project(!Unpin)]
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    pub struct Sleep {
+        deadline: Instant,
+        wait: Wait,
+        runtime: Handle,
+    }
+}
+
+impl Sleep {
+    #[track_caller]
+    pub(super) fn at(deadline: Instant) -> Sleep {
+        Self { deadline, wait: Wait::at(deadline), runtime: runtime() }
+    }
+
+    /// `None` if the clock does not go that far.
+    #[track_caller]
+    pub(super) fn after(duration: Duration) -> Option<Sleep> {
+        let runtime = runtime();
+        let (wait, deadline) = Wait::after(duration)?;
+        Some(Self { deadline, wait, runtime })
+    }
+
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    pub fn is_elapsed(&self) -> bool {
+        self.wait.is_elapsed(self.runtime.clock(), self.deadline)
+    }
+
+    pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
+        let this = self.project();
+        *this.deadline = deadline;
+        this.wait.set(deadline);
+    }
+
+    /// As if it were made now.
+    pub(super) fn renew(self: Pin<&mut Self>, deadline: Instant) {
+        let this = self.project();
+        *this.deadline = deadline;
+        *this.wait = Wait::at(deadline);
+    }
+}
+
+/// The runtime whose clock counts.
+#[track_caller]
+fn runtime() -> Handle {
+    let runtime = context::expect();
+    assert!(
+        runtime.has_time(),
+        "A Tokio 1.x context was found, but timers are disabled. Call `enable_time` on the runtime builder to enable timers."
+    );
+    runtime
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let share = ready!(coop::poll_proceed(cx));
+        let this = self.project();
+        let clock = this.runtime.clock();
+        assert!(!clock.is_shut_down(), "A Tokio 1.x context was found, but it is being shutdown.");
+        let result = this.wait.poll(clock, *this.deadline, cx);
+        if result.is_ready() {
+            share.made_progress();
+        }
+        result
+    }
+}
