@@ -24,10 +24,12 @@ impl Marks {
     const BITS: u32 = 8;
 
     /// These, if they were said.
+    #[cfg_attr(not(paceline_epoll), allow(dead_code, reason = "only epoll tells of them"))]
     pub(crate) fn if_said(self, said: bool) -> Self {
         if said { self } else { Self::default() }
     }
 
+    #[cfg_attr(not(paceline_epoll), allow(dead_code, reason = "only epoll tells of them"))]
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -316,16 +316,16 @@ impl Builder {
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already; the others of
     /// [`build`](Builder::build).
     pub fn install(self) -> io::Result<()> {
+        if self.current_thread {
+            let what = "the default instance needs workers: whoever spawns onto it relies on them";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let already = || {
             let what = "the default instance runs already: install before anything else uses it";
             Err(io::Error::new(io::ErrorKind::AlreadyExists, what))
         };
         if Pool::is_installed() {
             return already();
-        }
-        if self.current_thread {
-            let what = "the default instance needs workers: whoever spawns onto it relies on them";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let blocking_threads = self.blocking_threads;
         let runtime = self.start(StateRef::forever())?;

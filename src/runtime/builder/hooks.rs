@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use super::Builder;
 use crate::pool::Stall;
-#[cfg(doc)]
-use crate::{Runtime, StallKind};
 
 impl Builder {
     /// Called by each worker when it starts, before it polls a task; by those that are added later, too.
@@ -32,7 +30,7 @@ impl Builder {
         self
     }
 
-    /// Called by each worker when it ends, after its last poll. [`shutdown`](Runtime::shutdown) and [`drain`](Runtime::drain) wait for it as for a
+    /// Called by each worker when it ends, after its last poll. [`shutdown`](crate::Runtime::shutdown) and [`drain`](crate::Runtime::drain) wait for it as for a
     /// task. Of those that were added when others blocked, too.
     ///
     /// ```

@@ -42,7 +42,12 @@ mod task;
 #[cfg(feature = "time")]
 pub mod time;
 #[cfg(not(feature = "time"))]
-#[allow(dead_code, unreachable_pub, unused_imports, reason = "a runtime has a clock, also where none can be asked")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    reason = "a runtime has a clock, also where none can be asked"
+)]
 mod time;
 
 #[doc(hidden)]

@@ -6,8 +6,6 @@ use std::pin::pin;
 use std::process::{ExitStatus, Output};
 use std::task::{Context, Poll, ready};
 
-use real::task::coop::poll_proceed;
-
 use super::exit::Exit;
 use super::pipes::{ChildStderr, ChildStdin, ChildStdout, poll_to_end};
 use super::reaper;
@@ -141,10 +139,8 @@ impl Running {
     }
 
     fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
-        let coop = ready!(poll_proceed(cx));
         let std = self.std.as_mut().expect("it is taken when this is dropped");
         let result = ready!(self.exit.poll(cx, std));
-        coop.made_progress();
         self.kill_on_drop &= result.is_err();
         Poll::Ready(result)
     }

@@ -5,16 +5,16 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
 use std::task::{Context, Poll};
 
-use paceline::Async;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{pipes, reaper};
+use super::reaper;
 use crate::context;
+use crate::io::registration::{Direction, Registration};
 
 #[derive(Debug)]
 pub(super) enum Exit {
     /// On Linux: readable when the child ends. Nobody else is woken then.
-    Pidfd(Async<OwnedFd>),
+    Pidfd(Registration<OwnedFd>),
     /// The reaper wakes all who wait when any child ends.
     Sigchld,
 }
@@ -23,7 +23,7 @@ impl Exit {
     #[track_caller]
     pub(super) fn of(child: &Child) -> io::Result<Self> {
         match open(child) {
-            Some(pidfd) => pipes::register(pidfd).map(Self::Pidfd),
+            Some(pidfd) => Registration::of_ready(pidfd).map(Self::Pidfd),
             None => {
                 // It is not needed, but a program that has none is to hear of it everywhere.
                 context::expect_io();
@@ -34,7 +34,7 @@ impl Exit {
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, child: &mut Child) -> Poll<io::Result<ExitStatus>> {
         while let Self::Pidfd(pidfd) = self {
-            match pidfd.trusted().poll_read_ready(cx) {
+            match pidfd.poll_ready(Direction::Read, cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(seen)) => {
                     if let Some(status) = child.try_wait()? {
@@ -42,7 +42,7 @@ impl Exit {
                     }
                     if !is_readable(pidfd.get_ref())? {
                         // Nobody had said so: it was merely worth a look.
-                        pidfd.trusted().forget_read(seen);
+                        pidfd.forget(seen);
                         continue;
                     }
                     // It has ended, but somebody traces it, whose it is first. The signal comes when that one has had it.

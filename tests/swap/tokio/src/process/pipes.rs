@@ -6,34 +6,22 @@ use std::pin::Pin;
 use std::process::Stdio;
 use std::task::{Context, Poll, ready};
 
-use paceline::Async;
 use real::io::{AsyncRead, AsyncWrite, ReadBuf};
-use real::task::coop::poll_proceed;
 use rustix::buffer::spare_capacity;
 
-use crate::context;
-use crate::runtime::SHUTTING_DOWN;
-
-/// Registers a descriptor with the runtime of this context.
-#[track_caller]
-pub(super) fn register(fd: OwnedFd) -> io::Result<Async<OwnedFd>> {
-    let runtime = context::expect_io();
-    if runtime.is_shut_down() {
-        return Err(io::Error::other(SHUTTING_DOWN));
-    }
-    let _entered = runtime.paceline().enter();
-    Async::new(fd)
-}
+use crate::io::registration::{Direction, Registration};
 
 macro_rules! ends {
     ($($name:ident)+) => {$(
         #[derive(Debug)]
-        pub struct $name(Async<OwnedFd>);
+        pub struct $name(Registration<OwnedFd>);
 
         impl $name {
             #[track_caller]
             pub fn from_std(inner: std::process::$name) -> io::Result<Self> {
-                register(inner.into()).map(Self)
+                let fd = OwnedFd::from(inner);
+                rustix::io::ioctl_fionbio(&fd, true)?;
+                Registration::of_ready(fd).map(Self)
             }
 
             pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
@@ -78,13 +66,9 @@ impl AsyncWrite for ChildStdin {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let coop = ready!(poll_proceed(cx));
         // Any system takes so many slices at once. Of more, what is left over says nothing about the pipe.
         let full = bufs.iter().take(16).map(|buf| buf.len()).sum();
-        let result =
-            ready!(self.0.trusted().poll_write_up_to(cx, full, |fd| Ok(rustix::io::writev(fd, bufs)?)));
-        coop.made_progress();
-        Poll::Ready(result)
+        self.0.poll_up_to(Direction::Write, cx, full, |fd| Ok(rustix::io::writev(fd, bufs)?))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -102,13 +86,13 @@ impl AsyncWrite for ChildStdin {
 
 /// What comes out of a child.
 pub(super) trait Output {
-    fn pipe(&self) -> &Async<OwnedFd>;
+    fn pipe(&self) -> &Registration<OwnedFd>;
 }
 
 macro_rules! outputs {
     ($($name:ident)+) => {$(
         impl Output for $name {
-            fn pipe(&self) -> &Async<OwnedFd> {
+            fn pipe(&self) -> &Registration<OwnedFd> {
                 &self.0
             }
         }
@@ -123,15 +107,16 @@ macro_rules! outputs {
 
 outputs!(ChildStdout ChildStderr);
 
-fn poll_read(pipe: &Async<OwnedFd>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-    let coop = ready!(poll_proceed(cx));
+fn poll_read(
+    pipe: &Registration<OwnedFd>,
+    cx: &mut Context<'_>,
+    buf: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
     // SAFETY: nothing uninitialised is written there, only what was read.
     let room = unsafe { buf.unfilled_mut() };
     let full = room.len();
     let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *room)?.0.len());
-    let result = ready!(pipe.trusted().poll_read_up_to(cx, full, read));
-    coop.made_progress();
-    let len = result?;
+    let len = ready!(pipe.poll_up_to(Direction::Read, cx, full, read))?;
     // SAFETY: so many bytes were read into the room.
     unsafe { buf.assume_init(len) };
     buf.advance(len);
@@ -147,14 +132,11 @@ pub(super) fn poll_to_end(
     /// As much as a pipe of Linux holds, half.
     const ROOM: usize = 32 * 1024;
     loop {
-        let coop = ready!(poll_proceed(cx));
         if into.spare_capacity_mut().len() < ROOM {
             into.reserve(ROOM);
         }
-        let len =
-            ready!(from.pipe().trusted().poll_read(cx, |fd| Ok(rustix::io::read(fd, spare_capacity(into))?)));
-        coop.made_progress();
-        if len? == 0 {
+        let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, spare_capacity(into))?);
+        if ready!(from.pipe().poll_io(Direction::Read, cx, read))? == 0 {
             return Poll::Ready(Ok(()));
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::{Handle, Shared};
+use super::{Handle, Shared, fence};
 use crate::context::{self, Entry};
 
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -25,6 +25,7 @@ impl Hooks {
         let (next, workers) = (AtomicUsize::new(0), runtime.config.workers);
         builder = builder.on_thread_start(move || {
             // One that is added because others block shares a number.
+            fence::stays_inside();
             context::is_worker(Some(next.fetch_add(1, Ordering::Relaxed) % workers));
             call(&its, on_start.as_ref());
         });
