@@ -155,6 +155,18 @@ fn it_is_moved_by_hand_and_goes_on() {
     });
 }
 
+/// It wakes its task just before it lets the clock go: where that comes after the thread has looked for tasks, it has to look again.
+#[test]
+fn what_a_closure_wakes_comes_before_the_leap() {
+    paused(async |start| {
+        for _ in 0..10_000 {
+            let task = spawn(async { unblock(|| 7).await });
+            assert_eq!(timeout(HOUR, task).await.unwrap(), 7);
+            assert_eq!(clock::now(), start);
+        }
+    });
+}
+
 #[test]
 fn each_runtime_has_its_own() {
     paused(async |start| {

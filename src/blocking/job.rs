@@ -8,6 +8,7 @@ use super::handle::{Cancelled, JobHandle};
 use super::shared::{Body, Shared};
 use super::work::Work;
 use crate::io::Timer;
+use crate::pool::ClockHeld;
 use crate::sync::Instant;
 
 /// A closure that blocks, and may never return: after its deadline everybody goes on without it.
@@ -143,28 +144,19 @@ impl<T: Send + 'static> Job<T> {
             Until::At(at) => (Some(at), at.saturating_duration_since(Instant::now())),
         };
         let threads = super::current();
-        #[cfg(feature = "test-clock")]
-        let body = hold_clock(body);
         let shared = Shared::new(body, name, location, deadline, threads.clone());
         if let Some(at) = at {
             // First, so that it is there to be taken away when the job is done.
             shared.watch(Timer::at(at));
         }
         // One whose deadline has passed needs nobody.
-        let needed = shared.answer().is_none().then(|| threads.submit(Work::Errand(shared.clone())));
+        let needed = shared
+            .answer()
+            .is_none()
+            .then(|| threads.submit(Work::Errand(shared.clone(), ClockHeld::here())));
         let no_thread = needed.and_then(Result::err).map(|error| error.kind());
         JobHandle::new(shared, no_thread)
     }
-}
-
-/// Until it is over, or dropped, the clock does not leap.
-#[cfg(feature = "test-clock")]
-fn hold_clock<T: 'static>(body: Body<T>) -> Body<T> {
-    let held = crate::pool::ClockHeld::here();
-    Box::new(move |token| {
-        let _held = held;
-        body(token)
-    })
 }
 
 impl<T> fmt::Debug for Job<T> {

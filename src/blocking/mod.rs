@@ -91,12 +91,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let held = ClockHeld::here();
-    let work = async move {
-        let _held = held;
-        f()
-    };
-    spawn(work, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
+    spawn(async move { f() }, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// How many threads the pool of the process may have from now on: that of the default instance, whoever asks.
@@ -122,10 +117,12 @@ fn spawn<T: Send + 'static>(
     let wakes = threads.clone();
     let schedule = move |task: Runnable| {
         // Where there is no thread at all, what waited for one was cancelled: who awaits it finds out.
-        let _ = wakes.submit(Work::Task(task, made_at));
+        let _ = wakes.submit(Work::Task(task, made_at, None));
     };
     let (runnable, task) = Builder::new().propagate_panic(true).spawn(|()| future, schedule);
-    threads.submit(Work::Task(runnable, made_at))?;
+    // A stream may wait for its other end for ever; a closure comes to its end.
+    let held = made_at.is_some().then(ClockHeld::here);
+    threads.submit(Work::Task(runnable, made_at, held))?;
     Ok(task)
 }
 

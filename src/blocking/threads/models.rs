@@ -5,6 +5,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::blocking::shared::Errand;
+use crate::pool::ClockHeld;
 use crate::sync::models::{Latch, model};
 
 /// Work that opens a latch.
@@ -36,7 +37,7 @@ fn lone() -> Arc<Threads> {
 
 fn submit(threads: &Arc<Threads>) -> Arc<Latch> {
     let latch = Latch::new();
-    threads.submit(Work::Errand(Arc::new(Opens(latch.clone())))).expect("a thread can be started");
+    threads.submit(Work::Errand(Arc::new(Opens(latch.clone())), ClockHeld::here())).expect("a thread can be started");
     latch
 }
 

@@ -36,7 +36,7 @@ fn as_many_come_as_are_wanted() {
     let threads = Threads::new(2, None);
     let mut inner = sync::lock(&threads.inner);
     assert!(inner.successor_if_needed().is_none(), "nothing waits");
-    inner.queue.push_back(Work::Task(idle_task(), None));
+    inner.queue.push_back(Work::Task(idle_task(), None, None));
     assert!(matches!(inner.successor_if_needed(), Some(Successor::Start(1))));
     assert!(inner.successor_if_needed().is_none(), "somebody comes");
     inner.coming = 0;

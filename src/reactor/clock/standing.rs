@@ -2,7 +2,8 @@
 //!
 //! A clock that stands *leaps* to the next timer when nobody has anything to do: the only thread of its runtime leads, has looked for
 //! events and found none, and is about to sleep; and nothing is held, as what blocks on purpose does while it runs. Who leaves off holding
-//! interrupts the leader, which may be asleep because of it. Nothing else has to wake anybody for the leap: whatever makes something to do
+//! interrupts the leader, which may be asleep because of it; and as it has woken whoever waits for it just before, the thread looks once
+//! more, for tasks too, before the leap. Nothing else has to wake anybody for the leap: whatever makes something to do
 //! ends the leader's sleep, and it comes by here before the next one.
 
 use std::sync::PoisonError;
@@ -20,6 +21,8 @@ pub(crate) struct Clock {
     hands: Mutex<Hands>,
     changes: AtomicU32,
     held: AtomicUsize,
+    /// Something that was held has been released since the thread found nothing to do.
+    released: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +51,7 @@ impl Hands {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
+        Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0), released: AtomicBool::new(false) }
     }
 
     /// Whether any clock but the system's is in use in this process.
@@ -111,6 +114,7 @@ impl Clock {
     }
 
     pub(crate) fn releases(&self) {
+        self.released.store(true, Ordering::SeqCst);
         self.held.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -132,10 +136,14 @@ impl Clock {
         }
     }
 
-    /// Goes on to that moment, if it stands and nothing is held.
+    /// Goes on to that moment, if it stands and nothing is held. True if there may be something to do.
     pub(super) fn leaps(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
         if !self.stands() || self.held.load(Ordering::SeqCst) > 0 {
             return false;
+        }
+        // Whoever released it has woken somebody before, perhaps after the thread looked whom: it looks once more.
+        if self.released.swap(false, Ordering::SeqCst) {
+            return true;
         }
         let Some(to) = to() else { return false };
         let mut hands = self.hands();
