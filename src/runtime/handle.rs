@@ -175,6 +175,24 @@ impl Handle {
         Entered { _entry: Entry::new(self.expect_pool("enter")) }
     }
 
+    /// [`enter`](Handle::enter), unless the runtime was dropped: for who cannot know.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let handle = runtime.handle();
+    /// assert!(handle.try_enter().is_some());
+    /// drop(runtime);
+    /// assert!(handle.try_enter().is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_enter(&self) -> Option<Entered> {
+        let pool = self.pool()?;
+        pool.assert_not_inherited();
+        Some(Entered { _entry: Entry::new(pool) })
+    }
+
     /// What the runtime has done so far, and has right now; all zero once it was dropped.
     ///
     /// ```

@@ -96,15 +96,15 @@ where
 {
     let cell = Cell::new();
     let handle = JoinHandle::of(cell.clone());
-    if runtime.is_shut_down() {
+    let entered = runtime.paceline().try_enter().filter(|_| !runtime.is_shut_down());
+    let Some(_entered) = entered else {
         drop(f);
         let error = JoinError::cancelled(cell.id());
         cell.complete(Err(error));
         return handle;
-    }
+    };
     runtime.blocking.comes();
     let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end, _hold: runtime.clock.hold() };
-    let _entered = runtime.paceline().enter();
     paceline::unblock(move || work.run()).detach();
     handle
 }

@@ -27,7 +27,7 @@ impl Handle {
     /// From here on this is the current runtime on this thread, until the guard is dropped.
     #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
-        let paceline = (!self.is_shut_down()).then(|| self.paceline().enter());
+        let paceline = self.paceline().try_enter();
         EnterGuard { _entry: Entry::new(self.clone()), _paceline: paceline, lifetime: PhantomData }
     }
 

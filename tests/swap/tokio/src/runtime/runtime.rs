@@ -1,11 +1,10 @@
 //! [`Runtime`]: what keeps a runtime running, and ends it.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Builder, EnterGuard, Handle, RuntimeMetrics, Shared};
+use super::{EnterGuard, Handle, RuntimeMetrics, Shared};
 use crate::context::{self, Place};
 use crate::task::JoinHandle;
 
@@ -46,8 +45,8 @@ enum Patience {
 
 impl Runtime {
     #[cfg(feature = "rt-multi-thread")]
-    pub fn new() -> io::Result<Self> {
-        Builder::new_multi_thread().enable_all().build()
+    pub fn new() -> std::io::Result<Self> {
+        super::Builder::new_multi_thread().enable_all().build()
     }
 
     pub(super) fn of(shared: Arc<Shared>, paceline: paceline::Runtime) -> Self {

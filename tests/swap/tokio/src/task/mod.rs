@@ -30,7 +30,7 @@ pub(crate) use local::Local;
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-use crate::context::{self, Place};
+use crate::context;
 #[cfg(feature = "rt-multi-thread")]
 use crate::runtime;
 
@@ -60,10 +60,10 @@ where
     F: FnOnce() -> R,
 {
     match context::place() {
-        Place::MustNotBlock => panic!("can call blocking only when running on the multi-threaded runtime"),
-        Place::Outside => f(),
-        Place::MayMove => {
-            let _moved = context::Moved::to(Place::Outside);
+        context::Place::MustNotBlock => panic!("can call blocking only when running on the multi-threaded runtime"),
+        context::Place::Outside => f(),
+        context::Place::MayMove => {
+            let _moved = context::Moved::to(context::Place::Outside);
             runtime::outside(f)
         }
     }
@@ -81,3 +81,6 @@ pub async fn yield_now() {
     })
     .await;
 }
+
+#[cfg(all(test, feature = "rt-multi-thread"))]
+mod tests;
