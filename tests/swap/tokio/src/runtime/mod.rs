@@ -23,14 +23,16 @@ mod runtime;
 mod shared;
 
 pub use builder::Builder;
-pub use errors::{TryCurrentError, is_rt_shutdown_err};
+pub use errors::TryCurrentError;
+#[cfg(feature = "rt")]
+pub use errors::is_rt_shutdown_err;
 pub use handle::{EnterGuard, Handle, Id};
 pub use local::{LocalOptions, LocalRuntime};
 pub use metrics::RuntimeMetrics;
 pub use runtime::{Runtime, RuntimeFlavor};
 
 pub(crate) use budget::{refill, with_budget};
-#[allow(unused_imports, reason = "by what waits for a runtime that ends, if that is compiled in")]
+#[allow(unused_imports, reason = "for what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
 #[cfg(feature = "rt-multi-thread")]
 pub(crate) use fence::outside;

@@ -60,7 +60,9 @@ where
     F: FnOnce() -> R,
 {
     match context::place() {
-        context::Place::MustNotBlock => panic!("can call blocking only when running on the multi-threaded runtime"),
+        context::Place::MustNotBlock => {
+            panic!("can call blocking only when running on the multi-threaded runtime")
+        }
         context::Place::Outside => f(),
         context::Place::MayMove => {
             let _moved = context::Moved::to(context::Place::Outside);
