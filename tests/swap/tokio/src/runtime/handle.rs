@@ -13,6 +13,9 @@ use crate::context::{self, Entry, Frame, Place};
 use crate::task::{self, JoinHandle};
 use crate::time;
 
+/// A future that is larger is not carried from frame to frame: each has room for it where nothing is optimized away.
+const LARGE: usize = if cfg!(debug_assertions) { 2048 } else { 16384 };
+
 /// A reference to a runtime, which does not keep it running.
 #[derive(Clone)]
 pub struct Handle {
@@ -42,6 +45,15 @@ impl Handle {
 
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        if size_of::<F>() > LARGE { self.launch(Box::pin(future)) } else { self.launch(future) }
+    }
+
+    #[track_caller]
+    fn launch<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -86,6 +98,11 @@ impl Handle {
              `.await` on the future instead of blocking on it."
         );
         let _frame = Frame::begin(&self.shared, context::task_id(), place);
+        if size_of::<F>() > LARGE { self.run(Box::pin(future)) } else { self.run(future) }
+    }
+
+    #[track_caller]
+    fn run<F: Future>(&self, future: F) -> F::Output {
         fence::inside(|| {
             let mut future = pin!(future);
             let future = poll_fn(|cx| {
