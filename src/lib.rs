@@ -222,7 +222,7 @@ pub use compat::tokio_io;
 pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
-    WritableOwned, os, timeout, yield_now,
+    WritableOwned, os, timeout,
 };
 pub use line::Order;
 #[cfg(feature = "macros")]

@@ -19,7 +19,6 @@
 //! | `sys/` | the system calls that differ by platform |
 //! | `errors` | what an error says when a descriptor cannot be registered |
 //! | `timer` | [`Timer`]: a deadline with the reactor |
-//! | `yields` | [`yield_now()`]: a timer that is due at the next look |
 //! | `timeout` | [`timeout()`]: a future with a limit |
 //!
 //! There are two kinds of waiting. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
@@ -52,7 +51,6 @@ mod unix;
 mod waiting;
 #[cfg(windows)]
 mod windows;
-mod yields;
 
 pub use async_handle::Async;
 pub use io_safe::IoSafe;
@@ -62,4 +60,3 @@ pub(crate) use same_type::cast;
 pub use timeout::{TimedOut, Timeout, timeout};
 pub use timer::Timer;
 pub use trusted::{Readiness, Trusted};
-pub use yields::yield_now;

@@ -452,11 +452,6 @@ impl Drop for ClockHeld {
     }
 }
 
-/// The reactor of the runtime whose thread this is, if nobody leads there.
-pub(crate) fn unled_reactor() -> Option<Arc<Reactor>> {
-    stay::with_current_pool(|pool| pool.leadership.is_vacant().then(|| pool.reactor.clone())).flatten()
-}
-
 /// The default instance's reactor.
 pub(crate) fn default_reactor() -> io::Result<Arc<Reactor>> {
     Ok(Pool::default_instance()?.reactor.clone())

@@ -205,12 +205,6 @@ impl Alarm {
         Some(Self { reactor, id })
     }
 
-    /// One that is due at the next look, whatever the time is. `None` if the reactor is closed.
-    pub(crate) fn at_the_next_look(reactor: Arc<Reactor>, waker: &Waker) -> Option<Self> {
-        let origin = reactor.timers.origin;
-        Self::arm(reactor, origin, waker)
-    }
-
     /// Whether its reactor was closed, which woke its task: another one has to be armed.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {

@@ -173,36 +173,3 @@ fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
         assert!(unparks + threads.max(1) as u32 >= parks, "each that is told ends: {parks} {unparks}");
     }
 }
-
-/// One that waits for an event by asking for it has it soon. (Fails if it only wakes itself: it is polled a hundred times before anybody
-/// looks for events.)
-#[test]
-fn who_makes_way_lets_events_in() {
-    let runtime = runtime();
-    let asks = runtime.spawn(async {
-        let (reader, writer) = tcp_pair().await.unwrap();
-        let came = Arc::new(AtomicU32::new(0));
-        let counts = came.clone();
-        let reads = spawn(async move {
-            for _ in 0..20 {
-                reader.read_with(|mut stream| stream.read(&mut [0])).await.unwrap();
-                counts.fetch_add(1, SeqCst);
-            }
-        });
-        for number in 0..20 {
-            while came.load(SeqCst) < number {
-                paceline::yield_now().await;
-            }
-            writer.get_ref().write_all(b"a").unwrap();
-            // Alone on its thread, it comes back after the look.
-            let mut asked = 0;
-            while came.load(SeqCst) == number {
-                asked += 1;
-                paceline::yield_now().await;
-            }
-            assert!(asked < 20, "{asked}");
-        }
-        reads.await;
-    });
-    runtime.block_on(asks);
-}

@@ -27,7 +27,8 @@ pub(crate) use cell::Cell;
 pub(crate) use future::future;
 pub(crate) use local::Local;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 
 use crate::context;
 #[cfg(feature = "rt-multi-thread")]
@@ -72,7 +73,15 @@ where
 
 /// Lets others have the thread.
 pub async fn yield_now() {
-    paceline::yield_now().await;
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(all(test, feature = "rt-multi-thread"))]
