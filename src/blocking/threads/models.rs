@@ -37,7 +37,9 @@ fn lone() -> Arc<Threads> {
 
 fn submit(threads: &Arc<Threads>) -> Arc<Latch> {
     let latch = Latch::new();
-    threads.submit(Work::Errand(Arc::new(Opens(latch.clone())), ClockHeld::here())).expect("a thread can be started");
+    threads
+        .submit(Work::Errand(Arc::new(Opens(latch.clone())), ClockHeld::here()))
+        .expect("a thread can be started");
     latch
 }
 

@@ -51,7 +51,12 @@ impl Hands {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0), released: AtomicBool::new(false) }
+        Self {
+            hands: Mutex::new(Hands::Real),
+            changes: AtomicU32::new(0),
+            held: AtomicUsize::new(0),
+            released: AtomicBool::new(false),
+        }
     }
 
     /// Whether any clock but the system's is in use in this process.

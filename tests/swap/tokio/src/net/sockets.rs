@@ -21,24 +21,9 @@ pub(super) fn check_nonblocking(socket: &impl Source) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects a socket in non-blocking mode.
-///
-/// Over loopback the peer has answered, as a rule, by the time of the first look, and there is nothing to wait for.
+/// Connects a socket in non-blocking mode. Over loopback the peer has answered, as a rule, by the time of a first look; it is waited for
+/// the event nevertheless, as some count on that, and as a Unix listener that goes away before it has accepted shows by it.
 pub(super) async fn connect<T: Source + From<Socket>>(
-    socket: Socket,
-    addr: &SockAddr,
-) -> io::Result<Registration<T>> {
-    begin(&socket, addr)?;
-    let io = Registration::of_ready(T::from(socket))?;
-    io.presume_unreadable();
-    io.async_io(Interest::WRITABLE, |io| connected(&SockRef::from(io))).await?;
-    Ok(io)
-}
-
-/// [`connect`], which looks when the socket has said that something became of it: to a Unix socket one is connected at once, and a
-/// listener that goes away before it has accepted shows then.
-#[cfg(unix)]
-pub(super) async fn connect_with_patience<T: Source + From<Socket>>(
     socket: Socket,
     addr: &SockAddr,
 ) -> io::Result<Registration<T>> {
@@ -66,17 +51,6 @@ fn is_in_progress(error: &io::Error) -> bool {
 #[cfg(windows)]
 fn is_in_progress(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
-}
-
-/// `WouldBlock` while the peer has not answered. That something may be written says so, too, but not for certain.
-fn connected(socket: &SockRef<'_>) -> io::Result<()> {
-    if let Some(error) = socket.take_error()? {
-        return Err(error);
-    }
-    match socket.peer_addr() {
-        Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
-        result => result.map(|_| ()),
-    }
 }
 
 /// What all of them have.

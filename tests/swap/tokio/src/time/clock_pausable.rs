@@ -97,6 +97,11 @@ impl Entry {
         Self { clock: clock.clone(), key: clock.key(deadline.into_std()) }
     }
 
+    fn set(&mut self, deadline: Instant) {
+        let before = std::mem::replace(&mut self.key, self.clock.key(deadline.into_std()));
+        self.clock.moved(before, self.key);
+    }
+
     fn wait(&self, deadline: Instant, waker: &Waker) -> Option<Ahead> {
         self.clock.wait(self.key, deadline.into_std(), waker)
     }
@@ -130,8 +135,9 @@ impl Wait {
         Some((Self { alarm, entry: None }, Instant::from_std(deadline)))
     }
 
+    /// Whoever waits goes on waiting, for this deadline.
     pub(super) fn set(&mut self, deadline: Instant) {
-        self.entry = None;
+        self.entry.iter_mut().for_each(|entry| entry.set(deadline));
         self.alarm.set(deadline.into_std());
     }
 

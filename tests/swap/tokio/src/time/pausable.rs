@@ -201,6 +201,15 @@ impl Pausable {
         Some(ahead)
     }
 
+    /// Whoever waits by one key waits by the other from now on, unless he was woken.
+    pub(super) fn moved(&self, from: Key, to: Key) {
+        let mut state = self.lock();
+        if let Some(waker) = state.entries.remove(from) {
+            state.entries.put(to, waker);
+            self.changed(state);
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.lock().entries.waiting()

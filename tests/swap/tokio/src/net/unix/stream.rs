@@ -36,7 +36,7 @@ impl UnixStream {
 
     /// `socket` is in non-blocking mode.
     pub(super) async fn connect_by(socket: Socket, addr: &SockAddr) -> io::Result<UnixStream> {
-        Ok(UnixStream { io: sockets::connect_with_patience(socket, addr).await? })
+        Ok(UnixStream { io: sockets::connect(socket, addr).await? })
     }
 
     /// What a peer has sent who has just connected is often there.
