@@ -1,0 +1,1 @@
+//! Programs that know tokio and nothing of paceline; they are in `tests`.
