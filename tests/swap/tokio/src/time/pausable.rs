@@ -201,12 +201,19 @@ impl Pausable {
         Some(ahead)
     }
 
-    /// Whoever waits by one key waits by the other from now on, unless he was woken.
+    /// Whoever waits by one key waits by the other from now on, unless he was woken; or is, if that is due.
     pub(super) fn moved(&self, from: Key, to: Key) {
         let mut state = self.lock();
-        if let Some(waker) = state.entries.remove(from) {
-            state.entries.put(to, waker);
-            self.changed(state);
+        let Some(waker) = state.entries.remove(from) else { return };
+        match state.time {
+            Time::Paused(now) if to.due <= self.tick_at(now) => {
+                drop(state);
+                waker.wake();
+            }
+            _ => {
+                state.entries.put(to, waker);
+                self.changed(state);
+            }
         }
     }
 
