@@ -24,9 +24,11 @@
 //! # }
 //! ```
 //!
-//! [`Timer`](crate::Timer) and [`timeout`](crate::timeout()) go by it. What watches over the runtime itself does not, nor do deadlines of
-//! [jobs](crate::blocking::Job), of [`drain`](crate::Runtime::drain) and [`shutdown`](crate::Runtime::shutdown); and a job with a deadline that is
-//! running keeps the clock where it is.
+//! [`Timer`](crate::Timer), [`timeout`](crate::timeout()) and the deadlines of [jobs](crate::blocking::Job) go by it. A closure that runs or waits for
+//! a thread keeps the clock where it is, so a job's deadline does not come before its end; the streams of
+//! [`Unblock`](crate::Unblock) do not, as they may read for ever. What watches over the runtime itself does not go by it, nor do the deadlines of
+//! [`drain`](crate::Runtime::drain) and [`shutdown`](crate::Runtime::shutdown). It is for one thread: where several are in a `block_on` of the runtime,
+//! one that has nothing to do does not wait for the others.
 
 use std::future::poll_fn;
 use std::sync::Arc;

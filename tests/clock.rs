@@ -167,6 +167,65 @@ fn what_a_closure_wakes_comes_before_the_leap() {
     });
 }
 
+/// (Fails if the earliest deadline there was is taken for one that there is.)
+#[test]
+fn it_leaps_to_no_timer_that_was_cancelled() {
+    paused(async |start| {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let ours = Async::new(ours).unwrap();
+        assert!(future::poll_once(Timer::after(HOUR)).await.is_none());
+        let other = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(10));
+            theirs.write_all(b"a").unwrap();
+        });
+        ours.read_with(|mut stream| stream.read(&mut [0])).await.unwrap();
+        assert_eq!(clock::now(), start);
+        other.join().unwrap();
+    });
+}
+
+/// Nothing is gathered any more. (Fails if what was to be gathered before is.)
+#[test]
+fn timers_are_on_time_from_the_moment_when_it_stands() {
+    let runtime = Runtime::builder().current_thread().timer_slack(Duration::from_secs(1)).build().unwrap();
+    runtime.block_on(async {
+        Timer::after(Duration::from_millis(1)).await;
+        let timer = spawn(async {
+            Timer::after(Duration::from_millis(100)).await;
+            clock::now()
+        });
+        future::yield_now().await;
+        clock::pause();
+        let paused = clock::now();
+        let late = timer.await - paused;
+        assert!(late <= Duration::from_millis(100), "{late:?}");
+    });
+}
+
+/// Whoever leaves off blocking between the look for that and the sleep interrupts nobody. (Hangs after some hundred rounds if the sleep
+/// does not look once more.)
+#[test]
+fn the_end_of_what_blocks_is_not_missed() {
+    paused(async |_| {
+        for _ in 0..2000 {
+            unblock(|| ()).detach();
+            Timer::after(Duration::from_millis(1)).await;
+        }
+    });
+}
+
+/// Its deadline is one of the clock's, which stands while it runs.
+#[test]
+fn a_job_is_late_by_the_clock_only() {
+    paused(async |start| {
+        let sleeps = || thread::sleep(Duration::from_millis(20));
+        Job::new(sleeps).deadline(Duration::from_millis(1)).submit().await.unwrap();
+        Timer::after(HOUR).await;
+        Job::new(sleeps).deadline(Duration::from_secs(1)).submit().await.unwrap();
+        assert_eq!(clock::now(), start + HOUR);
+    });
+}
+
 #[test]
 fn each_runtime_has_its_own() {
     paused(async |start| {

@@ -8,6 +8,7 @@ use super::handle::{Cancelled, JobHandle};
 use super::shared::{Body, Shared};
 use super::work::Work;
 use crate::io::Timer;
+use crate::pool;
 use crate::pool::ClockHeld;
 use crate::sync::Instant;
 
@@ -140,8 +141,8 @@ impl<T: Send + 'static> Job<T> {
         let Self { body, name, location, until } = self;
         let (at, deadline) = match until {
             Until::Never => (None, Duration::MAX),
-            Until::After(after) => (Instant::now().checked_add(after), after),
-            Until::At(at) => (Some(at), at.saturating_duration_since(Instant::now())),
+            Until::After(after) => (pool::now().checked_add(after), after),
+            Until::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
         };
         let threads = super::current();
         let shared = Shared::new(body, name, location, deadline, threads.clone());

@@ -2,7 +2,7 @@
 
 use super::async_handle::Async;
 use super::transfer::SURE_BYTES;
-use crate::reactor::{Direction, Displace, Marks, Snapshot, Until};
+use crate::reactor::{Direction, Displace, Marks, Noted, Snapshot, Until};
 use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -137,7 +137,7 @@ macro_rules! direction {
             self.handle.source().perform($direction, || op(self.handle.get_ref())).await
         }
 
-        #[doc = concat!("Runs an operation once, unless the handle is known not to be ", $ready, ": then it says `WouldBlock` without.")]
+        #[doc = concat!("Runs an operation once, unless the handle is known not to be ", $ready, ": then it says `WouldBlock` without. On other threads than its runtime's, and on the portable path, what is known may be out of date, and it is run.")]
         ///
         /// # Errors
         ///
@@ -234,7 +234,7 @@ impl<T> Trusted<'_, T> {
 
     /// The error has been seen to, or what was urgent. If something happened since `seen`, nothing is forgotten.
     pub fn forget_marks(self, seen: Readiness) {
-        self.handle.source().forget_marks(seen.word);
+        self.handle.source().forget_marks(seen.marks);
     }
 }
 
@@ -265,7 +265,7 @@ impl<T> Trusted<'_, T> {
 #[derive(Clone, Copy)]
 pub struct Readiness {
     word: Snapshot,
-    marks: Marks,
+    marks: Noted,
 }
 
 impl Readiness {

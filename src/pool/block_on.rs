@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
@@ -22,7 +22,7 @@ use super::stay::{self, Stay, Staying};
 use super::stop::explain;
 use super::{Crew, Pool, Promotion, Station};
 use crate::ambient;
-use crate::executor::{self, Run, StateRef};
+use crate::executor::{self, Run};
 use crate::fork;
 use crate::frame;
 use crate::gain::Trial;
@@ -57,14 +57,13 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 #[track_caller]
 pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Output = T>) -> T {
     let unmanned = |pool: &Arc<Pool>| {
-        let crew = pool.crew().filter(|crew| crew.is_unmanned());
-        crew.map(|crew| (pool.clone(), crew.state().clone()))
+        pool.crew().filter(|crew| crew.is_unmanned() && !crew.is_stopped()).map(|_| pool.clone())
     };
-    match pool.map_or_else(|| stay::with_current_pool(unmanned).flatten(), unmanned) {
-        Some((pool, state)) => {
+    match pool.map_or_else(|| stay::with_pool_of_block_on(unmanned).flatten(), unmanned) {
+        Some(pool) => {
             let mut output = None;
             let caller = Location::caller();
-            serve_and_wait(&pool, state, pin!(async { output = Some(future.await) }), caller);
+            serve_and_wait(&pool, pin!(async { output = Some(future.await) }), caller);
             output.expect("it was awaited")
         }
         None => block_on_at(pool, future, Location::caller()),
@@ -75,10 +74,28 @@ pub(crate) fn block_on_in<T>(pool: Option<&Arc<Pool>>, future: impl Future<Outpu
 /// each future, which makes the compiler inline less of it.
 pub(super) type Root<'a> = Pin<&'a mut (dyn Future<Output = ()> + 'a)>;
 
-/// Nobody else polls the pool's tasks.
+/// Nobody else polls the pool's tasks. When it is stopped, there may be some that were polled here when all were cancelled: as a worker
+/// does, the thread cancels these, and then waits for its future alone.
+///
+/// In one of these tasks, others are polled on top of it.
 #[cold]
-fn serve_and_wait(pool: &Arc<Pool>, state: StateRef, future: Root<'_>, caller: &'static Location<'static>) {
-    block_on_at(Some(pool), Run::new(state, future), caller);
+fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Location<'static>) {
+    let crew = pool.crew().expect("it was looked at");
+    let mut is_done = false;
+    {
+        let mut stopped = pin!(crew.until_stopped());
+        let either = poll_fn(|cx| {
+            is_done = future.as_mut().poll(cx).is_ready();
+            if is_done { Poll::Ready(()) } else { stopped.as_mut().poll(cx) }
+        });
+        let either: Root<'_> = pin!(either);
+        let run = Run::new(crew.state().clone(), either);
+        stay::deeper(pool, crew.stack_size(), || block_on_at(Some(pool), run, caller));
+    }
+    if !is_done {
+        crew.clear_up(pool);
+        block_on_at(Some(pool), future, caller);
+    }
 }
 
 #[inline]
@@ -138,7 +155,10 @@ pub(super) fn drive<F: Future>(
         rider.tells_that_it_sleeps();
         match station.wish() {
             None => {}
-            Some(Wish::Go) => return None,
+            Some(Wish::Go) => {
+                rider.is_up();
+                return None;
+            }
             Some(Wish::Help) => rider.help(),
         }
         let mut leader = match rider.become_leader_or_wait(follower) {
@@ -147,7 +167,10 @@ pub(super) fn drive<F: Future>(
                 follower = woken;
                 continue;
             }
-            Waited::Unneeded => return None,
+            Waited::Unneeded => {
+                rider.is_up();
+                return None;
+            }
         };
         let event = rider.wait_for_event(&mut leader);
         follower = rider.promote_new_leader(leader, &event);
@@ -335,7 +358,10 @@ impl Rider<'_> {
             return Ok(());
         }
         self.pool.rests(leader.with(|batch| batch.slept_lately()));
-        let result = leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced()));
+        // What was held may have been let go of since it was looked, by somebody who found nobody to interrupt.
+        let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
+        let result =
+            leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
         self.station.seat.stops_polling();
         self.pool.has_risen();
         result

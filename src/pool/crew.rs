@@ -284,7 +284,10 @@ impl Crew {
         if is_reserve {
             slice::shorten();
         }
-        call(pool, self.config.on_start.as_ref());
+        // One that comes to clear up where there are no workers is none.
+        let (on_start, on_stop) = (self.config.on_start.as_ref(), self.config.on_stop.as_ref());
+        let [on_start, on_stop] = [on_start, on_stop].map(|hook| hook.filter(|_| !self.is_unmanned()));
+        call(pool, on_start);
         // Its runner is known before it counts as started: a reserve is missed at no moment.
         let begin = if is_reserve { Run::reserve } else { Run::new };
         let mut stopped = Box::pin(self.until_stopped());
@@ -301,11 +304,11 @@ impl Crew {
             if is_stopped {
                 // Before this thread counts as gone, so that who waits for that finds all futures dropped and the hook called.
                 self.clear_up(pool);
-                call(pool, self.config.on_stop.as_ref());
+                call(pool, on_stop);
             }
             if self.may_leave(is_stopped, unneeded) {
                 if !is_stopped {
-                    call(pool, self.config.on_stop.as_ref());
+                    call(pool, on_stop);
                 }
                 break;
             }
@@ -319,7 +322,7 @@ impl Crew {
         }
     }
 
-    async fn until_stopped(&self) {
+    pub(super) async fn until_stopped(&self) {
         let listener = self.stop.listen();
         // A stop that came before we listened.
         if !self.is_stopped() {

@@ -447,7 +447,9 @@ impl Drop for ClockHeld {
         if let Some(reactor) = &self.reactor {
             reactor.clock.releases();
             // The leader may sleep because of this.
-            reactor.interrupt();
+            if reactor.clock.stands() {
+                reactor.interrupt();
+            }
         }
     }
 }

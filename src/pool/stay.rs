@@ -134,6 +134,33 @@ pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R>
     })
 }
 
+/// Shows `f` the pool in which a `block_on` here would be: as [`with_current_pool`], but not that of a hook, or of what blocks on purpose,
+/// which are called by the pool and are not its threads.
+pub(super) fn with_pool_of_block_on<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
+    frame::here(|here| {
+        for stay in all(here) {
+            if stay.entered.any() {
+                return stay.entered.with_last(f);
+            }
+            if let Some(pool) = stay.pool.get() {
+                return (stay.station.is_some() && !pool.is_inherited()).then(|| f(pool));
+            }
+        }
+        entered::with_outside(|outside| outside.with_last(f)).flatten()
+    })
+}
+
+/// Runs `code`, which polls tasks of the pool: on top of another one of them, perhaps, and then not too [deep](Stay::go_deeper).
+pub(super) fn deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnOnce() -> R) -> R {
+    frame::here(|here| {
+        let works = |stay: &&Stay| stay.station.as_ref().is_some_and(|station| station.works_for(pool));
+        match all(here).find(works) {
+            Some(below) => below.go_deeper(stack_size, code),
+            None => code(),
+        }
+    })
+}
+
 /// Shows `f` where on this thread pools are entered now: on top of the innermost frame, or outside of any.
 pub(super) fn with_entered<R>(f: impl FnOnce(&Entered) -> R) -> Option<R> {
     frame::here(|here| match all(here).next() {

@@ -166,7 +166,10 @@ impl Batch {
         if !reactor.clock.stands() {
             return Ok(false);
         }
-        let next = || reactor.timers.instant(reactor.timers.earliest());
+        let next = || {
+            reactor.timers.forget_the_cancelled();
+            reactor.timers.instant(reactor.timers.earliest())
+        };
         if self.look(reactor)? {
             return Ok(true);
         }

@@ -37,45 +37,65 @@ impl Marks {
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
+}
 
-    pub(crate) fn has(self, mark: Self) -> bool {
-        self.0 & mark.0 != 0
+/// What is known of one source's marks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Noted(u32);
+
+impl Noted {
+    pub(crate) fn has(self, mark: Marks) -> bool {
+        self.0 & u32::from(mark.0) != 0
     }
 }
 
-/// The marks of one source, with its generation, so that an event of the one that had the record before marks nothing.
-#[derive(Debug, Default)]
+/// The marks of one source; how often something was noted, so that what was noted again is not forgotten; and its generation, so that an
+/// event of the one that had the record before marks nothing.
+///
+/// ```text
+/// | generation | times noted | marks |
+///              12            8
+/// ```
+#[derive(Debug)]
 pub(crate) struct Marked(AtomicU32);
 
+const TIMES: u32 = 0xf << Marks::BITS;
+const GENERATION_SHIFT: u32 = Marks::BITS + 4;
+
 impl Marked {
+    pub(super) fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
     /// The record gets a source.
     pub(super) fn open(&self, generation: u32) {
         // Relaxed: the source is published by whoever made it.
-        self.0.store(generation << Marks::BITS, Ordering::Relaxed);
+        self.0.store(generation << GENERATION_SHIFT, Ordering::Relaxed);
     }
 
     /// An event of the source with this generation. Whoever sees the event in the readiness word, which changes next, sees this.
     pub(super) fn note(&self, generation: u32, marks: Marks) {
-        self.change(|now| (now >> Marks::BITS == generation).then_some(now | u32::from(marks.0)));
-    }
-
-    pub(super) fn get(&self) -> Marks {
-        Marks(self.0.load(Ordering::Relaxed) as u8)
-    }
-
-    pub(super) fn forget(&self, marks: Marks) {
-        self.change(|now| (now & u32::from(marks.0) != 0).then_some(now & !u32::from(marks.0)));
-    }
-
-    fn change(&self, f: impl Fn(u32) -> Option<u32>) {
         let mut now = self.0.load(Ordering::Relaxed);
-        while let Some(next) = f(now) {
+        while now >> GENERATION_SHIFT == generation {
+            let times = now.wrapping_add(1 << Marks::BITS) & TIMES;
+            let next = now & !TIMES | times | u32::from(marks.0);
             // Relaxed: it is ordered by the readiness word, whose change releases it.
             match self.0.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(seen) => now = seen,
             }
         }
+    }
+
+    pub(super) fn get(&self) -> Noted {
+        Noted(self.0.load(Ordering::Relaxed))
+    }
+
+    /// What passes is forgotten, if nothing was noted since it was seen.
+    pub(super) fn forget(&self, seen: Noted) {
+        let next = seen.0 & !u32::from(Marks::PASSING.0);
+        // Relaxed: as above. If it fails, something was noted.
+        let _ = self.0.compare_exchange(seen.0, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -85,15 +105,29 @@ mod tests {
 
     #[test]
     fn s3_an_event_of_an_older_generation_marks_nothing() {
-        let marked = Marked::default();
+        let marked = Marked::new();
         marked.open(7);
+        let is_marked =
+            || [Marks::READ_CLOSED, Marks::ERROR, Marks::PRIORITY].map(|mark| marked.get().has(mark));
         marked.note(6, Marks::READ_CLOSED);
-        assert!(marked.get().is_empty());
+        assert_eq!(is_marked(), [false; 3]);
         marked.note(7, Marks::READ_CLOSED.and(Marks::ERROR));
-        assert!(marked.get().has(Marks::READ_CLOSED) && !marked.get().has(Marks::PRIORITY));
-        marked.forget(Marks::PASSING);
-        assert_eq!(marked.get(), Marks::READ_CLOSED);
+        assert_eq!(is_marked(), [true, true, false]);
+        marked.forget(marked.get());
+        assert_eq!(is_marked(), [true, false, false], "an end is for good");
         marked.open(8);
-        assert!(marked.get().is_empty());
+        assert_eq!(is_marked(), [false; 3]);
+    }
+
+    /// (Fails if what is seen is only compared by its marks.)
+    #[test]
+    fn what_was_noted_again_is_not_forgotten() {
+        let marked = Marked::new();
+        marked.open(1);
+        marked.note(1, Marks::ERROR);
+        let seen = marked.get();
+        marked.note(1, Marks::ERROR);
+        marked.forget(seen);
+        assert!(marked.get().has(Marks::ERROR));
     }
 }

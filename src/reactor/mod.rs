@@ -31,7 +31,7 @@ mod wheel;
 
 pub(crate) use batch::{Batch, Event};
 pub(crate) use clock::Clock;
-pub(crate) use marks::Marks;
+pub(crate) use marks::{Marks, Noted};
 pub(crate) use readiness::{Snapshot, Until};
 pub(crate) use record::Displace;
 pub(crate) use slumber::Slumber;

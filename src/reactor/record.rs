@@ -63,7 +63,7 @@ impl Record {
     pub(super) fn new() -> Self {
         Self {
             readiness: Readiness::new(),
-            marked: Marked::default(),
+            marked: Marked::new(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::marks::Marks;
+use super::marks::Noted;
 use super::raw::RawSource;
 use super::readiness::{Proof, Snapshot, Until};
 use super::record::{Displace, Record, Wait};
@@ -187,7 +187,8 @@ impl Source {
             // Its end makes each source ready, for those who find out by trying.
             self.reactor.assert_open()?;
             if self.known().0.has(direction, until) {
-                return Poll::Ready(Ok(()));
+                // It may have ended in between.
+                return Poll::Ready(self.reactor.assert_open());
             }
             if let Wait::Waiting | Wait::Unsure = wait()? {
                 return Poll::Pending;
@@ -203,7 +204,9 @@ impl Source {
     ) -> io::Result<R> {
         let readiness = &self.record().readiness;
         let before = readiness.snapshot();
-        if !before.has(direction, Until::Ready) {
+        // What is known stays up to date without a wait only where each edge is reported, and somebody looks: this thread, at last.
+        let is_told = || self.reactor.sys.is_epoll && frame::here(|here| self.reactor.turn(here).is_some());
+        if !before.has(direction, Until::Ready) && is_told() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         op().inspect_err(|error| {
@@ -214,7 +217,7 @@ impl Source {
     }
 
     /// What is known right now.
-    pub(crate) fn known(&self) -> (Snapshot, Marks) {
+    pub(crate) fn known(&self) -> (Snapshot, Noted) {
         let record = self.record();
         // In this order: whoever sees an event in the word sees what it said.
         (record.readiness.snapshot(), record.marked.get())
@@ -225,12 +228,9 @@ impl Source {
         self.record().readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
     }
 
-    /// What was said beside readiness has been seen to, unless an event came after `seen`.
-    pub(crate) fn forget_marks(&self, seen: Snapshot) {
-        let (now, record) = (self.known().0, self.record());
-        if Direction::BOTH.iter().all(|direction| now.tick(*direction) == seen.tick(*direction)) {
-            record.marked.forget(Marks::PASSING);
-        }
+    /// What was said beside readiness has been seen to, unless something was said after `seen`.
+    pub(crate) fn forget_marks(&self, seen: Noted) {
+        self.record().marked.forget(seen);
     }
 
     /// That a new source counts as ready is taken back; what an event said is not.

@@ -135,9 +135,16 @@ impl Timers {
     /// The next look is at the next deadline.
     #[cfg(feature = "test-clock")]
     pub(super) fn gather_no_more(&self) {
-        let _wheel = sync::lock(&self.wheel);
         self.slack.store(0, Ordering::Relaxed);
         self.gathered.store(0, Ordering::Relaxed);
+        self.forget_the_cancelled();
+    }
+
+    /// What others see is exact again.
+    pub(super) fn forget_the_cancelled(&self) {
+        let wheel = sync::lock(&self.wheel);
+        let next = wheel.as_ref().and_then(Wheel::next_look);
+        self.earliest.store(next.map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
     }
 
     /// Nobody watches over timers any more: whoever arms the next one is told.

@@ -1,6 +1,7 @@
 //! A runtime without workers: its tasks are polled in its `block_on`s.
 
 use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -172,4 +173,68 @@ fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
         assert!(parks >= 3 && unparks <= parks, "{parks} {unparks}");
         assert!(unparks + threads.max(1) as u32 >= parks, "each that is told ends: {parks} {unparks}");
     }
+}
+
+/// Each task that waits in a `block_on` of its own polls the next one on top of it: too many of them say so. (Fails if the depth is not looked
+/// at: the stack is too small then, and the process is aborted.)
+#[test]
+fn waits_inside_of_tasks_are_not_nested_for_ever() {
+    let runtime = runtime();
+    let tasks: Vec<_> = (0..400)
+        .map(|_| runtime.spawn(async { paceline::block_on(Timer::after(Duration::from_millis(1))) }))
+        .collect();
+    let (mut done, mut said) = (0, 0);
+    for task in tasks {
+        match catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))) {
+            Ok(_) => done += 1,
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().expect("a sentence");
+                assert!(text.contains("nested"), "{text}");
+                said += 1;
+            }
+        }
+    }
+    assert!(done > 0 && said > 0, "{done} {said}");
+}
+
+/// Whoever polls a task when its runtime is dropped cancels it when that poll is over. (Fails in one of some hundred rounds if nobody
+/// does: the task is polled for ever after.)
+#[test]
+fn no_task_survives_the_end_where_another_thread_polls_it() {
+    for _ in 0..300 {
+        let runtime = runtime();
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let handle = runtime.handle();
+                thread::spawn(move || {
+                    handle.block_on(async { spawn(future::pending::<()>()).fallible().await });
+                })
+            })
+            .collect();
+        while runtime.metrics().tasks < Some(2) {
+            thread::yield_now();
+        }
+        drop(runtime);
+        others.into_iter().for_each(|other| other.join().unwrap());
+    }
+}
+
+/// What blocks on purpose is not one of its threads. (Fails if the pool that calls it counts.)
+#[test]
+fn a_closure_that_blocks_polls_none_of_its_tasks() {
+    let runtime = runtime();
+    let here = thread::current().id();
+    let polled = runtime.block_on(async {
+        let task = spawn(async {
+            let mut threads = Vec::new();
+            for _ in 0..20 {
+                threads.push(thread::current().id());
+                Timer::after(Duration::from_micros(500)).await;
+            }
+            threads
+        });
+        unblock(|| paceline::block_on(Timer::after(Duration::from_millis(5)))).await;
+        task.await
+    });
+    assert!(polled.iter().all(|thread| *thread == here));
 }

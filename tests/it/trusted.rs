@@ -18,12 +18,17 @@ fn reads(stream: Trusted<'_, TcpStream>, size: usize) -> std::io::Result<usize> 
 /// second if a short transfer is taken for any other.)
 #[test]
 fn nothing_is_tried_in_vain_twice() {
-    block_on(async {
+    Runtime::builder().current_thread().build().unwrap().block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
         let ours = ours.trusted();
         assert_eq!(reads(ours, 1).unwrap_err().kind(), WouldBlock);
         assert!(!ours.readiness().is_readable());
-        assert!(ours.try_read(|_| -> std::io::Result<()> { panic!("it is known to be drained") }).is_err());
+        // Where events have to be asked for, what is known may be out of date.
+        if cfg!(all(target_os = "linux", not(polling_test_poll_backend))) {
+            assert!(
+                ours.try_read(|_| -> std::io::Result<()> { panic!("it is known to be drained") }).is_err()
+            );
+        }
 
         theirs.get_ref().write_all(b"abc").unwrap();
         assert!(ours.read_ready().await.unwrap().is_readable());
@@ -32,6 +37,7 @@ fn nothing_is_tried_in_vain_twice() {
         assert!(!ours.readiness().is_readable());
 
         theirs.get_ref().write_all(b"abcd").unwrap();
+        ours.read_ready().await.unwrap();
         let full = poll_fn(|cx| ours.poll_read_up_to(cx, 4, |mut stream| stream.read(&mut [0; 4])));
         assert_eq!(full.await.unwrap(), 4);
         assert!(ours.readiness().is_readable(), "there may be more behind it");

@@ -33,6 +33,11 @@ impl Clock {
         false
     }
 
+    #[inline]
+    pub(crate) fn was_released(&self) -> bool {
+        false
+    }
+
     /// Goes on to that moment, if it stands and may.
     #[inline]
     pub(super) fn leaps(&self, _: impl FnOnce() -> Option<Instant>) -> bool {

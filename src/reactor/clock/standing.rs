@@ -20,9 +20,8 @@ static ANY_STOOD: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Clock {
     hands: Mutex<Hands>,
     changes: AtomicU32,
+    /// How many hold it, times two; and one if somebody has let go since it was looked.
     held: AtomicUsize,
-    /// Something that was held has been released since the thread found nothing to do.
-    released: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +50,7 @@ impl Hands {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self {
-            hands: Mutex::new(Hands::Real),
-            changes: AtomicU32::new(0),
-            held: AtomicUsize::new(0),
-            released: AtomicBool::new(false),
-        }
+        Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
     }
 
     /// Whether any clock but the system's is in use in this process.
@@ -115,12 +109,16 @@ impl Clock {
 
     /// It does not leap until as many have called [`releases`](Self::releases).
     pub(crate) fn holds(&self) {
-        self.held.fetch_add(1, Ordering::SeqCst);
+        self.held.fetch_add(2, Ordering::SeqCst);
     }
 
     pub(crate) fn releases(&self) {
-        self.released.store(true, Ordering::SeqCst);
-        self.held.fetch_sub(1, Ordering::SeqCst);
+        let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| Some(held - 2 | 1));
+    }
+
+    /// Whether somebody has let go since the last look, so that there may be something to do, or a leap.
+    pub(crate) fn was_released(&self) -> bool {
+        self.stands() && self.held.load(Ordering::SeqCst) & 1 != 0
     }
 
     /// Tells what was announced before a change from what was after it.
@@ -143,12 +141,16 @@ impl Clock {
 
     /// Goes on to that moment, if it stands and nothing is held. True if there may be something to do.
     pub(super) fn leaps(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
-        if !self.stands() || self.held.load(Ordering::SeqCst) > 0 {
+        if !self.stands() {
             return false;
         }
-        // Whoever released it has woken somebody before, perhaps after the thread looked whom: it looks once more.
-        if self.released.swap(false, Ordering::SeqCst) {
+        let held = self.held.fetch_and(!1, Ordering::SeqCst);
+        // Whoever let go has woken somebody before, perhaps after the thread looked whom: it looks once more.
+        if held & 1 != 0 {
             return true;
+        }
+        if held > 1 {
+            return false;
         }
         let Some(to) = to() else { return false };
         let mut hands = self.hands();

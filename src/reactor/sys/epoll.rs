@@ -157,10 +157,9 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
 fn marks(flags: Flags) -> Marks {
     Marks::READ_CLOSED
         .if_said(flags.intersects(Flags::HUP | Flags::RDHUP))
-        .and(
-            Marks::WRITE_CLOSED
-                .if_said(flags.contains(Flags::HUP) || flags.contains(Flags::OUT | Flags::ERR)),
-        )
+        .and(Marks::WRITE_CLOSED.if_said(
+            flags.contains(Flags::HUP) || flags.contains(Flags::OUT | Flags::ERR) || flags == Flags::ERR,
+        ))
         .and(Marks::ERROR.if_said(flags.contains(Flags::ERR)))
         .and(Marks::PRIORITY.if_said(flags.contains(Flags::PRI)))
 }

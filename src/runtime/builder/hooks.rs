@@ -79,7 +79,7 @@ impl Builder {
     }
 
     /// Called by a thread of which [`on_thread_park`](Builder::on_thread_park) was told, when it has something to do: before it does that, and also
-    /// where it did not sleep after all.
+    /// where it did not sleep after all. It should not block: what the thread is to do may be known to nobody else.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

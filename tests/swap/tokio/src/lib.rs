@@ -21,7 +21,7 @@ pub mod fs;
 pub mod io;
 #[cfg(feature = "net")]
 pub mod net;
-#[cfg(feature = "process")]
+#[cfg(all(unix, feature = "process"))]
 pub mod process;
 #[cfg(feature = "rt")]
 pub mod runtime;
@@ -32,7 +32,7 @@ pub mod runtime;
     reason = "sockets and files are bound to one, also where none can be made"
 )]
 mod runtime;
-#[cfg(feature = "signal")]
+#[cfg(all(unix, feature = "signal"))]
 pub mod signal;
 #[cfg(feature = "rt")]
 pub mod task;

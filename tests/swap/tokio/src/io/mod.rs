@@ -4,11 +4,12 @@
 mod async_fd;
 #[cfg(any(feature = "fs", feature = "io-std"))]
 pub(crate) mod buf;
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", all(unix, feature = "process")))]
 mod interest;
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", all(unix, feature = "process")))]
 mod ready;
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", all(unix, feature = "process")))]
+#[cfg_attr(not(feature = "net"), allow(dead_code, reason = "the pipes of a child need less than a socket"))]
 pub(crate) mod registration;
 #[cfg(feature = "io-std")]
 mod stdio;
@@ -17,7 +18,7 @@ pub use real::io::*;
 
 #[cfg(feature = "io-std")]
 pub use stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
-#[cfg(feature = "net")]
+#[cfg(any(feature = "net", all(unix, feature = "process")))]
 pub use {interest::Interest, ready::Ready};
 
 /// Descriptors of others.

@@ -66,7 +66,8 @@ impl<T: Source> Registration<T> {
         if runtime.is_shut_down() {
             return Err(gone());
         }
-        let entered = runtime.paceline().enter();
+        // It may have ended since.
+        let Some(entered) = runtime.paceline().try_enter() else { return Err(gone()) };
         let io = Async::new_nonblocking(io).map_err(with_its_code)?;
         drop(entered);
         Ok(Self { io, runtime })

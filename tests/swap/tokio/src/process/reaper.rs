@@ -59,7 +59,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Reaper {
     fn run(&self, mut rings: UnixStream) {
         // The bell is never dropped: it goes on until the process ends.
-        while rings.read(&mut [0; 64]).is_ok() {
+        loop {
+            match rings.read(&mut [0; 64]) {
+                Ok(_) => {}
+                // A signal whose handler somebody else has installed.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => panic!("the bell of child processes is broken: {error}"),
+            }
             // A child that cannot be asked about is none of ours any more.
             lock(&self.orphans).retain_mut(|orphan| matches!(orphan.try_wait(), Ok(None)));
             let waiting = std::mem::take(&mut *lock(&self.waiting));

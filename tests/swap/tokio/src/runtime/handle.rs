@@ -165,6 +165,10 @@ impl fmt::Debug for Handle {
     }
 }
 
+// The hooks in it are called, and not looked into.
+impl std::panic::UnwindSafe for Handle {}
+impl std::panic::RefUnwindSafe for Handle {}
+
 /// A runtime is entered on this thread until this is dropped.
 #[derive(Debug)]
 #[must_use = "Creating and dropping a guard does nothing"]

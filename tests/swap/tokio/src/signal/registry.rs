@@ -43,13 +43,17 @@ pub(super) fn subscribe(number: c_int, runtime: &Handle) -> io::Result<watch::Re
         return Err(io::Error::other(format!("Refusing to register signal {number}")));
     }
     if runtime.is_shut_down() {
-        return Err(io::Error::other("signal driver gone"));
+        return Err(gone());
     }
     let registry = registry()?;
     let slot = registry.slots.get(number as usize - 1).ok_or_else(|| io::Error::other("signal too large"))?;
     registry.listen_in(runtime)?;
     slot.enable(number, &registry.bell)?;
     Ok(slot.told.subscribe())
+}
+
+fn gone() -> io::Error {
+    io::Error::other("signal driver gone")
 }
 
 /// Has this runtime notice signals, if it can.
@@ -118,7 +122,7 @@ impl Registry {
             if runtimes.contains(&id) {
                 return Ok(());
             }
-            let _entered = runtime.paceline().enter();
+            let Some(_entered) = runtime.paceline().try_enter() else { return Err(gone()) };
             let rings = Async::new_nonblocking(self.rings.try_clone()?)?;
             runtimes.push(id);
             rings

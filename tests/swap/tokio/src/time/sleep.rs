@@ -81,6 +81,8 @@ fn runtime() -> Handle {
     runtime
 }
 
+const ENDED: &str = "A Tokio 1.x context was found, but it is being shutdown.";
+
 impl Future for Sleep {
     type Output = ();
 
@@ -88,10 +90,13 @@ impl Future for Sleep {
         let share = ready!(coop::poll_proceed(cx));
         let this = self.project();
         let clock = this.runtime.clock();
-        assert!(!clock.is_shut_down(), "A Tokio 1.x context was found, but it is being shutdown.");
+        assert!(!clock.is_shut_down(), "{ENDED}");
         let result = this.wait.poll(clock, *this.deadline, cx);
         if result.is_ready() {
             share.made_progress();
+        } else {
+            // The end may have come before the wait began, and then nobody tells of it.
+            assert!(!clock.is_shut_down(), "{ENDED}");
         }
         result
     }
