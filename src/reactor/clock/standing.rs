@@ -113,7 +113,7 @@ impl Clock {
     }
 
     pub(crate) fn releases(&self) {
-        let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| Some(held - 2 | 1));
+        let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| Some((held - 2) | 1));
     }
 
     /// Whether somebody has let go since the last look, so that there may be something to do, or a leap.

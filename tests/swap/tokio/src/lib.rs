@@ -4,7 +4,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `context` | which runtime and which task this is, and the task's share of cooperation |
-//! | `runtime` | [`runtime::Runtime`] and what belongs to it |
+//! | `runtime` | runtimes and what belongs to them |
 //! | `task` | tasks, their handles and errors, sets of them, and those that stay on a thread |
 //! | `time` | sleeping, and a clock that can be paused |
 //! | `net` | sockets |

@@ -1,4 +1,4 @@
-//! Tasks. One is a paceline task around [`TaskFuture`], and a [`Cell`] beside it, in which its output and its fate are.
+//! Tasks. One is a paceline task around `TaskFuture`, and a [`Cell`] beside it, in which its output and its fate are.
 //!
 //! | part | what it is |
 //! |---|---|
