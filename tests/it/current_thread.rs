@@ -179,14 +179,29 @@ fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
 /// at: the stack is too small then, and the process is aborted.)
 #[test]
 fn waits_inside_of_tasks_are_not_nested_for_ever() {
+    const TASKS: u32 = 400;
     let runtime = runtime();
-    let tasks: Vec<_> = (0..400)
-        .map(|_| runtime.spawn(async { paceline::block_on(Timer::after(Duration::from_millis(1))) }))
+    let (gate, opened) = async_channel::bounded::<()>(1);
+    let began = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (opened, began) = (opened.clone(), began.clone());
+            runtime.spawn(async move {
+                began.fetch_add(1, SeqCst);
+                assert!(paceline::block_on(opened.recv()).is_err());
+            })
+        })
         .collect();
+    let opens = thread::spawn(move || {
+        while began.load(SeqCst) < TASKS {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(gate);
+    });
     let (mut done, mut said) = (0, 0);
     for task in tasks {
         match catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))) {
-            Ok(_) => done += 1,
+            Ok(()) => done += 1,
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().expect("a sentence");
                 assert!(text.contains("nested"), "{text}");
@@ -194,6 +209,7 @@ fn waits_inside_of_tasks_are_not_nested_for_ever() {
             }
         }
     }
+    opens.join().unwrap();
     assert!(done > 0 && said > 0, "{done} {said}");
 }
 
