@@ -244,7 +244,11 @@ impl Threads {
             Successor::Start(number) => number,
         };
         let threads = self.clone();
-        let builder = thread::Builder::new().name(format!("blocking-{number}"));
+        let mut builder = thread::Builder::new().name(format!("blocking-{number}"));
+        let pool = self.pool.as_ref().and_then(Weak::upgrade);
+        if let Some(bytes) = pool.and_then(|pool| pool.crew()?.given_stack_size()) {
+            builder = builder.stack_size(bytes);
+        }
         let Err(error) = builder.spawn(move || threads.live(number)) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
         inner.threads -= 1;

@@ -185,6 +185,11 @@ impl Crew {
         Staff { live: roll.live, late, reserve: starts || self.config.state.has_reserve() }
     }
 
+    /// How large the stacks of the runtime's threads are to be, if anything was said.
+    pub(crate) fn given_stack_size(&self) -> Option<usize> {
+        self.config.stack_size
+    }
+
     /// How large a worker's stack is.
     pub(crate) fn stack_size(&self) -> usize {
         self.config.stack_size.unwrap_or(STACK_SIZE)

@@ -271,7 +271,7 @@ impl Builder {
         self
     }
 
-    /// The stack size of a worker, in bytes. Without it: the standard library's.
+    /// The stack size of a worker, and of a thread for what [blocks on purpose](crate::blocking), in bytes. Without it: the standard library's.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -275,3 +275,17 @@ fn an_unblock_after_the_end_never_begins_although_none_came_before() {
         assert_eq!(begun.load(SeqCst), 0);
     }
 }
+
+/// (Aborts if only workers have the stack that was asked for.)
+#[cfg_attr(miri, ignore = "miri has no stack to overflow")]
+#[test]
+fn what_blocks_has_the_stack_that_was_asked_for() {
+    fn deep(left: usize) -> usize {
+        let frame = std::hint::black_box([left as u8; 64 * 1024]);
+        if left == 0 { usize::from(frame[0]) } else { deep(left - 1) + usize::from(frame[1] == left as u8) }
+    }
+    let runtime = paceline::Runtime::builder().threads(1).stack_size(16 << 20).build().unwrap();
+    // Five megabytes.
+    let closure = within(&runtime, || unblock(|| deep(80)));
+    assert_eq!(block_on(closure), 80);
+}
