@@ -8,8 +8,7 @@ use super::handle::{Cancelled, JobHandle};
 use super::shared::{Body, Shared};
 use super::work::Work;
 use crate::io::Timer;
-use crate::pool;
-use crate::pool::ClockHeld;
+use crate::pool::{self, ClockHeld};
 use crate::sync::Instant;
 
 /// A closure that blocks, and may never return: after its deadline everybody goes on without it.

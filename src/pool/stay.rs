@@ -121,29 +121,26 @@ fn all(here: &Here) -> impl Iterator<Item = &Stay> {
 /// Shows `f` the innermost pool in which this thread is, unless it is another process's.
 #[inline]
 pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
-    frame::here(|here| {
-        for stay in all(here) {
-            if stay.entered.any() {
-                return stay.entered.with_last(f);
-            }
-            if let Some(pool) = stay.pool.get() {
-                return (!pool.is_inherited()).then(|| f(pool));
-            }
-        }
-        entered::with_outside(|outside| outside.with_last(f)).flatten()
-    })
+    with_innermost_pool(|_| true, f)
 }
 
-/// Shows `f` the pool in which a `block_on` here would be: as [`with_current_pool`], but not that of a hook, or of what blocks on purpose,
-/// which are called by the pool and are not its threads.
+/// Shows `f` the pool in which a `block_on` here would be: not that of a hook, or of what blocks on purpose, which are called by the pool
+/// and are not its threads.
 pub(super) fn with_pool_of_block_on<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
+    with_innermost_pool(|stay| stay.station.is_some(), f)
+}
+
+/// Shows `f` the innermost pool in which this thread is, or that was entered on it, unless it is another process's; or if the stay there does
+/// not count.
+#[inline]
+fn with_innermost_pool<R>(counts: impl FnOnce(&Stay) -> bool, f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     frame::here(|here| {
         for stay in all(here) {
             if stay.entered.any() {
                 return stay.entered.with_last(f);
             }
             if let Some(pool) = stay.pool.get() {
-                return (stay.station.is_some() && !pool.is_inherited()).then(|| f(pool));
+                return (counts(stay) && !pool.is_inherited()).then(|| f(pool));
             }
         }
         entered::with_outside(|outside| outside.with_last(f)).flatten()

@@ -142,9 +142,15 @@ impl Timers {
 
     /// What others see is exact again.
     pub(super) fn forget_the_cancelled(&self) {
-        let wheel = sync::lock(&self.wheel);
-        let next = wheel.as_ref().and_then(Wheel::next_look);
-        self.earliest.store(next.map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
+        if let Some(wheel) = &*sync::lock(&self.wheel) {
+            self.shows(wheel);
+        }
+    }
+
+    /// The earliest deadline that others see is what the wheel, which is locked, says.
+    #[inline]
+    fn shows(&self, wheel: &Wheel<Waker>) {
+        self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
     }
 
     /// Nobody watches over timers any more: whoever arms the next one is told.
@@ -170,7 +176,7 @@ impl Timers {
                 Ordering::Relaxed,
             );
         }
-        self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
+        self.shows(wheel);
         drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));

@@ -13,6 +13,7 @@ use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Runtime, Timer, block_on, spawn};
 
+use crate::resting::{assert_all_rest, switches};
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
     without_deputy,
@@ -108,24 +109,6 @@ fn r3_tasks_on_one_mutex_all_get_it() {
     });
 }
 
-/// Context switches of all threads of this process but the one that asks, by thread.
-fn switches() -> HashMap<String, u64> {
-    let me = fs::read_link("/proc/thread-self").unwrap();
-    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
-    let others = tasks.filter(|task| task.file_name() != me.file_name());
-    others
-        .filter_map(|task| {
-            // It may be gone by now: a worker that stood in for another one.
-            let status = fs::read_to_string(task.join("status")).ok()?;
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let sum =
-                counts.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
-            let name = status.lines().next().unwrap_or_default().to_owned();
-            Some((format!("{} {name}", task.display()), sum))
-        })
-        .collect()
-}
-
 /// Times that the current thread went to sleep.
 fn sleeps() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
@@ -174,16 +157,7 @@ fn r4_an_idle_process_does_nothing() {
     }
     // The default instance as well, led by its own workers.
     block_on(spawn(Timer::after(Duration::from_millis(1))));
-    let mut before = switches();
-    eventually("all threads come to rest", || {
-        thread::sleep(Duration::from_millis(100));
-        let now = switches();
-        now == std::mem::replace(&mut before, now.clone())
-    });
-    thread::sleep(Duration::from_secs(2));
-    let after = switches();
-    let busy: Vec<_> = after.iter().filter(|(thread, count)| before.get(*thread) != Some(count)).collect();
-    assert!(busy.is_empty(), "these ran while all was idle: {busy:?}");
+    assert_all_rest();
     kept.iter_mut().for_each(|(_, ping, _)| assert!(ping.ping() < SOON));
 }
 

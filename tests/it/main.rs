@@ -93,6 +93,8 @@ mod promotion;
 #[cfg(unix)]
 mod relatives;
 #[cfg(unix)]
+mod resting;
+#[cfg(unix)]
 mod setups;
 #[cfg(target_os = "linux")]
 mod short;

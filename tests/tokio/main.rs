@@ -9,6 +9,9 @@ mod context;
 mod cost;
 mod fork;
 mod io;
+#[cfg(target_os = "linux")]
+#[path = "../it/resting.rs"]
+mod resting;
 #[allow(dead_code)]
 #[path = "../it/setups.rs"]
 mod setups;

@@ -103,7 +103,7 @@ fn who_naps_too_long_is_late_and_the_others_are_not() {
 
 /// For a machine that does nothing else, in a release build: `cargo test --release -p example-jsonrpc -- --ignored`.
 #[test]
-#[ignore = "measures"]
+#[ignore = "its bounds hold on an idle machine and in a release build only; .ci/run has looser ones, above"]
 fn sixty_milliseconds_and_nine_tenths() {
     let (share, times) = measure(5, Duration::from_millis(1500));
     assert!(times[times.len() * 99 / 100] < Duration::from_millis(60), "{:?}", times[times.len() * 99 / 100]);

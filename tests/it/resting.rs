@@ -1,0 +1,41 @@
+//! Whether the threads of this process sleep.
+
+use std::collections::HashMap;
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use crate::setups::eventually;
+
+/// How often each thread of this process but the current one was switched to, by name.
+pub fn switches() -> HashMap<String, u64> {
+    let me = fs::read_link("/proc/thread-self").unwrap();
+    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
+    let others = tasks.filter(|task| task.file_name() != me.file_name());
+    others
+        .filter_map(|task| {
+            // It may be gone by now: a worker that stood in for another one.
+            let status = fs::read_to_string(task.join("status")).ok()?;
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+            let sum =
+                counts.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
+            let name = status.lines().next().unwrap_or_default().to_owned();
+            Some((format!("{} {name}", task.display()), sum))
+        })
+        .collect()
+}
+
+/// Waits until no thread runs, and then two seconds, in which none may.
+pub fn assert_all_rest() {
+    let mut before = switches();
+    // Threads for what blocks stay for a while, tokio's for ten seconds.
+    eventually("all threads come to rest", || {
+        thread::sleep(Duration::from_millis(100));
+        let now = switches();
+        now == std::mem::replace(&mut before, now.clone())
+    });
+    thread::sleep(Duration::from_secs(2));
+    let after = switches();
+    let busy: Vec<_> = after.iter().filter(|(thread, count)| before.get(*thread) != Some(count)).collect();
+    assert!(busy.is_empty(), "these ran while all was idle: {busy:?}");
+}
