@@ -10,13 +10,15 @@
 //! - A wake *in vain* doubles the number of chances that are left out before the next one, up to [`MOST`]; one that paid halves it.
 //!   So a full machine goes back to one thread by itself, and an idle one spreads within some dozens of events. Who was woken
 //!   asks the same question while work is left: so it wakes the next one, if that pays.
+//! - What a thread brings by being there at all, those two do not see. The deputy, which can measure that, may say that
+//!   [nobody is to be spared](Gain::spares_nobody).
 //!
 //! What nobody is woken for is not lost. It is the promise of who left the chance out, who comes back to it; and the deputy
 //! sees it if that one does not.
 
 use std::time::Duration;
 
-use crate::sync::{self, AtomicU32, Instant, Mutex, Ordering::Relaxed};
+use crate::sync::{self, AtomicU32, Flag, Instant, Mutex, Ordering::Relaxed};
 
 /// Chances that are left out at most before the next try.
 const MOST: u32 = 512;
@@ -36,6 +38,8 @@ pub(crate) struct Gain {
     pause: AtomicU32,
     /// Those of them that are left.
     left: AtomicU32,
+    /// What was learned does not count.
+    lavish: Flag,
     /// When somebody was called who has not answered.
     called: Mutex<Option<Instant>>,
 }
@@ -53,16 +57,31 @@ pub(crate) struct Trial {
 
 impl Gain {
     pub(crate) fn new(moved: Duration) -> Self {
-        Self { moved, pause: AtomicU32::new(FIRST), left: AtomicU32::new(FIRST), called: Mutex::new(None) }
+        let [pause, left] = [FIRST; 2].map(AtomicU32::new);
+        Self { moved, pause, left, lavish: Flag::new(false), called: Mutex::new(None) }
     }
 
     /// There is work, and somebody who sleeps: is it worth waking him?
     #[inline]
     pub(crate) fn is_likely(&self) -> bool {
+        if self.is_lavish() {
+            return true;
+        }
         let left = self.left.load(Relaxed);
         let next = if left > 0 { left - 1 } else { self.pause.load(Relaxed) };
         self.left.store(next, Relaxed);
         left == 0
+    }
+
+    /// Whether everybody is woken whom there is work for, and nobody is on trial.
+    #[inline]
+    pub(crate) fn is_lavish(&self) -> bool {
+        self.lavish.is_set()
+    }
+
+    /// From now on everybody is woken whom there is work for; or only those again for whom that pays.
+    pub(crate) fn spares_nobody(&self, lavish: bool) {
+        self.lavish.set(lavish);
     }
 
     /// Somebody is about to be woken to share work.
@@ -167,6 +186,18 @@ mod tests {
         gain.calls();
         assert!(gain.answers().is_some());
         assert!(gain.answers().is_none());
+    }
+
+    #[test]
+    fn where_nobody_is_spared_what_was_learned_stays_for_later() {
+        let gain = Gain::new(LONG);
+        gain.learns(false);
+        gain.spares_nobody(true);
+        assert_eq!(left_out(&gain), 0);
+        gain.learns(false);
+        assert_eq!(left_out(&gain), 0);
+        gain.spares_nobody(false);
+        assert_eq!(left_out(&gain), 32);
     }
 
     /// A trial of somebody who took so long to come.

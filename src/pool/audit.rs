@@ -10,8 +10,10 @@
 //! | tasks that wait, and every worker stuck | gets a thread for one that blocks; where none may be added, has one that waits in a nested `block_on` run them |
 //! | the same, and each that does not block has computed for long | gets one more thread: they may compute until such a task has run |
 //! | more workers than usual, for a second | lets one go |
+//! | a pool that is busy all the time | has it tried to spare no thread, and keeps to what gets more [done](ways) |
 
 mod progress;
+mod ways;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,10 +23,11 @@ use super::finding::Spot;
 use super::hands::{self, Hands};
 use super::stall::{Culprit, STALL};
 use super::witness::{Doing, Witness};
-use super::{Pool, Station, relief};
+use super::{Pool, Promotion, Station, relief};
 use crate::executor::{Account, Caught, Hosted, Runner, State, StateRef};
 use crate::sync::Instant;
 use progress::Progress;
+use ways::{Done, Ways};
 
 /// How long a thread beyond the usual number stays when nobody needs it.
 const SURPLUS_STAYS: Duration = Duration::from_secs(1);
@@ -51,6 +54,8 @@ pub(super) struct Audit {
     short_of_hands: Option<Instant>,
     /// Nothing more can be done about the tasks that wait.
     helpless: bool,
+    /// What wakes bring by which events are shared.
+    ways: Ways,
 }
 
 // SAFETY: the pointers are only compared.
@@ -90,6 +95,7 @@ impl Audit {
             self.look_at_leadership(pool, &stations, &mut hands, now);
             let open = self.look_at_executors(pool, &stations);
             self.look_at_crew(pool, &stations, &mut hands, now);
+            self.look_at_gain(pool, now);
             (hands.excused(), open)
         };
         let quiet = !open && self.is_quiet(pool);
@@ -315,6 +321,14 @@ impl Audit {
         };
         if !helped && now - since >= LAST_RESORT {
             self.helpless = !ask_for_help(pool);
+        }
+    }
+
+    fn look_at_gain(&mut self, pool: &Pool, now: Instant) {
+        if pool.policy.promotion == Promotion::Adaptive && pool.workforce().is_some() {
+            let counters = &pool.reactor.counters;
+            let done = Done { at: now, events: counters.events.get(), sleeps: counters.sleeps.get() };
+            self.ways.look(&pool.leadership.gain, done);
         }
     }
 

@@ -382,11 +382,13 @@ impl Rider<'_> {
         if self.trial.is_some() && leader.has_company() {
             self.trial.iter_mut().for_each(Trial::begins);
         }
-        let (pays, on_trial) = match self.pool.policy.promotion {
-            Promotion::Adaptive => (leader.is_gain_likely(), true),
-            Promotion::Eager => (leader.has_follower(), false),
-        };
-        if pays { leader.promote(on_trial) } else { leader.vacate() }
+        match self.pool.policy.promotion {
+            Promotion::Adaptive if leader.is_gain_likely() => {
+                leader.promote(!self.pool.leadership.gain.is_lavish())
+            }
+            Promotion::Eager if leader.has_follower() => leader.promote(false),
+            _ => leader.vacate(),
+        }
     }
 
     /// It was woken to share the work, and has done a piece of it, perhaps.

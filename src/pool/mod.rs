@@ -90,7 +90,8 @@ pub enum Promotion {
     /// When it pays: as long as those that were woken lately found more work, beside somebody else who worked, than their way
     /// was worth; or when the task that comes next is known to block. Otherwise leadership is left vacant, and whoever is
     /// awake takes it. On a machine with idle cores the threads spread within some dozens of events that are worth sharing; on
-    /// a full one, the pool goes back to one thread.
+    /// a full one, the pool goes back to one thread. Where it is busy all the time, [`Eager`](Self::Eager) is tried now and then for
+    /// some milliseconds, and kept up as long as more gets done that way, because other programs have the cores, say.
     #[default]
     Adaptive,
     /// Before each event, as the pattern's authors have it.

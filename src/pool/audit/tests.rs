@@ -75,3 +75,34 @@ fn a_reserve_that_starts_is_one_until_it_is_late() {
     start.send(()).unwrap();
     eventually("it has started", || staff(Duration::ZERO) == (2, 0, true));
 }
+
+/// Two tasks that send a byte to and fro: events as fast as one thread can.
+async fn rally(end: std::os::unix::net::UnixStream, serves: bool) -> std::io::Result<()> {
+    use futures_lite::{AsyncReadExt, AsyncWriteExt};
+    let mut end = crate::Async::new(end)?;
+    if serves {
+        end.write_all(&[0]).await?;
+    }
+    loop {
+        end.read_exact(&mut [0]).await?;
+        end.write_all(&[0]).await?;
+    }
+}
+
+/// The deputy has a pool try both ways that is busy all the time, and one that is busy no more do as it has learned.
+#[test]
+#[cfg(unix)]
+fn who_is_busy_all_the_time_tries_both_ways() {
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let gain = &runtime.pool().leadership.gain;
+    let [ours, theirs] = std::os::unix::net::UnixStream::pair().map(<[_; 2]>::from).unwrap();
+    let rallies = [runtime.spawn(rally(ours, true)), runtime.spawn(rally(theirs, false))];
+    eventually("the other way is tried", || gain.is_lavish());
+    drop(rallies);
+    // It looks as long as somebody is at something.
+    let pool = runtime.pool().clone();
+    let computes = runtime.spawn(async move {
+        eventually("nobody is woken in vain", || !pool.leadership.gain.is_lavish());
+    });
+    pollster::block_on(computes);
+}
