@@ -44,11 +44,12 @@ fn for_each_pair(test: impl Fn(By, By) + Copy + Send + 'static) {
                 let _ = done.send(());
             });
             if is_done.recv_timeout(SOON).is_err() {
-                hung.push((outer, inner));
+                // What the default instance is at, which is to notice that nobody leads and who is stuck.
+                hung.push(format!("({outer:?}, {inner:?}), then:\n{}", paceline::metrics()));
             }
         }
     }
-    assert!(hung.is_empty(), "hung (outer, inner): {hung:?}");
+    assert!(hung.is_empty(), "hung (outer, inner): {}", hung.join("\n"));
 }
 
 /// In the first poll of all, a `block_on` of ours is nowhere yet.

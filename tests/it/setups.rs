@@ -17,7 +17,7 @@ use paceline::{Async, Builder, Promotion, Runtime};
 const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 });
 
 /// How long an answer may take on a machine that others use, too. What is broken never answers.
-pub const SOON: Duration = Duration::from_secs(if cfg!(miri) { 300 } else { 10 });
+pub const SOON: Duration = Duration::from_secs(if cfg!(miri) { 120 } else { 10 });
 
 /// A tick of the deputy that never comes: with it nobody repairs a lost promotion behind a test's back.
 const NEVER: Duration = Duration::from_secs(3600);
