@@ -11,7 +11,7 @@
 //!   So a full machine goes back to one thread by itself, and an idle one spreads within some dozens of events. Who was woken
 //!   asks the same question while work is left: so it wakes the next one, if that pays.
 //! - What a thread brings by being there at all, those two do not see. The deputy, which can measure that, may say that
-//!   [nobody is to be spared](Gain::spares_nobody).
+//!   [no chance is left out](Gain::set_lavish).
 //!
 //! What nobody is woken for is not lost. It is the promise of who left the chance out, who comes back to it; and the deputy
 //! sees it if that one does not.
@@ -38,7 +38,7 @@ pub(crate) struct Gain {
     pause: AtomicU32,
     /// Those of them that are left.
     left: AtomicU32,
-    /// What was learned does not count.
+    /// No chance is left out.
     lavish: Flag,
     /// When somebody was called who has not answered.
     called: Mutex<Option<Instant>>,
@@ -73,14 +73,14 @@ impl Gain {
         left == 0
     }
 
-    /// Whether everybody is woken whom there is work for, and nobody is on trial.
+    /// Whether each chance is taken, whatever was learned. Who is woken then need not be on trial.
     #[inline]
     pub(crate) fn is_lavish(&self) -> bool {
         self.lavish.is_set()
     }
 
-    /// From now on everybody is woken whom there is work for; or only those again for whom that pays.
-    pub(crate) fn spares_nobody(&self, lavish: bool) {
+    /// From now on each chance is taken; or those only, as before, that are likely to pay.
+    pub(crate) fn set_lavish(&self, lavish: bool) {
         self.lavish.set(lavish);
     }
 
@@ -189,14 +189,14 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_is_spared_what_was_learned_stays_for_later() {
+    fn where_no_chance_is_left_out_what_was_learned_stays_for_later() {
         let gain = Gain::new(LONG);
         gain.learns(false);
-        gain.spares_nobody(true);
+        gain.set_lavish(true);
         assert_eq!(left_out(&gain), 0);
         gain.learns(false);
         assert_eq!(left_out(&gain), 0);
-        gain.spares_nobody(false);
+        gain.set_lavish(false);
         assert_eq!(left_out(&gain), 32);
     }
 

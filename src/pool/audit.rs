@@ -23,7 +23,7 @@ use super::finding::Spot;
 use super::hands::{self, Hands};
 use super::stall::{Culprit, STALL};
 use super::witness::{Doing, Witness};
-use super::{Pool, Promotion, Station, relief};
+use super::{Crew, Pool, Promotion, Station, relief};
 use crate::executor::{Account, Caught, Hosted, Runner, State, StateRef};
 use crate::sync::Instant;
 use progress::Progress;
@@ -80,6 +80,7 @@ impl Audit {
         }
         let (excused, open) = if self.is_quiet(pool) {
             self.forget();
+            self.ways.look_at_sleepers(&pool.leadership.gain, now);
             (0, false)
         } else {
             // Rung between two ticks: nobody had the time to keep a promise since the last look.
@@ -324,12 +325,19 @@ impl Audit {
         }
     }
 
+    /// Whether wakes bring more than those see who are woken. Not where somebody was hired beside the usual number, who would be kept.
     fn look_at_gain(&mut self, pool: &Pool, now: Instant) {
-        if pool.policy.promotion == Promotion::Adaptive && pool.workforce().is_some() {
-            let counters = &pool.reactor.counters;
-            let done = Done { at: now, events: counters.events.get(), sleeps: counters.sleeps.get() };
-            self.ways.look(&pool.leadership.gain, done);
+        let gain = &pool.leadership.gain;
+        let may_try = |crew: &Arc<Crew>| crew.live() > 1 && !crew.is_overstaffed(0);
+        if pool.policy.promotion == Promotion::Eager || !pool.workforce().is_some_and(may_try) {
+            self.ways = Ways::default();
+            return gain.set_lavish(false);
         }
+        let counters = &pool.reactor.counters;
+        // A leader that is rung for takes that for an event.
+        let events = counters.events.get().saturating_sub(counters.interrupts.get());
+        let spun = Duration::from_nanos(counters.spun_nanos.get());
+        self.ways.look(gain, Done { at: now, events, sleeps: counters.sleeps.get(), spun });
     }
 
     /// Threads that others stood in for are back: after a while one at a time goes, even where all of them find work; and

@@ -91,7 +91,7 @@ pub enum Promotion {
     /// was worth; or when the task that comes next is known to block. Otherwise leadership is left vacant, and whoever is
     /// awake takes it. On a machine with idle cores the threads spread within some dozens of events that are worth sharing; on
     /// a full one, the pool goes back to one thread. Where it is busy all the time, [`Eager`](Self::Eager) is tried now and then for
-    /// some milliseconds, and kept up as long as more gets done that way, because other programs have the cores, say.
+    /// 100 milliseconds, and kept up as long as more gets done that way, because other programs have the cores, say.
     #[default]
     Adaptive,
     /// Before each event, as the pattern's authors have it.
@@ -237,6 +237,8 @@ impl Pool {
     #[inline]
     fn rests(self: &Arc<Self>, slept: u64) {
         if self.deputy.is_long(slept) {
+            // It is not busy, and the deputy need not look any more, which would find that.
+            self.leadership.gain.set_lavish(false);
             self.deputy.stand_down(|| audit::Audit::default().is_quiet(self) && self.needs_deputy());
         }
     }
