@@ -55,6 +55,31 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
     reader.join().unwrap();
 }
 
+/// A task that is known to block is polled, and nobody is parked who could lead: a thread is asked for. The deputy that would get one has
+/// gone home, because nothing needed it, and comes again for whoever does. Fails if what was asked for keeps the next one from being
+/// started.
+#[test]
+fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
+    if !is_child("alone::lf5_a_task_that_blocks_when_the_deputy_has_gone_home", ":") {
+        return;
+    }
+    let (executor, alone) = (Executor::new(), threads());
+    let (tell, told) = async_channel::bounded(1);
+    let task = executor.spawn(async move {
+        Timer::after(Duration::from_millis(1)).await;
+        thread::sleep(Duration::from_millis(50));
+        told.recv().await.unwrap();
+    });
+    let teller = thread::spawn(move || {
+        eventually("the deputy comes", || threads() > alone + 1);
+        eventually("and goes home", || threads() == alone + 1);
+        tell.send_blocking(()).unwrap();
+    });
+    block_on(executor.run(task));
+    teller.join().unwrap();
+    foreign_round(future::block_on);
+}
+
 /// A thread waits under somebody else's `block_on`, and the only one that is in ours leaves. Two things keep that from
 /// being lost, of which each would do: `Pool::someone_waits_here` and `Pool::was_left`.
 #[test]

@@ -10,7 +10,9 @@
 //! | `LINGERING` | it sleeps for a while, because nothing needs it, or until it is called | `call`, `rise` |
 //! | `ENDED` | the pool is gone; nobody starts another one | |
 //!
-//! Beside the state: `RUNG`, look now, and `HELP`, a thread is wanted at once. Both stay until the deputy takes them.
+//! Beside the state: `RUNG`, look now, and `HELP`, a thread is wanted at once. Both stay until the deputy takes them. Where there is
+//! none, nobody could, so they are never set beside `OFF`: from that state, and no other word, one is started, and takes its word
+//! back who resigned and is needed after all.
 //!
 //! No promise goes unwatched. Who makes one (see the README of the pool) makes it visible, fence, calls; the deputy says
 //! that it dozes, or that it is gone, fence, looks for promises. Of two fences one is first: either the deputy sees the
@@ -113,9 +115,17 @@ impl Duty {
         }
     }
 
-    /// Has the deputy look now, and asks for a thread. The caller rings its switch after this.
+    /// Has the deputy look now, and asks for a thread; or does nothing if there is none, because nothing needs one: whoever does from
+    /// now on starts it. The caller rings its switch after this.
     pub(super) fn ask_for_help(&self) {
-        self.word.fetch_or(RUNG | HELP, Ordering::Relaxed);
+        let mut now = self.word.load(Ordering::Relaxed);
+        while now & STATE != OFF {
+            let next = now | RUNG | HELP;
+            match self.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(seen) => now = seen,
+            }
+        }
     }
 
     /// The pool is gone. The caller rings the switch after this.
@@ -136,7 +146,8 @@ impl Duty {
         match spawn() {
             Ok(()) => self.started(),
             Err(error) => {
-                self.moved(STARTING, OFF);
+                // With what it was asked for meanwhile, which nobody will do.
+                self.word.fetch_and(ENDED, Ordering::Relaxed);
                 return Err(error);
             }
         }
@@ -267,10 +278,10 @@ mod tests {
             let taken = Orders { ended, help: orders & HELP != 0 };
             assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & ENDED), "{before}");
         }
-        for (before, ..) in words() {
+        for (before, state, ..) in words() {
             let duty = duty(before);
             duty.ask_for_help();
-            assert_eq!(word(&duty), before | RUNG | HELP, "{before}");
+            assert_eq!(word(&duty), if state == OFF { before } else { before | RUNG | HELP }, "{before}");
         }
         for (before, ..) in words() {
             let duty = duty(before);
@@ -286,6 +297,9 @@ mod tests {
             let failed = fails.start(|| Err(word(&fails)));
             assert_eq!(failed, if before == OFF { Err(STARTING) } else { Ok(()) }, "{before}");
             assert_eq!(word(&fails), before);
+            let asked = duty(before);
+            let _ = asked.start(|| Err(asked.ask_for_help()));
+            assert_eq!(word(&asked), before, "{before}");
             let starts = duty(before);
             starts.start(|| Ok::<(), ()>(())).unwrap();
             assert_eq!(word(&starts), if before == OFF { WATCHING } else { before }, "{before}");

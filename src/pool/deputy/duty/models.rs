@@ -101,6 +101,37 @@ fn lf5_a_promise_beside_a_deputy_that_goes_is_seen() {
     });
 }
 
+/// Somebody asks for a thread beside a deputy that resigns: a promise after that is seen. Fails if what was asked for stays where nobody
+/// takes it.
+#[test]
+fn lf5_who_asks_for_help_keeps_nobody_from_starting_the_next_one() {
+    model(|| {
+        let office = Office::new(0);
+        assert!(promise(&office));
+        office.seen.wait();
+        office.duty.ask_for_help();
+        office.bell.notify();
+        assert!(promise(&office));
+        office.close();
+    });
+}
+
+/// The same beside one that cannot be started.
+#[test]
+fn lf5_who_asks_for_help_beside_a_start_that_fails_keeps_nobody_from_the_next_one() {
+    model(|| {
+        let office = Office::new(1);
+        let other = {
+            let office = office.clone();
+            thread::spawn(move || office.duty.ask_for_help())
+        };
+        let first = promise(&office);
+        assert!(first || promise(&office), "it is tried again");
+        other.join().unwrap();
+        office.close();
+    });
+}
+
 /// Two promises at once: one of the two starts the deputy, and the other may rely on it.
 #[test]
 fn lf5_two_promises_at_once_are_both_seen() {
