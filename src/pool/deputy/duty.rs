@@ -298,7 +298,10 @@ mod tests {
             assert_eq!(failed, if before == OFF { Err(STARTING) } else { Ok(()) }, "{before}");
             assert_eq!(word(&fails), before);
             let asked = duty(before);
-            let _ = asked.start(|| Err(asked.ask_for_help()));
+            let _ = asked.start(|| {
+                asked.ask_for_help();
+                Err(())
+            });
             assert_eq!(word(&asked), before, "{before}");
             let starts = duty(before);
             starts.start(|| Ok::<(), ()>(())).unwrap();
