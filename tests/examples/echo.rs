@@ -129,7 +129,7 @@ fn ctrl_c_is_heeded_while_clients_connect() {
         let is_soon_done = line.contains("files may be open") && reached < 5000;
         line.ends_with(": it was interrupted") || is_soon_done
     };
-    assert!((0..5).any(|_| interrupted()), "it connected all of them each time");
+    assert!((0..20).any(|_| interrupted()), "it connected all of them each time");
 }
 
 /// It raises the limit itself, as far as it may; and says what that was enough for.
