@@ -44,8 +44,9 @@ pub(super) struct Done {
 }
 
 /// Rates are events a second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Way {
+    #[default]
     Learned,
     Lavish {
         learned: f64,
@@ -69,18 +70,12 @@ struct Verdict {
 }
 
 /// What is tried right now, and what came of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ways {
     way: Way,
     began: Option<Done>,
     looked: Option<Instant>,
     verdict: Option<Verdict>,
-}
-
-impl Default for Ways {
-    fn default() -> Self {
-        Self { way: Way::Learned, began: None, looked: None, verdict: None }
-    }
 }
 
 impl Ways {
@@ -176,6 +171,15 @@ mod tests {
             }
         }
 
+        /// One that tries the lavish way.
+        fn that_is_lavish() -> Self {
+            let mut pool = Self::new(100, 130);
+            while !pool.gain.is_lavish() {
+                pool.run(1);
+            }
+            pool
+        }
+
         /// Runs for so many milliseconds; returns in how many of them nobody was spared.
         fn run(&mut self, millis: u32) -> usize {
             let mut run = |_: &u32| {
@@ -233,14 +237,12 @@ mod tests {
 
     #[test]
     fn after_a_rest_it_begins_anew() {
-        let mut pool = Pool::new(100, 130);
-        while !pool.gain.is_lavish() {
-            pool.run(1);
-        }
+        let mut pool = Pool::that_is_lavish();
         pool.done.at += REST + TICK;
         assert_eq!(pool.run(100), 0);
         assert!(pool.run(100) > 0);
     }
+
     #[test]
     fn what_profits_from_the_lavish_way_for_a_moment_more_is_not_taken_for_the_learned_one() {
         let mut pool = Pool::new(100, 115);
@@ -260,10 +262,7 @@ mod tests {
 
     #[test]
     fn who_sleeps_is_lavish_no_more_after_a_rest() {
-        let mut pool = Pool::new(100, 130);
-        while !pool.gain.is_lavish() {
-            pool.run(1);
-        }
+        let mut pool = Pool::that_is_lavish();
         pool.ways.look_at_sleepers(&pool.gain, pool.done.at);
         assert!(pool.gain.is_lavish(), "all may sleep for a moment");
         pool.ways.look_at_sleepers(&pool.gain, pool.done.at + REST + TICK);
