@@ -1,15 +1,19 @@
-//! The reason to exist: short requests stay fast while other handlers block their threads.
+//! The reason for this crate: short requests stay fast while other handlers block their threads.
 //!
 //! ```sh
 //! cargo run --release --example blocking    # three seconds
 //! ```
 //!
-//! A server with two workers answers 16 clients at once. In the second round there are 4 more clients, whose handler
-//! blocks its thread for 20 ms each time. That is twice as many as there are workers, so a runtime whose threads all
-//! have to come back to their queue makes everybody wait. Look at the p99 of the short requests, and at the last line:
-//! threads were added, because those that there were had all been caught in a handler.
+//! A server with two workers answers 16 clients at once. In the second round there are 4 more clients with a
+//! handler that blocks its thread for 20 ms each time. These are twice as many as there are workers, so in a
+//! runtime that waits for its own threads all clients wait. Look at the p99 of the short requests, and at the
+//! last line: threads were added, because all existing ones were blocked in a handler.
+
+#[path = "common/cli.rs"]
+mod cli;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{io, iter};
@@ -21,9 +25,16 @@ const SHORT: usize = 16;
 const BLOCKING: usize = 4;
 const ROUND: Duration = Duration::from_millis(1400);
 
-fn main() -> io::Result<()> {
+fn main() -> ExitCode {
+    cli::run(include_str!("blocking.rs"), |args| {
+        cli::none(args)?;
+        Ok(run()?)
+    })
+}
+
+fn run() -> io::Result<()> {
     let server = Runtime::builder().threads(2).thread_name("server").build()?;
-    // The clients have a runtime of their own, so that what they do is not the server's doing.
+    // The clients have a runtime of their own, so that the metrics are only the server's.
     let clients = Runtime::builder().threads(1).thread_name("clients").build()?;
 
     let listener = server.block_on(async { Async::<TcpListener>::bind(([127, 0, 0, 1], 0)) })?;
@@ -83,7 +94,7 @@ async fn answer(mut stream: Async<TcpStream>) -> io::Result<()> {
     Ok(())
 }
 
-/// One client. Returns how long each request took: at least one.
+/// Runs one client. Returns how long each request took: at least one.
 async fn talk(addr: SocketAddr, kind: u8, deadline: Instant) -> io::Result<Vec<Duration>> {
     let mut stream = Async::<TcpStream>::connect(addr).await?;
     let mut times = Vec::new();

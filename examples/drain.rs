@@ -1,51 +1,75 @@
-//! A server that ends well: SIGTERM has it stop accepting, its clients finish, and a report says what did not.
+//! A server that ends gracefully: SIGTERM stops accepting, clients finish, and a report lists those that did
+//! not.
 //!
 //! ```sh
-//! cargo run --release --example drain    # has clients of its own, sends itself the signal, ends within a second
+//! cargo run --release --example drain          # runs its own clients, sends itself the signal, ends within a second
+//! cargo run --release --example drain -- 30    # clients have 30 seconds to finish: time to press Ctrl-C
 //! ```
 //!
-//! Look at `main`: the signal ends `accept`, and `drain` does the rest. Of the clients all but one are done in time; that
-//! one never says another word, and is cut off at the deadline.
+//! Look at `run`: the signal ends `accept`, and `drain` does the rest. All clients but one finish in time;
+//! the last one stays silent, and is disconnected at the deadline. A second signal, such as Ctrl-C, ends the
+//! program at once.
 
-#[cfg(unix)]
-fn main() -> std::io::Result<()> {
-    unix::main()
+#[path = "common/cli.rs"]
+mod cli;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long clients have to finish.
+const GRACE: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    cli::run(include_str!("drain.rs"), |args| {
+        let seconds =
+            |arg: &str| arg.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let grace = match args {
+            [] => Some(GRACE),
+            [arg] => seconds(arg),
+            _ => None,
+        };
+        let grace = grace
+            .ok_or_else(|| cli::refuse(args, "the SECONDS that clients have to finish, or no arguments"))?;
+        Ok(unix::run(grace)?)
+    })
 }
 
 #[cfg(not(unix))]
-fn main() {
-    println!("this example waits for a signal of Unix");
+mod unix {
+    pub(super) fn run(_grace: std::time::Duration) -> std::io::Result<()> {
+        println!("this example waits for a signal of Unix");
+        Ok(())
+    }
 }
 
 #[cfg(unix)]
 mod unix {
     use std::io::{self, Read, Write};
     use std::net::SocketAddr;
-    use std::thread;
     use std::time::Duration;
+    use std::{process, thread};
 
     use futures_lite::{AsyncReadExt, AsyncWriteExt, FutureExt};
     use paceline::net::{TcpListener, TcpStream};
     use paceline::signal::{Signal, Signals};
-    use paceline::{Runtime, spawn};
+    use paceline::{Runtime, block_on, spawn};
     use rustix::process::{Signal as Number, getpid, kill_process};
 
     const CLIENTS: usize = 20;
     const ROUNDS: usize = 30;
-    const GRACE: Duration = Duration::from_millis(500);
 
-    pub(super) fn main() -> io::Result<()> {
+    pub(super) fn run(grace: Duration) -> io::Result<()> {
         let runtime = Runtime::builder().threads(2).build()?;
 
         let report = runtime.block_on(async {
-            let mut signals = Signals::new([Signal::Terminate])?;
+            let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let addr = listener.local_addr()?;
             let clients: Vec<_> =
                 (0..CLIENTS).map(|number| thread::spawn(move || talk(addr, number))).collect();
             let silent = TcpStream::connect(addr).await?;
 
-            // The signal, in the middle of it all.
+            // Sends the signal while the clients are busy.
             let sender = thread::spawn(move || {
                 thread::sleep(Duration::from_millis(50));
                 kill_process(getpid(), Number::TERM)
@@ -53,10 +77,17 @@ mod unix {
             let signal = async { signals.next().await.map(drop) };
             serve(&listener).or(signal).await?;
             sender.join().expect("it only sends")?;
-            println!("SIGTERM: {} tasks are left, and have {GRACE:?}", runtime.metrics().tasks.unwrap_or(0));
+            println!("SIGTERM: {} tasks are left, and have {grace:?}", runtime.metrics().tasks.unwrap_or(0));
             drop(listener);
+            // Waits for the second signal. On a thread of its own, because `drain` would wait for a task.
+            thread::spawn(move || {
+                if block_on(signals.next()).is_ok() {
+                    eprintln!("ended at once by a second signal");
+                    process::exit(130);
+                }
+            });
 
-            let report = runtime.drain(GRACE).await;
+            let report = runtime.drain(grace).await;
             let joined = clients.into_iter().map(|client| client.join().expect("no client panics"));
             let done = joined.filter(Result::is_ok).count();
             println!("{done} of {CLIENTS} clients had all their answers");
@@ -85,7 +116,7 @@ mod unix {
         }
     }
 
-    /// A client: takes its time, and wants an answer to each word.
+    /// Runs a client that pauses between its messages, and waits for an answer to each.
     fn talk(addr: SocketAddr, number: usize) -> io::Result<()> {
         let mut stream = std::net::TcpStream::connect(addr)?;
         for _ in 0..ROUNDS {

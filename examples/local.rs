@@ -4,17 +4,29 @@
 //! cargo run --release --example local
 //! ```
 //!
-//! Look at what is missing: no lock, no `Arc`, no worker thread. `block_on` on this thread runs the executor, and waits
-//! for the events of its tasks, too.
+//! Look at what is missing: no lock, no `Arc`, no worker thread. `block_on` on this thread runs the executor,
+//! and also waits for the events of its tasks.
+
+#[path = "common/cli.rs"]
+mod cli;
 
 use std::cell::RefCell;
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures_lite::future;
 use paceline::{LocalExecutor, Timer, block_on};
 
-fn main() {
+fn main() -> ExitCode {
+    cli::run(include_str!("local.rs"), |args| {
+        cli::none(args)?;
+        run();
+        Ok(())
+    })
+}
+
+fn run() {
     let diary = Rc::new(RefCell::new(Vec::new()));
     let executor = LocalExecutor::new();
 
@@ -26,7 +38,7 @@ fn main() {
                 for lap in 1..=3 {
                     Timer::after(Duration::from_millis(pause)).await;
                     diary.borrow_mut().push(format!("{name}, lap {lap}"));
-                    // Lets the others go first.
+                    // Lets the other tasks run first.
                     future::yield_now().await;
                 }
             })

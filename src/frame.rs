@@ -1,9 +1,9 @@
-//! [`Frame`]: what a thread in `block_on` says of itself.
+//! [`Frame`]: the record of one `block_on` on its thread's stack, for code that runs inside of it.
 //!
-//! A `block_on` is one frame on its thread's stack; one that is nested in it is another, on top. The frame on top is reached
-//! through one thread-local. Each layer has a part in it, and the parts are nested as the layers are: that of a
-//! layer begins with that of the layer below it. So the reactor sees a `Frame`, the executor a `Frame<Host>`, and the pool,
-//! which makes them, a `Frame<Stay>`; and none sees what it does not know.
+//! A nested `block_on` has a frame of its own, above the outer frame. A thread-local points to the topmost
+//! frame. Each layer of the crate has a part in the frame, and the part of a layer begins with the part of
+//! the layer below. So the reactor uses a `Frame`, the executor a `Frame<Host>`, and the pool, which
+//! creates the frames, a `Frame<Stay>`. A layer cannot access the fields of the layers above it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -12,34 +12,35 @@ use std::task::Waker;
 use crate::sync::thread_local;
 use crate::waking;
 
-/// One `block_on` in progress, or a visit of the pool's to user code. `repr(C)`, because layers look at it as at a frame whose
-/// part is the beginning of `P`.
+/// A `block_on` in progress, or a call of the pool into user code. `repr(C)`, because lower layers access
+/// it as a frame with a smaller part, which is the beginning of `P`.
 #[repr(C)]
 pub(crate) struct Frame<P = ()> {
     below: Cell<*const Frame>,
-    /// The reactor that this thread leads when it has nothing else to do, as an address to compare with.
+    /// The address of the reactor that this thread leads when it has nothing else to do. Only compared.
     leads: Cell<*const ()>,
-    /// The waker that was called here last, or was that of a timer which was cancelled. Whoever it woke will wait again, most likely, and needs a copy of it then: to keep
-    /// this one is cheaper than to drop it and make another. Kept for a poll, not for longer.
+    /// The waker that this thread called last, or the waker of a cancelled timer. The woken task is likely to
+    /// wait again and to need a copy of its waker: reusing this copy is cheaper than dropping it and cloning
+    /// another one. The frame keeps it for one poll.
     spare: Cell<Option<Waker>>,
-    /// What runs below this frame.
+    /// The poll that was in progress when this frame was entered.
     runs_below: Cell<Running>,
     part: P,
 }
 
-/// What runs on top of a thread's stack, with or without a frame below it.
+/// The poll of a runner at the top of a thread's stack, with or without a frame below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Running {
-    /// The runner whose `poll` it is, or null.
+    /// The runner that is polled, or null.
     pub(crate) runner: *const (),
-    /// How many tasks that poll may run before it returns.
+    /// How many more tasks the poll may run before it returns.
     pub(crate) budget: u32,
-    /// How often this thread had been the child of a fork when that poll made way for another one.
+    /// The thread's count of forks when another poll started on top of this one.
     forks: u32,
 }
 
 impl Running {
-    /// Nothing.
+    /// No poll.
     const NONE: Self = Self::new(ptr::null(), 0);
 
     pub(crate) const fn new(runner: *const (), budget: u32) -> Self {
@@ -47,15 +48,15 @@ impl Running {
     }
 }
 
-/// What there is of a thread.
+/// The state of the calling thread: its frames, and the poll in progress.
 #[derive(Debug)]
 pub(crate) struct Here {
     top: Cell<*const Frame>,
     running: Cell<*const ()>,
     budget: Cell<u32>,
-    /// How often this thread has been the child of a fork.
+    /// How many forks this thread went through as the thread that continues in the child.
     forks: Cell<u32>,
-    /// Counts how often this thread looked for events, or waited for others to.
+    /// How often this thread polled a reactor, or waited while another thread did.
     turn: Cell<u32>,
 }
 
@@ -71,46 +72,51 @@ thread_local! {
     };
 }
 
-/// Shows `f` what this thread says of itself.
+/// Calls `f` with the state of the calling thread.
 #[inline]
 pub(crate) fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
     HERE.with(f)
 }
 
-/// This thread looks for events, or has waited until others did.
+/// Begins a new turn of this thread: it polls a reactor, or has waited while another thread did.
 #[inline]
 pub(crate) fn next_turn() {
     here(|here| here.turn.set(here.turn.get().wrapping_add(1)));
 }
 
 impl Here {
+    /// Returns the topmost frame; `None` if the thread is in none.
     fn top(&self) -> Option<&Frame> {
-        // SAFETY: a frame stays where it is as long as it can be reached.
+        // SAFETY: `OnTop` borrows the frame and unlinks it when it is dropped, so a linked frame is valid.
         unsafe { self.top.get().as_ref() }
     }
 
-    /// Which turn of its this thread is in, if it leads `reactor` when it has nothing else to do.
+    /// Returns the number of this thread's turn, if the thread leads `reactor` when it has nothing else to
+    /// do.
     #[inline]
     pub(crate) fn turn_at(&self, reactor: *const ()) -> Option<u32> {
         let leads = self.top().is_some_and(|top| ptr::eq(top.leads.get(), reactor));
         leads.then(|| self.turn.get())
     }
 
-    /// A copy of `waker`: one that is left over, if there is one.
+    /// Returns a copy of `waker`: the spare waker of the topmost frame if it wakes the same task, which uses
+    /// the spare up, or a clone.
     #[inline]
     pub(crate) fn copy(&self, waker: &Waker) -> Waker {
         let Some(top) = self.top() else { return waker.clone() };
         match top.spare.take() {
             Some(spare) if spare.will_wake(waker) => spare,
             other => {
-                // Not dropped here, where whoever needs the copy may have something locked.
+                // Not dropped here: the caller may hold a lock, and a waker's destructor is foreign code
+                // (LF3).
                 top.spare.set(other);
                 waker.clone()
             }
         }
     }
 
-    /// A waker is left over. It is kept if there is a place; else it is returned.
+    /// Keeps `waker` as the spare waker of the topmost frame. Returns it if there is no frame, or if the
+    /// frame has a spare waker already.
     #[inline]
     pub(crate) fn keep(&self, waker: Waker) -> Option<Waker> {
         let Some(top) = self.top() else { return Some(waker) };
@@ -123,19 +129,20 @@ impl Here {
         Some(waker)
     }
 
-    /// Where on which thread's stack this is: an address that tells the frame on top, or the thread where there is none, from
-    /// all others.
+    /// Returns an address that identifies the topmost frame, or the thread if it has no frame, while that
+    /// exists.
     #[inline]
     pub(crate) fn place(&self) -> usize {
         let top = self.top.get();
         if top.is_null() { ptr::from_ref(self).addr() } else { top.addr() }
     }
 
-    /// Whether that place is on this thread, below the frame on top.
+    /// Returns whether `place`, which [`place`](Self::place) returned, is on this thread, below the topmost
+    /// frame: a lower frame, or the thread without a frame. False if the thread has no frame.
     pub(crate) fn is_below(&self, place: usize) -> bool {
         let Some(top) = self.top() else { return false };
         let mut next = top.below.get();
-        // SAFETY: those below are there as long as the one on top.
+        // SAFETY: as in `top`. Frames are left in reverse order, so a frame outlives the frames above it.
         while let Some(frame) = unsafe { next.as_ref() } {
             if next.addr() == place {
                 return true;
@@ -145,18 +152,20 @@ impl Here {
         ptr::from_ref(self).addr() == place
     }
 
-    /// The part of the frame on top, or its beginning.
+    /// Returns the part of the topmost frame, or the beginning of that part; `None` if the thread is in no
+    /// frame.
     ///
     /// # Safety
     ///
-    /// All frames of the crate have a part that begins with a `P`; and the reference is not kept until that frame is left.
+    /// The part of each frame in the crate begins with a `P`. The reference is not used after the frame is
+    /// left.
     #[inline]
     pub(crate) unsafe fn part<P>(&self) -> Option<&P> {
-        // SAFETY: `repr(C)` has the part of both at the same address; the caller promises the rest.
+        // SAFETY: with `repr(C)` the part is at the same offset in both types; the caller promises the rest.
         unsafe { self.top.get().cast::<Frame<P>>().as_ref() }.map(|frame| &frame.part)
     }
 
-    /// The same of all frames of this thread, from the top.
+    /// Returns the parts of all frames of this thread, from the top.
     ///
     /// # Safety
     ///
@@ -164,46 +173,49 @@ impl Here {
     pub(crate) unsafe fn parts<P: 'static>(&self) -> impl Iterator<Item = &P> {
         let mut next = self.top.get();
         std::iter::from_fn(move || {
-            // SAFETY: as in `part`; those below are there as long as the one on top.
+            // SAFETY: as in `part`; a frame outlives the frames above it.
             let frame = unsafe { next.cast::<Frame<P>>().as_ref() }?;
             next = frame.below.get();
             Some(&frame.part)
         })
     }
 
-    /// The runner whose `poll` is on top of the stack, or null.
+    /// Returns the runner that is polled at the top of the stack, or null.
     #[inline]
     pub(crate) fn runner(&self) -> *const () {
         self.running.get()
     }
 
-    /// Those whose polls wait for a frame on top of them, and nulls.
+    /// Returns, for each frame, the runner with the poll that waits below that frame, or null.
     pub(crate) fn runners_below(&self) -> impl Iterator<Item = *const ()> {
         let mut next = self.top.get();
         std::iter::from_fn(move || {
-            // SAFETY: a frame stays where it is as long as it can be reached.
+            // SAFETY: as in `parts`, without a part.
             let frame = unsafe { next.as_ref() }?;
             next = frame.below.get();
             Some(frame.runs_below.get().runner)
         })
     }
 
-    /// Something else runs now. Returns what did before.
+    /// Makes `now` the poll in progress. Returns the previous one, for [`resume`](Self::resume).
     #[inline]
-    pub(crate) fn begins(&self, now: Running) -> Running {
+    pub(crate) fn begin(&self, now: Running) -> Running {
         let forks = self.forks.get();
         Running { runner: self.running.replace(now.runner), budget: self.budget.replace(now.budget), forks }
     }
 
-    /// What ran before runs again; but in a child that was forked meanwhile it may run no task more.
+    /// Makes `before` the poll in progress again. In the child of a fork that happened since
+    /// [`begin`](Self::begin), its budget becomes zero.
     #[inline]
-    pub(crate) fn resumes(&self, before: Running) {
+    pub(crate) fn resume(&self, before: Running) {
         let is_same = before.forks == self.forks.get();
         self.running.set(before.runner);
         self.budget.set(if is_same { before.budget } else { 0 });
     }
 
-    /// Whether what runs may run a task more. Not in a child process, when this thread has forked one since it began.
+    /// Takes one task from the budget of the poll in progress. Returns false if the budget is used up, or
+    /// if this is the child of a fork that happened during the poll. Then the poll has to end: a further
+    /// call would return true, because the budget has wrapped.
     #[inline]
     pub(crate) fn may_run(&self) -> bool {
         let budget = self.budget.get();
@@ -212,15 +224,15 @@ impl Here {
     }
 }
 
-/// This thread has forked, and this is the child: nothing that runs may go on with tasks that the parent polls as well, and no
-/// reactor of a frame is this thread's to lead.
+/// Adjusts the calling thread in the child of a fork. The polls in progress run no more tasks, because the
+/// parent polls the same tasks. No frame leads a reactor any more, because the reactors belong to the parent.
 #[cfg(any(test, all(unix, not(miri))))]
-pub(crate) fn forked() {
+pub(crate) fn note_fork() {
     here(|here| {
         here.budget.set(0);
         here.forks.set(here.forks.get() + 1);
         let mut next = here.top.get();
-        // SAFETY: the frame on top is there, and those below it as long as it is.
+        // SAFETY: as in `Here::parts`, without a part.
         while let Some(frame) = unsafe { next.as_ref() } {
             frame.leads.set(ptr::null());
             next = frame.below.get();
@@ -229,6 +241,7 @@ pub(crate) fn forked() {
 }
 
 impl<P> Frame<P> {
+    /// Creates a frame that is not on the thread's stack of frames: [`enter`](Self::enter) puts it there.
     pub(crate) fn new(part: P) -> Self {
         Self {
             below: Cell::new(ptr::null()),
@@ -243,28 +256,29 @@ impl<P> Frame<P> {
         &self.part
     }
 
-    /// Says which reactor this thread leads from now on.
-    pub(crate) fn leads(&self, reactor: *const ()) {
+    /// Sets which reactor this thread leads when it has nothing else to do.
+    pub(crate) fn set_leads(&self, reactor: *const ()) {
         self.leads.set(reactor);
     }
 
-    /// A waker was called that is left over. `None` takes back what was kept.
+    /// Replaces the spare waker, and drops the previous one.
     #[inline]
     pub(crate) fn keep(&self, waker: Option<Waker>) {
         waking::discard(self.spare.replace(waker));
     }
 
-    /// Puts the frame on top, until the value is dropped. Nothing runs in it yet.
+    /// Makes this frame the topmost one until the returned value is dropped. No poll is in progress in it
+    /// yet.
     pub(crate) fn enter(&self) -> OnTop<'_, P> {
         here(|here| {
             self.below.set(here.top.replace(ptr::from_ref(self).cast()));
-            self.runs_below.set(here.begins(Running::NONE));
+            self.runs_below.set(here.begin(Running::NONE));
         });
         OnTop(self)
     }
 }
 
-/// A frame that is on top.
+/// A guard that keeps a frame the topmost one. The drop leaves the frame, and drops its spare waker.
 pub(crate) struct OnTop<'a, P>(&'a Frame<P>);
 
 impl<P> std::ops::Deref for OnTop<'_, P> {
@@ -276,16 +290,18 @@ impl<P> std::ops::Deref for OnTop<'_, P> {
 }
 
 impl<P> OnTop<'_, P> {
-    /// Leaves it. To be left once more, by the drop, changes nothing.
+    /// Leaves the frame: the one below is topmost again, and the poll that was in progress there goes on. The
+    /// drop does the same again, so nothing may enter a frame or begin a poll before it.
     pub(crate) fn leave(&self) {
         here(|here| {
             here.top.set(self.0.below.get());
-            here.resumes(self.0.runs_below.get());
+            here.resume(self.0.runs_below.get());
         });
     }
 }
 
 impl<P> Drop for OnTop<'_, P> {
+    /// Leaves the frame, then drops its spare waker, whose destructor may be foreign code.
     fn drop(&mut self) {
         self.leave();
         self.0.keep(None);
@@ -305,7 +321,7 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    /// A waker, and what counts its copies.
+    /// Returns a waker, and the `Arc` that tells by its strong count how many copies exist.
     fn waker() -> (Waker, Arc<Quiet>) {
         let counted = Arc::new(Quiet);
         (counted.clone().into(), counted)
@@ -315,15 +331,15 @@ mod tests {
         ptr::from_ref(of).cast()
     }
 
-    /// The part of the frame on top, and all parts from the top.
+    /// Returns the part of the topmost frame, and all parts from the top.
     fn parts() -> (Option<u32>, Vec<u32>) {
-        // SAFETY: on this thread, all frames have a `u32`.
+        // SAFETY: on this thread, the part of each frame is a `u32`.
         here(|here| unsafe { (here.part::<u32>().copied(), here.parts::<u32>().copied().collect()) })
     }
 
-    /// A poll of `runner` begins.
+    /// Begins a poll of `runner`.
     fn begin(runner: *const (), budget: u32) -> Running {
-        here(|here| here.begins(Running::new(runner, budget)))
+        here(|here| here.begin(Running::new(runner, budget)))
     }
 
     fn may_run() -> bool {
@@ -347,20 +363,20 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_that_of_who_leads_the_reactor() {
+    fn a_thread_has_a_turn_only_at_the_reactor_that_it_leads() {
         let [reactor, other] = [0, 1];
         let turn = |reactor| here(|here| here.turn_at(address(reactor)));
         assert_eq!(turn(&reactor), None);
         let frame = Frame::new(0u32);
         let on_top = frame.enter();
         assert_eq!(turn(&reactor), None);
-        on_top.leads(address(&reactor));
+        on_top.set_leads(address(&reactor));
         let before = turn(&reactor).expect("it leads this one");
         assert_eq!(turn(&other), None);
         next_turn();
         next_turn();
         assert_eq!(turn(&reactor), Some(before + 2));
-        forked();
+        note_fork();
         assert_eq!(turn(&reactor), None);
     }
 
@@ -385,7 +401,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&copies), 3);
     }
 
-    /// (Fails if one that is kept is dropped for another, and if it outlives what runs in the frame.)
+    /// Fails if `keep` replaces a spare waker by another one, or if a spare waker outlives its frame.
     #[test]
     fn a_waker_that_is_left_over_is_kept_if_there_is_a_place() {
         let keep = |waker: &Waker| here(|here| here.keep(waker.clone())).is_none();
@@ -400,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_runs_no_more_tasks_than_it_may_and_none_for_the_one_below_it() {
+    fn a_poll_runs_no_more_tasks_than_its_budget_and_none_for_the_poll_below_it() {
         let runner = address(&1);
         let outside = begin(runner, 2);
         assert_eq!(here(Here::runner), runner);
@@ -410,38 +426,38 @@ mod tests {
         assert!(here(Here::runner).is_null() && !may_run());
         let within = begin(address(&2), 7);
         assert!(may_run());
-        here(|here| here.resumes(within));
+        here(|here| here.resume(within));
         assert!(here(Here::runner).is_null());
         drop(on_top);
         assert_eq!(here(Here::runner), runner);
         assert!(may_run() && !may_run());
-        here(|here| here.resumes(outside));
+        here(|here| here.resume(outside));
         assert!(here(Here::runner).is_null());
     }
 
-    /// What ran when the thread forked runs no task in the child, wherever in the stack it is.
+    /// A poll that was in progress at a fork runs no task in the child, wherever on the stack it is.
     #[test]
     fn after_a_fork_no_poll_that_was_in_progress_goes_on_with_tasks() {
         let reactor = 0;
         let (lower, upper) = (Frame::new(1u32), Frame::new(2u32));
         let on_top = lower.enter();
-        on_top.leads(address(&reactor));
+        on_top.set_leads(address(&reactor));
         let outside = begin(address(&1), 5);
         let above = upper.enter();
-        above.leads(address(&reactor));
+        above.set_leads(address(&reactor));
         for _ in 0..2 {
             let within = begin(address(&2), 5);
             assert!(may_run());
-            forked();
+            note_fork();
             assert!(!may_run());
-            here(|here| here.resumes(within));
+            here(|here| here.resume(within));
         }
         assert_eq!(here(|here| here.turn_at(address(&reactor))), None);
         drop(above);
         assert!(here(|here| here.turn_at(address(&reactor))).is_none() && !may_run());
-        here(|here| here.resumes(outside));
+        here(|here| here.resume(outside));
         let fresh = begin(address(&3), 1);
         assert!(may_run(), "what begins in the child runs its tasks");
-        here(|here| here.resumes(fresh));
+        here(|here| here.resume(fresh));
     }
 }

@@ -1,8 +1,8 @@
 //! An async executor whose worker threads take turns leading one reactor.
 //!
-//! The thread that sees an event polls the task that waits for it, itself. There is no I/O thread, no dispatcher,
-//! and no run queue between an event and its task; and a task that blocks its thread blinds nobody else. The pattern
-//! is known as Leader/Followers; the README draws it.
+//! The thread that finds an event also polls the task that waits for it. There is no I/O thread, no
+//! dispatcher, and no run queue between an event and its task. If a task blocks its thread, another thread
+//! takes over the reactor. The pattern is known as Leader/Followers; the README has a drawing.
 //!
 //! ```
 //! use paceline::net::{TcpListener, TcpStream};
@@ -28,102 +28,172 @@
 //!
 //! # Three ways to use it
 //!
-//! 1. **[`block_on`](block_on())**: one future on the current thread, which waits for its own events. No other thread is started
-//!    but the deputy, which sleeps while that thread does.
-//! 2. **[`spawn`]**, or a [`Runtime`] of your own: tasks on worker threads. Dropping a [`Task`] cancels it;
-//!    [`Task::detach`] lets it run on its own.
-//!    Their sockets are those of [`net`].
-//! 3. **[`Executor`], [`LocalExecutor`], [`Async`], [`Timer`]** in place of their namesakes of `async-executor` and
-//!    `async-io`, for programs that bring their own threads, and for tasks that are not `Send`.
+//! 1. **[`block_on`](block_on())** runs one future on the current thread, which waits for its own events. The
+//!    only other thread that is started is the deputy, which sleeps while that thread sleeps.
+//! 2. **[`spawn`]**, or a [`Runtime`] of your own, runs tasks on worker threads. Dropping a [`Task`] cancels
+//!    it; [`Task::detach`] lets it run on its own. Tasks use the sockets of [`net`].
+//! 3. **[`Executor`], [`LocalExecutor`], [`Async`] and [`Timer`]** replace the types of the same names of
+//!    `async-executor` and `async-io`, for programs that have their own threads, and for tasks that are not
+//!    `Send`.
 //!
 //! # Which runtime a call acts on
 //!
-//! There is one default instance. It is made when it is first needed, its workers start with the first [`spawn`], and
-//! it stays until the process ends. [`Builder::install`] puts one with your settings in its place, before it is used.
+//! There is one default instance, which is made when it is first needed. Its workers start with the first
+//! [`spawn`], and it lasts until the process ends. To choose its settings, call [`Builder::install`] before
+//! anything uses it. At the end of a program, [`Handle::drain`] ends its tasks.
+//!
+//! The *current runtime* is that of the innermost `block_on`, task or [`enter`](Handle::enter) guard on this
+//! thread, or else the default instance. A runtime's hooks count as its own code, and so do the destructors
+//! of the futures that it drops when it is shut down.
 //!
 //! | call | acts on |
 //! |---|---|
-//! | [`spawn`], [`block_on`](block_on()) | the runtime whose thread or task this is, else the default instance |
-//! | [`Async::new`] and what is built on it, such as [`net`] | the same: its reactor is the source's for good |
-//! | [`Timer`] | the same, at the moment when it is first polled; and again, should that runtime be gone before it fires |
-//! | [`unblock`], [`blocking::Job::submit`] | the same: each runtime has threads of its own for what blocks, and the process has some |
-//! | [`metrics`] | the default instance, always; [`Runtime::metrics`] for one of your own |
+//! | [`spawn`], [`block_on`](block_on()), [`metrics`] | the current runtime |
+//! | [`Async::new`], and [`net`] | the current runtime: its reactor serves the source for good |
+//! | [`Timer`] | the current runtime of the first poll |
+//! | [`unblock`], [`blocking::Job::submit`] | the current runtime: each has threads for closures that block |
+//! | [`Runtime::metrics`], [`Handle::metrics`] | the given runtime |
 //!
-//! On a thread that has [entered](Handle::enter) a runtime, these act on that one. A runtime's hooks count as its own, and so do the futures that it drops when it is shut down.
+//! If the runtime of a timer ends before the timer fires, the timer is armed again in the current runtime of
+//! the next poll. The process has threads for closures that block, too, for calls outside of all runtimes.
 //!
-//! A source may be used from any thread and under any executor. Its events are found where its reactor is, so for a
-//! socket that a [`Runtime`] serves, make it inside of [`Runtime::block_on`] or of one of its tasks. Where nobody leads
-//! a reactor that is in use, because its tasks run under somebody else's `block_on`, because the only thread blocks, or because a
-//! wait outlives the `block_on` in which it began, the deputy notices within two ticks and has a thread lead.
+//! A source may be used from any thread and under any executor. Its events are found by the threads of its
+//! reactor, so to have a [`Runtime`] serve a socket, create the socket inside of [`Runtime::block_on`] or of
+//! one of its tasks. A reactor in use may have no leader: because its tasks run under another library's
+//! `block_on`, because the only thread blocks, or because a wait outlives the `block_on` in which it began.
+//! The deputy notices that within two ticks and makes a thread lead.
+//!
+//! # What a program reports
+//!
+//! These calls work for every runtime, including the default instance and runtimes that other crates build:
+//!
+//! | question | answer |
+//! |---|---|
+//! | Which task blocks its thread? | [`Builder::on_stall`], `PACELINE_REPORT=stalls` |
+//! | What does each thread do? | [`Runtime::threads`], [`Handle::threads`] |
+//! | Which tasks exist, and since when? | [`Runtime::tasks`], [`Handle::tasks`] |
+//! | Which tasks panic? | [`Metrics::tasks_panicked`], and a line on standard error for each spawn line |
+//! | How much has been done? | [`Runtime::metrics`], [`Handle::metrics`], [`metrics`] |
+//! | Which runtimes exist? | [`Handle::all`] |
+//!
+//! After a drain, [`Drained::cancelled_tasks`] has the tasks that were cancelled.
+//!
+//! With the environment variable `PACELINE_REPORT`, all runtimes of a program print reports on standard
+//! error, without a change in the program. Its value is a list of names, separated by commas. So far there is
+//! one name, `stalls`: each stall is printed as [`Builder::on_stall`] describes it, in addition to the
+//! program's own hooks:
+//!
+//! ```text
+//! $ PACELINE_REPORT=stalls cargo run
+//! paceline: the task spawned at src/main.rs:9:5 has blocked paceline-1 for 10.9ms (in read)
+//! paceline: the task spawned at src/main.rs:9:5 still blocks paceline-1, for 109ms so far (in read)
+//! ```
+//!
+//! The variable is read when the first runtime is made. An unknown name is reported once. Other variables are
+//! `PACELINE_THREADS` ([`spawn`]) and `PACELINE_BLOCKING_THREADS` ([`blocking`]).
 //!
 //! # When a runtime ends
 //!
 //! | what | after [`Runtime::shutdown`] or [`drain`](Runtime::drain) | after its drop |
 //! |---|---|---|
-//! | its tasks | are cancelled; awaiting one panics and says so, its [`fallible`](Task::fallible) form gives `None` | the same |
-//! | what is spawned on it | is cancelled at once | the same, by a [`Handle`] |
-//! | closures that [block](blocking) and have not begun | are cancelled; those that run go on, and are waited for by nobody | the same |
-//! | a source that was made in it | works on, wherever it is awaited | is an error |
-//! | a [`Timer`] that was polled in it | fires | fires: it is armed anew where it is awaited |
+//! | its tasks | are cancelled | are cancelled |
+//! | tasks that are spawned on it | are cancelled at once | are cancelled at once (by a [`Handle`]) |
+//! | closures that [block](blocking), not begun | are cancelled | are cancelled |
+//! | closures that [block](blocking), running | go on; the runtime does not wait for them | the same |
+//! | a source that was made in it | works, wherever it is awaited | returns errors |
+//! | a [`Timer`] that was polled in it | fires | fires: it is armed again where it is awaited |
+//!
+//! Awaiting a cancelled task panics with a message; its [`fallible`](Task::fallible) form returns `None`.
 //!
 //! # After a fork
 //!
-//! A child process has a default instance of its own. What it inherited says so: a [`Runtime`] panics when it is used, and
-//! is dropped without a wait; a wait for a source is an error. Where the fork happened inside of a `block_on` or a task,
-//! the child may go on there until that would have to wait: then it is aborted, with a message. The parent notices nothing.
+//! A child process has a default instance of its own. Everything that it inherited belongs to the parent:
+//!
+//! | inherited | in the child |
+//! |---|---|
+//! | a [`Runtime`] | panics when it is used, and is dropped without a wait |
+//! | a source, an [`Unblock`] that was in use on a thread | returns errors, or panics if it cannot |
+//! | a [`Timer`] that was armed | panics |
+//! | unfinished [`JobHandle`](blocking::JobHandle) | returns [`Inherited`](blocking::JobError::Inherited) |
+//! | an unfinished [`Task`] of [`spawn`] or [`unblock`] | runs in the parent: awaiting it waits for ever |
+//! | a [`Strand`] that another thread was inside of | stays held: waiting for it waits for ever |
+//! | a [`Strand`] that was free | works |
+//! | an [`Executor`] | works for tasks that are spawned in the child |
+//!
+//! A lock of an [`Executor`] that another thread held at the fork stays held.
+//!
+//! If a `block_on` in the only thread of a child would wait for ever, without a source or a timer, it panics
+//! on Linux. In a child with more threads it waits. So do not take tasks into a child. If the fork happened
+//! inside of a `block_on` or a task, the child may continue there until it would have to wait: then it is
+//! aborted with a message. The parent is not affected.
 //!
 //! # Platforms
 //!
 //! | platform | how a leader waits |
 //! |---|---|
-//! | Linux, Android | epoll: one system call per wait, sources registered once, none to arm them again |
-//! | whatever else `polling` supports | `polling`'s interface, one-shot: a call to arm for each wait. Tested on Linux, over `poll(2)`; on no other system yet |
+//! | Linux, Android | epoll: one system call per wait; a source is registered once and never armed again |
+//! | others that `polling` supports | `polling`, one-shot: a system call arms each wait |
 //!
-//! [`Builder::portable`] takes the portable path on Linux, too. The minimum supported Rust is 1.85.
+//! The second way is tested on Linux only, over `poll(2)`.
+//!
+//! If a sandbox forbids the system calls of one way (`epoll_create1`, `eventfd2`, `timerfd_create`), the next
+//! one is used. The last one is `poll(2)` over a list: the cost of a wait grows with the number of awaited
+//! sources.
+//!
+//! [`Builder::portable`] selects the portable way on Linux. The minimum supported Rust version is 1.85.
 //!
 //! # Features
 //!
-//! None is on unless asked for.
+//! All features are off by default.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | `hyper` | `paceline::hyper`: executor, timer and I/O for hyper 1 |
 //! | `macros` | `#[paceline::main]`, `#[paceline::test]` |
-//! | `test-clock` | `paceline::clock`: a clock that tests can stop |
+//! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
-//! | `tokio` | tokio's context on all threads, for crates that need its runtime: `paceline::tokio_context` |
+//! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
 //!
 //! # Map of the source
 //!
-//! No module names one that stands above it here; a test reads this table. `src/pool/block_on.rs` is the page to begin with.
+//! No module names a module above it in this table; a test checks that. Read `src/pool/block_on.rs` first.
 //!
 //! | module | what it is | knows |
 //! |---|---|---|
-//! | `compat` | what fits paceline to the crates of others, most of it behind features | all below |
-//! | `macros` | `#[paceline::main]` and `#[paceline::test]`: a package of its own, as the compiler wants it | |
-//! | `net` | sockets by name, to be cloned and split | `io`, and `blocking` for look-ups |
+//! | `compat` | adapters to other crates, most of them behind features | all below |
+//! | `macros` | `#[paceline::main]` and `#[paceline::test]`: a package, as proc macros have to be | |
+//! | `tokio` | the stand-in for tokio: a package, which this one does not depend on | |
+//! | `net` | sockets that are addressed by name, cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
 //! | `clock` | a clock that tests can stop, behind a feature | pools |
-//! | `recipes` | what to reach for in the first hour: docs only | |
-//! | `prelude` | the traits of `futures` that one wants at hand | |
-//! | `strand` | [`Strand`]: operations on a state, one after the other. Its README has the argument | where to spawn a task |
+//! | `recipes` | recipes for common tasks: docs only | |
+//! | `prelude` | re-exported traits of `futures` | |
+//! | `strand` | [`Strand`]: operations on a state, one after the other; README | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
-//! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`], and the threads that run them, which never lead: its README has the states of a job | pools, and the timers of `io` |
-//! | `io` | [`Async`], [`Timer`], [`timeout`](timeout()), sockets | the reactor of a pool |
-//! | `pool` | one reactor, its threads and the loop that each of them is in (`block_on`), and the deputy that watches over them: its README lists every promise and who notices when it is broken | where reactor, executor and leadership meet |
+//! | `end` | the end of a runtime: drain and shutdown | pools, and the timers of `io` |
+//! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`]; README | pools, and the timers of `io` |
+//! | `io` | [`Async`], [`Timer`], [`timeout`](timeout()), sockets | the reactor of a pool, and `current` |
+//! | `current` | [`block_on`](block_on()), and the runtime that a call acts on | pools, and `watch` |
+//! | `watch` | what the deputy's thread does about stuck threads | pools, and what their threads do |
+//! | `pool` | a reactor, its threads, and their loop (`block_on`); README | reactor, executor, leadership |
+//! | `blocking_threads` | the threads for closures that block; their queue | the clock that a closure holds |
+//! | `probe` | whether a thread blocks, computes, or waits for a core | threads, and no pool |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
-//! | `leadership` | the promotion protocol: who leads, who waits, who is woken | neither I/O nor tasks |
-//! | `line` | those who sleep until one of them is wanted: followers, and runners | |
-//! | `gain` | whether it pays to wake a thread to share the work | its own memory |
+//! | `leadership` | the promotion protocol: which thread leads, waits, or is woken | neither I/O nor tasks |
+//! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
-//! | `ambient` | what code of others finds on our threads: tokio's context, or nothing | `fork` |
-//! | `fork` | notices that the process was forked | |
+//! | `ambient` | the context of foreign code on our threads: tokio's, or none | `fork` |
+//! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
-//! | `waking` | calls wakers that may be anybody's | |
-//! | `sync` | the only door to atomics, locks, threads and the clock: std; loom and shuttle in the models | |
+//! | `waking` | calls foreign wakers, hooks and destructors | |
+//! | `notice` | lines on standard error | |
+//! | `rounded` | durations for people to read | |
+//! | `stage` | how far a thread has got, as the thread notes it for observers | |
+//! | `sync` | atomics, locks, threads and the clock: of std, or of loom and shuttle in the models | |
 //!
-//! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes through.
+//! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes
+//! through.
 //!
 //! # The way of an event
 //!
@@ -134,45 +204,89 @@
 //!   LEADER   batch -- 2 takes the next event of it                  reactor/batch.rs
 //!              |      3 leadership is vacant from here on           leadership/leader.rs
 //!              v
-//!   PROCESSING: still the same thread, nobody else was woken
-//!            record - 4 the source's word: who waits?               reactor/readiness.rs
-//!              |      5 its waker is taken out, and called          reactor/record.rs
+//!   PROCESSING: still the same thread, no other one was woken
+//!            record - 4 the source's word: does a task wait?        reactor/readiness.rs
+//!              |      5 the waker is taken out, and called          reactor/record.rs
 //!              v
 //!            slot --- 6 the task goes into the runner's slot        executor/host.rs
 //!              |      7 the loop polls its future, a `run`          pool/block_on.rs
 //!              v      8 which takes the task out                    executor/turns.rs
-//!            task --- 9 and polls it: it reads, it writes           executor/task.rs
-//!              |     10 until it has to wait again                  reactor/source.rs
+//!            task --- 9 and polls it: the task reads and writes     executor/task.rs
+//!              |     10 until the task has to wait again            reactor/source.rs
 //!              v
-//!   FOLLOWER, and LEADER again if nobody else was faster
+//!   FOLLOWER, and LEADER again if no other thread was faster
 //! ```
 //!
 //! # Words
 //!
+//! Each word that several files use in a sense of its own has one meaning.
+//!
 //! | word | meaning |
 //! |---|---|
-//! | leader, follower | the thread that may use the batch; one that may not |
-//! | role | what a thread is at: it leads, it follows, or it processes |
-//! | seat | where a thread sleeps, and the tokens that wake it |
-//! | line | those who sleep until one of them is wanted |
-//! | host, guest, relief | the ranks of a thread: it hosts a runner; it only awaits a future; it is here only to lead |
-//! | frame | a `block_on` on its thread's stack |
-//! | stay | the same, as the pool knows it on its own thread |
-//! | station | the same, as other threads see it, and its waker |
-//! | runner | one `run` in progress, with a slot and a ring |
+//! | leader | the one thread that may wait for events and take them from the batch |
+//! | follower | a thread in a `block_on` of the pool that does not lead |
+//! | vacant | said of leadership that no thread has: the next thread that asks gets it |
+//! | role | what a thread does: it leads, it follows, or it processes an event or a task |
+//! | rank | the claim of a thread to lead: host before guest before relief |
+//! | host | the `block_on` in which a runner is polled; its thread polls the tasks that its events wake |
+//! | guest | a thread that only awaits its own future |
+//! | relief | a thread that only leads, while no other thread can |
+//! | seat | the place where one thread sleeps, with the tokens that wake it |
+//! | sleeper | a thread or a runner that is in a line, asleep or about to sleep |
+//! | line | the list of sleepers from which one is woken |
+//! | frame | one `block_on` in progress, on its thread's stack |
+//! | root | the future that a `block_on` awaits |
+//! | stay | the pool's part of a frame |
+//! | station | the same `block_on` as other threads see it, and its waker |
+//! | runner | one `Executor::run` in progress |
 //! | slot | the place for the one task that a runner polls next |
-//! | ring, injector | where surplus waits: of one runner's thread; of all |
-//! | surplus | tasks that nobody polls directly |
-//! | stranger | who polls a runner without a host: a thread in somebody else's `block_on`, a ticker |
-//! | crew | a runtime's own workers |
-//! | source, record | a registered descriptor; what the reactor keeps of it |
-//! | batch | the events that one wait returned, and what is due: the leader's half of the reactor |
-//! | tick | counts the events of a source in one direction |
-//! | promise | that something happens soon, on which others rely |
-//! | deputy, audit | who notices that a promise is broken; what it remembers from look to look |
-//! | inside, relay | the thread that may touch a strand's state; the task that goes on where it has done its share |
+//! | ring | a runner's local queue |
+//! | injector | the queue that all runners of an executor take from |
+//! | surplus | the tasks in rings and injectors, as opposed to those in slots |
+//! | stranger | a thread that polls a runner outside of every pool: in a foreign `block_on`, or in a ticker |
+//! | crew | a runtime's workers |
+//! | replacement | a worker that was added beyond the usual number |
+//! | spare | said of the one worker beyond the usual number that leads while all others compute |
+//! | extra | said of a worker beyond the usual number that takes tasks: all have computed for long |
+//! | permit | the right to take tasks from the injector or another runner, needed while a worker is spare |
+//! | sift | to look through the injector for tasks that were quick before, without a permit |
+//! | closed | said of a runner whose wakes all go to the injector, because its thread is stuck |
+//! | source | a registered descriptor |
+//! | record | what the reactor keeps of a source |
+//! | tick of a source | the count of its events in one direction |
+//! | batch | the events that one wait has returned, and the timers that are due |
+//! | promise | something that a thread will do soon, and that others rely on |
+//! | deputy | the thread that notices when a promise is broken |
+//! | look | one round of the deputy: it observes, decides and acts |
+//! | tick | the time between two looks |
+//! | rest | a pause of the deputy that is longer than a tick, while threads are stuck for long |
+//! | quiet | said of a pool in which all threads sleep and no work waits: the deputy sleeps, too |
+//! | stage | how far a thread has got, as a word: two equal readings mean no progress |
+//! | witness | the deputy's record of a thread that makes no progress |
+//! | stuck | said of a thread without progress between two looks: it blocks, computes, or waits for a core |
 //! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
-//! | reserve | the one runner that is added beside threads that compute: it polls what events wake, and takes no surplus |
+//! | conductor | the thread that conducts the end of a runtime |
+//! | hand | a thread that was started to drop what is left at the end of a runtime |
+//! | vigil | the wait of one thread until no more than a given number of tasks is left |
+//! | inside | said of the thread that may use a strand's state |
+//! | relay | the task that continues a strand's operations after a thread has done its share |
+//!
+//! # Invariants
+//!
+//! Comments and names of tests cite these by number. LF5 holds while a source or timer is registered.
+//!
+//! | | |
+//! |---|---|
+//! | LF1 | at most one thread waits on a poller |
+//! | LF2 | leadership is vacant before user code runs on the thread that had it |
+//! | LF3 | no user code (a future, a waker, or the drop of either) runs while leadership or a lock is held |
+//! | LF4 | one promotion wakes one follower at most, and no event wakes all of them |
+//! | LF5 | a thread leads, or will lead after one short poll, or the deputy notices within two ticks |
+//! | LF6 | an event reaches the waker that is registered for it once, or is remembered as readiness |
+//! | LF7 | a task that can run is in one place: a slot, a ring, the injector, or a poll |
+//! | LF8 | "lead" and "your future was woken" are separate tokens of a sleeping thread |
+//! | LF9 | an idle process makes no system calls |
+
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -180,31 +294,38 @@
 #[cfg_attr(not(feature = "tokio"), path = "ambient/none.rs")]
 mod ambient;
 pub mod blocking;
+mod blocking_threads;
 #[cfg(feature = "test-clock")]
 #[cfg_attr(docsrs, doc(cfg(feature = "test-clock")))]
 pub mod clock;
 mod compat;
+mod current;
+mod end;
 mod executor;
 mod fork;
 mod frame;
-mod gain;
 mod io;
 mod leadership;
 mod line;
 #[cfg(all(test, paceline_shuttle))]
 mod model;
 pub mod net;
+mod notice;
 mod pool;
 pub mod prelude;
+mod probe;
 mod reactor;
 pub mod recipes;
+mod rounded;
 mod runtime;
 #[cfg(unix)]
 pub mod signal;
 mod spin;
+mod stage;
 mod strand;
 mod sync;
 mod waking;
+mod watch;
 
 pub use blocking::{Unblock, unblock};
 #[doc(hidden)]
@@ -219,7 +340,15 @@ pub use compat::tokio_context;
 #[cfg(feature = "tokio-io")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio-io")))]
 pub use compat::tokio_io;
-pub use executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
+pub use current::block_on;
+// The aliases stand here and not at the types: rustdoc loses those where it inlines a `pub use` from a
+// private module.
+#[doc(alias = "LocalSet")]
+pub use executor::LocalExecutor;
+#[doc(alias = "JoinHandle")]
+#[doc(alias = "abort")]
+pub use executor::Task;
+pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, TaskGroup};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
     WritableOwned, os, timeout,
@@ -227,20 +356,35 @@ pub use io::{
 pub use line::Order;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
-pub use pool::block_on::block_on;
-pub use pool::{Drained, Promotion, Role, Stall, StallKind, StuckThread, Syscall, ThreadInfo, ThreadKind};
-pub use runtime::{Builder, Entered, Handle, Metrics, Runtime, StuckError, metrics, spawn};
+pub use pool::stall::{Stall, StallKind};
+pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
+pub use probe::Syscall;
+pub use runtime::{
+    Builder, ClosureGroup, Entered, Handle, Metrics, Runtime, StuckError, TaskList, metrics, spawn,
+};
 pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};
 
-/// Shows the default instance's deputy an executor that strangers run. The one call that goes up: an executor is made of nothing,
-/// so there is no other moment at which it could have been told whom to call.
+/// Registers an executor with the default instance's deputy, for threads outside of `block_on` that run it.
+/// This is the only call to a module above: an executor is created without a runtime, so there is no earlier
+/// moment at which it could learn which function to call.
 fn oversee(executor: std::sync::Weak<executor::State>) -> Option<std::sync::Weak<dyn executor::Overseer>> {
-    pool::oversee(executor)
+    current::oversee(executor)
 }
 
-/// The README's examples, as tests.
+/// Runs the examples of the README and of the guide as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod prose {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+    #[doc = include_str!("../docs/src/start.md")]
+    mod start {}
+    #[doc = include_str!("../docs/src/blocking.md")]
+    mod blocking {}
+    #[doc = include_str!("../docs/src/deadlines.md")]
+    mod deadlines {}
+    #[cfg(all(feature = "macros", feature = "test-clock"))]
+    #[doc = include_str!("../docs/src/testing.md")]
+    mod testing {}
+}

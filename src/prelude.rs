@@ -1,7 +1,8 @@
-//! The traits that make the first hour easy: `use paceline::prelude::*`.
+//! The traits that most programs need: `use paceline::prelude::*`.
 //!
-//! They are those of `futures`, under their own names: reading and writing (`read_exact`, `write_all`, `lines`, `copy` by
-//! [`futures::io`]), streams (`next`, `for_each`), sinks, and futures (`map`, `boxed`).
+//! The module re-exports traits of `futures` under their own names: reading and writing (`read_exact`,
+//! `write_all`, `lines`; `copy` is in [`futures::io`]), streams (`next`, `for_each`), sinks, and futures
+//! (`map`, `boxed`).
 //!
 //! ```
 //! use paceline::net::unix::UnixStream;

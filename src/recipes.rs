@@ -1,12 +1,13 @@
-//! What one reaches for in the first hour, with the crates that have it. Nothing is defined here.
+//! Recipes for common tasks, with the crates that provide what is needed. This module defines nothing.
 //!
-//! Channels, locks and streams know no runtime: those of `async-channel`, `async-lock`, `event-listener`, `futures` and even
-//! `tokio::sync` work here as they are. Each recipe below is compiled and run.
+//! Channels, locks and streams do not depend on a runtime: those of `async-channel`, `async-lock`,
+//! `event-listener`, `futures` and even `tokio::sync` work here without changes. Each recipe below is
+//! compiled and run.
 //!
-//! # Whichever comes first
+//! # Wait for the first of two futures
 //!
-//! `or` of `futures-lite` takes two futures with one type of output, and prefers the first. Whatever does not come first is dropped: look
-//! for "cancel safety" in its docs.
+//! `or` of `futures-lite` takes two futures with the same output type, and prefers the first. The other
+//! future is dropped: look for "cancel safety" in its documentation.
 //!
 //! ```
 //! use std::time::Duration;
@@ -28,8 +29,9 @@
 //! # });
 //! ```
 //!
-//! `select!` of `futures` has arms, as tokio's has. It wants futures that know that they are done: a [`Timer`](crate::Timer) does, others are made
-//! so by `fuse`, and pinned by `pin!`. Those that live outside of a loop keep what they have done so far from turn to turn.
+//! `select!` of `futures` has arms, like tokio's. Its futures have to be fused: a [`Timer`](crate::Timer) is,
+//! others are fused with `fuse` and pinned with `pin!`. A future that lives outside of a loop keeps its
+//! progress from one iteration to the next.
 //!
 //! ```
 //! use std::pin::pin;
@@ -54,9 +56,10 @@
 //! # });
 //! ```
 //!
-//! # Messages out of bytes
+//! # Split bytes into messages
 //!
-//! Lines: a `BufReader`. It reads ahead, so keep it for as long as the stream; the other direction stays free.
+//! For lines, use a `BufReader`. A `BufReader` reads ahead, so keep it as long as the stream; the other
+//! direction stays free.
 //!
 //! ```
 //! use futures::io::BufReader;
@@ -84,8 +87,9 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Frames: `asynchronous-codec` makes of a stream a `Stream` and a `Sink` of messages. `LengthCodec` and `LinesCodec` are there; another
-//! format is an `Encoder` and a `Decoder` of yours, which gets a `BytesMut` as `tokio-util`'s does.
+//! For frames, `asynchronous-codec` turns a stream into a `Stream` and a `Sink` of messages. `LengthCodec`
+//! and `LinesCodec` exist; for another format, implement `Encoder` and `Decoder`, which take a `BytesMut` as
+//! in `tokio-util`.
 //!
 //! ```
 //! use asynchronous_codec::{Framed, LengthCodec};
@@ -101,15 +105,15 @@
 //! # }).unwrap();
 //! ```
 //!
-//! `read_buf` is not needed: read into a slice, and remember how much of it is filled.
+//! There is no need for `read_buf`: read into a slice, and remember how much of it is filled.
 //!
-//! # One stream, two tasks
+//! # Use one stream in two tasks
 //!
-//! Sockets of [`net`](crate::net) can be cloned: one task reads, another writes. `&TcpStream` reads and writes, too. Of an `Arc<Async<T>>`, what
-//! reads and writes is `&*arc`: `(&*stream).write_all(..)`, because writing wants a `&mut` of the thing that writes, and `&Async<T>` is such a
-//! thing.
+//! Sockets of [`net`](crate::net) can be cloned: one task reads, another writes. `&TcpStream` also implements
+//! the reading and writing traits. To read or write through an `Arc<Async<T>>`, use `&*arc`:
+//! `(&*stream).write_all(..)`. Writing needs a `&mut` of the writer, and `&Async<T>` is one.
 //!
-//! # Tell all, tell one
+//! # Send to one receiver, or to all
 //!
 //! | tokio | here |
 //! |---|---|
@@ -117,7 +121,7 @@
 //! | `sync::broadcast` | `async-broadcast` |
 //! | `sync::watch` | `async-watch`, or tokio's own |
 //! | `sync::Notify` | `event_listener::Event` |
-//! | `sync::Mutex`, `RwLock`, `Semaphore`, `Barrier` | `async-lock`; often a [`Strand`](crate::Strand) is what is wanted |
+//! | `sync::Mutex`, `RwLock`, `Semaphore`, `Barrier` | `async-lock`, or a [`Strand`](crate::Strand) |
 //!
 //! ```
 //! use event_listener::Event;
@@ -142,10 +146,10 @@
 //! # });
 //! ```
 //!
-//! # So many connections, and no more
+//! # Limit the number of connections
 //!
-//! A permit is taken before the accept: who is too many waits in the system's backlog. It is given back when its task ends, however that
-//! happens.
+//! Take a permit before the accept: further clients wait in the system's backlog. The permit is returned when
+//! its task ends, in whatever way.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -182,28 +186,108 @@
 //! # });
 //! ```
 //!
-//! # Stop when asked to
+//! # Shut down gracefully
 //!
 //! ```no_run
+//! use std::io;
 //! use std::time::Duration;
-//! use futures_lite::FutureExt;
-//! use paceline::{Runtime, signal};
+//! use futures_lite::future::or;
+//! use paceline::signal::{Signal, Signals};
+//! use paceline::{Handle, block_on};
 //!
 //! # async fn serve() -> std::io::Result<()> { Ok(()) }
 //! # fn main() -> std::io::Result<()> {
-//! let runtime = Runtime::builder().build()?;
-//! runtime.block_on(async {
-//!     serve().or(signal::ctrl_c()).await?;
-//!     // Nothing new from here on; what runs has ten seconds.
-//!     let report = runtime.drain(Duration::from_secs(10)).await;
-//!     println!("{report}");
+//! block_on(async {
+//!     let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
+//!     or(serve(), async { signals.next().await.map(drop) }).await?;
+//!
+//!     // No new tasks from here on; those that run have ten seconds.
+//!     let drain = async { io::Result::Ok(Handle::current().drain(Duration::from_secs(10)).await) };
+//!     // A second signal ends the process at once.
+//!     let second = async {
+//!         signals.next().await?;
+//!         std::process::exit(130)
+//!     };
+//!     println!("{}", or(drain, second).await?);
 //!     Ok(())
 //! })
 //! # }
 //! ```
 //!
-//! A task that is to do something on the way out, such as to say goodbye to its client, listens for it: an [`Event`](event_listener::Event), or a channel
-//! whose sender is dropped.
+//! The same works in `#[paceline::main]`. Without the second wait, a signal that arrives during the drain is
+//! ignored: from the first use of [`signal`](crate::signal) on, the process handles the signal and the
+//! system's default action no longer applies.
+//!
+//! A drain waits until its deadline for tasks that do not end, and a connection whose client keeps it open
+//! without a request does not end. So tell each connection to stop: dropping the sender of a channel reaches
+//! all of its receivers. Each connection waits for the next request or for the stop.
+//!
+//! ```
+//! use std::io;
+//! use std::time::Duration;
+//! use async_channel::Receiver;
+//! use futures::io::BufReader;
+//! use futures_lite::future::or;
+//! use paceline::net::{TcpListener, TcpStream};
+//! use paceline::prelude::*;
+//! use paceline::{Drained, Handle, spawn};
+//!
+//! async fn accept(listener: TcpListener, stopped: Receiver<()>) -> io::Result<()> {
+//!     loop {
+//!         match listener.accept().await {
+//!             Ok((stream, _peer)) => spawn(serve(stream, stopped.clone())).detach(),
+//!             Err(error) => eprintln!("{error}"),
+//!         }
+//!     }
+//! }
+//!
+//! /// Answers each line, until the client or the server ends the connection.
+//! async fn serve(stream: TcpStream, stopped: Receiver<()>) -> io::Result<()> {
+//!     let mut lines = BufReader::new(&stream).lines();
+//!     // `recv` fails once the sender is dropped. The stop comes first, or a client that never pauses would
+//!     // prevent it.
+//!     let stop = async || {
+//!         let _ = stopped.recv().await;
+//!         None
+//!     };
+//!     while let Some(line) = or(stop(), lines.next()).await {
+//!         (&stream).write_all(format!("{}\n", line?).as_bytes()).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! async fn run(listener: TcpListener, signal: impl Future<Output = io::Result<()>>) -> io::Result<Drained> {
+//!     let (stop, stopped) = async_channel::bounded(1);
+//!     // `or` drops the listener when the signal arrives.
+//!     or(accept(listener, stopped), signal).await?;
+//!     // Idle connections end now, the others after the answer that they are at.
+//!     drop(stop);
+//!     Ok(Handle::current().drain(Duration::from_secs(10)).await)
+//! }
+//! # let runtime = paceline::Runtime::builder().threads(1).build().unwrap();
+//! # runtime.block_on(async {
+//! #     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//! #     let mut client = TcpStream::connect(listener.local_addr()?).await?;
+//! #     let signal = async {
+//! #         client.write_all(b"hello\n").await?;
+//! #         client.read_exact(&mut [0; 6]).await
+//! #     };
+//! #     let report = run(listener, signal).await?;
+//! #     assert_eq!(report.cancelled, 0, "{report}");
+//! #     assert_eq!(client.read(&mut [0]).await?, 0);
+//! #     io::Result::Ok(())
+//! # }).unwrap();
+//! ```
+//!
+//! `examples/redis/server.rs` stops its connections in this way. For hyper, `examples/http/src/lib.rs` uses
+//! `GracefulShutdown` of `hyper-util`, which does the same for each connection that it watches.
+//!
+//! # Tests without waiting
+//!
+//! With the features `macros` and `test-clock`, a test marked `#[paceline::test(start_paused)]` runs with a
+//! clock that is paused: when the test has nothing else to do, the clock advances to the next timer. A
+//! timeout of an hour takes no time, and timers fire in the same order each time. `paceline::clock` has
+//! `now`, `advance`, `pause` and `resume`; `Builder::start_paused` does the same without the attribute.
 //!
 //! # Files, processes, standard input
 //!
@@ -221,14 +305,16 @@
 //! # }).unwrap();
 //! ```
 //!
-//! `async-fs` and `async-process` have more of that, and by the patch of the README they use these threads and this reactor; without it,
-//! ones of their own.
+//! `async-fs` and `async-process` offer more. With the patch described in the README they use paceline's
+//! threads and reactor; without it, their own.
 //!
-//! # What blocks, what computes
+//! # Block or compute
 //!
-//! [`unblock`](crate::unblock()) for files and libraries that do their own I/O; [`blocking::Job`](crate::blocking::Job) if it may take for ever. A handler
-//! that blocks by accident costs one thread for as long as that takes, and [`Builder::on_stall`](crate::Builder::on_stall) names it.
+//! Use [`unblock`](crate::unblock()) for files and for libraries that do their own I/O, and
+//! [`blocking::Job`](crate::blocking::Job) if the work may never end. A handler that blocks by accident costs
+//! one thread meanwhile, and [`Builder::on_stall`](crate::Builder::on_stall) names it.
 //!
-//! A task gives way when it has to wait, and at no other time: one whose socket or channel always has something for it, because a client floods
-//! it, say, keeps its thread, as one does that computes. `futures_lite::future::yield_now().await` after each so many messages lets others have
-//! their turn, and costs less than a tenth of a microsecond.
+//! A task yields only when it has to wait. If its socket or channel always has data, because a client floods
+//! it, for example, the task keeps its thread, like a task that computes. Call
+//! `futures_lite::future::yield_now().await` after some number of messages to let other tasks run: a call
+//! costs less than a tenth of a microsecond.

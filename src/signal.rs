@@ -1,8 +1,9 @@
-//! Signals of the process: [`ctrl_c`], and [`Signals`] for the others.
+//! Signals of the process: [`ctrl_c`], and [`Signals`] for the others. On Unix only.
 //!
-//! From the first use on, a signal that is listened for ends the process no more, for as long as it lives: that is how a program
-//! comes to its end in its own way ([`Runtime::drain`](crate::Runtime::drain)). Each listener gets each signal; of several of a kind that come
-//! before it looks it sees one, as the system does.
+//! From the first use on, and for as long as the process lives, a signal that is listened for does not end
+//! the process any more: the program can end in its own way ([`Runtime::drain`](crate::Runtime::drain)). Each
+//! listener receives each signal. Several signals of the same kind that arrive before the listener checks are
+//! reported as one, as the system does.
 //!
 //! ```no_run
 //! use paceline::signal::{Signal, Signals};
@@ -16,7 +17,8 @@
 //! # }
 //! ```
 //!
-//! The handler does what a handler may: it sets a bit and sends a byte to a socket, which is a source as any other. On Unix only.
+//! The signal handler only does what a handler may: it sets a bit and sends a byte to a socket, which is
+//! registered like any other source.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -34,15 +36,15 @@ use signal_hook_registry::{SigId, register, unregister};
 use crate::io::Async;
 use crate::sync::{AtomicU32, Ordering};
 
-/// What can be listened for.
+/// A signal to listen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Signal {
     /// `SIGINT`: Ctrl-C.
     Interrupt,
-    /// `SIGTERM`: somebody asks the process to end, as `kill` and service managers do.
+    /// `SIGTERM`: a request to end the process, as from `kill` and service managers.
     Terminate,
-    /// `SIGHUP`: the terminal is gone; many a server reads its settings again.
+    /// `SIGHUP`: the terminal is gone. Many servers read their settings again.
     Hangup,
     /// `SIGQUIT`: Ctrl-\.
     Quit,
@@ -56,13 +58,13 @@ pub enum Signal {
     Child,
 }
 
-/// Where there is no such flag, the standard library has the process ignore `SIGPIPE` anyway.
+/// On systems without this flag the standard library makes the process ignore `SIGPIPE` anyway.
 #[cfg(not(target_vendor = "apple"))]
-const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
-const FLAGS: SendFlags = SendFlags::DONTWAIT;
+const SEND_FLAGS: SendFlags = SendFlags::DONTWAIT;
 
-/// In the order of their bits.
+/// All signals, in the order of their bits.
 const ALL: [(Signal, Number); 8] = [
     (Signal::Interrupt, Number::INT),
     (Signal::Terminate, Number::TERM),
@@ -74,7 +76,8 @@ const ALL: [(Signal, Number); 8] = [
     (Signal::Child, Number::CHILD),
 ];
 
-/// Waits for the next Ctrl-C (`SIGINT`). It is listened for from this call on.
+/// Waits for the next Ctrl-C (`SIGINT`). The process listens for the signal from this call on, not from the
+/// first poll; if that fails, the future returns the error.
 ///
 /// ```no_run
 /// # fn main() -> std::io::Result<()> {
@@ -87,15 +90,18 @@ const ALL: [(Signal, Number); 8] = [
 /// # }
 /// ```
 ///
+/// During the drain a second Ctrl-C is ignored; [`Handle::drain`](crate::Handle::drain) shows how to end the
+/// process with it.
+///
 /// # Errors
 ///
-/// As for [`Signals::new`].
+/// The same as for [`Signals::new`], and those of the reactor.
 pub fn ctrl_c() -> impl Future<Output = io::Result<()>> + Send {
     let signals = Signals::new([Signal::Interrupt]);
     async move { signals?.next().await.map(drop) }
 }
 
-/// Signals as they come, from when this is made.
+/// A stream of the signals that arrive after it is made.
 ///
 /// ```
 /// use paceline::signal::{Signal, Signals};
@@ -109,64 +115,81 @@ pub fn ctrl_c() -> impl Future<Output = io::Result<()>> + Send {
 /// # })
 /// # }
 /// ```
+///
+/// If there is no signal to listen for, or once another crate has removed the handlers, [`next`](Self::next)
+/// stays pending.
 #[derive(Debug)]
 pub struct Signals {
-    /// One bit for each signal that has come.
+    /// One bit for each signal that has arrived.
     come: Arc<AtomicU32>,
+    /// The end of a socket pair that the listener reads. A byte in it means that a bit of `come` may be set.
     bell: Async<UnixStream>,
+    /// The other end of `bell`, which the handlers write to. Kept here because there may be no handlers, or
+    /// another crate may remove them: `bell` must not reach the end of its stream, which would make it
+    /// readable for ever.
+    _ringer: Arc<UnixStream>,
+    /// The registered handlers, which the drop removes.
     ids: Vec<SigId>,
 }
 
 impl Signals {
-    /// Listens for these signals.
+    /// Starts to listen for these signals. The list may be empty, as one from a configuration may be. If one
+    /// signal cannot be listened for, this listens for none.
     ///
     /// # Errors
     ///
-    /// Those of `sigaction` and of `socketpair`.
+    /// Returns the errors of `sigaction`, of `socketpair` and of [`Async::new`].
     pub fn new(signals: impl IntoIterator<Item = Signal>) -> io::Result<Self> {
         let (bell, ringer) = UnixStream::pair()?;
         let ringer = Arc::new(ringer);
-        let mut this = Self { come: Arc::new(AtomicU32::new(0)), bell: Async::new(bell)?, ids: Vec::new() };
+        let come = Arc::new(AtomicU32::new(0));
+        let mut this = Self { come, bell: Async::new(bell)?, _ringer: ringer.clone(), ids: Vec::new() };
         for signal in signals {
             let bit = 1 << signal as u32;
             let (come, ringer) = (this.come.clone(), ringer.clone());
             let ring = move || {
-                // ORDER: Release pairs with the Acquire of `take`, for no more than order's sake: the byte comes after it.
+                // ORDER: Release pairs with the Acquire operations in `take`. The bit publishes no other
+                // data: the byte that is sent after it wakes the listener.
                 come.fetch_or(bit, Ordering::Release);
-                // A socket that is full has been rung.
-                let _ = send(&*ringer, &[0], FLAGS);
+                // If the socket is full, a byte that wakes the listener is in it already.
+                let _ = send(&*ringer, &[0], SEND_FLAGS);
             };
-            // SAFETY: what is called there takes no lock, allocates nothing and cannot panic.
+            // SAFETY: the handler is async-signal-safe: it takes no lock, allocates nothing and cannot panic.
             this.ids.push(unsafe { register(ALL[signal as usize].1.as_raw(), ring)? });
         }
         Ok(this)
     }
 
-    /// The next one.
+    /// Waits for the next signal. If several have arrived, they are returned in the order of the variants of
+    /// [`Signal`].
     ///
     /// # Errors
     ///
-    /// Those of the reactor.
+    /// Returns the errors of the reactor.
     ///
     /// # Cancel safety
     ///
-    /// A signal is taken in the very poll that returns it: dropping the future loses none.
+    /// A signal is taken in the same poll that returns it: dropping the future loses none.
     pub async fn next(&mut self) -> io::Result<Signal> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
+    /// Takes a signal that has arrived; if there is none, reads the bell until it is empty, and waits for it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Signal>> {
         loop {
             if let Some(signal) = self.take() {
                 return Poll::Ready(Ok(signal));
             }
-            // Whoever sets a bit rings afterwards: a bit that was not seen has a byte that comes.
+            // No wakeup is lost: a handler sets its bit before it sends the byte, so if `take` did not see
+            // the bit, its byte is still to be read here.
             ready!(Pin::new(&mut &self.bell).poll_read(cx, &mut [0; 64]))?;
         }
     }
 
+    /// Takes one of the signals that have arrived, the first in the order of [`ALL`]; `None` if there is
+    /// none.
     fn take(&self) -> Option<Signal> {
-        // ORDER: see `new`.
+        // ORDER: the Acquire operations pair with the Release in `new`.
         let come = self.come.load(Ordering::Acquire);
         let signal = ALL.get(come.trailing_zeros() as usize)?.0;
         self.come.fetch_and(!(1 << signal as u32), Ordering::Acquire);
@@ -174,7 +197,7 @@ impl Signals {
     }
 }
 
-/// Endless.
+/// The stream is endless.
 impl Stream for Signals {
     type Item = io::Result<Signal>;
 

@@ -1,59 +1,63 @@
-//! Whether a thread stays awake for a moment before it sleeps.
+//! Decides whether a thread stays awake for a moment before it sleeps.
 //!
-//! Two ask that: the leader before it sleeps in the poller, and a follower before it parks. To be put to sleep and to be
-//! woken takes a system call of each side and a switch, and where the core goes idle in between tens of microseconds
-//! more. To stay awake pays where each event would pay for a sleep of its own, and comes soon:
+//! There are two such threads: the leader before it sleeps in the poller, and a follower before it parks.
+//! Falling asleep and being woken takes a system call on each side and a switch, and tens of microseconds
+//! more if the core goes idle in between. Staying awake pays if each event would pay for a sleep of its own,
+//! and comes soon:
 //!
-//! - Events come one by one if a *busy period*, from one real sleep to the next moment without work, has few of them. Many
-//!   would pay for their sleep together. That is averaged. Staying awake hides the sleeps from it, so after every
-//!   [`PROBE`] events one sleep is real. What a follower waits for is no event: its busy periods have none.
-//! - Whether they come soon, it tries. A try in vain makes it leave out the next moments, up to [`MOST`]; one that was
-//!   not halves that number. What comes after the limit, because somebody else had the core, came late. Only moments
-//!   count that were short, so a thread whose waits are long stays awake for none.
+//! - Events come singly if a *busy period*, from one real sleep to the next moment without work, has few of
+//!   them. Many would pay for their sleep together. The code averages the events of a busy period. While a
+//!   thread stays awake no sleep ends a period, so after every [`PROBE`] events the thread sleeps for real. A
+//!   follower waits for no events: its busy periods have none.
+//! - Whether they come soon, the thread finds out by trying. After a try in vain it skips the next moments,
+//!   up to [`MAX_PAUSE`]; a successful try halves that number. An event after the limit, because another
+//!   thread had the core, came late. Only short moments count, so a thread whose waits are long stays awake
+//!   for none.
 //!
-//! Nobody else has to know. The leader looks for itself; and a follower has announced already that it sleeps, so whoever
-//! wants it leaves a token, and finds nobody to unpark. What it does not do in this time is to take leadership that
-//! fell vacant: whoever left it is on its way back, with the caches warm (R1).
+//! No other thread has to know. The leader looks for events itself. A follower has announced already that it
+//! sleeps, so a caller sets its token, and finds no thread to unpark. In this time a follower does not take
+//! leadership that fell vacant: the thread that left it is on its way back, with warm caches (R1).
 //!
-//! The memory has one owner, the leader or the thread, hence plain variables. A clock is read only at moments without
-//! work.
+//! The statistics have one owner, the leader or the thread, so they are plain variables. A clock is read only
+//! at moments without work.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use crate::sync::{Instant, thread, thread_local};
 
-/// Busy periods shorter than this make a thread stay awake; see [`LONG`].
-const SHORT: u32 = 8;
-/// Busy periods longer than this, or as long, end it. The distance to `SHORT` keeps it from going back and forth.
-const LONG: u32 = 12;
-/// Events that are seen awake, at least, before a real sleep.
+/// Busy periods shorter than this make a thread stay awake; see [`LONG_BUSY`].
+const SHORT_BUSY: u32 = 8;
+/// Busy periods at least this long end it. The distance to `SHORT_BUSY` keeps a thread from going back and
+/// forth.
+const LONG_BUSY: u32 = 12;
+/// Number of events seen awake after which a thread sleeps for real.
 const PROBE: u32 = 64;
 /// The average moves by one part in this many.
 const WEIGHT: u32 = 8;
-/// The average is kept in fractions this fine.
+/// The average is kept in fractions of this size.
 const FINE: u32 = 16;
 /// Short moments before the first try.
 const FIRST: u32 = 8;
-/// Short moments that are left out at most, before the next try.
-const MOST: u32 = 64;
-/// A try in vain has this many times as many moments left out as the last one had: it costs more than one that succeeds
-/// saves, so three of four have to.
+/// Upper bound of the short moments to skip before the next try.
+const MAX_PAUSE: u32 = 64;
+/// A try in vain skips this many times as many moments as the last one: it costs more than a successful try
+/// saves, so three of four have to succeed.
 const DEARER: u32 = 8;
 
-/// The memory of how events come, and of what staying awake led to.
+/// Statistics of how events come, and of the success of staying awake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spin {
     /// Events since the last real sleep.
     events: u32,
-    /// There was no moment without work since then.
+    /// Whether there was no moment without work since then.
     busy: bool,
-    /// Average events of a busy period, in fractions.
+    /// Average number of events of a busy period, in fractions.
     average_busy: u32,
     events_come_singly: bool,
-    /// Short moments to leave out after a try.
+    /// Short moments to skip after a try.
     pause: u32,
-    /// Those of them that are left.
+    /// Short moments that are still to be skipped.
     left: u32,
     slept_lately: u64,
 }
@@ -64,16 +68,18 @@ pub(crate) struct Moment {
     since: Instant,
     limit: Duration,
     spins: bool,
-    /// For how long it was awake when it looked last.
+    /// For how long the thread had been awake when it looked last.
     awake: Duration,
 }
 
 impl Spin {
+    /// Creates the statistics of a thread that has not waited yet. The thread stays awake for no moment
+    /// until it has seen [`FIRST`] short ones, and few enough events.
     pub(crate) const fn new() -> Self {
         Self {
             events: 0,
             busy: false,
-            average_busy: LONG * FINE,
+            average_busy: LONG_BUSY * FINE,
             events_come_singly: false,
             pause: 0,
             left: FIRST,
@@ -81,45 +87,49 @@ impl Spin {
         }
     }
 
-    /// For how many nanoseconds the thread slept when it had nothing to do: each time since counts for half as much. Zero if
-    /// nobody ever asks whether to stay awake, because then no clock is read.
+    /// Returns for how many nanoseconds the thread slept lately when it had nothing to do: the longest such
+    /// sleep, halved by each moment since. Zero if `idle` is never called with a limit, because then no clock
+    /// is read.
     pub(crate) fn slept_lately(&self) -> u64 {
         self.slept_lately
     }
 
-    /// Events were found.
+    /// Records events that were found.
     #[inline]
-    pub(crate) fn saw(&mut self, events: usize) {
+    pub(crate) fn record_events(&mut self, events: usize) {
         self.events = self.events.saturating_add(events as u32);
     }
 
-    /// There is nothing to do: is it worth staying awake, for `limit` at most? If that is zero, the question is not asked.
+    /// Begins a moment without work, and decides whether to stay awake, for at most `limit`: the caller asks
+    /// [`Moment::stays_awake`], and ends the moment with [`over`](Self::over). Returns `None` if `limit` is
+    /// zero, and reads no clock then.
     pub(crate) fn idle(&mut self, limit: Duration) -> Option<Moment> {
         if limit.is_zero() {
             return None;
         }
         if std::mem::take(&mut self.busy) {
-            let events = self.events.min(4 * LONG) * FINE;
+            let events = self.events.min(4 * LONG_BUSY) * FINE;
             self.average_busy = self.average_busy - self.average_busy / WEIGHT + events / WEIGHT;
-            let bound = if self.events_come_singly { LONG } else { SHORT };
+            let bound = if self.events_come_singly { LONG_BUSY } else { SHORT_BUSY };
             self.events_come_singly = self.average_busy < bound * FINE;
         }
         let spins = self.events_come_singly && self.left == 0 && self.events < PROBE;
         Some(Moment { since: Instant::now(), limit, spins, awake: Duration::ZERO })
     }
 
-    /// The moment is over; `slept` if the thread really slept at its end. Returns for how long it stayed awake.
+    /// Ends the moment, and learns from it; `slept` if the thread really slept at its end. Returns for how
+    /// long the thread stayed awake.
     pub(crate) fn over(&mut self, moment: &Moment, slept: bool) -> Duration {
         self.slept_lately /= 2;
         if moment.spins {
-            // Whoever yields a busy core gets it back late: there, too, to be woken is better.
+            // A thread that yields a busy core gets it back late: then, too, being woken is better.
             let in_vain = slept || moment.awake >= moment.limit;
-            self.pause = if in_vain { (self.pause * DEARER).clamp(1, MOST) } else { self.pause / 2 };
+            self.pause = if in_vain { (self.pause * DEARER).clamp(1, MAX_PAUSE) } else { self.pause / 2 };
             self.left = self.pause;
         } else if slept {
             let slept = moment.since.elapsed();
             self.slept_lately = self.slept_lately.max(slept.as_nanos() as u64);
-            // Being woken takes about as long again as what is to be caught.
+            // A sleep lasts about twice as long as the moment to be caught, because of the wake.
             if slept < 2 * moment.limit {
                 self.left = self.left.saturating_sub(1);
             }
@@ -132,12 +142,12 @@ impl Spin {
 }
 
 impl Moment {
-    /// Not to stay awake, whatever it would have been worth.
-    pub(crate) fn sleeps(&mut self) {
+    /// Decides not to stay awake, whatever the statistics say.
+    pub(crate) fn cancel(&mut self) {
         self.spins = false;
     }
 
-    /// Whether to stay awake for now. If so, others ran meanwhile: look again.
+    /// Returns whether to stay awake for now. If so, this has yielded to other threads: look again.
     pub(crate) fn stays_awake(&mut self) -> bool {
         let stays = self.spins && self.awake < self.limit;
         if stays {
@@ -149,12 +159,13 @@ impl Moment {
 }
 
 thread_local! {
-    /// Of the thread and not of its seat, of which every `block_on` has a new one.
+    /// The statistics of the thread and not of its seat, because every `block_on` has a new seat.
     static FOLLOWER: Cell<Spin> = const { Cell::new(Spin::new()) };
 }
 
-/// A follower waits until it is `called`: awake for `limit` at most, if that pays; `sleep` does the rest, and takes the
-/// call. Says for how long it stayed awake, too.
+/// Waits as a follower: stays awake until it is `called`, for at most `limit`, if that pays. Then calls
+/// `sleep` in any case, which sleeps if there was no call, and takes the call. Returns the result of `sleep`,
+/// and for how long the thread stayed awake.
 pub(crate) fn wait<T>(
     limit: Duration,
     called: impl Fn() -> bool,
@@ -175,11 +186,13 @@ pub(crate) fn wait<T>(
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(1);
+    /// So long that no test exceeds it on a busy machine, under miri either.
+    const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A leader's moment that is `gap` long, after so many events. True if it would stay awake, which then catches the next.
+    /// A leader's moment that is `gap` long, after this many events. Returns whether the leader would stay
+    /// awake, which then catches the next event.
     fn moment(spin: &mut Spin, events: usize, gap: Duration) -> bool {
-        spin.saw(events);
+        spin.record_events(events);
         let moment = spin.idle(LIMIT).unwrap();
         let began = Moment { since: moment.since.checked_sub(gap).unwrap(), ..moment };
         spin.over(&began, !began.spins);
@@ -196,7 +209,7 @@ mod tests {
         spin.over(&moment, true);
     }
 
-    /// Moments asleep before the next try, as far as it is worth waiting for.
+    /// Returns the number of moments asleep before the next try.
     fn left_out(spin: &mut Spin) -> u32 {
         (0..1000).take_while(|_| !at_once(spin, 0)).count() as u32
     }
@@ -217,7 +230,7 @@ mod tests {
             spin.slept_lately() / LIMIT.as_nanos() as u64
         });
         assert_eq!(slept, [4, 2, 1]);
-        // The longer one counts.
+        // The longer sleep counts.
         moment(&mut spin, 1, 8 * LIMIT);
         moment(&mut spin, 1, LIMIT);
         assert_eq!(spin.slept_lately() / LIMIT.as_nanos() as u64, 4);
@@ -238,16 +251,16 @@ mod tests {
 
     #[test]
     fn crowds_are_left_later_than_they_are_entered() {
-        let between = (SHORT + LONG) as usize / 2;
+        let between = (SHORT_BUSY + LONG_BUSY) as usize / 2;
         let (mut alone, mut crowded) = (ready(), Spin::new());
         assert!((0..1000).filter(|_| at_once(&mut alone, between)).count() > 500);
         assert_eq!((0..1000).filter(|_| at_once(&mut crowded, between)).count(), 0);
     }
 
-    /// A busy period with so many events. True if they come singly, on average.
+    /// Runs a busy period with this many events. Returns whether events come singly, on average.
     fn busy_period(spin: &mut Spin, events: usize) -> bool {
         (spin.events, spin.busy) = (0, true);
-        spin.saw(events);
+        spin.record_events(events);
         spin.idle(LIMIT);
         spin.events_come_singly
     }
@@ -261,8 +274,8 @@ mod tests {
     #[test]
     fn only_busy_periods_shorter_than_that_make_it_stay_awake() {
         let average = |events| Spin { average_busy: events * FINE, events_come_singly: false, ..Spin::new() };
-        assert!(!busy_period(&mut average(SHORT), SHORT as usize));
-        assert!(busy_period(&mut average(SHORT), SHORT as usize - 1));
+        assert!(!busy_period(&mut average(SHORT_BUSY), SHORT_BUSY as usize));
+        assert!(busy_period(&mut average(SHORT_BUSY), SHORT_BUSY as usize - 1));
     }
 
     #[test]
@@ -276,10 +289,10 @@ mod tests {
     #[test]
     fn in_vain_it_leaves_out_more_and_more_and_recovers() {
         let mut spin = ready();
-        for pause in [1, DEARER, MOST, MOST] {
+        for pause in [1, DEARER, MAX_PAUSE, MAX_PAUSE] {
             in_vain(&mut spin);
             assert_eq!(left_out(&mut spin), pause);
-            // The try that ended the count was not in vain: undo what it taught.
+            // The try that ended the count was not in vain: undo its effect.
             (spin.pause, spin.left) = (pause, 0);
         }
         let pauses: Vec<_> = (0..8).map(|_| left_out(&mut spin)).collect();
@@ -317,7 +330,7 @@ mod tests {
         assert!(awake >= limit && awake <= moment.since.elapsed());
     }
 
-    /// A follower's wait that is over at the sixth look, or the first after a sleep.
+    /// A follower's wait that is over at the sixth look, or at the first after a sleep.
     fn short_wait(limit: Duration) -> Duration {
         let looks = Cell::new(0);
         wait(limit, || looks.replace(looks.get() + 1) > 4, || ()).1
@@ -334,9 +347,9 @@ mod tests {
     fn nothing_is_learned_where_nothing_is_waited_for() {
         (0..1000).for_each(|_| assert!(short_wait(Duration::ZERO).is_zero()));
         assert_eq!((FOLLOWER.get().left, FOLLOWER.get().busy), (FIRST, false));
-        // It would stay awake, and a try would change this.
-        FOLLOWER.set(Spin { pause: MOST, ..ready() });
+        // The follower would stay awake, and a try would change `pause`.
+        FOLLOWER.set(Spin { pause: MAX_PAUSE, ..ready() });
         assert_eq!(wait(LIMIT, || true, || 7), (7, Duration::ZERO));
-        assert_eq!(FOLLOWER.get().pause, MOST);
+        assert_eq!(FOLLOWER.get().pause, MAX_PAUSE);
     }
 }

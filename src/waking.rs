@@ -1,32 +1,43 @@
-//! Calling wakers that may be anybody's.
+//! Calling foreign code from threads that have no part in it: wakers, hooks, destructors.
 //!
-//! The thread that calls one has no part in what it does: it leads, or drops something, or polls another task. So a
-//! panic in there ends here. The panic hook has reported it by then, and no handler further up would know more.
+//! The calling thread leads, or drops something, or polls another task, so a panic of that code ends here.
+//! The panic hook has already reported the panic, and no caller further up could do more about it.
+//!
+//! The payload of such a panic is dropped here as well, because its destructor is foreign code and may panic,
+//! too. So no other place drops the result of a `catch_unwind`: it calls [`call`] or [`catch`], or passes the
+//! payload to [`discard_payload`].
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
-/// Wakes.
+/// Wakes a task. A panic of the waker ends here.
 #[inline]
 pub(crate) fn wake(waker: Waker) {
     swallow_panic(|| waker.wake());
 }
 
-/// Wakes, and gives the waker back.
+/// Wakes a task and keeps the waker. A panic of the waker ends here.
 #[inline]
 pub(crate) fn wake_by_ref(waker: &Waker) {
     swallow_panic(|| waker.wake_by_ref());
 }
 
-/// Calls what may be a stranger's code.
+/// Calls foreign code. A panic in it ends here.
 #[inline]
 pub(crate) fn call(code: impl FnOnce()) {
     swallow_panic(code);
 }
 
-/// Drops a waker that is not needed any more, if there is one.
+/// Calls code that may reach foreign code, and returns its result; `None` if it panicked.
+#[inline]
+pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Option<R> {
+    // Unwind safe: the interrupted code is foreign, or keeps its state in guards.
+    catch_unwind(AssertUnwindSafe(code)).map_err(discard_payload).ok()
+}
+
+/// Drops a waker that is not needed any more, if there is one. A panic of its destructor ends here.
 #[inline]
 pub(crate) fn discard(waker: Option<Waker>) {
     if let Some(waker) = waker {
@@ -34,18 +45,44 @@ pub(crate) fn discard(waker: Option<Waker>) {
     }
 }
 
+/// Calls `code`. A panic in it ends here, and its payload is dropped.
 #[inline]
 fn swallow_panic(code: impl FnOnce()) {
-    // What was interrupted is the stranger's; of ours, it saw nothing.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        discard_payload(payload);
+    let _: Option<()> = catch(code);
+}
+
+/// Drops the payload of a panic. The destructor of the payload is foreign code. If it panics, its own payload
+/// is dropped too if it is a message; any other payload is leaked, because its destructor might panic again.
+#[cold]
+pub(crate) fn discard_payload(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        if !another.is::<&'static str>() && !another.is::<String>() {
+            mem::forget(another);
+        }
     }
 }
 
-/// What a panic carries is the stranger's, too, and may panic when it is dropped; what that carries is left alone.
-#[cold]
-fn discard_payload(payload: Box<dyn Any + Send>) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(another);
+/// Counts how often it is woken, for tests.
+#[cfg(all(test, not(paceline_shuttle)))]
+#[derive(Debug, Default)]
+pub(crate) struct WakeCounter(std::sync::atomic::AtomicUsize);
+
+#[cfg(all(test, not(paceline_shuttle)))]
+impl WakeCounter {
+    /// Returns a counter, and a waker that counts there.
+    pub(crate) fn new() -> (std::sync::Arc<Self>, Waker) {
+        let counter = std::sync::Arc::<Self>::default();
+        (counter.clone(), counter.into())
+    }
+
+    pub(crate) fn times(&self) -> usize {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(paceline_shuttle)))]
+impl std::task::Wake for WakeCounter {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }

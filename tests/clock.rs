@@ -1,8 +1,11 @@
-//! A clock that tests can stop. Each test would take hours, or hang, if time did not leap; and see other moments if it leapt too early.
+//! A clock that tests can pause. Each test would take hours, or hang, if a paused clock did not leap, and
+//! would see other times if it leapt too early.
 
+use std::cell::Cell;
 use std::future::pending;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -12,9 +15,14 @@ use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
 use paceline::{Async, Runtime, Timer, clock, spawn, timeout, unblock};
 
+thread_local! {
+    /// The file that the last panic of this thread names.
+    static PLACE: Cell<Option<String>> = const { Cell::new(None) };
+}
+
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Runs a test in a runtime whose clock stands, for each way to wait.
+/// Runs a test in a runtime with a paused clock, for each way to wait.
 fn paused<F: Future<Output = ()>>(test: impl Fn(Instant) -> F) {
     for portable in [false, true] {
         let began = Instant::now();
@@ -63,7 +71,8 @@ impl Since for Vec<Instant> {
     }
 }
 
-/// What is there to be done comes before the next timer: tasks, events, and what blocks. (The last fails if nothing is held.)
+/// The clock leaps to the next timer only if nothing else can run: tasks, events, and closures that block.
+/// (The last part fails if closures do not hold the clock.)
 #[test]
 fn it_leaps_only_where_nothing_else_is_to_be_done() {
     paused(async |start| {
@@ -91,7 +100,7 @@ fn it_leaps_only_where_nothing_else_is_to_be_done() {
         let real = Instant::now();
         unblock(|| thread::sleep(Duration::from_millis(30))).await;
         Job::new(|| thread::sleep(Duration::from_millis(30))).submit().await.unwrap();
-        assert!(!late.load(SeqCst), "somebody blocks");
+        assert!(!late.load(SeqCst), "a closure blocks");
         assert!(real.elapsed() >= Duration::from_millis(60));
         assert_eq!(clock::now(), start);
         timer.await;
@@ -99,21 +108,21 @@ fn it_leaps_only_where_nothing_else_is_to_be_done() {
     });
 }
 
-/// (Fails if who leaves off blocking tells nobody: the leader sleeps for ever.)
+/// (Fails if the end of a closure notifies no thread: the leader sleeps for ever.)
 #[test]
-fn what_blocks_for_nobody_holds_it_until_it_ends() {
+fn a_detached_closure_holds_the_clock_until_it_ends() {
     paused(async |start| {
-        unblock(|| thread::sleep(Duration::from_millis(20))).detach();
         let real = Instant::now();
+        unblock(|| thread::sleep(Duration::from_millis(20))).detach();
         Timer::after(HOUR).await;
         assert!(real.elapsed() >= Duration::from_millis(20));
         assert_eq!(clock::now(), start + HOUR);
     });
 }
 
-/// A task that computes, or blocks its thread, has something to do, although others lead for it meanwhile.
+/// A task that computes, or blocks its thread, is not idle, although another thread leads meanwhile.
 #[test]
-fn who_leads_for_a_task_that_blocks_does_not_leap() {
+fn a_thread_that_leads_for_a_blocked_task_does_not_leap() {
     paused(async |start| {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let waits = spawn(async move { Async::new(ours).unwrap().readable().await });
@@ -146,7 +155,8 @@ fn it_is_moved_by_hand_and_goes_on() {
         let passed = clock::now() - start - HOUR;
         assert!(passed >= Duration::from_millis(20) && passed < HOUR, "{passed:?}");
 
-        // It stands again where it was, and what was announced meanwhile counts no more.
+        // After a second pause the clock leaps to the timers again; the real deadline that was armed
+        // meanwhile does not count.
         let timer = spawn(Timer::after(Duration::from_millis(30)));
         future::yield_now().await;
         clock::pause();
@@ -155,7 +165,8 @@ fn it_is_moved_by_hand_and_goes_on() {
     });
 }
 
-/// It wakes its task just before it lets the clock go: where that comes after the thread has looked for tasks, it has to look again.
+/// A closure wakes its task just before it releases the clock: if that happens after the thread has looked
+/// for tasks, the thread has to look again.
 #[test]
 fn what_a_closure_wakes_comes_before_the_leap() {
     paused(async |start| {
@@ -167,7 +178,7 @@ fn what_a_closure_wakes_comes_before_the_leap() {
     });
 }
 
-/// (Fails if the earliest deadline there was is taken for one that there is.)
+/// (Fails if the deadline of a cancelled timer is used.)
 #[test]
 fn it_leaps_to_no_timer_that_was_cancelled() {
     paused(async |start| {
@@ -184,7 +195,7 @@ fn it_leaps_to_no_timer_that_was_cancelled() {
     });
 }
 
-/// Nothing is gathered any more. (Fails if what was to be gathered before is.)
+/// Timers of a paused clock are not gathered. (Fails if timers are gathered as before the pause.)
 #[test]
 fn timers_are_on_time_from_the_moment_when_it_stands() {
     let runtime = Runtime::builder().current_thread().timer_slack(Duration::from_secs(1)).build().unwrap();
@@ -202,8 +213,8 @@ fn timers_are_on_time_from_the_moment_when_it_stands() {
     });
 }
 
-/// Whoever leaves off blocking between the look for that and the sleep interrupts nobody. (Hangs after some hundred rounds if the sleep
-/// does not look once more.)
+/// A closure that ends between the thread's check of closures and its sleep interrupts no thread. (Hangs
+/// after some hundred rounds if the thread does not check again before it sleeps.)
 #[test]
 fn the_end_of_what_blocks_is_not_missed() {
     paused(async |_| {
@@ -214,7 +225,7 @@ fn the_end_of_what_blocks_is_not_missed() {
     });
 }
 
-/// Its deadline is one of the clock's, which stands while it runs.
+/// The job's deadline is one of the paused clock, which stands still while the job runs.
 #[test]
 fn a_job_is_late_by_the_clock_only() {
     paused(async |start| {
@@ -245,15 +256,37 @@ fn each_runtime_has_its_own() {
 
 #[test]
 fn where_it_cannot_be_stopped_it_says_so() {
-    let said = |call: fn()| {
-        let panic = thread::spawn(call).join().unwrap_err();
-        panic
-            .downcast_ref::<&str>()
-            .map(|said| (*said).to_owned())
-            .or_else(|| panic.downcast_ref().cloned())
-            .unwrap()
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        PLACE.set(info.location().map(|place| place.file().to_owned()));
+        hook(info);
+    }));
+    // Returns the text of a panic, and the file that it names.
+    let panics = |call: fn()| {
+        let call = move || (panic::catch_unwind(call).unwrap_err(), PLACE.take().unwrap());
+        let (panic, file) = thread::spawn(call).join().unwrap();
+        let text = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+        (text.or_else(|| panic.downcast_ref().cloned()).unwrap(), file)
     };
-    assert!(said(clock::pause).contains("Builder::current_thread"));
+    let said = |call| {
+        let (text, file) = panics(call);
+        assert_eq!(file, file!(), "{text}");
+        text
+    };
+    let text = said(|| clock::pause());
+    assert!(
+        text.contains("Builder::current_thread") && text.contains("#[paceline::test(start_paused)]"),
+        "{text}"
+    );
+    assert!(said(|| clock::resume()).contains("Builder::current_thread"));
+    for call in [
+        || Runtime::builder().threads(1).build().unwrap().block_on(clock::advance(HOUR)),
+        || Runtime::builder().current_thread().build().unwrap().block_on(clock::advance(HOUR)),
+    ] {
+        // The future panics when it is polled, so the text names the call.
+        let (text, _) = panics(call);
+        assert!(text.starts_with("`clock::advance`") && text.contains(&format!("at {}:", file!())), "{text}");
+    }
     assert!(
         said(|| Runtime::builder().threads(1).build().unwrap().block_on(async { clock::pause() }))
             .contains("current thread")
@@ -264,7 +297,7 @@ fn where_it_cannot_be_stopped_it_says_so() {
             clock::pause();
         });
     };
-    assert!(said(twice).contains("stands already"));
+    assert!(said(twice).contains("is paused already"));
     let goes = || Runtime::builder().current_thread().build().unwrap().block_on(async { clock::resume() });
-    assert!(said(goes).contains("does not stand"));
+    assert!(said(goes).contains("is not paused"));
 }

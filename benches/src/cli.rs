@@ -11,7 +11,7 @@ use crate::workloads::{self, Workload};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The program behind `src/main.rs`: the driver, or one of the roles it starts itself in.
+/// The program behind `src/main.rs`: the driver, or one of the roles in which the driver starts itself.
 pub fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.split_first() {
@@ -39,16 +39,16 @@ fn usage() -> String {
     )
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Debug)]
 struct Request {
     quick: bool,
-    /// Empty: all of them.
+    /// The named workloads; empty for all.
     named: Vec<&'static Workload>,
 }
 
 impl Request {
-    /// `None`: only help is wanted.
+    /// Returns `None` if only help was asked for.
     fn parse(words: &[String]) -> Outcome<Option<Request>> {
         let mut request = Request { quick: false, named: Vec::new() };
         let mut full = false;
@@ -58,7 +58,7 @@ impl Request {
                 "--quick" => request.quick = true,
                 "--full" => full = true,
                 option if option.starts_with('-') => {
-                    return Err(format!("no option is called {option}\n{}", usage()).into());
+                    return Err(format!("unknown option: {option}\n{}", usage()).into());
                 }
                 name => request.add(name)?,
             }
@@ -72,14 +72,14 @@ impl Request {
 
     fn add(&mut self, name: &str) -> Outcome<()> {
         let known = workloads::ALL.iter().find(|one| one.name == name);
-        let known = known.ok_or_else(|| format!("no workload is called {name:?}\n{}", usage()))?;
+        let known = known.ok_or_else(|| format!("unknown workload: {name:?}\n{}", usage()))?;
         if self.named.iter().all(|one| one.name != name) {
             self.named.push(known);
         }
         Ok(())
     }
 
-    /// What to run and what to leave out.
+    /// Returns the workloads to run, and those to leave out.
     fn split(&self) -> (Vec<&'static Workload>, Vec<&'static Workload>) {
         if self.named.is_empty() {
             workloads::ALL.iter().partition(|one| one.in_quick || !self.quick)
@@ -88,7 +88,7 @@ impl Request {
         }
     }
 
-    /// What the run's folder is called.
+    /// Returns the name of the run's folder.
     fn name(&self) -> String {
         let mut parts: Vec<&str> = self.named.iter().map(|one| one.name).collect();
         if parts.is_empty() || self.quick {
@@ -104,20 +104,22 @@ fn drive(words: &[String]) -> Outcome<()> {
         return Ok(());
     };
     if cfg!(debug_assertions) {
-        return Err("a debug build's figures say nothing; use `cargo run --release -p paceline-bench`".into());
+        return Err(
+            "figures of a debug build are meaningless; use `cargo run --release -p paceline-bench`".into()
+        );
     }
     let plan = if request.quick { Plan::quick() } else { Plan::full() };
     let (chosen, left_out) = request.split();
-    // Servers and load inherit it. Workloads that need more say so.
+    // Servers and the load generator inherit the limit. Workloads that need more descriptors say so.
     crate::descriptors::raise_limit();
     workloads::prepare(&chosen)?;
-    // Long enough for a try or two that nobody disturbs. The servers are told what came out.
+    // Long enough for one or two undisturbed tries. The driver passes the result to the servers.
     handler::set_steps_per_micro(handler::calibrate(Duration::from_secs(1)));
     let start = Instant::now();
     let mut results = Results::open(&request.name(), &plan)?;
     println!("{:#}", results.machine());
     if !cfg!(feature = "paceline") {
-        println!("paceline itself is absent: this was built without the feature `paceline`");
+        println!("paceline itself is missing: this program was built without the feature `paceline`");
     }
     for workload in left_out {
         println!("not in a quick run: {}, {}", workload.name, workload.question);

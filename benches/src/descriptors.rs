@@ -1,17 +1,17 @@
-//! How many descriptors a process may have: 10 000 connections need more than most systems allow at first.
+//! The limit of descriptors: 10 000 connections need more than the default of most systems.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// As far as the system allows; children inherit it.
+/// Raises the limit as far as the system allows; children inherit it.
 pub(crate) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // A failure leaves the old limit, which `allow` looks at.
+    // On failure the old limit stays, and `allow` checks it.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// `Err` says why not, in words for the tables.
+/// Checks that a process may have so many descriptors. `Err` has the reason for the tables.
 pub(crate) fn allow(needed: usize) -> io::Result<()> {
     const SPARE: usize = 100;
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -1,7 +1,8 @@
-//! The responder that all servers share: bytes in, work done, bytes out. It does no I/O.
+//! The responder that all servers share: bytes in, work, bytes out. Does no I/O.
 //!
-//! A server reads once into [`Exchange::space`], tells [`Exchange::received`] how much came, and writes what
-//! that returns. Every answer is the same, so the answer to a pipelined batch is a slice of one static array.
+//! A server reads once into [`Exchange::space`], passes the number of bytes to [`Exchange::received`], and
+//! writes the bytes that this returns. Every answer is the same, so the answer to a pipelined batch is a
+//! slice of one static array.
 //!
 //! | path | work |
 //! |---|---|
@@ -17,14 +18,14 @@ use std::time::{Duration, Instant};
 /// Bytes of request head a connection can hold. A longer head closes the connection.
 pub const BUFFER: usize = 2048;
 
-/// The one answer.
+/// The answer to every request.
 pub const RESPONSE: &[u8; 78] =
     b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/plain\r\n\r\nHello, World!";
 
-/// What it says.
+/// The body of the answer.
 pub const BODY: &str = "Hello, World!";
 
-/// The same answer as hyper gives it by default; the date is as it may be.
+/// The same answer with hyper's default headers; any date will do.
 pub const HYPERS: &[u8; 115] = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\
     date: ?????????????????????????????\r\n\r\nHello, World!";
 
@@ -33,11 +34,11 @@ const MOST_REQUESTS: usize = BUFFER / HEAD_END.len();
 
 static RESPONSES: [[u8; RESPONSE.len()]; MOST_REQUESTS] = [*RESPONSE; MOST_REQUESTS];
 
-/// The head did not fit, or the client said nothing more: close the connection.
+/// Close the connection: the head did not fit, or the client has closed its side.
 #[derive(Debug)]
 pub struct Close;
 
-/// The state of one connection: what has been read and not yet answered.
+/// The state of one connection: bytes that were read and not yet answered.
 #[derive(Debug)]
 pub struct Exchange {
     buffer: [u8; BUFFER],
@@ -56,13 +57,13 @@ impl Exchange {
         Exchange { buffer: [0; BUFFER], filled: 0 }
     }
 
-    /// Where the next read goes. Never empty.
+    /// Returns the buffer for the next read, which is never empty.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.buffer[self.filled..]
     }
 
-    /// Handles all complete requests, `read` bytes after the last call, and returns what to write.
-    /// The answer is empty while a request is incomplete.
+    /// Handles all complete requests after a read of `read` bytes, and returns the bytes to write. These are
+    /// empty while a request is incomplete.
     pub fn received(&mut self, read: usize) -> Result<&'static [u8], Close> {
         if read == 0 {
             return Err(Close);
@@ -84,7 +85,7 @@ impl Exchange {
     }
 }
 
-/// The length of the first complete request head in `bytes`. Requests have no bodies here.
+/// Returns the length of the first complete request head in `bytes`. Requests have no bodies here.
 fn head_length(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|&byte| byte == b'\r') {
@@ -97,7 +98,7 @@ fn head_length(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The request target of `GET /path HTTP/1.1`, or `/` where there is none.
+/// Returns the request target of `GET /path HTTP/1.1`, or `/` if there is none.
 fn path(head: &[u8]) -> &[u8] {
     head.split(|&byte| byte == b' ' || byte == b'\r').nth(1).unwrap_or(b"/")
 }
@@ -115,8 +116,8 @@ pub fn work(path: &[u8]) {
     }
 }
 
-/// Burns about `micros` of CPU: a fixed number of steps, not a wait for the clock, so that a handler that was
-/// descheduled still does all of its work.
+/// Burns about `micros` of CPU: a fixed number of steps, not a wait for the clock, so that a descheduled
+/// handler still does all of its work.
 fn burn(micros: u64) {
     steps(micros * steps_per_micro());
 }
@@ -128,20 +129,20 @@ fn steps(count: u64) {
     }
 }
 
-/// How many steps take a microsecond here: as [`set_steps_per_micro`] said, or else by a short calibration. Call it before
-/// the first request, which would otherwise pay for that.
+/// Returns how many steps take a microsecond: the value of [`set_steps_per_micro`], or else that of a short
+/// calibration. Call this before the first request, which would otherwise pay for the calibration.
 pub fn steps_per_micro() -> u64 {
     *STEPS.get_or_init(|| calibrate(Duration::from_millis(30)))
 }
 
-/// Tells this process what somebody has calibrated already, so that several processes do the same work. Too late after the
-/// first request.
+/// Sets the result of an earlier calibration, so that several processes do the same work. Has no effect after
+/// the first request.
 pub fn set_steps_per_micro(steps: u64) {
-    // Whoever was first decides.
+    // The first call wins.
     let _ = STEPS.set(steps.max(1));
 }
 
-/// Tries for so long and takes the fastest try: whatever else the machine does only makes a try slower.
+/// Calibrates for so long and returns the fastest try: disturbances only make a try slower.
 pub fn calibrate(time: Duration) -> u64 {
     const TRY: u64 = 20_000;
     let begin = Instant::now();
@@ -199,7 +200,7 @@ mod tests {
         assert!(head.contains(&format!("Content-Length: {}", body.len())));
     }
 
-    /// Once in many tries: a busy machine may be half as fast a moment later.
+    /// One of many tries must match: a busy machine may be half as fast a moment later.
     #[test]
     fn a_calibrated_microsecond_lasts_one() {
         let micros = |_| {

@@ -1,4 +1,4 @@
-//! What the three programs of this package share.
+//! The library of the three programs of this package.
 //!
 //! | program | question |
 //! |---|---|

@@ -1,14 +1,14 @@
-//! The load generator: bare epoll, closed loop per connection, a process of its own.
+//! The load generator: plain epoll, a closed loop per connection, a process of its own.
 //!
-//! Each connection sends a GET, waits for the whole answer, compares it byte by byte, sends the next. Latency is
-//! from before the write to after the read that completes the answer; one clock reading serves as both the end
-//! of a request and the start of the next.
+//! Each connection sends a GET, waits for the whole answer, compares it byte by byte, and sends the next
+//! request. Latency lasts from before the write to after the read that completes the answer; one clock
+//! reading serves as the end of a request and the start of the next one.
 //!
-//! Paced, it sends at fixed times instead, one request each, the connections in turn. What is late is not made up for:
-//! neither by a burst nor by shifting what comes after.
+//! In the paced mode the generator sends one request at fixed times, to the connections in turn. A missed
+//! request is left out: there is no burst, and later requests keep their times.
 //!
-//! It talks to the driver over its standard streams: it prints `connected`, waits for a line, prints `begin`
-//! after the warm-up, and one JSON object after the window.
+//! The generator talks to the driver over its standard streams: it prints `connected`, waits for a line,
+//! prints `begin` after the warm-up, and one JSON object after the window.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -32,33 +32,35 @@ use pace::Pace;
 const USAGE: &str = "usage: load PORT PATH CONNECTIONS --warm MS --window MS [--threads N] [--executors N] \
     [--churn MOST] [--every US] [--hyper 1]";
 
-/// What one load process does.
+/// The settings of one load process.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Where the server listens, on 127.0.0.1.
     pub port: u16,
-    /// How many servers the process hosts, on consecutive ports: connections are dealt out to them in turn.
+    /// How many servers the process hosts, on consecutive ports; connections are distributed among them in
+    /// turn.
     pub executors: u16,
     /// The path of every request.
     pub path: String,
-    /// Connections held open, or with churn attempted at the same time.
+    /// Connections held open; with churn, connections attempted at the same time.
     pub connections: usize,
     /// Load before anything is recorded.
     pub warm: Duration,
-    /// How long is recorded.
+    /// The duration of the recording.
     pub window: Duration,
     /// Threads of the generator.
     pub threads: usize,
-    /// A connection per request; at most so many, since each holds a local port for a minute.
+    /// Opens a connection per request, at most so many, since each holds a local port for a minute.
     pub churn: Option<usize>,
-    /// A request so often, by each thread of the generator; `None`: as soon as the last one is answered.
+    /// The time between two requests of each generator thread; `None` sends as soon as the previous request
+    /// is answered.
     pub every: Option<Duration>,
-    /// The answers are hyper's.
+    /// Whether the answers are hyper's.
     pub hyper: bool,
 }
 
 impl Plan {
-    /// The words that [`main`] understands.
+    /// Returns the arguments that [`main`] parses.
     pub fn to_arguments(&self) -> Vec<String> {
         let mut words = vec![self.port.to_string(), self.path.clone(), self.connections.to_string()];
         let mut option = |name: &str, value: usize| words.extend([name.to_owned(), value.to_string()]);
@@ -137,7 +139,7 @@ fn say(line: &str) -> std::io::Result<()> {
     output.flush()
 }
 
-/// The lanes still hold their connections here, so the server sees no close before the driver has measured.
+/// The lanes still hold their connections, so the server sees no close before the driver has measured.
 fn report(lanes: &[Lane], begin: Instant, end: Instant, cpu: Duration) -> Result<(), Box<dyn Error>> {
     let mut latency = histogram();
     for lane in lanes {
@@ -167,7 +169,7 @@ fn histogram() -> Histogram<u64> {
 struct Client {
     stream: TcpStream,
     sent: Instant,
-    /// Of the answer; all of it while none is awaited.
+    /// The bytes received of the answer; all of them while no answer is awaited.
     received: usize,
     /// Answers within the window.
     answers: u64,
@@ -180,21 +182,21 @@ const TICK: u64 = u64::MAX;
 struct Lane {
     ports: std::iter::Cycle<std::ops::Range<u16>>,
     request: Vec<u8>,
-    /// What is to come back.
+    /// The expected answer.
     answer: &'static [u8],
     epoll: OwnedFd,
-    /// By descriptor.
+    /// The connections by descriptor.
     clients: Vec<Option<Client>>,
     pace: Option<Pace>,
-    /// Where the search for the connection whose turn is next begins.
+    /// Where the search for the next connection in turn starts.
     turn: usize,
-    /// Connections that churn may still open; `None` keeps connections.
+    /// How many connections churn may still open; `None` keeps connections.
     churn_left: Option<usize>,
     open: usize,
     latency: Histogram<u64>,
     total: u64,
     errors: u64,
-    /// When churn used up its connections, if before the end.
+    /// When churn used up its connections, if before the end of the window.
     finished: Option<Instant>,
 }
 
@@ -228,7 +230,7 @@ impl Lane {
         Ok(lane)
     }
 
-    /// The kernel completes the handshake over loopback by itself, so connecting does not wait for the server.
+    /// Does not wait for the server: the kernel completes the handshake over loopback.
     fn connect(&mut self) -> std::io::Result<usize> {
         let sent = Instant::now();
         let port = self.ports.next().expect("a cycle has no end");
@@ -244,7 +246,8 @@ impl Lane {
         Ok(key)
     }
 
-    /// Connections without one answer in the window. Their waits are in no quantile, so they are told apart.
+    /// Returns the number of connections without one answer in the window. Their waits are in no quantile, so
+    /// they are counted separately.
     fn starved(&self) -> u64 {
         if self.churn_left.is_some() {
             return 0;
@@ -285,7 +288,7 @@ impl Lane {
         }
     }
 
-    /// Paced: the next connection's request, unless its last one is still unanswered.
+    /// In the paced mode: sends the next connection's request, unless its previous one is still unanswered.
     fn send_next(&mut self) -> std::io::Result<()> {
         if !self.pace.as_ref().map_or(Ok(false), Pace::ticked)? {
             return Ok(());
@@ -299,7 +302,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Churn: the next connection, or the end of them.
+    /// With churn: opens the next connection, or ends.
     fn replace(&mut self) -> std::io::Result<()> {
         match &mut self.churn_left {
             Some(0) => {
@@ -337,7 +340,7 @@ impl Lane {
             other => other.unwrap_or(0),
         };
         let expected = &self.answer[client.received..];
-        // What nobody asked for is an error, too.
+        // Surplus bytes are an error, too.
         if read == 0 || !begins(expected, &bytes[..read]) {
             self.errors += 1;
             self.clients[key] = None;
@@ -364,7 +367,7 @@ impl Lane {
     }
 }
 
-/// Whether what is expected begins so. A question mark stands for any byte.
+/// Returns whether the expected answer starts with these bytes. A question mark matches any byte.
 fn begins(expected: &[u8], bytes: &[u8]) -> bool {
     let same = |(expected, byte): (&u8, &u8)| expected == byte || *expected == b'?';
     bytes.len() <= expected.len() && expected.iter().zip(bytes).all(same)

@@ -19,13 +19,13 @@ impl Spread {
         if self.median == 0.0 { 0.0 } else { (self.upper - self.lower) / 2.0 / self.median * 100.0 }
     }
 
-    /// For the raw figures.
+    /// Returns the spread as it appears in the raw figures.
     pub fn to_json(self) -> Value {
         json!({ "median": self.median, "lower": self.lower, "upper": self.upper })
     }
 }
 
-/// `None` where there are no samples.
+/// Returns `None` if there are no samples.
 pub fn spread(samples: &[f64]) -> Option<Spread> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,8 @@
-//! One end of a transfer over one TCP stream, or both: a role that the driver starts its own program in.
+//! One end of a transfer over one TCP stream, or both: a role in which the driver starts its own program.
 //!
-//! `transfer-end RIVAL BUFFER BYTES receive` prints its port, and `transfer-end RIVAL BUFFER BYTES send PORT` connects to it; `both` has the two in
-//! tasks of one process. Each ends with a line of its figures, from the connection to the last byte.
+//! `transfer-end RIVAL BUFFER BYTES receive` prints its port, and `transfer-end RIVAL BUFFER BYTES send PORT`
+//! connects to that port; `both` runs the two ends in tasks of one process. Each prints a line of figures,
+//! from the connection to the last byte.
 
 use std::future::Future;
 use std::io;
@@ -16,10 +17,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::driver::procfs::own_cpu;
 use crate::servers::{Sharing, listen};
 
-/// Workers of each process, as of all other servers here.
+/// Workers of each process, as in all other servers here.
 const THREADS: usize = 2;
 
-/// How a stream is read and written. The first one is what the others are compared with.
+/// The ways to read and write a stream. The first one is the reference for the ratios.
 pub(crate) const RIVALS: &[&str] = &[
     "tokio",
     // By the traits of `futures`; by those of tokio, directly and through `ForTokio`.
@@ -62,10 +63,10 @@ pub(crate) fn main(arguments: &[String]) -> io::Result<()> {
 }
 
 fn number<N: FromStr>(word: &str) -> io::Result<N> {
-    word.parse().map_err(|_| io::Error::other(format!("{word} is no number that fits here")))
+    word.parse().map_err(|_| io::Error::other(format!("{word} is not a valid number")))
 }
 
-/// How much, and how much of it at once.
+/// The number of bytes, and the size of one buffer.
 #[derive(Clone, Copy)]
 struct Size {
     buffer: usize,
@@ -83,7 +84,7 @@ fn measured(transfer: impl FnOnce() -> io::Result<()>) -> io::Result<Value> {
     Ok(json!({ "seconds": start.elapsed().as_secs_f64(), "cpu": (own_cpu() - cpu).as_secs_f64() }))
 }
 
-/// Each end in a task, and waits for all.
+/// Runs each end in a task, and waits for all.
 fn run(rival: &str, size: Size, ends: [Option<End>; 2]) -> io::Result<()> {
     let ends = ends.into_iter().flatten();
     match rival {
@@ -124,7 +125,7 @@ fn run(rival: &str, size: Size, ends: [Option<End>; 2]) -> io::Result<()> {
                 }
             }),
         ),
-        _ => Err(io::Error::other(format!("no rival is called {rival:?}; there are {}", RIVALS.join(", ")))),
+        _ => Err(io::Error::other(format!("unknown rival {rival:?}; the rivals are {}", RIVALS.join(", ")))),
     }
 }
 
@@ -167,13 +168,13 @@ where
     })
 }
 
-/// Whether all of it came.
+/// Checks that all bytes arrived.
 fn complete(received: usize, size: Size) -> io::Result<()> {
     let Size { bytes, .. } = size;
     if received == bytes {
         return Ok(());
     }
-    Err(io::Error::other(format!("{received} bytes came of {bytes}")))
+    Err(io::Error::other(format!("received {received} of {bytes} bytes")))
 }
 
 #[cfg_attr(not(feature = "paceline"), expect(dead_code, reason = "tokio has other traits"))]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use futures_lite::FutureExt;
+use futures_lite::{FutureExt, future};
 use paceline::net::TcpStream;
 use paceline::prelude::*;
 use paceline::{Runtime, Task, timeout};
@@ -15,13 +15,13 @@ use crate::times::Times;
 
 /// Open files that the process needs for itself.
 const SPARE: u64 = 64;
-/// How long all of them have for their last echo.
+/// How long the last echoes may take.
 const LAST: Duration = Duration::from_secs(10);
 
-/// Those that are connected.
+/// The connected clients.
 pub struct Clients(Vec<TcpStream>);
 
-/// Clients that talk until they are told to end; and what their echoes took.
+/// Clients that send until they are told to end, and the times of their echoes.
 pub struct Talks {
     tasks: Vec<Task<io::Result<()>>>,
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ struct Shared {
     times: Times,
 }
 
-/// What came of it.
+/// The result.
 pub struct Figures {
     clients: usize,
     lost: usize,
@@ -42,7 +42,8 @@ pub struct Figures {
 }
 
 impl Clients {
-    /// Connects as many as are wanted, one after the other, or as many as it can before it is stopped, which it says.
+    /// Connects the wanted number of clients, one after the other, or as many as possible before it is
+    /// stopped; prints the number.
     pub async fn connect(
         addr: SocketAddr,
         wanted: usize,
@@ -58,6 +59,10 @@ impl Clients {
                     Ok(stream) => streams.push(stream),
                     Err(error) => return error.to_string(),
                 }
+                // A connection within one machine is established at once, so `connect` does not wait. Without
+                // this yield, the loop would run to its end in a single poll, and Ctrl-C would go unnoticed
+                // until then.
+                future::yield_now().await;
             }
             format!("no more than {files} files may be open (`ulimit -Hn`)")
         };
@@ -83,7 +88,7 @@ impl Clients {
 }
 
 impl Talks {
-    /// Has each have its last echo and go. Whoever has not got it in time is lost.
+    /// Lets each client receive its last echo and disconnect. A client without it in time counts as lost.
     pub async fn end(self) -> Option<Figures> {
         let Self { tasks, shared, began } = self;
         shared.is_over.store(true, Relaxed);
@@ -112,7 +117,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Sends and waits for the echo, again and again, and at least once.
+/// Sends and waits for the echo, repeatedly, and at least once.
 async fn talk(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     let mut answer = [0; 5];
     loop {
@@ -127,13 +132,13 @@ async fn talk(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     }
 }
 
-/// Raises the limit of open files as far as the system lets it, and says how many there may be.
+/// Raises the limit of open files as far as the system allows, and returns the limit.
 #[cfg(unix)]
 pub fn allow_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // Where even that is forbidden, the limit is what it was.
+    // If even that is forbidden, the limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -2,27 +2,33 @@
 //!
 //! ```sh
 //! cargo run --release --example echo                              # 300 clients of its own, for two seconds
-//! cargo run --release --example echo -- --connections 10000       # so many, until Ctrl-C
-//! cargo run --release --example echo -- --serve 127.0.0.1:7000    # for others, until Ctrl-C; try `nc 127.0.0.1 7000`
+//! cargo run --release --example echo -- --connections 10000       # 10 000 clients, until Ctrl-C
+//! cargo run --release --example echo -- --serve 127.0.0.1:7000    # for other clients, until Ctrl-C; try `nc 127.0.0.1 7000`
 //! ```
 //!
-//! Look at `serve`: one task for each connection, nothing else; and at the end of `main`, which loses no echo. Once a second it prints what the
-//! threads were at (`watch.rs`): where little is to be done one of them leads and three follow, and where much is, whoever is
-//! awake polls, and nobody need lead. The figures at the end say that nearly every poll was direct: made by the thread that saw the
-//! event which the task was waiting for.
+//! Look at `serve`: one task for each connection, nothing else; and at the end of `run`, which loses no echo.
+//! Once a second the program prints the roles of its threads (`watch.rs`). With little work one thread leads
+//! and three follow; with much work the awake threads poll tasks, and none needs to lead. The figures at the
+//! end show that nearly every poll was direct: made by the thread that saw the event for the task.
 //!
-//! `clients.rs` has the clients, and what the limit of open files has to do with them; `times.rs` counts what their echoes took.
+//! `clients.rs` has the clients, and raises the limit of open files for them; `times.rs` counts the times of
+//! their echoes.
 
 #![allow(unreachable_pub)]
 
+#[path = "../common/cli.rs"]
+mod cli;
 mod clients;
+#[path = "../common/stop.rs"]
+mod stop;
 mod times;
 mod watch;
 
+use std::io;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use std::{env, io, process};
 
 use clients::Clients;
 use futures::FutureExt as _;
@@ -32,21 +38,35 @@ use paceline::prelude::*;
 use paceline::{Runtime, Timer, spawn};
 
 const THREADS: usize = 4;
-/// How long the connections that are left have when it ends.
+/// How long other connections have at the end.
 const GRACE: Duration = Duration::from_secs(1);
 const DEMO: (usize, Duration) = (300, Duration::from_secs(2));
 
 /// Echoes so far.
 static ECHOES: AtomicU64 = AtomicU64::new(0);
 
-fn main() -> io::Result<()> {
-    let (addr, wanted) = arguments();
-    let is_demo = env::args().len() == 1;
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| {
+        let own = SocketAddr::from(([127, 0, 0, 1], 0));
+        // The address to serve on, and the number of clients.
+        let wish = match args {
+            [] => Some((own, DEMO.0)),
+            ["--serve", addr] => addr.parse().ok().map(|addr| (addr, 0)),
+            ["--connections", number] => number.parse().ok().map(|number| (own, number)),
+            _ => None,
+        };
+        let takes = "--connections NUMBER, --serve ADDRESS:PORT, or no arguments";
+        let (addr, wanted) = wish.ok_or_else(|| cli::refuse(args, takes))?;
+        Ok(run(addr, wanted, args.is_empty())?)
+    })
+}
+
+fn run(addr: SocketAddr, wanted: usize, is_demo: bool) -> io::Result<()> {
     let runtime = Runtime::builder().threads(THREADS).thread_name("echo").build()?;
-    // Whoever is no part of the server has a runtime of its own, so that what is printed is the server's doing.
+    // The clients have a runtime of their own, so that the printed figures are only the server's.
     let outside = Runtime::builder().threads(1).thread_name("client").build()?;
     let entered = outside.handle().enter();
-    let stop = stop_signal().shared();
+    let stop = stop::asked()?.shared();
     drop(entered);
 
     let files = clients::allow_files();
@@ -65,11 +85,12 @@ fn main() -> io::Result<()> {
         stop.or(talked).await;
     });
 
-    // Own clients have the echo that they wait for, though they may not even be accepted yet: whoever is not when the listener goes is reset.
+    // The program's own clients get the echoes that they wait for, even if they are not accepted yet: a
+    // connection that is not accepted before the listener is dropped is reset.
     if let Some(figures) = outside.block_on(talks.end()) {
         println!("{figures}");
     }
-    // Nobody is accepted any more, and others have some time.
+    // No client is accepted any more, and other clients have some time.
     drop(server);
     println!("{}", runtime.block_on(runtime.drain(GRACE)));
     watch.end();
@@ -82,13 +103,13 @@ async fn serve(listener: TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => spawn(echo(stream)).detach(),
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
 }
 
-/// Sends back what it reads, until the peer is done.
+/// Sends back all that it reads, until the peer closes its side.
 async fn echo(mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {
@@ -98,36 +119,4 @@ async fn echo(mut stream: TcpStream) -> io::Result<()> {
         }
         ECHOES.fetch_add(1, Relaxed);
     }
-}
-
-/// Where to serve, and how many clients are to come.
-fn arguments() -> (SocketAddr, usize) {
-    let own = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut args = env::args().skip(1);
-    let wish = match (args.next().as_deref(), args.next(), args.next()) {
-        (None, ..) => Some((own, DEMO.0)),
-        (Some("--serve"), Some(addr), None) => addr.parse().ok().map(|addr| (addr, 0)),
-        (Some("--connections"), Some(number), None) => number.parse().ok().map(|number| (own, number)),
-        _ => None,
-    };
-    wish.unwrap_or_else(|| {
-        eprintln!("usage: echo [--connections NUMBER | --serve ADDRESS:PORT]");
-        process::exit(2)
-    })
-}
-
-/// Ready at Ctrl-C. It is listened for from the call on.
-#[cfg(unix)]
-fn stop_signal() -> impl Future<Output = ()> {
-    let signal = paceline::signal::ctrl_c();
-    async move {
-        if let Err(error) = signal.await {
-            eprintln!("no signal can be waited for: {error}");
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn stop_signal() -> impl Future<Output = ()> {
-    std::future::pending()
 }

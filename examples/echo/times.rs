@@ -1,14 +1,14 @@
-//! How long echoes took: counts of them, in as much memory for a billion as for one.
+//! Counts of the times of echoes, in constant memory for any number.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A range of times is a sixteenth as wide as they are long, at most; and a nanosecond at least.
+/// The width of a range is at most a sixteenth of its times, and at least a nanosecond.
 const PARTS: usize = 16;
-/// The last one ends with the last time that there is.
+/// The last range ends with the longest time.
 const RANGES: usize = 61 * PARTS;
 
-/// So many took a time of each range.
+/// How many times fell into each range.
 pub struct Times([AtomicU64; RANGES]);
 
 impl Times {
@@ -18,7 +18,7 @@ impl Times {
 
     pub fn add(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        // The four bits behind the first one say which part it is, the bits behind them do not count.
+        // The four bits behind the highest one select the part; the bits behind them do not count.
         let shift = (u64::BITS - nanos.leading_zeros()).saturating_sub(1 + PARTS.ilog2());
         self.0[PARTS * shift as usize + (nanos >> shift) as usize].fetch_add(1, Relaxed);
     }
@@ -27,7 +27,7 @@ impl Times {
         self.0.iter().map(|range| range.load(Relaxed)).sum()
     }
 
-    /// So many in a hundred took no longer than this: the end of a range.
+    /// Returns the time that so many percent did not exceed: the end of a range.
     pub fn percentile(&self, percent: u64) -> Duration {
         let wanted = (self.count() * percent).div_ceil(100);
         let mut passed = 0;

@@ -1,7 +1,8 @@
-//! Once a second: what the server has done, and what its threads were at.
+//! Prints once a second the server's work, and the roles of its threads.
 //!
-//! They are looked at a hundred times a second, by a thread that is none of them. (A task of theirs would always find one that processes:
-//! itself.) A row says how many threads were in a role, on average.
+//! A thread outside of the runtime looks at the roles a hundred times a second. (A task of the runtime would
+//! always find one thread that processes: its own.) A row shows how many threads were in each role, on
+//! average.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -40,12 +41,12 @@ pub fn start(server: Handle) -> Watch {
 impl Watch {
     pub fn end(self) {
         self.is_over.store(true, Relaxed);
-        // It has nothing to say but what it printed.
+        // The thread has no result.
         let _ = self.thread.join();
     }
 }
 
-/// Prints one, at the end of its second. False if the server ends before that.
+/// Prints a row at the end of its second. Returns false if the server ends before that.
 fn row(server: &Handle, second: u32, is_over: &AtomicBool) -> bool {
     let (began, before, echoes) = (Instant::now(), server.metrics(), ECHOES.load(Relaxed));
     let (mut found, mut looks) = ([0; ROLES.len()], 0);
@@ -63,7 +64,7 @@ fn row(server: &Handle, second: u32, is_over: &AtomicBool) -> bool {
     }
     let (now, lasted) = (server.metrics(), began.elapsed().as_secs_f64());
     let echoes = (ECHOES.load(Relaxed) - echoes) as f64 / lasted;
-    // Each connection is a task, and one accepts them.
+    // Each connection is a task, and one task accepts them.
     let connections = now.tasks.unwrap_or(0).saturating_sub(1);
     let [leads, follows, processes, blocks, computes, starves] =
         found.map(|times| f64::from(times) / f64::from(looks.max(1)));

@@ -1,8 +1,13 @@
 //! Publish and subscribe.
 //!
-//! Each subscriber has a queue, which its connection writes to the peer. A peer that reads more slowly than others publish would have it
-//! grow for ever: so when it holds more than [`MAX_HELD`] bytes, the subscriber loses its connection, as it does with redis. Whoever
-//! publishes never waits, and nobody else notices.
+//! Each subscriber has a queue, which its connection writes to the peer. The queue of a peer that reads more
+//! slowly than others publish would grow for ever. So a subscriber whose queue holds more than [`MAX_HELD`]
+//! bytes when the next message is published loses its connection, as with redis. A publisher never waits, and
+//! other subscribers are not affected. A single message may be longer than that: a queue that holds less
+//! takes it.
+//!
+//! A subscription has at most [`MAX_NAMES`] names of at most [`MAX_NAME`] bytes, so its names take a bounded
+//! amount of memory, too.
 
 use std::collections::{HashMap, HashSet};
 use std::net::Shutdown;
@@ -14,23 +19,27 @@ use paceline::net::TcpStream;
 
 use crate::reply;
 
-/// What is held for one subscriber. A message is shared by all; here it counts for each.
-pub const MAX_HELD: usize = 1 << 20;
-/// What a message takes beside its bytes.
+/// Bytes that the queue of one subscriber may hold for the next message to fit: those of a message of the
+/// greatest length, and some. All subscribers share a message; here it counts for each.
+pub const MAX_HELD: usize = (4 << 20) + (64 << 10);
+/// The names of a subscription, and the bytes of one of them.
+pub const MAX_NAMES: usize = 1024;
+pub const MAX_NAME: usize = 1024;
+/// The size of a message beside its bytes.
 const OVERHEAD: usize = 64;
 
 type Name = Arc<[u8]>;
-/// As it is sent.
+/// An encoded message.
 pub type Message = Arc<[u8]>;
 
 #[derive(Default)]
 pub struct Channels(Mutex<HashMap<Name, Vec<Arc<Subscriber>>>>);
 
-/// Who gets messages, as those see it who publish.
+/// A subscriber, as publishers see it.
 struct Subscriber {
     queue: Sender<Message>,
     held: AtomicUsize,
-    /// To cut it off: its task may be in a write that never ends.
+    /// To disconnect it: its task may be in a write that never ends.
     stream: TcpStream,
 }
 
@@ -43,7 +52,7 @@ pub struct Subscription {
 }
 
 impl Channels {
-    /// How many get it.
+    /// Returns the number of receivers.
     pub fn publish(&self, name: &[u8], payload: &[u8]) -> usize {
         let channels = self.lock();
         let Some(subscribers) = channels.get(name) else { return 0 };
@@ -51,7 +60,7 @@ impl Channels {
         reply::array(&mut message, 3);
         [b"message".as_slice(), name, payload].into_iter().for_each(|part| reply::bulk(&mut message, part));
         let message = Message::from(message);
-        // Under the lock, so that all get the messages in the same order.
+        // Under the lock, so that all subscribers get the messages in the same order.
         subscribers.iter().filter(|subscriber| subscriber.takes(&message)).count()
     }
 
@@ -62,10 +71,11 @@ impl Channels {
 
 impl Subscriber {
     fn takes(&self, message: &Message) -> bool {
+        // Only the bytes before this message count: a single long message is no sign of a slow peer.
         let size = message.len() + OVERHEAD;
-        if self.held.fetch_add(size, Relaxed) + size > MAX_HELD {
+        if self.held.fetch_add(size, Relaxed) > MAX_HELD {
             self.held.fetch_sub(size, Relaxed);
-            // All that waits for this socket ends now, a write as well. It may have ended already.
+            // Ends all waits on this socket, including writes. The connection may have ended already.
             let _ = self.stream.shutdown(Shutdown::Both);
             return false;
         }
@@ -82,6 +92,12 @@ impl Subscription {
 
     pub fn len(&self) -> usize {
         self.names.len()
+    }
+
+    /// Returns whether there is room for these names, too.
+    pub fn has_room<'a>(&self, names: impl Iterator<Item = &'a [u8]>) -> bool {
+        let new: HashSet<&[u8]> = names.filter(|name| !self.names.contains(*name)).collect();
+        self.len() + new.len() <= MAX_NAMES
     }
 
     pub fn names(&self) -> Vec<Name> {
@@ -107,18 +123,22 @@ impl Subscription {
         }
     }
 
-    /// Waits for a message, and puts it and those behind it to what is to be written, until that is `enough`.
+    /// Waits for a message, and appends it and those behind it to `out`, until `out` has `enough` bytes.
     pub async fn next(&self, out: &mut Vec<u8>, enough: usize) {
-        // It never fails: this holds a sender.
+        // This never fails: this struct holds a sender.
         if let Ok(message) = self.queue.recv().await {
             self.put(&message, out);
-            self.put_those_there(out, enough);
+            while out.len() < enough {
+                let Ok(message) = self.queue.try_recv() else { return };
+                self.put(&message, out);
+            }
         }
     }
 
-    /// The same with those that are there.
-    pub fn put_those_there(&self, out: &mut Vec<u8>, enough: usize) {
-        while out.len() < enough {
+    /// Appends the queued messages to `out`: no more than the queue may hold, even if others publish
+    /// meanwhile.
+    pub fn put_all(&self, out: &mut Vec<u8>) {
+        for _ in 0..self.queue.len() {
             let Ok(message) = self.queue.try_recv() else { return };
             self.put(&message, out);
         }

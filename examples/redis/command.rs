@@ -1,14 +1,15 @@
-//! What the commands do. None of them waits for anything, so a client's commands are answered one after the other without an `await`.
+//! The commands. None of them waits, so a client's commands are answered one after the other without an
+//! `await`.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::time::Duration;
 
-use crate::channels::Subscription;
+use crate::channels::{MAX_NAME, MAX_NAMES, Subscription};
 use crate::connection::Client;
 use crate::reply;
 use crate::resp::{Command, number};
 
-/// Runs a command and puts its reply to `out`. It may be the last one.
+/// Runs a command and appends its reply to `out`. Returns `Break` for the last command.
 pub fn run(client: &mut Client, command: Command<'_>, out: &mut Vec<u8>) -> ControlFlow<()> {
     let mut name = [0; 16];
     let name = name.get_mut(..command[0].len()).unwrap_or_default();
@@ -66,7 +67,7 @@ pub fn run(client: &mut Client, command: Command<'_>, out: &mut Vec<u8>) -> Cont
         }
         (b"PING", 1) => reply::simple(out, "PONG"),
         (b"PING" | b"ECHO", 2) => reply::bulk(out, &command[1]),
-        // What clients ask when they begin: no setting has a value, no command a description.
+        // Clients ask this at their start: no setting has a value, no command a description.
         (b"CONFIG", 3) if command[1].eq_ignore_ascii_case(b"GET") => {
             reply::array(out, 2);
             reply::bulk(out, &command[2]);
@@ -124,33 +125,63 @@ fn set(client: &Client, command: Command<'_>, out: &mut Vec<u8>) {
 
 fn subscribe(client: &mut Client, command: Command<'_>, out: &mut Vec<u8>) {
     let new = || Subscription::new(client.shared.channels.clone(), client.stream.clone());
+    if let Err(error) = check_names(command) {
+        return reply::error(out, error);
+    }
     let subscription = client.subscription.get_or_insert_with(new);
+    if !subscription.has_room(command.from(1)) {
+        return reply::error(
+            out,
+            format_args!("ERR a connection subscribes to {MAX_NAMES} channels at most"),
+        );
+    }
     for name in command.from(1) {
         subscription.subscribe(name);
-        is_changed(out, b"subscribe", Some(name), subscription.len());
+        put_change(out, b"subscribe", Some(name), subscription.len());
     }
 }
 
-/// From all, if it names none.
+/// Unsubscribes from all channels if the command names none.
 fn unsubscribe(client: &mut Client, command: Command<'_>, out: &mut Vec<u8>) {
+    if let Err(error) = check_names(command) {
+        return reply::error(out, error);
+    }
     let all = client.subscription.as_ref().filter(|_| command.len() == 1).map_or(vec![], Subscription::names);
     let names: Vec<&[u8]> = command.from(1).chain(all.iter().map(|name| &**name)).collect();
-    for name in &names {
-        let left = client.subscription.as_mut().map_or(0, |subscription| {
+    let unsubscribe = |name| {
+        client.subscription.as_mut().map_or(0, |subscription| {
             subscription.unsubscribe(name);
-            // What was published before comes before the reply.
-            subscription.put_those_there(out, usize::MAX);
             subscription.len()
-        });
-        is_changed(out, b"unsubscribe", Some(name), left);
+        })
+    };
+    let left: Vec<usize> = names.iter().copied().map(unsubscribe).collect();
+    // Earlier messages come before the replies. This follows the last removal, so no message comes later.
+    if let Some(subscription) = &client.subscription {
+        subscription.put_all(out);
+    }
+    for (name, left) in names.iter().zip(left) {
+        put_change(out, b"unsubscribe", Some(name), left);
     }
     if names.is_empty() {
-        is_changed(out, b"unsubscribe", None, 0);
+        put_change(out, b"unsubscribe", None, 0);
     }
     client.subscription.take_if(|subscription| subscription.len() == 0);
 }
 
-fn is_changed(out: &mut Vec<u8>, what: &[u8], name: Option<&[u8]>, left: usize) {
+/// Refuses a command with too many names, or too long ones.
+fn check_names(command: Command<'_>) -> Result<(), String> {
+    match command {
+        _ if command.len() - 1 > MAX_NAMES => {
+            Err(format!("ERR a command names {MAX_NAMES} channels at most"))
+        }
+        _ if command.from(1).any(|name| name.len() > MAX_NAME) => {
+            Err(format!("ERR the name of a channel has {MAX_NAME} bytes at most"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn put_change(out: &mut Vec<u8>, what: &[u8], name: Option<&[u8]>, left: usize) {
     reply::array(out, 3);
     reply::bulk(out, what);
     match name {

@@ -1,7 +1,7 @@
-//! One connection: reads, has the commands that are complete answered, and writes their replies in one go.
+//! One connection: reads, answers complete commands, and writes their replies together.
 //!
-//! Whoever sends many commands at once gets their replies with one write. Whoever does not read his replies is not read from, so what is
-//! held for a connection is bounded.
+//! A client that sends many commands at once gets their replies in one write. A client that does not read its
+//! replies is not read from, so the memory of a connection is bounded.
 
 use std::future::Future;
 use std::io;
@@ -21,18 +21,19 @@ use crate::resp::Parser;
 use crate::server::Shared;
 use crate::{command, reply};
 
-/// Replies are written when there are so many bytes of them, though there may be more commands to answer.
+/// Replies are written at this size, even if more commands wait.
 const ENOUGH: usize = 64 * 1024;
-/// So much is still read after the stop, where it has come already: who always has more to ask would never see an end.
+/// How many bytes that have already arrived are still read after the stop: without a limit a client that
+/// keeps sending would never end.
 const LAST: usize = 64 * 1024;
-/// How long the peer has to end the connection when we have.
+/// How long the peer has to end the connection after this side has.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Who asks.
+/// The client of a connection.
 pub struct Client {
     pub shared: Arc<Shared>,
     pub stream: TcpStream,
-    /// Where there is one, messages are awaited as well.
+    /// With a subscription the connection also waits for messages.
     pub subscription: Option<Subscription>,
 }
 
@@ -44,7 +45,7 @@ pub struct Connection {
     pub answered: u64,
 }
 
-/// What a connection waits for.
+/// The events of a connection.
 enum Came {
     Bytes(usize),
     Messages,
@@ -56,14 +57,15 @@ impl Connection {
         Self { client, parser: Parser::new(), out: Vec::new(), answered: 0 }
     }
 
-    /// Serves it until it ends; or until `stop` is closed, and what had come is answered.
+    /// Serves the connection until it ends, or until `stop` is closed and the commands that had arrived are
+    /// answered.
     pub async fn serve(&mut self, stop: Receiver<()>) -> io::Result<()> {
         // Made once, and not for each wait.
         let mut stopped = pin!(async { _ = stop.recv().await });
         let mut last = LAST;
         loop {
             match self.wait(stopped.as_mut()).await? {
-                // The peer has ended it. There is nobody to tell.
+                // The peer has ended the connection, and gets no reply.
                 Came::Bytes(0) => return Ok(()),
                 Came::Bytes(bytes) => {
                     self.parser.filled(bytes);
@@ -81,8 +83,8 @@ impl Connection {
         self.linger().await
     }
 
-    /// Each wait becomes a future of the same type, and `or` polls one after the other: the first that is ready wins, and the others
-    /// are dropped. So none of them may lose anything by that.
+    /// Each wait is a future of the same type, and `or` polls them in order: the first one that is ready
+    /// wins, and the others are dropped. So dropping any of them must lose nothing.
     async fn wait(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> io::Result<Came> {
         let mut stream = &self.client.stream;
         let bytes = async { stream.read(self.parser.space()).await.map(Came::Bytes) };
@@ -100,7 +102,8 @@ impl Connection {
         or(bytes, or(messages, stop)).await
     }
 
-    /// Answers all commands that are complete. It ends the connection if one of them does, or is none.
+    /// Answers all complete commands. Ends the connection after a command that says so, or after an invalid
+    /// one.
     async fn answer(&mut self) -> io::Result<ControlFlow<()>> {
         loop {
             let then = match self.parser.next() {
@@ -133,8 +136,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the connection, and waits until the peer does: who closes a socket before he has read all that came resets it, and what he
-    /// wrote last may not arrive.
+    /// Ends the connection, and waits until the peer does: closing a socket with unread bytes resets the
+    /// connection, and the last replies may not arrive.
     async fn linger(&mut self) -> io::Result<()> {
         self.client.subscription = None;
         let mut stream = &self.client.stream;

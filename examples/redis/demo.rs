@@ -1,4 +1,4 @@
-//! What it looks like from outside: a client of its own, and what it is answered.
+//! A client of the program's own, with the answers that it gets.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,7 +54,7 @@ pub fn run(runtime: &Runtime) -> io::Result<()> {
     })
 }
 
-/// Many at once, each with many commands on the way.
+/// Many clients at once, each with many commands on the way.
 async fn add(address: &str, client: &mut Client) -> io::Result<()> {
     let tasks: Vec<_> = (0..CLIENTS).map(|_| spawn(add_often(address.to_string()))).collect();
     for task in tasks {
@@ -81,7 +81,7 @@ async fn listen(address: &str, client: &mut Client) -> io::Result<()> {
     Ok(())
 }
 
-/// One more than there may be.
+/// Connects one client more than allowed.
 async fn limit(address: &str, shared: &Shared) -> io::Result<()> {
     let mut clients = Vec::new();
     while shared.totals.refused.load(Relaxed) == 0 {
@@ -105,7 +105,7 @@ impl Client {
         self.reply().await
     }
 
-    /// A reply on one line.
+    /// Reads a reply of one line.
     async fn reply(&mut self) -> io::Result<String> {
         let mut line = String::new();
         if self.0.read_line(&mut line).await? == 0 {

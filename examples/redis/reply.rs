@@ -1,4 +1,4 @@
-//! What is written back. Replies are put one behind the other into a buffer, which is sent when there is nothing more to answer.
+//! Replies: they are appended to a buffer, which is sent when no more commands wait.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ pub fn simple(out: &mut Vec<u8>, text: &str) {
 }
 
 pub fn error(out: &mut Vec<u8>, text: impl std::fmt::Display) {
-    // One line, whatever the client has put into it.
+    // One line, regardless of the bytes that the client has put into it.
     line(out, format_args!("-{}", text.to_string().replace(['\r', '\n'], " ")));
 }
 

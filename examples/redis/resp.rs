@@ -1,34 +1,36 @@
 //! The protocol of redis, as far as a server reads it: bytes become commands.
 //!
-//! A command is an array of strings (`*2\r\n$3\r\nGET\r\n$1\r\na\r\n`), or a line of words (`GET a\r\n`), as one types it. The bytes
-//! come in pieces, cut anywhere. [`Parser`] keeps those of a command that is not complete, and goes on where it was when more come: what
-//! was understood once is not looked at again, however small the pieces are.
+//! A command is an array of strings (`*2\r\n$3\r\nGET\r\n$1\r\na\r\n`), or a line of words (`GET a\r\n`) for
+//! people. The bytes arrive in pieces, cut anywhere. [`Parser`] keeps those of an incomplete command, and
+//! continues when more arrive: parsed bytes are not parsed again, however small the pieces are.
 //!
-//! The limits are what keeps a connection's memory bounded. None of it is taken on the word of the peer: the buffer grows as bytes come.
+//! The limits keep a connection's memory bounded. Announced lengths allocate nothing: the buffer grows as
+//! bytes arrive.
 
 use std::ops::{Index, Range};
 use std::{fmt, mem};
 
-/// A line: a command in words, or how long something is.
+/// A line: a command in words, or a length.
 const MAX_LINE: usize = 64 * 1024;
 /// The strings of a command.
 const MAX_ARGS: i64 = 64 * 1024;
 /// One string.
 pub const MAX_BULK: i64 = 4 << 20;
-/// A command as it comes.
+/// The longest command in bytes.
 const MAX_COMMAND: usize = 8 << 20;
-/// The buffer, to begin with; and what is kept of it when it is empty: whoever sends much is likely to do so again.
+/// The initial size of the buffer, and the size that an empty buffer keeps: a client that sends much is
+/// likely to do so again.
 const BUFFER: usize = 4 * 1024;
 const KEPT: usize = 16 * 1024;
 
-/// What was read, and how far it was understood.
+/// The bytes that were read, and how far they were parsed.
 pub struct Parser {
     buffer: Vec<u8>,
-    /// Those bytes of the buffer that were read and not given out. They begin with a command.
+    /// The bytes of the buffer that were read and not returned. The first byte begins a command.
     filled: Range<usize>,
-    /// So many bytes of that command were understood. These, and the ranges below, count from where it begins.
+    /// How many bytes of that command were parsed. These, and the ranges below, count from its start.
     at: usize,
-    /// So far no line ends.
+    /// No line ends before this.
     scanned: usize,
     args: Vec<Range<usize>>,
     expects: Expects,
@@ -37,22 +39,22 @@ pub struct Parser {
 #[derive(Clone, Copy)]
 enum Expects {
     Command,
-    /// So many strings.
+    /// The number of strings.
     Strings(usize),
-    /// The bytes of a string, and so many strings after it.
+    /// The bytes of a string, and the number of strings after it.
     Bytes(usize, usize),
-    /// The command was given out.
+    /// The command was returned.
     Nothing,
 }
 
-/// One command: its name, and what follows. It has at least that one.
+/// One command: its name, and its arguments.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
     bytes: &'a [u8],
     args: &'a [Range<usize>],
 }
 
-/// The peer does not speak the protocol, so what follows cannot be understood either.
+/// The peer violates the protocol, so later bytes cannot be parsed either.
 #[derive(Debug, PartialEq)]
 pub struct ProtocolError(String);
 
@@ -68,7 +70,7 @@ impl Parser {
         }
     }
 
-    /// Where to read the next bytes to: never empty.
+    /// Returns the buffer for the next read, which is never empty.
     pub fn space(&mut self) -> &mut [u8] {
         self.forget();
         if self.filled.is_empty() {
@@ -86,12 +88,12 @@ impl Parser {
         &mut self.buffer[self.filled.end..]
     }
 
-    /// So many bytes were read to there.
+    /// So many bytes were read into the buffer.
     pub fn filled(&mut self, bytes: usize) {
         self.filled.end += bytes;
     }
 
-    /// The next command that is complete.
+    /// Returns the next complete command.
     pub fn next(&mut self) -> Result<Option<Command<'_>>, ProtocolError> {
         self.forget();
         if !self.understand()? {
@@ -101,7 +103,7 @@ impl Parser {
         Ok(Some(Command { bytes: &self.buffer[self.filled.start..][..self.at], args: &self.args }))
     }
 
-    /// Whoever asks for more is done with the command that was given out.
+    /// Drops the returned command when the next one is requested.
     fn forget(&mut self) {
         if let Expects::Nothing = self.expects {
             self.filled.start += mem::take(&mut self.at);
@@ -112,14 +114,14 @@ impl Parser {
         }
     }
 
-    /// Goes on until a command is complete, or bytes are missing.
+    /// Continues until a command is complete, or bytes are missing.
     fn understand(&mut self) -> Result<bool, ProtocolError> {
         loop {
             self.expects = match self.expects {
                 Expects::Command if self.rest().first() == Some(&b'*') => {
                     let Some(line) = self.line("too big mbulk count string")? else { return Ok(false) };
                     match number(&self.bytes()[line][1..]) {
-                        // Nothing is asked for, so nothing is answered.
+                        // An empty command is not answered.
                         Some(..=0) => Expects::Nothing,
                         Some(strings @ ..=MAX_ARGS) => Expects::Strings(strings as usize),
                         _ => return error("invalid multibulk length"),
@@ -168,17 +170,17 @@ impl Parser {
         }
     }
 
-    /// The bytes of the command, and what follows it.
+    /// Returns the bytes of the command, and those that follow.
     fn bytes(&self) -> &[u8] {
         &self.buffer[self.filled.clone()]
     }
 
-    /// What was not understood so far.
+    /// Returns the bytes that were not parsed yet.
     fn rest(&self) -> &[u8] {
         &self.bytes()[self.at..]
     }
 
-    /// The next line, without its `*` and its end, if that has come.
+    /// Returns the next line, without its `*` and its end, if it is complete.
     fn line(&mut self, too_long: &str) -> Result<Option<Range<usize>>, ProtocolError> {
         let limit = self.filled.len().min(self.at + MAX_LINE);
         let Some(end) = self.bytes()[self.scanned..limit].iter().position(|&byte| byte == b'\n') else {
@@ -191,7 +193,7 @@ impl Parser {
         Ok(Some(line))
     }
 
-    /// The words of a line. There are no quotes: what has a blank in it is sent as an array.
+    /// Splits a line into words. There are no quotes: strings with blanks are sent as an array.
     fn words(&mut self, line: Range<usize>) {
         let mut start = line.start;
         for word in self.buffer[self.filled.clone()][line].split(u8::is_ascii_whitespace) {
@@ -204,12 +206,12 @@ impl Parser {
 }
 
 impl<'a> Command<'a> {
-    /// How many strings there are, its name among them.
+    /// Returns the number of strings, including the name.
     pub fn len(self) -> usize {
         self.args.len()
     }
 
-    /// The strings after the first so many.
+    /// Returns the strings after the first so many.
     pub fn from(self, first: usize) -> impl Iterator<Item = &'a [u8]> {
         self.args[first..].iter().map(move |range| &self.bytes[range.clone()])
     }
@@ -233,7 +235,7 @@ fn error<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
     Err(ProtocolError(what.into()))
 }
 
-/// A number as redis takes it: no sign but a minus, no zeros before it.
+/// Parses a number as redis does: no sign but a minus, no leading zeros.
 pub fn number(digits: &[u8]) -> Option<i64> {
     let is_plain = match digits.strip_prefix(b"-").unwrap_or(digits) {
         [b'0'] => digits.len() == 1,

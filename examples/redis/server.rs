@@ -1,4 +1,4 @@
-//! The server: accepts connections, as many as there may be, until it is told to stop.
+//! The server: accepts connections up to a limit, until it is told to stop.
 
 use std::future::Future;
 use std::io;
@@ -16,12 +16,12 @@ use crate::channels::Channels;
 use crate::connection::{Client, Connection};
 use crate::store::Store;
 
-/// What all connections share.
+/// The state that all connections share.
 pub struct Shared {
     pub store: Store,
     pub channels: Arc<Channels>,
     pub totals: Totals,
-    /// How many there are.
+    /// The number of connections.
     connections: AtomicUsize,
 }
 
@@ -36,14 +36,15 @@ pub struct Server {
     listener: TcpListener,
     limit: usize,
     shared: Arc<Shared>,
-    /// Nothing is ever sent: that it is closed, because its only sender was dropped, is the message, and reaches all that wait.
+    /// Nothing is ever sent: the channel closes when its only sender is dropped, which all connections
+    /// notice.
     stop: (Sender<()>, Receiver<()>),
     /// Ends with the server.
     _sweep: Task<()>,
 }
 
 impl Server {
-    /// A server on that address, for so many connections at a time.
+    /// Returns a server on that address, for so many connections at a time.
     pub async fn bind(address: &str, limit: usize) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let shared = Arc::new(Shared {
@@ -65,7 +66,8 @@ impl Server {
         self.shared.clone()
     }
 
-    /// Serves until `stop` is ready. Then nobody is accepted any more, and each connection ends when it has answered what had come.
+    /// Serves until `stop` is ready. Then no client is accepted any more, and each connection ends when it
+    /// has answered the commands that had arrived.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         or(self.accept(), stop).await;
     }
@@ -77,15 +79,15 @@ impl Server {
                     Some(seat) => spawn(serve(stream, peer, seat, self.stop.1.clone())).detach(),
                     None => self.refuse(stream).await,
                 },
-                // No descriptor left, perhaps, which is told once: the listener itself works on.
+                // Perhaps no descriptor is free; that is reported once, and the listener continues.
                 Err(error) => eprintln!("{error}"),
             }
         }
     }
 
-    /// Room for one more.
+    /// Returns room for one more connection.
     fn seat(&self) -> Option<Seat> {
-        // Nobody else adds to it.
+        // No other code adds to the count.
         let is_free = self.shared.connections.load(Relaxed) < self.limit;
         is_free.then(|| {
             self.shared.connections.fetch_add(1, Relaxed);
@@ -93,17 +95,18 @@ impl Server {
         })
     }
 
-    /// Says so and closes, as redis does. To have him wait in the listener's queue instead, where a server is slow but not full, would
-    /// look to him like one that hangs; so he learns it at once, and may go elsewhere.
+    /// Sends an error and closes, as redis does. If the client waited in the listener's queue instead, the
+    /// server would seem to hang; with the error the client knows at once, and may go elsewhere.
     async fn refuse(&self, mut stream: TcpStream) {
         self.shared.totals.refused.fetch_add(1, Relaxed);
-        // It fits into the socket's buffer, so nobody waits. If it does not arrive, the end of the connection does.
+        // The reply fits into the socket's buffer, so this does not wait. If the reply does not arrive, the
+        // end of the connection does.
         let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
         let _ = stream.close().await;
     }
 }
 
-/// One of the connections that there may be, for as long as this lives.
+/// One of the allowed connections, for as long as this lives.
 struct Seat(Arc<Shared>);
 
 impl Drop for Seat {
@@ -116,7 +119,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, stop: Receiver<(
     let shared = seat.0.clone();
     let mut connection = Connection::new(Client { shared: shared.clone(), stream, subscription: None });
     if let Err(error) = connection.serve(stop).await {
-        // A peer that is gone is no news.
+        // A disconnected peer is normal.
         if !matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) {
             eprintln!("{peer}: {error}");
         }

@@ -1,11 +1,12 @@
-//! The keys, their values, and when they expire.
+//! The keys, their values, and their expiry.
 //!
-//! One map behind one mutex, which is held for as long as a look-up takes and never across an `await`. (Sixteen maps behind sixteen
-//! mutexes were no faster: 0.96 to 0.97 of the requests with two threads, 50 clients and 16 commands at a time. A `Strand` would want
-//! its operations to own what they work on, so each key would be copied first, and each command would be an `await`.)
+//! One map behind one mutex, which is held for a look-up and never across an `await`. (Sixteen maps behind
+//! sixteen mutexes were no faster: 0.96 to 0.97 of the requests with two threads, 50 clients and 16 commands
+//! at a time. The operations of a `Strand` would have to own their keys, so each key would be copied first,
+//! and each command would be an `await`.)
 //!
-//! A key that has expired is gone for whoever looks. What nobody looks at is removed by [`Store::sweep`], a task that sleeps until the
-//! earliest deadline: it needs no thread, and while nothing expires it costs nothing.
+//! Look-ups do not find an expired key. [`Store::sweep`] removes expired keys without look-ups: a task that
+//! sleeps until the earliest deadline, needs no thread, and costs nothing while no key expires.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem;
@@ -18,20 +19,20 @@ use paceline::Timer;
 
 use crate::resp::number;
 
-/// Keys that are removed in one go, while others wait for the map.
+/// Keys that are removed in one go, while other tasks wait for the map.
 const AT_ONCE: usize = 1000;
 
 type Key = Arc<[u8]>;
 
 pub struct Store {
     keys: Mutex<Keys>,
-    /// Rings when a deadline was set that comes before all others.
+    /// Notified when a deadline was set that comes before all others.
     bell: Receiver<()>,
 }
 
 pub struct Keys {
     entries: HashMap<Key, Entry>,
-    /// Of those that expire, the earliest first.
+    /// The deadlines, the earliest first.
     deadlines: BTreeSet<(Instant, Key)>,
     bell: Sender<()>,
 }
@@ -49,11 +50,11 @@ impl Store {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Keys> {
-        // No operation leaves the map half changed, should it panic.
+        // No operation leaves the map inconsistent if it panics.
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what has expired, for ever.
+    /// Removes expired keys, for ever.
     pub async fn sweep(&self) {
         loop {
             let next = self.lock().remove_expired(AT_ONCE);
@@ -86,7 +87,7 @@ impl Keys {
         self.set_deadline(key, time);
     }
 
-    /// Whether there was one.
+    /// Returns whether the key existed.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let was_there = self.live(key).is_some();
         self.set_deadline(key, None);
@@ -94,7 +95,7 @@ impl Keys {
         was_there
     }
 
-    /// Has a key expire after `time`. Whether there is one.
+    /// Sets the expiry of a key. Returns whether the key exists.
     pub fn expire(&mut self, key: &[u8], time: Duration) -> bool {
         let is_there = self.live(key).is_some();
         if is_there {
@@ -103,13 +104,14 @@ impl Keys {
         is_there
     }
 
-    /// How long a key still lives, or `None` if that is for ever. `None` if there is no such key.
+    /// Returns the remaining time of a key, `Some(None)` if it does not expire, or `None` if there is no such
+    /// key.
     pub fn time_left(&self, key: &[u8]) -> Option<Option<Duration>> {
         let entry = self.live(key)?;
         Some(entry.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())))
     }
 
-    /// Adds one to a number. It is zero if there is none.
+    /// Adds one to a number. A missing key counts as zero.
     pub fn increment(&mut self, key: &[u8]) -> Result<i64, &'static str> {
         let Some(value) = self.get(key) else {
             self.set(key, b"1", None);
@@ -117,7 +119,7 @@ impl Keys {
         };
         let old = number(value).ok_or("ERR value is not an integer or out of range")?;
         let new = old.checked_add(1).ok_or("ERR increment or decrement would overflow")?;
-        // It expires when it would have.
+        // The key keeps its expiry.
         if let Some(entry) = self.entries.get_mut(key) {
             entry.value = new.to_string().into();
         }
@@ -130,7 +132,7 @@ impl Keys {
 
     fn set_deadline(&mut self, key: &[u8], time: Option<Duration>) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        // A time that is too long for the clock is for ever.
+        // A time beyond the clock means never.
         let deadline = time.and_then(|time| Instant::now().checked_add(time));
         let old = mem::replace(&mut entry.deadline, deadline);
         if (old, deadline) == (None, None) {
@@ -143,13 +145,13 @@ impl Keys {
         if let Some(deadline) = deadline {
             self.deadlines.insert((deadline, key.clone()));
             if self.deadlines.first().is_some_and(|(first, _)| *first == deadline) {
-                // It rings already, or the sweep has ended with the server.
+                // The bell has been rung already, or the sweep has ended with the server.
                 let _ = self.bell.try_send(());
             }
         }
     }
 
-    /// Removes some of those that have expired, and says when to go on.
+    /// Removes some of the expired keys, and returns when to continue.
     fn remove_expired(&mut self, limit: usize) -> Option<Instant> {
         let now = Instant::now();
         for _ in 0..limit {

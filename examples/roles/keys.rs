@@ -1,4 +1,4 @@
-//! The terminal: its keys come one by one, unseen, until it is given back as it was.
+//! The terminal: keys arrive one by one, without echo, until its settings are restored.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -19,7 +19,7 @@ impl Terminal {
         ours.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(io::stdin(), OptionalActions::Now, &ours)?;
         let this = Self(before);
-        // A screen of its own, without a cursor.
+        // The alternate screen, without a cursor.
         print!("\x1b[?1049h\x1b[?25l");
         io::stdout().flush()?;
         Ok(this)
@@ -32,14 +32,14 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Whoever has closed it meanwhile needs nothing back.
+        // If the terminal was closed meanwhile, nothing needs to be restored.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
         let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l");
         let _ = io::stdout().flush();
     }
 }
 
-/// The keys as they are pressed; a signal that asks for the end is a `q`.
+/// Returns the keys as they are pressed; a signal that asks for the end is a `q`.
 pub fn listen(ride: &Ride) -> Receiver<u8> {
     let (tell, told) = mpsc::channel();
     let tells = tell.clone();
@@ -48,7 +48,7 @@ pub fn listen(ride: &Ride) -> Receiver<u8> {
     let signals =
         ride.outside.block_on(async { Signals::new([Signal::Interrupt, Signal::Terminate, Signal::Hangup]) });
     let ends = async move {
-        // Where no signal can be waited for, they do what they do.
+        // If signals cannot be awaited, they keep their default effect.
         let mut signals = signals?;
         signals.next().await?;
         _ = tell.send(b'q');
@@ -64,6 +64,6 @@ fn read(tells: &Sender<u8>) {
             return;
         }
     }
-    // Nobody types there any more.
+    // The terminal was closed.
     _ = tells.send(b'q');
 }

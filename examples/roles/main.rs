@@ -1,4 +1,4 @@
-//! The baton, made visible: which thread leads, follows, processes, is blocked, was added.
+//! The roles made visible: which thread leads, follows, processes, is blocked, was added.
 //!
 //! ```sh
 //! cargo run --release --example roles                       # live, in a terminal; keys: b, c, q
@@ -6,26 +6,30 @@
 //! cargo run --release --example roles -- --svg roles.svg    # a picture of one second
 //! ```
 //!
-//! Press `b`: a handler blocks its thread for two seconds, and whoever follows leads from then on. Press it three times: no worker is left,
-//! and the deputy adds a thread within two ticks, which goes a second after nobody needs it any more. `c` has a handler compute.
+//! Press `b`: a handler blocks its thread for two seconds, and a follower leads from then on. Press it three
+//! times: no worker is left, and the deputy adds a thread within two ticks, which leaves a second after it is
+//! no longer needed. `c` makes a handler compute.
 //!
 //! | file | the question |
 //! |---|---|
-//! | `ride.rs` | What is watched: a server with three workers, its clients, and handlers that block on demand |
-//! | `record.rs` | What was each thread at, and when? It is all of `Runtime::threads` that is needed |
+//! | `ride.rs` | What is watched? A server with three workers, clients, and handlers that can block |
+//! | `record.rs` | What did each thread do, and when? Uses only `Runtime::threads` |
 //! | `screen.rs` | What does that look like in a terminal? |
 //! | `picture.rs` | And as a picture? |
 
 #![allow(unreachable_pub)]
 
+#[path = "../common/cli.rs"]
+mod cli;
 mod picture;
 mod record;
 mod ride;
 mod screen;
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use std::{env, fs, process, thread};
+use std::{fs, thread};
 
 use record::Record;
 use ride::{BLOCK, COMPUTE, Ride};
@@ -34,20 +38,16 @@ use ride::{BLOCK, COMPUTE, Ride};
 const LOOK: Duration = Duration::from_millis(4);
 const CLOSE_LOOK: Duration = Duration::from_micros(250);
 
-fn main() -> io::Result<()> {
-    let args: Vec<_> = env::args().skip(1).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] if io::stdin().is_terminal() && io::stdout().is_terminal() => screen::live(&Ride::start()?),
-        [] => frames(&Ride::start()?),
-        ["--svg", file] => draw(&Ride::start()?, file),
-        _ => {
-            eprintln!("usage: roles [--svg FILE]");
-            process::exit(2)
-        }
-    }
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| match args {
+        [] if io::stdin().is_terminal() && io::stdout().is_terminal() => Ok(screen::live(&Ride::start()?)?),
+        [] => Ok(frames(&Ride::start()?)?),
+        ["--svg", file] => Ok(draw(&Ride::start()?, file)?),
+        _ => Err(cli::refuse(args, "--svg FILE, or no arguments")),
+    })
 }
 
-/// Looks at the threads for so long.
+/// Watches the threads for so long.
 fn watch(ride: &Ride, record: &mut Record, lasts: Duration, look: Duration) {
     let start = Instant::now();
     while start.elapsed() < lasts {
@@ -56,7 +56,8 @@ fn watch(ride: &Ride, record: &mut Record, lasts: Duration, look: Duration) {
     }
 }
 
-/// For whoever has no terminal: what it looks like while little happens, while a handler blocks, and while all workers do.
+/// Without a terminal: prints frames with little work, with one blocked handler, and with all workers
+/// blocked.
 fn frames(ride: &Ride) -> io::Result<()> {
     const MOMENT: Duration = Duration::from_millis(700);
     let mut record = Record::new();
@@ -67,16 +68,16 @@ fn frames(ride: &Ride) -> io::Result<()> {
         watch(ride, &mut record, MOMENT, LOOK);
         print!("--- {title}\n{}", screen::frame(ride, &record, 80, false));
         io::stdout().flush()?;
-        // Those that block are back.
+        // Until the blocked workers are back.
         watch(ride, &mut record, if handlers == 0 { Duration::ZERO } else { MOMENT }, LOOK);
     }
     Ok(())
 }
 
-/// The same, and handlers that compute, in a second; and a picture of it.
+/// The same, and handlers that compute, within a second; writes a picture.
 fn draw(ride: &Ride, file: &str) -> io::Result<()> {
     let ms = Duration::from_millis;
-    // The first moments are those of threads that start.
+    // In the first moments threads start.
     watch(ride, &mut Record::new(), ms(200), CLOSE_LOOK);
     let mut record = Record::new();
     watch(ride, &mut record, ms(120), CLOSE_LOOK);

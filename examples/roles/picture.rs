@@ -8,7 +8,7 @@ use paceline::{Role, ThreadKind};
 use crate::record::{Lane, Record};
 
 const WIDTH: f64 = 1000.0;
-/// Where the rows begin, from the left and from the top, how far they are apart, and how high each is.
+/// The left and upper edge of the rows, the distance between them, and the height of each.
 const LEFT: f64 = 130.0;
 const TOP: f64 = 104.0;
 const ROW: f64 = 34.0;
@@ -34,7 +34,7 @@ pub fn svg(record: &Record) -> String {
          font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\" role=\"img\">\n\
          <title>What each thread of a runtime is at, over time</title>\n\
          <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n\
-         <text x=\"20\" y=\"26\" font-size=\"16\" font-weight=\"bold\">Who leads: three workers, and what they are at</text>\n\
+         <text x=\"20\" y=\"26\" font-size=\"16\" font-weight=\"bold\">Three workers, and the role of each</text>\n\
          <text x=\"20\" y=\"46\" fill=\"#555\">A run of the example roles: six clients, and handlers that block or compute on \
          demand. Threads in brackets were added by the deputy.</text>\n"
     );

@@ -1,4 +1,4 @@
-//! What each thread was at, and when: one look after the other at `Runtime::threads`.
+//! The role of each thread over time: repeated looks at `Runtime::threads`.
 
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use paceline::{Role, ThreadInfo, ThreadKind};
 pub struct Record {
     began: Instant,
     pub lanes: Vec<Lane>,
-    /// What was done to the server, and when.
+    /// Events of the server, with their times.
     pub marks: Vec<(Duration, &'static str)>,
 }
 
@@ -17,9 +17,9 @@ pub struct Lane {
     id: ThreadId,
     pub name: String,
     pub kind: ThreadKind,
-    /// One after the other; where there is a gap, the thread was not there.
+    /// In order; in a gap the thread did not exist.
     pub spans: Vec<Span>,
-    /// As it was found last.
+    /// As found last.
     pub last: ThreadInfo,
 }
 
@@ -43,7 +43,7 @@ impl Record {
         self.marks.push((self.now(), what));
     }
 
-    /// Each was found in its role just now, and is taken to have been in it since the last look.
+    /// Each thread has its current role now, and is assumed to have had it since the last look.
     pub fn look(&mut self, threads: Vec<ThreadInfo>) {
         let now = self.now();
         let looked = self.lanes.iter().filter_map(|lane| lane.end()).max().unwrap_or(now);
@@ -53,7 +53,7 @@ impl Record {
                 Some(span) if span.to == looked && span.role == thread.role => span.to = now,
                 _ => lane.spans.push(Span { from: looked, to: now, role: thread.role }),
             }
-            // A reserve may become a worker as any other; that it was added is what is to be seen.
+            // A reserve may become a normal worker; the record keeps that it was added.
             if thread.kind != ThreadKind::Worker {
                 lane.kind = thread.kind;
             }
@@ -61,7 +61,7 @@ impl Record {
         }
     }
 
-    /// That of a thread, by number: "rider-2" comes before "rider-10".
+    /// Returns the lane of a thread, in numerical order: "rider-2" comes before "rider-10".
     fn lane(&mut self, thread: &ThreadInfo) -> &mut Lane {
         let known = self.lanes.iter().position(|lane| lane.id == thread.id);
         let at = known.unwrap_or_else(|| {
@@ -74,7 +74,7 @@ impl Record {
         &mut self.lanes[at]
     }
 
-    /// What is older than this is not wanted any more, nor are threads that were gone by then.
+    /// Drops older spans, and threads that had ended by then.
     pub fn forget(&mut self, age: Duration) {
         let before = self.now().saturating_sub(age);
         for lane in &mut self.lanes {

@@ -1,4 +1,4 @@
-//! What is watched: a server with three workers, its clients, and handlers that block on demand.
+//! The watched server with three workers, its clients, and handlers that block on demand.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use paceline::{Runtime, Timer, spawn};
 pub const WORKERS: usize = 3;
 const CLIENTS: u64 = 6;
 
-/// What is asked for: a moment of work, or that the handler blocks, or computes, for as long as the request says.
+/// The requests: a moment of work, or a handler that blocks, or computes, for as long as the request says.
 const WORK: u8 = b'.';
 const MOMENT: Duration = Duration::from_micros(400);
 pub const BLOCK: u8 = b'B';
@@ -19,7 +19,7 @@ pub const COMPUTE: u8 = b'C';
 
 pub struct Ride {
     pub runtime: Runtime,
-    /// Of the clients: none of their threads is watched.
+    /// The runtime of the clients, whose threads are not watched.
     pub outside: Runtime,
     addr: SocketAddr,
 }
@@ -37,7 +37,7 @@ impl Ride {
         Ok(Self { runtime, outside, addr })
     }
 
-    /// Has one handler do this for so long.
+    /// Makes one handler do this for so long.
     pub fn ask(&self, what: u8, lasts: Duration) {
         let addr = self.addr;
         self.outside
@@ -53,7 +53,7 @@ async fn serve(listener: TcpListener) -> io::Result<()> {
     }
 }
 
-/// Three bytes are a request: what to do, and for how many milliseconds.
+/// Three bytes are a request: the action, and its milliseconds.
 async fn handle(mut stream: TcpStream) -> io::Result<()> {
     let mut request = [0; 3];
     while stream.read_exact(&mut request).await.is_ok() {
@@ -82,11 +82,11 @@ async fn ask(stream: &mut TcpStream, what: u8, lasts: Duration) -> io::Result<()
     stream.read_exact(&mut [0; 3]).await
 }
 
-/// A client that takes its time between its requests.
+/// A client that pauses between its requests.
 async fn come_and_go(addr: SocketAddr, number: u64) -> io::Result<()> {
     let mut stream = TcpStream::connect(addr).await?;
     for turn in 0u64.. {
-        // Anything that keeps them out of step.
+        // Any function that keeps the clients out of step.
         let pause = 4 + (turn * 7 + number * 5) % 17;
         Timer::after(Duration::from_millis(pause)).await;
         ask(&mut stream, WORK, Duration::ZERO).await?;

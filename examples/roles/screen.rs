@@ -1,4 +1,4 @@
-//! The view in a terminal: a row for each thread, with what it was at in the last seconds; and the keys.
+//! The view in a terminal: a row for each thread, with its roles in the last seconds; and the keys.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -9,12 +9,12 @@ use paceline::{Role, ThreadKind};
 use crate::record::{Lane, Record};
 use crate::ride::{Ride, WORKERS};
 
-/// What one character of a row stands for.
+/// The time that one character of a row represents.
 const SLOT: Duration = Duration::from_millis(40);
 /// Where a row begins.
 const NAME: usize = 17;
 
-/// A letter, and the number of a colour in a terminal.
+/// A letter, and the number of a terminal colour.
 const LOOKS: [(Role, char, u8); 7] = [
     (Role::Leads, 'L', 42),
     (Role::Follows, '.', 100),
@@ -32,7 +32,7 @@ fn cell(role: Option<Role>, in_colour: bool) -> String {
     if in_colour { format!("\x1b[{colour};97m{letter}\x1b[0m") } else { letter.to_string() }
 }
 
-/// All that is to be seen.
+/// Returns the whole view.
 pub fn frame(ride: &Ride, record: &Record, width: usize, in_colour: bool) -> String {
     let (mut text, now) = (String::new(), record.now());
     let metrics = ride.runtime.metrics();
@@ -40,7 +40,7 @@ pub fn frame(ride: &Ride, record: &Record, width: usize, in_colour: bool) -> Str
     for lane in &record.lanes {
         let added = if lane.kind == ThreadKind::Worker { String::new() } else { format!(" ({})", lane.kind) };
         let mut row = format!("{:NAME$}", format!("{}{added}", lane.name));
-        // Those that are over, so that a letter stays what it is while it moves to the left.
+        // Only completed slots, so that a letter does not change while it moves to the left.
         let last = now.as_millis() / SLOT.as_millis();
         for slot in (last + 1).saturating_sub(slots as u128)..=last {
             let end = SLOT * u32::try_from(slot).unwrap_or(u32::MAX);
@@ -59,7 +59,7 @@ pub fn frame(ride: &Ride, record: &Record, width: usize, in_colour: bool) -> Str
     text
 }
 
-/// In a slot there are many moments: the one in which something is wrong counts, then those in which it worked, then the last.
+/// A slot covers many moments: a problem in any of them wins, then work, then the last role.
 fn loudest(lane: &Lane, end: Duration) -> Option<Role> {
     let begin = end.saturating_sub(SLOT);
     let within =
@@ -73,7 +73,7 @@ fn loudest(lane: &Lane, end: Duration) -> Option<Role> {
     within.max_by_key(|span| (rank(&span.role), lasts(span))).map(|span| span.role)
 }
 
-/// What it is at now, in words.
+/// Returns the current state, in words.
 fn latest(lane: &Lane, now: Duration) -> String {
     if lane.end().is_none_or(|end| end + SLOT < now) {
         return "is gone".into();
@@ -88,7 +88,7 @@ fn latest(lane: &Lane, now: Duration) -> String {
     words
 }
 
-/// Until `q`.
+/// Shows the view until `q`.
 #[cfg(unix)]
 pub fn live(ride: &Ride) -> io::Result<()> {
     use crate::ride::{BLOCK, COMPUTE};
@@ -111,7 +111,7 @@ pub fn live(ride: &Ride) -> io::Result<()> {
                 _ => {}
             }
         }
-        // Each line is cleared from where it ends, and what is below the last one, so that nothing flickers.
+        // Each line is cleared after its end, and the screen below the last one, so that nothing flickers.
         let title = "paceline, live.   b: a handler blocks for two seconds   c: computes   q: the end\n\n";
         let text =
             format!("{title}{}", frame(ride, &record, terminal.width(), true)).replace('\n', "\x1b[K\r\n");

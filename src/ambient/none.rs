@@ -1,20 +1,20 @@
-//! What code of others finds on our threads: nothing but what is ours. See `tokio.rs`.
+//! The context that foreign code finds on threads of this crate: none. See `tokio.rs`.
 
-/// The thread runs code of others, as long as the value is there.
+/// Marks that the thread runs foreign code, while the value exists.
 #[derive(Debug)]
 pub(crate) struct Ambient;
 
-/// From here on the calling thread runs code of others.
+/// Announces that the calling thread runs foreign code from here on.
 #[inline]
 pub(crate) fn enter() -> Ambient {
     Ambient
 }
 
-/// From here on a thread of ours does, as long as it lives.
+/// Announces that a thread of this crate runs foreign code for the rest of its life.
 #[inline]
 pub(crate) fn move_in() {}
 
-/// Does what blocks the thread.
+/// Runs a closure that blocks the thread.
 #[inline]
 pub(crate) fn beside<R>(blocks: impl FnOnce() -> R) -> R {
     blocks()

@@ -1,49 +1,71 @@
-//! [`Bell`]: one side of a pipe waits for the other one.
+//! [`Bell`]: wakes one side of a pipe when the other side has changed something.
 //!
-//! Who waits leaves its waker, says so, fence, and looks again. Who changes something does that, fence, and looks whether anybody
-//! waits. Of two fences one is first, so either the one sees the change or the other one sees him wait.
+//! The waiting side stores its waker, announces that it waits, passes a fence, and looks again. The ringing
+//! side makes its change, passes a fence, and reads whether the other side waits. The fences are sequentially
+//! consistent, so one of them is first: either the waiting side sees the change, or the ringing side sees the
+//! announcement. So no wake is lost.
+//!
+//! In a child of `fork` the other side does not exist, and a thread that does not exist may hold the lock. So
+//! a child neither waits nor rings.
 
 use std::task::Waker;
 
+use crate::fork::{self, Origin};
 use crate::sync::{self, AtomicBool, Mutex, Ordering};
 use crate::waking;
 
-/// For one who waits, and one who rings.
+/// A bell for one waiting side and one ringing side.
 #[derive(Debug)]
 pub(super) struct Bell {
+    origin: Origin,
+    /// Whether the waiting side waits for a ring.
     waits: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
 impl Bell {
     pub(super) fn new() -> Self {
-        Self { waits: AtomicBool::new(false), waker: Mutex::new(None) }
+        Self { origin: Origin::here(), waits: AtomicBool::new(false), waker: Mutex::new(None) }
     }
 
-    /// From now on the next ring wakes. The caller looks once more at what it waits for.
+    /// Announces that the caller waits: the next ring wakes it. The caller has to look once more at what it
+    /// waits for.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the other side is in the process that forked this one.
     pub(super) fn listen(&self, waker: &Waker) {
+        assert!(self.origin.is_here(), "{}", fork::inherited("this waits for a thread"));
         let waker = waker.clone();
         let old = sync::lock(&self.waker).replace(waker);
         waking::discard(old);
         self.waits.store(true, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `ring`.
+        // ORDER: pairs with the fence in `ring`. Either the caller's next look sees the change, or `ring`
+        // sees `waits`.
         sync::full_fence();
     }
 
-    /// What was waited for has changed.
+    /// Wakes the other side if it waits. The change has to be made before this. Does nothing in a child of
+    /// `fork`.
     #[inline]
     pub(super) fn ring(&self) {
-        // ORDER: pairs with the fence in `listen`.
+        // ORDER: pairs with the fence in `listen`, as explained there.
         sync::full_fence();
-        // ORDER: Acquire and Relaxed do: the waker is behind a lock.
-        if self.waits.load(Ordering::Relaxed) && self.waits.swap(false, Ordering::AcqRel) {
+        // ORDER: Relaxed and AcqRel suffice: the waker itself is behind a lock.
+        if self.origin.is_here()
+            && self.waits.load(Ordering::Relaxed)
+            && self.waits.swap(false, Ordering::AcqRel)
+        {
             let waker = sync::lock(&self.waker).take();
-            waker.into_iter().for_each(waking::wake);
+            if let Some(waker) = waker {
+                waking::wake(waker);
+            }
         }
     }
 }
 
-/// Tries `look`; waits for `bell` if that gives nothing.
+/// Returns what `look` finds; waits for `bell` if it finds nothing. Calls `look` again once the bell has the
+/// waker, so that no ring is missed.
 #[inline]
 pub(super) fn poll<T>(
     bell: &Bell,
@@ -68,7 +90,7 @@ mod models {
     use crate::sync::thread::park;
 
     #[test]
-    fn who_waits_sees_the_change_or_is_woken() {
+    fn a_side_that_waits_sees_the_change_or_is_woken() {
         model(|| {
             let shared = Arc::new((Bell::new(), AtomicBool::new(false)));
             let other = shared.clone();

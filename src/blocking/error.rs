@@ -1,11 +1,13 @@
-//! [`JobError`]: why a job gave no result.
+//! [`JobError`]: the reason why a job gave no result.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a [`Job`](super::Job) gave no result.
+use crate::fork;
+
+/// The reason why a [`Job`](super::Job) gave no result.
 ///
 /// ```
 /// use std::time::Duration;
@@ -14,37 +16,46 @@ use std::time::Duration;
 /// let job = Job::new(|| ()).name("upload").deadline(Duration::ZERO);
 /// let error = paceline::block_on(job.submit()).unwrap_err();
 /// assert!(matches!(error, JobError::TimedOut { .. }));
-/// assert_eq!(error.to_string(), "the job \"upload\" was not done by its deadline, 0ns after it was submitted");
+/// let what = "the job \"upload\" was not done by its deadline, 0ns after it was submitted";
+/// assert_eq!(error.to_string(), what);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JobError {
-    /// Its deadline has passed. If it had begun, it goes on, on a thread that the pool counts as lost; what it returns is dropped.
+    /// The deadline has passed. A job that had begun continues on a thread that the pool counts as lost, and
+    /// its result is dropped.
     #[non_exhaustive]
     TimedOut {
         /// The job's name.
         name: String,
-        /// What its deadline was, counted from when it was submitted.
+        /// The deadline, counted from when the job was submitted.
         deadline: Duration,
     },
-    /// It was cancelled, by [`JobHandle::cancel`](super::JobHandle::cancel) or because its runtime was shut down.
+    /// The job was cancelled, by [`JobHandle::cancel`](super::JobHandle::cancel) or because its runtime was
+    /// shut down.
     #[non_exhaustive]
     Cancelled {
         /// The job's name.
         name: String,
     },
-    /// There was no thread in the pool, and none could be started.
+    /// The job was submitted in the process that forked this one, and runs there.
+    #[non_exhaustive]
+    Inherited {
+        /// The job's name.
+        name: String,
+    },
+    /// The pool had no thread, and none could be started.
     #[non_exhaustive]
     NoThread {
         /// The job's name.
         name: String,
-        /// Of what kind the system's error was.
+        /// The kind of the system's error.
         kind: io::ErrorKind,
     },
 }
 
 impl JobError {
-    /// The name of the job.
+    /// Returns the name of the job.
     ///
     /// ```
     /// use std::time::Duration;
@@ -53,7 +64,10 @@ impl JobError {
     /// ```
     pub fn name(&self) -> &str {
         match self {
-            Self::TimedOut { name, .. } | Self::Cancelled { name } | Self::NoThread { name, .. } => name,
+            Self::TimedOut { name, .. }
+            | Self::Cancelled { name }
+            | Self::Inherited { name }
+            | Self::NoThread { name, .. } => name,
         }
     }
 }
@@ -69,6 +83,9 @@ impl fmt::Display for JobError {
                 )
             }
             Self::Cancelled { .. } => write!(f, "the job {name:?} was cancelled"),
+            Self::Inherited { .. } => {
+                f.write_str(&fork::inherited(&format!("the job {name:?} runs on a thread")))
+            }
             Self::NoThread { kind, .. } => {
                 write!(f, "the job {name:?} has no thread, and none can be started ({kind})")
             }

@@ -1,26 +1,28 @@
-//! [`JobHandle`], by which a job is awaited; [`Cancelled`], by which a job finds out that it need not go on.
+//! [`JobHandle`]: a future of the result of a job.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::error::JobError;
-use super::shared::{Shared, Wanted};
+use super::shared::SharedJob;
 use super::state::Answer;
+use crate::waking;
 
-/// A job that was submitted: a future of what it returns, or of why it does not.
+/// A submitted job: a future of its result, or of the reason why there is none.
 ///
-/// Awaiting it raises a panic of the job. Dropping it cancels the job, as it does with a [`Task`](crate::Task): one that has not begun
-/// never begins, one that runs is told by its token, and what it returns is dropped. Its deadline holds all the same.
-/// [`detach`](JobHandle::detach) lets it run.
+/// A panic of the job resumes where the handle is awaited. Dropping the handle cancels the job, as with a
+/// [`Task`](crate::Task): a job that has not begun never begins, a running job learns by its token, and its
+/// result is dropped. The deadline still holds. [`detach`](JobHandle::detach) lets the job run.
 ///
 /// # Cancel safety
 ///
-/// Polling it by reference and going on later loses nothing.
+/// Polling the handle by reference and continuing later loses nothing.
 ///
 /// # Examples
 ///
@@ -31,20 +33,23 @@ use super::state::Answer;
 /// ```
 #[must_use = "a job is cancelled when its handle is dropped: await it, or `.detach()` it"]
 pub struct JobHandle<T: Send + 'static> {
-    /// `None` once it has answered, or was detached.
-    shared: Option<Arc<Shared<T>>>,
+    /// `None` once the handle has answered, or was detached.
+    shared: Option<Arc<SharedJob<T>>>,
+    /// The kind of the error, if the job was cancelled because no thread could be started.
     no_thread: Option<io::ErrorKind>,
 }
 
 impl<T: Send + 'static> JobHandle<T> {
-    pub(super) fn new(shared: Arc<Shared<T>>, no_thread: Option<io::ErrorKind>) -> Self {
+    pub(super) fn new(shared: Arc<SharedJob<T>>, no_thread: Option<io::ErrorKind>) -> Self {
         Self { shared: Some(shared), no_thread }
     }
 
-    /// Cancels the job: whoever awaits the handle has [`JobError::Cancelled`] at once, unless there is another answer already.
+    /// Cancels the job: awaiting the handle gives [`JobError::Cancelled`] at once, unless there is another
+    /// answer already.
     ///
-    /// A job that has not begun never begins, and its closure is dropped here. One that runs is told by its token, if it looks; it keeps
-    /// its thread until it returns or its deadline passes, and what it returns is dropped.
+    /// A job that has not begun never begins, and its closure is dropped here. A running job learns by its
+    /// token, if it asks; the job keeps its thread until it returns or its deadline passes, and its result is
+    /// dropped. In a child of `fork` this does nothing: the job belongs to the parent.
     ///
     /// ```
     /// use paceline::blocking::{Job, JobError};
@@ -53,12 +58,13 @@ impl<T: Send + 'static> JobHandle<T> {
     /// assert!(matches!(paceline::block_on(handle), Err(JobError::Cancelled { .. })));
     /// ```
     pub fn cancel(&self) {
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_inherited()) {
             shared.cancel();
         }
     }
 
-    /// Lets the job run on its own; its deadline holds all the same. What it returns is dropped by its thread, and so is its panic.
+    /// Lets the job run on its own. Its deadline still holds. The result is dropped by the job's thread, and
+    /// so is a panic.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -67,13 +73,13 @@ impl<T: Send + 'static> JobHandle<T> {
     /// assert_eq!(told.recv(), Ok(1));
     /// ```
     pub fn detach(mut self) {
-        let Some(shared) = self.shared.take() else { return };
+        let Some(shared) = self.take() else { return };
         if !shared.detach() {
             drop_result(&shared);
         }
     }
 
-    /// Whether there is an answer: awaiting it does not wait.
+    /// Returns whether there is an answer: then awaiting the handle does not wait.
     ///
     /// ```
     /// let handle = paceline::blocking::Job::new(|| ()).submit();
@@ -84,7 +90,8 @@ impl<T: Send + 'static> JobHandle<T> {
         self.shared.as_ref().is_none_or(|shared| shared.answer().is_some())
     }
 
-    /// The job's name; if it has none, where it was made. Empty once the handle has been awaited.
+    /// Returns the job's name, or where the job was made if it has no name. Empty once the handle has been
+    /// awaited.
     ///
     /// ```
     /// let handle = paceline::blocking::Job::new(|| ()).submit();
@@ -95,15 +102,29 @@ impl<T: Send + 'static> JobHandle<T> {
         self.shared.as_ref().map_or(String::new(), |shared| shared.name())
     }
 
+    /// Takes the job out of the handle; `None` if the handle has answered. In a child of `fork` leaks the
+    /// job, because it belongs to the parent, and returns `None`.
+    fn take(&mut self) -> Option<Arc<SharedJob<T>>> {
+        let shared = self.shared.take()?;
+        if shared.is_inherited() {
+            mem::forget(shared);
+            return None;
+        }
+        Some(shared)
+    }
+
+    /// Returns the result, or the error that the answer stands for. Called once, because the result is taken.
+    ///
     /// # Panics
     ///
-    /// If the job did.
+    /// Panics if the job did.
     fn answer(&mut self, answer: Answer) -> Result<T, JobError> {
         let shared = self.shared.take().expect("it was not polled after it was done");
         match (answer, self.no_thread) {
             (Answer::Done, _) => {
-                // SAFETY: the state gives it to the handle, and this is the only one, which is done with it now.
-                let outcome = unsafe { shared.take_result() }.expect("nobody else takes it");
+                // SAFETY: the answer `Done` gives the result to the handle. There is one handle, and it gives
+                // its reference up here.
+                let outcome = unsafe { shared.take_result() }.expect("only the handle takes it");
                 Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
             }
             (Answer::Cancelled, Some(kind)) => Err(JobError::NoThread { name: shared.name(), kind }),
@@ -115,14 +136,23 @@ impl<T: Send + 'static> JobHandle<T> {
 impl<T: Send + 'static> Future for JobHandle<T> {
     type Output = Result<T, JobError>;
 
+    /// Returns the result or the error once there is one. In a child of `fork`, where none will come any
+    /// more, returns [`JobError::Inherited`].
+    ///
     /// # Panics
     ///
-    /// If the job did, or if it is polled after it was done.
+    /// Panics if the job did, or if the handle is polled after it was done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let shared = self.shared.as_ref().expect("a `JobHandle` is not to be polled after it was done");
+        if shared.is_inherited() && shared.answer().is_none() {
+            let name = shared.name();
+            // The job belongs to the parent.
+            let _none = self.take();
+            return Poll::Ready(Err(JobError::Inherited { name }));
+        }
         let answer = shared.answer().or_else(|| {
-            shared.is_awaited_by(cx.waker());
-            // Who had one meanwhile did not see the waker, perhaps.
+            shared.store_waker(cx.waker());
+            // A thread that made an answer meanwhile may not have seen the waker.
             shared.answer()
         });
         answer.map_or(Poll::Pending, |answer| Poll::Ready(self.answer(answer)))
@@ -130,52 +160,28 @@ impl<T: Send + 'static> Future for JobHandle<T> {
 }
 
 impl<T: Send + 'static> Drop for JobHandle<T> {
+    /// Cancels the job, or drops its result if it is over. In the child of a fork leaks it.
     fn drop(&mut self) {
-        let Some(shared) = self.shared.take() else { return };
+        let Some(shared) = self.take() else { return };
         if !shared.cancel() {
             drop_result(&shared);
         }
     }
 }
 
-/// The handle goes, and was too late to say so.
-fn drop_result<T: Send + 'static>(shared: &Shared<T>) {
+/// Drops the result, or the panic, if the job was over before the handle could cancel or detach it.
+fn drop_result<T: Send + 'static>(shared: &SharedJob<T>) {
     if shared.answer() == Some(Answer::Done) {
-        // SAFETY: the state gives it to the handle, and this is the only one.
-        drop(unsafe { shared.take_result() });
+        // SAFETY: the answer `Done` gives the result to the handle, and this is the only handle.
+        match unsafe { shared.take_result() } {
+            Some(Err(panic)) => waking::discard_payload(panic),
+            result => drop(result),
+        }
     }
 }
 
 impl<T: Send + 'static> fmt::Debug for JobHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("JobHandle").field(&self.shared).finish()
-    }
-}
-
-/// What a job looks at to find out whether anybody still wants what it does: see [`Job::with_token`](super::Job::with_token).
-#[derive(Clone)]
-pub struct Cancelled(Arc<dyn Wanted>);
-
-impl Cancelled {
-    pub(super) fn new(job: Arc<dyn Wanted>) -> Self {
-        Self(job)
-    }
-
-    /// Whether the job may as well return: its deadline has passed, it was cancelled, its handle was dropped, or its runtime was shut
-    /// down.
-    ///
-    /// ```
-    /// use paceline::blocking::Job;
-    /// let wanted = Job::with_token(|token| !token.is_cancelled()).submit();
-    /// assert_eq!(paceline::block_on(wanted), Ok(true));
-    /// ```
-    pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
-    }
-}
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancelled").field(&self.is_cancelled()).finish()
     }
 }

@@ -8,14 +8,15 @@ use concurrent_queue::{ConcurrentQueue, PopError, PushError};
 use super::bell::{self, Bell};
 
 #[derive(Debug)]
-struct Shared<T> {
+struct SharedQueue<T> {
     items: ConcurrentQueue<T>,
     capacity: usize,
     taker: Bell,
     maker: Bell,
 }
 
-impl<T> Shared<T> {
+impl<T> SharedQueue<T> {
+    /// Closes the queue and wakes both sides. Items that are in it can still be taken.
     fn close(&self) {
         self.items.close();
         self.taker.ring();
@@ -23,24 +24,25 @@ impl<T> Shared<T> {
     }
 }
 
-/// A queue of so many items.
+/// Makes a queue of this capacity; zero counts as one.
 pub(super) fn items<T>(capacity: usize) -> (Taker<T>, Maker<T>) {
     let capacity = capacity.max(1);
     let items = ConcurrentQueue::bounded(capacity);
-    let shared = Arc::new(Shared { items, capacity, taker: Bell::new(), maker: Bell::new() });
+    let shared = Arc::new(SharedQueue { items, capacity, taker: Bell::new(), maker: Bell::new() });
     (Taker(shared.clone()), Maker(shared))
 }
 
-/// Takes items. Dropping it ends the queue for the other side.
+/// The side that takes items. Dropping it closes the queue for the other side.
 #[derive(Debug)]
-pub(super) struct Taker<T>(Arc<Shared<T>>);
+pub(super) struct Taker<T>(Arc<SharedQueue<T>>);
 
-/// Makes items. Dropping it ends the queue for the other side, which has what is left.
+/// The side that makes items. Dropping it closes the queue for the other side, which can take what is left.
 #[derive(Debug)]
-pub(super) struct Maker<T>(Arc<Shared<T>>);
+pub(super) struct Maker<T>(Arc<SharedQueue<T>>);
 
 impl<T> Taker<T> {
-    /// The next item; `None` if there is none left, and nobody makes one.
+    /// Returns the next item; `None` if none is left and the other side is closed. Wakes a waiting maker once
+    /// half of the queue is free.
     pub(super) fn poll_take(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
         let shared = &*self.0;
         let next = bell::poll(&shared.taker, cx, || match shared.items.pop() {
@@ -48,7 +50,8 @@ impl<T> Taker<T> {
             Err(PopError::Closed) => Some(None),
             Err(PopError::Empty) => None,
         });
-        // A maker that waits was stopped by a full queue: it is not called for each item.
+        // A maker waits only because the queue was full, and is woken when half of the queue is free, not for
+        // each item.
         if shared.items.len() <= shared.capacity / 2 {
             shared.maker.ring();
         }
@@ -57,7 +60,8 @@ impl<T> Taker<T> {
 }
 
 impl<T> Maker<T> {
-    /// Puts the item in when there is room. False if nobody takes it: then it is dropped.
+    /// Puts the item in when there is room, and wakes a waiting taker. Returns false if the other side is
+    /// closed: then the item is dropped. `item` has to be there at each poll.
     pub(super) fn poll_put(&mut self, item: &mut Option<T>, cx: &Context<'_>) -> Poll<bool> {
         let shared = &*self.0;
         let put = bell::poll(&shared.maker, cx, || match shared.items.push(item.take()?) {

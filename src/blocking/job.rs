@@ -1,26 +1,29 @@
-//! [`Job`]: a closure that blocks, with a name and a deadline.
+//! [`Job`]: a blocking closure with a name and a deadline.
 
 use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use super::handle::{Cancelled, JobHandle};
-use super::shared::{Body, Shared};
-use super::work::Work;
+use super::handle::JobHandle;
+use super::shared::{Body, SharedJob};
+use super::token::Cancelled;
+use crate::blocking_threads::Work;
 use crate::io::Timer;
-use crate::pool::{self, ClockHeld};
+use crate::pool;
 use crate::sync::Instant;
 
-/// A closure that blocks, and may never return: after its deadline everybody goes on without it.
+/// A closure that blocks, and may never return: after its deadline the program continues without it.
 ///
-/// When the deadline passes, whoever awaits the [handle](JobHandle) has [`TimedOut`](super::JobError::TimedOut), whether or not
-/// the closure returns. Its thread is counted as lost (`blocking_lost` of the [`Metrics`](crate::Metrics)) and another one may have its
-/// place, at once, also beyond the limit. What it returns in the end is dropped there, and the thread ends. No thread can be
-/// stopped from outside in Rust: a closure that never returns keeps its thread, and what it has, until the process ends. So have it
-/// look at its [token](Job::with_token) where it can.
+/// When the deadline passes, awaiting the [handle](JobHandle) gives [`TimedOut`](super::JobError::TimedOut),
+/// whether or not the closure returns. Its thread is counted as lost (`blocking_lost` of the
+/// [`Metrics`](crate::Metrics)), and another thread may take its place at once, also beyond the limit. When
+/// the closure returns, its result is dropped on its thread, and the thread ends. No thread can be stopped
+/// from outside in Rust: a closure that never returns keeps its thread and all that it owns until the process
+/// ends. So let the closure check its [token](Job::with_token) where it can.
 ///
-/// A closure that has not begun when its deadline passes never begins, and is dropped then, with what it has captured, by the thread
-/// that notices; one that is cancelled before, by whoever does that. A panic of its destructor ends there.
+/// A closure that has not begun when its deadline passes never begins: the thread that notices drops it, with
+/// what it has captured. A closure that is cancelled before is dropped by the thread that cancels it. A panic
+/// of its destructor ends there.
 ///
 /// # Examples
 ///
@@ -46,19 +49,20 @@ pub struct Job<T> {
     body: Body<T>,
     name: Option<String>,
     location: &'static Location<'static>,
-    until: Until,
+    until: JobDeadline,
 }
 
-/// When its deadline is.
+/// The deadline of a job.
 #[derive(Clone, Copy, Debug)]
-enum Until {
+enum JobDeadline {
     Never,
     After(Duration),
     At(Instant),
 }
 
 impl<T: Send + 'static> Job<T> {
-    /// A job that runs `f`, on a thread that may block. It is nameless, but for where this was called, and has no deadline.
+    /// Makes a job that runs `f` on a thread that may block. The job has no deadline and no name; errors say
+    /// where it was made.
     ///
     /// ```
     /// use paceline::blocking::Job;
@@ -69,7 +73,7 @@ impl<T: Send + 'static> Job<T> {
         Self::with_token(|_| f())
     }
 
-    /// The same for an `f` that can find out whether anybody still wants what it does.
+    /// Makes a job as [`new`](Job::new) does, whose `f` can check whether its result is still wanted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -85,10 +89,10 @@ impl<T: Send + 'static> Job<T> {
     /// ```
     #[track_caller]
     pub fn with_token(f: impl FnOnce(Cancelled) -> T + Send + 'static) -> Self {
-        Self { body: Box::new(f), name: None, location: Location::caller(), until: Until::Never }
+        Self { body: Box::new(f), name: None, location: Location::caller(), until: JobDeadline::Never }
     }
 
-    /// What it is called in errors.
+    /// Sets the name of the job, for errors.
     ///
     /// ```
     /// use paceline::blocking::Job;
@@ -101,8 +105,8 @@ impl<T: Send + 'static> Job<T> {
         self
     }
 
-    /// How long it may take, from [`submit`](Job::submit) to its end. With zero it never begins; with more than the clock can count it
-    /// has no deadline.
+    /// Sets how long the job may take, from [`submit`](Job::submit) to its end. With zero it never begins;
+    /// with more than the clock can count it has no deadline.
     ///
     /// ```
     /// use std::time::Duration;
@@ -111,11 +115,11 @@ impl<T: Send + 'static> Job<T> {
     /// assert_eq!(paceline::block_on(job.submit()), Ok(1));
     /// ```
     pub fn deadline(mut self, after: Duration) -> Self {
-        self.until = Until::After(after);
+        self.until = JobDeadline::After(after);
         self
     }
 
-    /// When it is to be done. If that has passed, it never begins.
+    /// Sets the time by which the job has to be done. If that has passed, the job never begins.
     ///
     /// ```
     /// use std::time::Instant;
@@ -124,36 +128,38 @@ impl<T: Send + 'static> Job<T> {
     /// assert!(paceline::block_on(job.submit()).is_err());
     /// ```
     pub fn deadline_at(mut self, at: Instant) -> Self {
-        self.until = Until::At(at);
+        self.until = JobDeadline::At(at);
         self
     }
 
-    /// Has it run on a thread of the runtime whose thread or task this is, else of the process, as soon as one is free.
+    /// Submits the job to the threads of the runtime whose thread or task this is, else to those of the
+    /// process. The job runs as soon as one of them is free.
     ///
-    /// Where a runtime is shut down, what is submitted is [`Cancelled`](super::JobError::Cancelled).
+    /// If the runtime is shut down, the job is [`Cancelled`](super::JobError::Cancelled). If there is no
+    /// thread and none can be started, awaiting the handle gives [`NoThread`](super::JobError::NoThread).
     ///
     /// # Panics
     ///
-    /// If `PACELINE_BLOCKING_THREADS` is not a positive number, and this is the first call that needs it; and as
-    /// [`Timer`] does if the job has a deadline.
+    /// Panics if `PACELINE_BLOCKING_THREADS` is not a positive number, and this is the first call that needs
+    /// it; and as [`Timer`] does if the job has a deadline.
     pub fn submit(self) -> JobHandle<T> {
         let Self { body, name, location, until } = self;
         let (at, deadline) = match until {
-            Until::Never => (None, Duration::MAX),
-            Until::After(after) => (pool::now().checked_add(after), after),
-            Until::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
+            JobDeadline::Never => (None, Duration::MAX),
+            JobDeadline::After(after) => (pool::now().checked_add(after), after),
+            JobDeadline::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
         };
-        let threads = super::current();
-        let shared = Shared::new(body, name, location, deadline, threads.clone());
+        let threads = pool::current_blocking();
+        let shared = SharedJob::new(body, name, location, deadline, threads.clone());
         if let Some(at) = at {
-            // First, so that it is there to be taken away when the job is done.
+            // First, so that the timer exists when the job ends and takes it away.
             shared.watch(Timer::at(at));
         }
-        // One whose deadline has passed needs nobody.
+        // A job whose deadline has passed needs no thread.
         let needed = shared
             .answer()
             .is_none()
-            .then(|| threads.submit(Work::Errand(shared.clone(), ClockHeld::here())));
+            .then(|| threads.submit(Work::Errand(shared.clone(), pool::hold_clock())));
         let no_thread = needed.and_then(Result::err).map(|error| error.kind());
         JobHandle::new(shared, no_thread)
     }

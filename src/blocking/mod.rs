@@ -1,18 +1,20 @@
-//! Threads that never lead: for code that blocks on purpose.
+//! Threads that never lead, for code that blocks on purpose.
 //!
-//! A task that blocks its thread is survived, but it keeps a worker. What blocks for long, or often, belongs here: the threads of
-//! this pool run one job at a time, first come first served, and nothing else.
+//! A runtime survives a task that blocks its thread, but the task keeps a worker. Code that blocks for long,
+//! or often, belongs here: the threads of this pool run one job at a time, first come first served, and
+//! nothing else.
 //!
 //! | to do | with |
 //! |---|---|
-//! | run a closure, and await what it returns | [`unblock`](unblock()) |
-//! | read, write or iterate over what blocks: files, standard input, pipes of child processes | [`Unblock`] |
-//! | run a closure for so long and no longer, and go on without it | [`Job`] |
+//! | run a closure, and await its result | [`unblock`](unblock()) |
+//! | read, write or iterate over blocking sources: files, standard input, pipes of children | [`Unblock`] |
+//! | run a closure with a deadline, and continue without it | [`Job`] |
 //!
-//! Each [`Runtime`](crate::Runtime) has a pool of such threads, and the process has one for everybody else; a call acts on that of the
-//! runtime whose thread or task it is made from. Threads start when there is something to do, up to a limit
-//! ([`Builder::blocking_threads`](crate::Builder::blocking_threads); `PACELINE_BLOCKING_THREADS` for the default instance; else 500),
-//! and go after a second without work. Free functions called in a job act on the runtime whose job it is.
+//! Each [`Runtime`](crate::Runtime) has a pool of such threads, and the process has one for all other
+//! callers. A call acts on the pool of the runtime whose thread or task makes it. Threads start when there is
+//! work, up to a limit ([`Builder::blocking_threads`](crate::Builder::blocking_threads);
+//! `PACELINE_BLOCKING_THREADS` for the default instance; else 500), and end after a second without work. Free
+//! functions called in a job act on the runtime of that job.
 //!
 //! ```
 //! use paceline::blocking;
@@ -26,14 +28,16 @@
 //!
 //! # When a runtime ends
 //!
-//! [`Runtime::shutdown`](crate::Runtime::shutdown) and the drop of a runtime cancel what waits in its pool, as they cancel tasks, and
-//! wait for nobody who runs there: a job goes on until it returns, its thread ends then, and whoever awaits it has its result. So
-//! it is with a deadline. What is submitted later is cancelled at once.
+//! [`Runtime::shutdown`](crate::Runtime::shutdown) and the drop of a runtime cancel the jobs that wait in its
+//! pool, as they cancel tasks, and do not wait for running ones: such a job runs until it returns, then its
+//! thread ends, and the task that awaits it gets its result. Its deadline still holds. A job that is
+//! submitted later is cancelled at once.
 //!
-//! [`Runtime::drain`](crate::Runtime::drain) lets what waits or runs come to its end until its deadline. Then it does the same, and names what
-//! goes on; and so it does with what was lost before, but does not wait for that. Streams are their tasks' matter: nobody waits for one whose
-//! task is gone, so flush them, or close them, in there.
-// The README beside this file has the states of a job, and who is answerable for its deadline.
+//! [`Runtime::drain`](crate::Runtime::drain) lets waiting and running jobs come to their end until its
+//! deadline. Then it does the same, and names the jobs that still run. The drain names lost jobs, too, but
+//! does not wait for them. A drain does not wait for a stream whose task is gone, so flush or close streams
+//! in their tasks.
+// The README beside this file has the states of a job, and names the thread that answers for its deadline.
 
 mod bell;
 mod error;
@@ -44,35 +48,30 @@ mod pipe;
 mod shared;
 mod state;
 mod streams;
-mod threads;
+mod token;
 mod unblock;
-mod work;
 
 pub use error::JobError;
-pub use handle::{Cancelled, JobHandle};
+pub use handle::JobHandle;
 pub use job::Job;
-pub(crate) use threads::Figures;
+pub use token::Cancelled;
 pub use unblock::Unblock;
 
 use std::future::Future;
+use std::io;
 use std::num::NonZeroUsize;
 use std::panic::Location;
-use std::sync::Arc;
-use std::{env, io};
 
 use async_task::{Builder, Runnable, Task};
 
-use crate::pool::{self, Backstage, ClockHeld, Pool};
-use threads::Threads;
-use work::Work;
+use crate::blocking_threads::Work;
+use crate::pool;
 
-/// As many threads as there may be if nothing is said.
-const MAX_THREADS: usize = 500;
-
-/// Runs a closure that blocks on a thread of its own kind, and gives what it returns.
+/// Runs a blocking closure on a thread that may block, and returns a task with its result.
 ///
-/// Dropping the [`Task`] cancels the closure if it has not begun; [`Task::detach`] lets it run. A panic in it is raised in whoever
-/// awaits the task. For a closure that may never return, see [`Job`].
+/// Dropping the [`Task`] cancels the closure if it has not begun; [`Task::detach`] lets it run. A panic in
+/// the closure resumes where the task is awaited. For a closure that may never return, see [`Job`]. If the
+/// runtime has ended, the closure is cancelled: then awaiting the task panics.
 ///
 /// # Examples
 ///
@@ -83,8 +82,9 @@ const MAX_THREADS: usize = 500;
 ///
 /// # Panics
 ///
-/// If there is no thread in the pool, and none can be started; or if `PACELINE_BLOCKING_THREADS` is not a positive number, and
-/// this is the first call that needs it.
+/// Panics if there is no thread in the pool and none can be started; or if `PACELINE_BLOCKING_THREADS` is not
+/// a positive number, and this is the first call that needs it.
+#[doc(alias = "spawn_blocking")]
 #[track_caller]
 pub fn unblock<T, F>(f: F) -> Task<T>
 where
@@ -94,9 +94,36 @@ where
     spawn(async move { f() }, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How many threads the pool of the process may have from now on: that of the default instance, whoever asks.
+/// Runs a closure as [`unblock`](unblock()) does, for callers that report errors instead of panicking.
 ///
-/// Those that are more go when they have nothing to do.
+/// # Errors
+///
+/// Returns an error if there is no thread in the pool and none can be started, or if the runtime of the pool
+/// ends before the closure begins.
+///
+/// # Panics
+///
+/// Panics if the closure does.
+#[track_caller]
+pub(crate) fn try_unblock<T, F>(f: F) -> impl Future<Output = io::Result<T>> + Send
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let task = spawn(async move { f() }, Some(Location::caller()));
+    async move {
+        let ended = || {
+            io::Error::other("it was cancelled: its runtime has ended, or no thread could be started for it")
+        };
+        // The system's kind would be `WouldBlock`, which means something else to callers.
+        task.map_err(io::Error::other)?.fallible().await.ok_or_else(ended)
+    }
+}
+
+/// Sets how many threads the pool of the process may have from now on: that of the default instance, whatever
+/// runtime the caller is in.
+///
+/// Surplus threads end when they have no work.
 ///
 /// # Examples
 ///
@@ -105,66 +132,26 @@ where
 /// paceline::blocking::set_max_blocking_threads(NonZeroUsize::new(100).unwrap());
 /// ```
 pub fn set_max_blocking_threads(threads: NonZeroUsize) {
-    of_the_process().set_limit(threads.get());
+    pool::default_blocking().set_limit(threads.get());
 }
 
-/// Spawns a future onto the threads of the runtime whose thread or task this is. One without a place is a stream's.
+/// Spawns a future onto the threads of the runtime whose thread or task this is. A future without `made_at`
+/// belongs to a stream, and does not hold the clock. Returns an error if there is no thread and none can be
+/// started; if the runtime has ended, returns a task that is cancelled.
 fn spawn<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     made_at: Option<&'static Location<'static>>,
 ) -> io::Result<Task<T>> {
-    let threads = current();
+    let threads = pool::current_blocking();
     let wakes = threads.clone();
     let schedule = move |task: Runnable| {
-        // Where there is no thread at all, what waited for one was cancelled: who awaits it finds out.
+        // If there is no thread at all, the waiting work was cancelled, and the task that awaits it is told.
         let _ = wakes.submit(Work::Task(task, made_at, None));
     };
     let (runnable, task) = Builder::new().propagate_panic(true).spawn(|()| future, schedule);
-    // A stream may wait for its other end for ever; a closure comes to its end.
-    let held = made_at.is_some().then(ClockHeld::here);
+    // A stream may wait for its other end for ever, so it does not hold the clock; a closure comes to its
+    // end.
+    let held = made_at.is_some().then(pool::hold_clock);
     threads.submit(Work::Task(runnable, made_at, held))?;
     Ok(task)
-}
-
-/// The threads of the runtime whose thread or task this is, else of the process.
-fn current() -> Arc<Threads> {
-    pool::current_annex(|pool| match pool {
-        Some(pool) => Threads::new(MAX_THREADS, Some(pool)),
-        None => Threads::new(limit_from_environment(), None),
-    })
-}
-
-fn of_the_process() -> Arc<Threads> {
-    pool::default_annex(|| Threads::new(limit_from_environment(), None))
-}
-
-/// A runtime is being built, and may have so many threads.
-pub(crate) fn limit(pool: &Arc<Pool>, threads: usize) {
-    let own: Arc<Threads> = pool.annex(|| Threads::new(threads, Some(pool)));
-    own.set_limit(threads);
-}
-
-/// The default instance was built by hand, and may have so many.
-pub(crate) fn limit_default(threads: usize) {
-    of_the_process().set_limit(threads);
-}
-
-/// What blocks for a runtime, which ends: made if there is nothing, so that nothing is made later.
-pub(crate) fn behind(pool: &Arc<Pool>) -> Arc<dyn Backstage> {
-    pool.annex(|| Threads::new(MAX_THREADS, Some(pool)))
-}
-
-/// What the threads of a pool have done.
-pub(crate) fn figures(pool: &Pool) -> Figures {
-    pool.annex_if_any::<Threads>().map_or(Figures::default(), |threads| threads.figures())
-}
-
-fn limit_from_environment() -> usize {
-    let Ok(text) = env::var("PACELINE_BLOCKING_THREADS") else { return MAX_THREADS };
-    match text.parse().map(NonZeroUsize::get) {
-        Ok(threads) => threads,
-        Err(_) => {
-            panic!("PACELINE_BLOCKING_THREADS is {text:?}; it should be a positive number of threads")
-        }
-    }
 }

@@ -1,9 +1,10 @@
-//! A pipe of bytes between a task and a thread: a ring with one writer and one reader, each of which works on its part of the ring in
-//! place.
+//! A pipe of bytes between a task and a thread: a ring with one writer and one reader, each of which works on
+//! its part of the ring in place.
 //!
-//! `tail` is what was written, `head` what was read, both counted from the beginning; `head <= tail <= head + capacity`. What is from
-//! `head` to `tail` is the reader's, the rest the writer's. Each moves its own end only, and only from what is its own to what is the
-//! other's; so nobody touches what is not his.
+//! `tail` counts the bytes written, `head` the bytes read, both from the beginning;
+//! `head <= tail <= head + capacity`. The bytes from `head` to `tail` belong to the reader, the rest to the
+//! writer. Each side moves only its own end, and only so that bytes of its own become bytes of the other
+//! side. So neither side touches bytes of the other.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use std::{fmt, slice};
 use super::bell::{self, Bell};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// Bytes that a side works on at once, at most: so that the other side need not wait for the whole of a large ring, and what was
-/// just written is read while it is in the cache.
-const AT_ONCE: usize = 128 * 1024;
+/// Upper bound of the bytes that a side works on at once: the other side need not wait for the whole of a
+/// large ring, and reads bytes while they are in the cache.
+const CHUNK: usize = 128 * 1024;
 
 struct Ring {
     bytes: NonNull<[u8]>,
@@ -26,7 +27,7 @@ struct Ring {
     writer: Bell,
 }
 
-// SAFETY: each byte is one side's at a time, see above.
+// SAFETY: each byte belongs to one side at a time, as the header says.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
@@ -36,16 +37,18 @@ impl Ring {
         self.bytes.len()
     }
 
-    /// Where `position` is, and how many of `most` bytes follow it without a gap.
+    /// Returns where `position` is, and how many of `most` bytes follow it without a gap, at most [`CHUNK`].
     fn place(&self, position: usize, most: usize) -> (NonNull<u8>, usize) {
         // The capacity is a power of two, so that positions may wrap around.
         let at = position & (self.capacity() - 1);
-        // SAFETY: it is within the ring.
-        (unsafe { self.bytes.cast::<u8>().add(at) }, most.min(self.capacity() - at).min(AT_ONCE))
+        // SAFETY: `at` is within the ring.
+        (unsafe { self.bytes.cast::<u8>().add(at) }, most.min(self.capacity() - at).min(CHUNK))
     }
 
+    /// Closes the pipe and wakes both sides. Bytes that are in it can still be read.
     fn close(&self) {
-        // ORDER: Release pairs with the Acquire of `is_closed`: what was written before.
+        // ORDER: Release pairs with the Acquire of `is_closed`: the other side sees what was written before
+        // the end.
         self.closed.store(true, Ordering::Release);
         self.reader.ring();
         self.writer.ring();
@@ -58,14 +61,15 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: it is from `Box::into_raw`, and nobody else has it any more.
+        // SAFETY: the pointer is from `Box::into_raw`, and the last reference to the ring is dropped here.
         drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
     }
 }
 
-/// A pipe that holds so many bytes at least.
+/// Makes a pipe that holds at least `capacity` bytes: the next power of two. Panics if a `usize` has no such
+/// power.
 pub(super) fn pipe(capacity: usize) -> (Reader, Writer) {
-    // Zeroes, which the system gives for nothing where there are many.
+    // A large zeroed allocation costs nothing until its pages are touched.
     let capacity = capacity.max(1).checked_next_power_of_two().expect("so many bytes can be addressed");
     let bytes = Box::into_raw(vec![0; capacity].into_boxed_slice());
     let ring = Arc::new(Ring {
@@ -79,19 +83,20 @@ pub(super) fn pipe(capacity: usize) -> (Reader, Writer) {
     (Reader(ring.clone()), Writer(ring))
 }
 
-/// Takes bytes out. Dropping it ends the pipe for the other side.
+/// The side that takes bytes out. Dropping it closes the pipe for the other side.
 pub(super) struct Reader(Arc<Ring>);
 
-/// Puts bytes in. Dropping it ends the pipe for the other side, which may read what is left.
+/// The side that puts bytes in. Dropping it closes the pipe for the other side, which may read what is left.
 pub(super) struct Writer(Arc<Ring>);
 
 impl Reader {
-    /// The next bytes, one at least; `None` if there are none left, and nobody writes.
+    /// Returns the next bytes, at least one and not always all that are there; `None` if none are left and
+    /// the writer is gone. [`take`](Self::take) frees them.
     pub(super) fn poll_bytes(&mut self, cx: &Context<'_>) -> Poll<Option<&[u8]>> {
         let ring = &*self.0;
         let head = ring.head.load(Ordering::Relaxed);
         bell::poll(&ring.reader, cx, || {
-            // What was written before the end is seen with it.
+            // Before `tail` is read: bytes that were written before the end are seen with it.
             let closed = ring.is_closed();
             // ORDER: Acquire pairs with the Release of `Writer::put`: the bytes.
             match ring.tail.load(Ordering::Acquire).wrapping_sub(head) {
@@ -99,14 +104,15 @@ impl Reader {
                 0 => None,
                 there => {
                     let (at, len) = ring.place(head, there);
-                    // SAFETY: they are the reader's until `take`, which needs `self`.
+                    // SAFETY: these bytes belong to the reader until `take`, which needs `&mut self`.
                     Some(Some(unsafe { slice::from_raw_parts(at.as_ptr(), len) }))
                 }
             }
         })
     }
 
-    /// So many of these bytes were read.
+    /// Frees this many of the bytes that `poll_bytes` returned. Wakes a waiting writer once half of the ring
+    /// is free. Panics if the ring has fewer bytes.
     pub(super) fn take(&mut self, bytes: usize) {
         let ring = &*self.0;
         let head = ring.head.load(Ordering::Relaxed).wrapping_add(bytes);
@@ -114,7 +120,8 @@ impl Reader {
         assert!(left <= ring.capacity(), "more was read than there was");
         // ORDER: Release pairs with the Acquire of `Writer::poll_room`: this side is done with the bytes.
         ring.head.store(head, Ordering::Release);
-        // A writer that waits was stopped by a full ring: it is not called for each byte of room.
+        // A writer waits only because the ring was full, and is woken when half of the ring is free, not for
+        // each byte.
         if left <= ring.capacity() / 2 {
             ring.writer.ring();
         }
@@ -122,7 +129,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Where the next bytes go, room for one at least; `None` if nobody reads.
+    /// Returns the place for the next bytes, with room for at least one; `None` if the reader is gone.
+    /// [`put`](Self::put) passes them on.
     pub(super) fn poll_room(&mut self, cx: &Context<'_>) -> Poll<Option<&mut [u8]>> {
         let ring = &*self.0;
         let tail = ring.tail.load(Ordering::Relaxed);
@@ -130,19 +138,20 @@ impl Writer {
             if ring.is_closed() {
                 return Some(None);
             }
-            // ORDER: Acquire pairs with the Release of `Reader::take`.
+            // ORDER: Acquire pairs with the Release of `Reader::take`: the reader is done with these bytes.
             match ring.capacity() - tail.wrapping_sub(ring.head.load(Ordering::Acquire)) {
                 0 => None,
                 room => {
                     let (at, len) = ring.place(tail, room);
-                    // SAFETY: they are the writer's until `put`, which needs `self`.
+                    // SAFETY: these bytes belong to the writer until `put`, which needs `&mut self`.
                     Some(Some(unsafe { slice::from_raw_parts_mut(at.as_ptr(), len) }))
                 }
             }
         })
     }
 
-    /// So many bytes were written there.
+    /// Passes this many bytes of the place that `poll_room` returned to the reader, and wakes the reader if
+    /// it waits. Panics if the pipe has no room for so many.
     pub(super) fn put(&mut self, bytes: usize) {
         let ring = &*self.0;
         let tail = ring.tail.load(Ordering::Relaxed).wrapping_add(bytes);
@@ -150,7 +159,7 @@ impl Writer {
             tail.wrapping_sub(ring.head.load(Ordering::Relaxed)) <= ring.capacity(),
             "more was written than fits"
         );
-        // ORDER: Release pairs with the Acquire of `Reader::poll_bytes`.
+        // ORDER: Release pairs with the Acquire of `Reader::poll_bytes`: the bytes.
         ring.tail.store(tail, Ordering::Release);
         ring.reader.ring();
     }
@@ -179,10 +188,12 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::waking::WakeCounter;
 
     #[test]
     fn bytes_go_round_the_ring_in_order() {
-        // Eight, which is a power of two: else order would be lost where positions wrap around, after gigabytes on 32 bits.
+        // The capacity becomes eight, a power of two. Otherwise the order would be lost where positions wrap
+        // around, after gigabytes on 32 bits.
         let (mut reader, mut writer) = pipe(7);
         for position in [&reader.0.head, &reader.0.tail] {
             position.store(usize::MAX - 20, Ordering::Relaxed);
@@ -215,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads() {
+    fn a_writer_sees_that_the_reader_is_gone() {
         let (reader, mut writer) = pipe(1);
         drop(reader);
         assert_eq!(writer.poll_room(&Context::from_waker(Waker::noop())), Poll::Ready(None));
@@ -223,15 +234,8 @@ mod tests {
 
     #[test]
     fn a_writer_is_called_when_half_of_the_ring_is_free() {
-        struct Count(std::sync::atomic::AtomicUsize);
-        impl std::task::Wake for Count {
-            fn wake(self: Arc<Self>) {
-                self.0.fetch_add(1, Ordering::Relaxed);
-            }
-        }
         let (mut reader, mut writer) = pipe(8);
-        let count = Arc::new(Count(std::sync::atomic::AtomicUsize::new(0)));
-        let waker = Waker::from(count.clone());
+        let (wakes, waker) = WakeCounter::new();
         let cx = Context::from_waker(&waker);
         let Poll::Ready(Some(room)) = writer.poll_room(&cx) else { panic!("there is room") };
         assert_eq!(room.len(), 8);
@@ -240,7 +244,7 @@ mod tests {
         let calls: Vec<_> = (0..5)
             .map(|_| {
                 reader.take(1);
-                count.0.load(Ordering::Relaxed)
+                wakes.times()
             })
             .collect();
         assert_eq!(calls, [0, 0, 0, 1, 1]);

@@ -1,14 +1,16 @@
-//! [`Shared`]: a job, between its handle, the thread that runs it, and the reactor, which watches its deadline.
+//! [`SharedJob`]: a job, between its handle, the thread that runs it, and the reactor, which watches its
+//! deadline.
 //!
 //! | side | may | until |
 //! |---|---|---|
-//! | the thread that began it | take the closure; write the result | `finish` |
-//! | the same | take the result | it is told that nobody else does |
-//! | who says first that it never begins: the handle, the reactor, the end of the runtime | take the closure | it has |
-//! | the handle | take the result | it has |
-//! | the reactor, by the timer's waker | say that the deadline has passed | the timer is taken away |
+//! | the thread that began the job | take the closure; write the result | `finish` |
+//! | the same thread | take the result, if `finish` gives it to this thread | it has taken it |
+//! | the first side that settles an unbegun job | take the closure | it has taken it |
+//! | the handle | take the result, if `finish` gives it to the handle | it has taken it |
+//! | the reactor, by the timer's waker | report that the deadline has passed | the timer is dropped |
 //!
-//! [`State`] says who has the closure, and who the result. No lock is held while any of them runs user code (LF3).
+//! An unbegun job is settled by the handle, the reactor, or the end of the runtime. [`JobState`] decides
+//! which side has the closure, and which the result. No lock is held while user code runs (LF3).
 
 use std::any::Any;
 use std::fmt;
@@ -20,66 +22,39 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::error::JobError;
-use super::handle::Cancelled;
-use super::state::{Answer, Finish, Marked, State};
-use super::threads::Threads;
-use super::work::After;
+use super::state::{Answer, Effect, Finish, JobState};
+use super::token::{Cancelled, Wanted};
+use crate::blocking_threads::{After, Errand, Threads, Title};
 use crate::io::Timer;
 use crate::sync::{self, Mutex, ProtocolCell};
 use crate::waking;
 
-/// What a job does.
+/// The closure of a job.
 pub(super) type Body<T> = Box<dyn FnOnce(Cancelled) -> T + Send>;
-/// What comes of it.
+/// The result of a job, or its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
-/// A job, for the threads that run it.
-pub(super) trait Errand: Send + Sync {
-    /// Runs it, unless nobody wants it any more.
-    fn run(self: Arc<Self>) -> After;
-    /// No thread will come.
-    fn give_up(&self);
-    fn title(&self) -> Title;
-    /// Whether it will not begin in any case.
-    fn is_settled(&self) -> bool;
-}
-
-/// What a job is called: where it was made, if it has no name. Its owner may be gone.
-#[derive(Clone, Debug)]
-pub(super) struct Title(pub(super) Option<Arc<str>>, pub(super) &'static Location<'static>);
-
-impl fmt::Display for Title {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(name) => f.write_str(name),
-            None => write!(f, "from {}", self.1),
-        }
-    }
-}
-
-/// What a token asks.
-pub(super) trait Wanted: Send + Sync {
-    fn is_cancelled(&self) -> bool;
-}
-
 /// A job.
-pub(super) struct Shared<T> {
-    state: State,
+pub(super) struct SharedJob<T> {
+    state: JobState,
     body: ProtocolCell<Option<Body<T>>>,
     result: ProtocolCell<Option<Outcome<T>>>,
-    /// Whoever awaits the handle.
+    /// The waker of the task that awaits the handle.
     waker: Mutex<Option<Waker>>,
-    /// While its deadline may pass.
+    /// Set while the deadline may still pass.
     timer: Mutex<Option<Timer>>,
     deadline: Duration,
     title: Title,
     threads: Arc<Threads>,
 }
 
-// SAFETY: the cells are one side's at a time, as the table above says, and what is in them is `Send`.
-unsafe impl<T: Send> Sync for Shared<T> {}
+// SAFETY: the cells belong to one side at a time, as the table above says, and their contents are `Send`.
+unsafe impl<T: Send> Sync for SharedJob<T> {}
 
-impl<T: Send + 'static> Shared<T> {
+impl<T: Send + 'static> SharedJob<T> {
+    /// Makes a job that is not queued, and whose timer is not set. Reports name the job by `name`, or by
+    /// `location` without one; `deadline` is only for the error after it has passed. `threads` are to run the
+    /// job, and count a lost one.
     pub(super) fn new(
         body: Body<T>,
         name: Option<String>,
@@ -88,7 +63,7 @@ impl<T: Send + 'static> Shared<T> {
         threads: Arc<Threads>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            state: State::new(),
+            state: JobState::new(),
             body: ProtocolCell::new(Some(body)),
             result: ProtocolCell::new(None),
             waker: Mutex::new(None),
@@ -99,18 +74,19 @@ impl<T: Send + 'static> Shared<T> {
         })
     }
 
-    /// Has its deadline watched from now on.
+    /// Watches the deadline from now on. If it has passed, the job expires here.
     pub(super) fn watch(self: &Arc<Self>, timer: Timer) {
         *sync::lock(&self.timer) = Some(timer);
-        self.look_at_deadline();
+        self.poll_deadline();
     }
 
-    /// The timer has fired, or its runtime is gone: then it is armed elsewhere.
-    fn look_at_deadline(self: &Arc<Self>) {
+    /// Polls the timer; if the deadline has passed, lets the job expire. If the timer's runtime is gone, the
+    /// poll arms it elsewhere.
+    fn poll_deadline(self: &Arc<Self>) {
         let waker = Waker::from(self.clone());
         let mut timer = sync::lock(&self.timer);
         let is_due = timer.as_mut().is_some_and(|timer| {
-            // It calls no code but ours, and nobody back.
+            // Under the lock: the poll runs no user code, and none that comes back here.
             Pin::new(timer).poll(&mut Context::from_waker(&waker)).is_ready()
         });
         let fired = if is_due { timer.take() } else { None };
@@ -121,55 +97,64 @@ impl<T: Send + 'static> Shared<T> {
         }
     }
 
+    /// Lets the job expire: its deadline has passed. Drops the closure of a job that has not begun; counts
+    /// the thread of a running one as lost. Wakes the task that awaits the handle. Does nothing if the job is
+    /// over or was expired or, before it began, cancelled.
     fn expire(self: &Arc<Self>) {
         match self.state.expire() {
-            Marked::Nothing => {}
-            Marked::Unbegun => self.never_begins(),
-            Marked::Running => {
+            Effect::Nothing => {}
+            Effect::Unbegun => self.drop_unbegun(),
+            Effect::Running => {
                 self.threads.lose(Arc::as_ptr(self).addr());
                 self.tell();
             }
         }
     }
 
-    /// Nobody wants the result, nor that it goes on. False if that makes no difference.
+    /// Cancels the job: neither its result nor its end is wanted. Drops the closure of a job that has not
+    /// begun, and wakes the task that awaits the handle. Returns false if the job is over, or was cancelled
+    /// or has expired.
     pub(super) fn cancel(&self) -> bool {
         let marked = self.state.cancel();
         match marked {
-            Marked::Nothing => {}
-            Marked::Unbegun => self.never_begins(),
-            Marked::Running => self.tell(),
+            Effect::Nothing => {}
+            Effect::Unbegun => self.drop_unbegun(),
+            Effect::Running => self.tell(),
         }
-        marked != Marked::Nothing
+        marked != Effect::Nothing
     }
 
-    /// The handle has gone, and nobody will ask. False if that makes no difference.
+    /// Detaches the handle: no result will be asked for, and no task is woken. Returns false if the job is
+    /// over, or was cancelled or has expired.
     pub(super) fn detach(&self) -> bool {
-        let detached = self.state.detach() != Marked::Nothing;
+        let detached = self.state.detach() != Effect::Nothing;
         if detached {
             waking::discard(sync::lock(&self.waker).take());
         }
         detached
     }
 
-    /// The state has just said to the caller that it does not, and that the closure is his.
-    fn never_begins(&self) {
-        // First: it may be that the closure is not dropped that soon.
+    /// Drops the closure of a job that never begins, and its timer, after it has woken the task that awaits
+    /// the handle. The state has just given the closure to the caller.
+    fn drop_unbegun(&self) {
+        // First, because the drop of the closure may take long.
         self.tell();
-        // SAFETY: it is the caller's, as the state has said to him, and to nobody else.
+        // SAFETY: the state has given the closure to the caller, and to no other side.
         let body = unsafe { self.body.with_mut(Option::take) };
         waking::call(|| drop(body));
         self.disarm();
     }
 
-    /// Wakes whoever waits for an answer: there is one.
+    /// Wakes the task that awaits the handle, if there is one, because there is an answer. Takes its waker.
     fn tell(&self) {
         let waker = sync::lock(&self.waker).take();
-        waker.into_iter().for_each(waking::wake);
+        if let Some(waker) = waker {
+            waking::wake(waker);
+        }
     }
 
-    /// Whom to wake when there is an answer; the last one counts.
-    pub(super) fn is_awaited_by(&self, waker: &Waker) {
+    /// Stores the waker to call when there is an answer. The last one counts.
+    pub(super) fn store_waker(&self, waker: &Waker) {
         let waker = waker.clone();
         let old = sync::lock(&self.waker).replace(waker);
         waking::discard(old);
@@ -179,17 +164,17 @@ impl<T: Send + 'static> Shared<T> {
         self.state.answer()
     }
 
-    /// Takes the result.
+    /// Takes the result; `None` if it was taken before.
     ///
     /// # Safety
     ///
-    /// Only for the side to which the state gives it.
+    /// Only the side to which the state gives the result may call this.
     pub(super) unsafe fn take_result(&self) -> Option<Outcome<T>> {
         // SAFETY: exclusive, as the caller promises.
         unsafe { self.result.with_mut(Option::take) }
     }
 
-    /// What is said of a job that gives no result.
+    /// Returns the error for a job that gives no result: `TimedOut` or `Cancelled`.
     pub(super) fn error(&self, timed_out: bool) -> JobError {
         let name = self.name();
         if timed_out {
@@ -203,22 +188,30 @@ impl<T: Send + 'static> Shared<T> {
         self.title.to_string()
     }
 
-    /// Its deadline matters no more.
+    /// Returns whether the job was submitted in the process that forked this one: its thread, its deadline
+    /// and its locks are there.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.threads.is_inherited()
+    }
+
+    /// Drops the timer: the deadline does not matter any more.
     fn disarm(&self) {
         let timer = sync::lock(&self.timer).take();
         drop(timer);
     }
 
-    /// Runs it, if it is wanted.
+    /// Runs the job, if it is wanted, and catches its panic. The result goes to the handle, whose task is
+    /// woken; or is dropped here, if it is not wanted any more. Returns [`After::NotBegun`] if the job was
+    /// not wanted, [`After::Lost`] if its deadline passed while it ran, else [`After::Done`].
     fn perform(self: &Arc<Self>) -> After {
         if !self.state.begin() {
             return After::NotBegun;
         }
-        // SAFETY: it has begun, here.
+        // SAFETY: `begin` has given the closure to this thread.
         let body = unsafe { self.body.with_mut(Option::take) }.expect("it was not begun before");
         let token = Cancelled::new(self.clone());
         let outcome = catch_unwind(AssertUnwindSafe(|| body(token)));
-        // SAFETY: it has begun, here, and has not finished.
+        // SAFETY: this thread has begun the job and has not called `finish`, so the result is its own.
         unsafe { self.result.with_mut(|result| *result = Some(outcome)) };
         match self.state.finish() {
             Finish::Deliver => {
@@ -226,7 +219,8 @@ impl<T: Send + 'static> Shared<T> {
                 After::Done
             }
             unwanted => {
-                // SAFETY: it is this thread's, as `finish` says. It is dropped here, and so is a panic that nobody is to hear of.
+                // SAFETY: `finish` has given the result to this thread. A panic is dropped with it, because
+                // it is not awaited.
                 waking::call(|| drop(unsafe { self.take_result() }));
                 if unwanted == Finish::Lost { After::Lost } else { After::Done }
             }
@@ -234,11 +228,12 @@ impl<T: Send + 'static> Shared<T> {
     }
 }
 
-impl<T: Send + 'static> Errand for Shared<T> {
+impl<T: Send + 'static> Errand for SharedJob<T> {
+    /// Drops the timer after the job, and catches a panic of the last drop.
     fn run(self: Arc<Self>) -> After {
         let after = self.perform();
         self.disarm();
-        // Perhaps the last reference, and with it a waker.
+        // This may be the last reference, and drop a waker.
         waking::call(|| drop(self));
         after
     }
@@ -256,24 +251,24 @@ impl<T: Send + 'static> Errand for Shared<T> {
     }
 }
 
-impl<T: Send + 'static> Wanted for Shared<T> {
+impl<T: Send + 'static> Wanted for SharedJob<T> {
     fn is_cancelled(&self) -> bool {
         self.state.is_unwanted() || self.threads.is_closed()
     }
 }
 
 /// The waker of the timer.
-impl<T: Send + 'static> Wake for Shared<T> {
+impl<T: Send + 'static> Wake for SharedJob<T> {
     fn wake(self: Arc<Self>) {
-        self.look_at_deadline();
+        self.poll_deadline();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.look_at_deadline();
+        self.poll_deadline();
     }
 }
 
-impl<T> fmt::Debug for Shared<T> {
+impl<T> fmt::Debug for SharedJob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").field("name", &self.title.0).field("state", &self.state).finish_non_exhaustive()
     }

@@ -1,28 +1,37 @@
-//! [`State`]: where a job is, in one atomic word.
+//! [`JobState`]: the state of a job, in one atomic word.
 //!
 //! | stage | marks | meaning | next |
 //! |---|---|---|---|
-//! | queued | none, or detached | it waits for a thread | [`begin`](State::begin), [`expire`](State::expire), [`cancel`](State::cancel), [`detach`](State::detach) |
-//! | queued | cancelled or expired, perhaps detached before | it never begins | - |
-//! | running | none | a thread is in it | [`finish`](State::finish), `expire`, `cancel`, `detach` |
-//! | running | detached | the same; nobody will ask for its result | `finish`, `expire` |
-//! | running | cancelled | whoever waited has been told, or has gone; its deadline still holds | `finish`, `expire` |
-//! | running | expired, perhaps cancelled or detached before | its thread is lost | `finish` |
-//! | over | none | its result is the handle's | - |
-//! | over | any | its result is that thread's, which drops it | - |
+//! | queued | none, or detached | waits for a thread | [`begin`], [`expire`], [`cancel`], [`detach`] |
+//! | queued | cancelled or expired, perhaps detached before | the job never begins | - |
+//! | running | none | a thread runs the job | [`finish`], [`expire`], [`cancel`], [`detach`] |
+//! | running | detached | the same; the result will not be asked for | [`finish`], [`expire`] |
+//! | running | cancelled | the awaiting task is told, or gone; the deadline holds | [`finish`], [`expire`] |
+//! | running | expired, perhaps cancelled or detached before | the thread is lost | [`finish`] |
+//! | over | none | the result belongs to the handle | - |
+//! | over | any | the result belongs to the thread, which drops it | - |
 //!
-//! *Exactly one side gets the closure.* It is written before the job can be reached by anybody, and touched by whoever takes the word
-//! away from "queued, neither cancelled nor expired", and nobody else. Two kinds of steps lead away from there, and none back: `begin`,
-//! after which it is that thread's, which runs it; and the first of the marks `cancelled` and `expired`, after which it is the
-//! marker's, who drops it. Each is one atomic step, so one of them is first, and the others are told that they were not.
+//! [`begin`]: JobState::begin
+//! [`expire`]: JobState::expire
+//! [`cancel`]: JobState::cancel
+//! [`detach`]: JobState::detach
+//! [`finish`]: JobState::finish
 //!
-//! *Exactly one side gets the result.* It is written before `finish`, by the thread that runs the job, and nobody else touches it until
-//! then. `finish` is one atomic step, and so is each mark; a mark is set only where the job is not over. So either the first mark
-//! comes before `finish`, which then says that the result is the thread's, and the handle, which looks at the same word, sees a mark
-//! and leaves it alone. Or none does, none is ever set after that, and the result is the handle's.
+//! **Exactly one side gets the closure.** The closure is written before any side can reach the job. The
+//! closure belongs to the side that takes the word away from "queued, neither cancelled nor expired". Two
+//! kinds of steps lead away from there, and none back: `begin`, after which the closure belongs to that
+//! thread, which runs it; and the first of the marks `cancelled` and `expired`, after which it belongs to the
+//! side that set the mark, which drops it. Each is one atomic step, so one of them is first, and the others
+//! are told that they were not.
 //!
-//! *Exactly one lost thread for each deadline that passes.* `expire` says so once, if the thread is in the job; `finish` says it to the
-//! thread if, and only if, `expire` came before.
+//! **Exactly one side gets the result.** The thread that runs the job writes the result before `finish`, and
+//! no other side touches it until then. `finish` is one atomic step, and so is each mark; a mark is set only
+//! if the job is not over. Either the first mark comes before `finish`: then `finish` gives the result to the
+//! thread, and the handle, which reads the same word, sees a mark and leaves the result alone. Or no mark
+//! comes before: then none is ever set, and the result belongs to the handle.
+//!
+//! **Exactly one lost thread for each deadline that passes.** `expire` reports a lost thread once, if the
+//! thread runs the job; `finish` reports it to the thread if, and only if, `expire` came before.
 
 use crate::sync::{AtomicU8, Ordering};
 
@@ -33,61 +42,63 @@ const STAGE: u8 = 3;
 const CANCELLED: u8 = 4;
 const EXPIRED: u8 = 8;
 const DETACHED: u8 = 16;
-/// What a job ends with before it is over.
+/// The marks that settle a job before it is over.
 const SETTLED: u8 = CANCELLED | EXPIRED;
 
-/// The word.
+/// The state word.
 #[derive(Debug)]
-pub(super) struct State(AtomicU8);
+pub(super) struct JobState(AtomicU8);
 
-/// What whoever waits for a job is told.
+/// The answer that the awaiting task gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The result is his.
+    /// The result belongs to the handle.
     Done,
     Cancelled,
     TimedOut,
 }
 
-/// What the end of a job means to the thread that ran it.
+/// The outcome of `finish`, for the thread that ran the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Finish {
-    /// The result is the handle's.
+    /// The result belongs to the handle.
     Deliver,
-    /// The result is this thread's, which drops it.
+    /// The result belongs to this thread, which drops it.
     Discard,
-    /// The same; and the thread is lost.
+    /// The result belongs to this thread, which drops it; and the runtime has given this thread up.
     Lost,
 }
 
-/// What it means that nobody wants a job any more, or that its deadline has passed.
+/// The effect of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Marked {
-    /// Nothing: the job is over, or that was so before.
+pub(super) enum Effect {
+    /// No effect: the job is over, or had such a mark before.
     Nothing,
-    /// It never begins. The closure is the caller's.
+    /// The job never begins. The closure belongs to the caller.
     Unbegun,
-    /// A thread is in it. If its deadline has passed, that thread is lost.
+    /// A thread runs the job. If the deadline has passed, that thread is lost.
     Running,
 }
 
-impl State {
+impl JobState {
     pub(super) fn new() -> Self {
         Self(AtomicU8::new(QUEUED))
     }
 
-    /// A thread has taken the job from the queue. If it is to be begun, the closure is that thread's; else it has been somebody's before.
+    /// Begins a job that a thread has taken from the queue. Returns true if the closure belongs to that
+    /// thread; otherwise another side has taken it.
     pub(super) fn begin(&self) -> bool {
-        // ORDER: Relaxed: what the job needs came by the queue's lock.
+        // ORDER: Relaxed suffices: the lock of the queue makes the job visible.
         let begun = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
             (now & STAGE == QUEUED && now & SETTLED == 0).then_some(now | RUNNING)
         });
         begun.is_ok()
     }
 
-    /// The thread that began it has its result, and has written it down.
+    /// Ends the job, whose thread has written the result. Returns what that thread does with the result:
+    /// `Lost` if the deadline has passed, `Discard` if the job was cancelled or detached, else `Deliver`.
     pub(super) fn finish(&self) -> Finish {
         // ORDER: Release pairs with the Acquire of `answer` and `mark`: the result.
         let before = self.0.fetch_add(OVER - RUNNING, Ordering::Release);
@@ -99,40 +110,44 @@ impl State {
         }
     }
 
-    /// Its deadline has passed.
-    pub(super) fn expire(&self) -> Marked {
+    /// Marks the job as expired: its deadline has passed.
+    pub(super) fn expire(&self) -> Effect {
         self.mark(EXPIRED, EXPIRED)
     }
 
-    /// Nobody wants its result, nor that it goes on.
-    pub(super) fn cancel(&self) -> Marked {
+    /// Marks the job as cancelled: neither its result nor its end is wanted.
+    pub(super) fn cancel(&self) -> Effect {
         self.mark(CANCELLED, SETTLED)
     }
 
-    /// Nobody will ask for its result: the handle is gone. Where it is over, the result is the caller's, if it was the handle's.
-    pub(super) fn detach(&self) -> Marked {
+    /// Marks the job as detached: its result will not be asked for, because the handle is gone. If the job is
+    /// over without a mark, the result belongs to the caller.
+    pub(super) fn detach(&self) -> Effect {
         self.mark(DETACHED, SETTLED)
     }
 
-    /// Sets a mark, unless the job is over, has one of these, or will never begin.
-    fn mark(&self, mark: u8, unless: u8) -> Marked {
-        // ORDER: Acquire, where it fails, pairs with the Release of `finish`: who drops the handle drops the result.
+    /// Sets a mark and returns whether the job has begun. Sets none, and returns [`Effect::Nothing`], if the
+    /// job is over, has one of the marks in `unless`, or will never begin.
+    fn mark(&self, mark: u8, unless: u8) -> Effect {
+        // ORDER: Acquire, on failure, pairs with the Release of `finish`: a handle that is dropped drops the
+        // result.
         let marked = self.0.fetch_update(Ordering::Relaxed, Ordering::Acquire, |now| {
             let unless = if now & STAGE == QUEUED { unless | SETTLED } else { unless };
             (now & STAGE != OVER && now & unless == 0).then_some(now | mark)
         });
         match marked {
-            Err(_) => Marked::Nothing,
-            Ok(before) if before & STAGE == RUNNING => Marked::Running,
-            Ok(_) => Marked::Unbegun,
+            Err(_) => Effect::Nothing,
+            Ok(before) if before & STAGE == RUNNING => Effect::Running,
+            Ok(_) => Effect::Unbegun,
         }
     }
 
-    /// What to tell whoever waits; `None` if he has to wait. Once there is an answer, it stays that.
+    /// Returns the answer for the awaiting task; `None` if it has to wait. Once the job is cancelled or has
+    /// expired, that is the answer, even while a thread still runs the job. An answer never changes.
     pub(super) fn answer(&self) -> Option<Answer> {
-        // ORDER: Acquire pairs with the Release of `finish`.
+        // ORDER: Acquire pairs with the Release of `finish`: the result.
         let now = self.0.load(Ordering::Acquire);
-        // Where both marks are set, the deadline passed after he was told.
+        // If both marks are set, the deadline has passed after the cancellation.
         if now & CANCELLED != 0 {
             Some(Answer::Cancelled)
         } else if now & EXPIRED != 0 {
@@ -142,7 +157,7 @@ impl State {
         }
     }
 
-    /// Whether it may as well stop: it was cancelled, or its deadline has passed.
+    /// Returns whether the job may as well stop: it was cancelled, or its deadline has passed.
     pub(super) fn is_unwanted(&self) -> bool {
         self.0.load(Ordering::Relaxed) & SETTLED != 0
     }
@@ -155,16 +170,16 @@ mod models;
 mod tests {
     use super::*;
 
-    /// Each word that there can be, and some that there cannot.
+    /// Returns all words that there can be, and some that there cannot.
     fn words() -> impl Iterator<Item = u8> {
         [QUEUED, RUNNING, OVER].into_iter().flat_map(|stage| (0..8).map(move |marks| stage | marks << 2))
     }
 
-    fn state(word: u8) -> State {
-        State(AtomicU8::new(word))
+    fn state(word: u8) -> JobState {
+        JobState(AtomicU8::new(word))
     }
 
-    fn word(state: &State) -> u8 {
+    fn word(state: &JobState) -> u8 {
         state.0.load(Ordering::Relaxed)
     }
 
@@ -189,29 +204,29 @@ mod tests {
                 finish
             })
             .collect();
-        // By the marks: none; cancelled; expired; both; and the same four of a job that was detached.
+        // By the marks: none; cancelled; expired; both; and the same four of a detached job.
         use Finish::{Deliver, Discard, Lost};
         assert_eq!(finishes, [Deliver, Discard, Lost, Lost, Discard, Discard, Lost, Lost]);
     }
 
     #[test]
     fn a_mark_is_set_where_it_makes_a_difference() {
-        type Sets = fn(&State) -> Marked;
+        type Sets = fn(&JobState) -> Effect;
         let marks = [
-            (State::cancel as Sets, CANCELLED, SETTLED),
-            (State::detach, DETACHED, SETTLED),
-            (State::expire, EXPIRED, EXPIRED),
+            (JobState::cancel as Sets, CANCELLED, SETTLED),
+            (JobState::detach, DETACHED, SETTLED),
+            (JobState::expire, EXPIRED, EXPIRED),
         ];
         for before in words() {
             for (set, mark, unless) in marks {
                 let it = state(before);
                 let expected = match before & STAGE {
-                    QUEUED if before & SETTLED == 0 => Marked::Unbegun,
-                    RUNNING if before & unless == 0 => Marked::Running,
-                    _ => Marked::Nothing,
+                    QUEUED if before & SETTLED == 0 => Effect::Unbegun,
+                    RUNNING if before & unless == 0 => Effect::Running,
+                    _ => Effect::Nothing,
                 };
                 assert_eq!(set(&it), expected, "{before}");
-                assert_eq!(word(&it), if expected == Marked::Nothing { before } else { before | mark });
+                assert_eq!(word(&it), if expected == Effect::Nothing { before } else { before | mark });
             }
         }
     }

@@ -9,11 +9,11 @@ use futures::{AsyncRead, AsyncSeek, AsyncWrite, Stream};
 
 use super::items::{Taker, items};
 use super::pipe::{Reader, Writer, pipe};
-use super::unblock::{Back, Link, Place, Unblock};
+use super::unblock::{Back, IoPlace, Link, Unblock};
 
-/// Bytes in between, if nothing is said.
+/// Default size of the buffer, in bytes.
 const BYTES: usize = 8 << 20;
-/// Items in between, if nothing is said.
+/// Default size of the buffer, in items.
 const ITEMS: usize = 8 << 10;
 
 impl<T: Iterator + Send + 'static> Stream for Unblock<T>
@@ -22,22 +22,29 @@ where
 {
     type Item = T::Item;
 
+    /// Puts the iterator on a thread first, if it is here. At its end, waits until it is back. Panics if the
+    /// iterator is lost while on a thread, because the runtime was shut down: items may be missing then.
+    /// Panics, too, if the iterator has panicked, if it was taken out, or if no thread can be started.
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T::Item>> {
         let this = self.get_mut();
+        this.check_present().unwrap_or_else(|error| panic!("{error}"));
         loop {
             match &mut this.place {
-                Place::There(_, Link::Iterates(taker)) => {
+                IoPlace::There(_, Link::Iterates(taker)) => {
                     let taker =
                         taker.downcast_mut::<Taker<T::Item>>().expect("an iterator has one kind of items");
                     let next = ready!(taker.poll_take(cx));
                     if next.is_none() {
-                        // For its panic, if that is why; and it is dropped where it came from.
-                        let _ = ready!(this.poll_back(cx));
+                        // Resumes the iterator's panic, if that was the end; otherwise puts the iterator
+                        // back.
+                        ready!(this.poll_back(cx)).unwrap_or_else(|error| panic!("{error}"));
                     }
                     return Poll::Ready(next);
                 }
-                Place::There(..) => drop(ready!(this.poll_stop(cx))),
-                Place::Here(_) => this.iterate(),
+                IoPlace::There(..) => drop(ready!(this.poll_stop(cx))),
+                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => {
+                    this.iterate().unwrap_or_else(|error| panic!("{error}"))
+                }
             }
         }
     }
@@ -47,10 +54,12 @@ impl<T: Iterator + Send + 'static> Unblock<T>
 where
     T::Item: Send + 'static,
 {
-    fn iterate(&mut self) {
-        let mut inner = self.take_out();
+    /// Moves the iterator to a thread, which puts items into a queue until there are no more, or until this
+    /// side has dropped the queue. Returns an error if no thread can be started. Panics if the value was
+    /// closed.
+    fn iterate(&mut self) -> io::Result<()> {
         let (taker, mut maker) = items(self.capacity.unwrap_or(ITEMS));
-        let work = async move {
+        let work = move |mut inner: Box<T>| async move {
             for item in &mut inner {
                 let mut item = Some(item);
                 if !poll_fn(|cx| maker.poll_put(&mut item, cx)).await {
@@ -59,19 +68,23 @@ where
             }
             Back { inner, result: Ok(0) }
         };
-        self.send(Link::Iterates(Box::new(taker)), work);
+        self.send(Link::Iterates(Box::new(taker)), work)
     }
 }
 
 impl<T: Read + Send + 'static> AsyncRead for Unblock<T> {
+    /// Puts the source on a thread first, if it is here; waits for other work there to stop, and returns its
+    /// error. At the end of the source, and after an error, waits until it is back. Does nothing for an empty
+    /// buffer. Panics if the value was closed.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        this.check_present()?;
         loop {
             match &mut this.place {
-                Place::There(_, Link::Reads(reader)) => {
+                IoPlace::There(_, Link::Reads(reader)) => {
                     let Some(bytes) = ready!(reader.poll_bytes(cx)) else {
                         return this.poll_back(cx).map_ok(|_| 0);
                     };
@@ -80,32 +93,34 @@ impl<T: Read + Send + 'static> AsyncRead for Unblock<T> {
                     reader.take(len);
                     return Poll::Ready(Ok(len));
                 }
-                Place::There(..) => drop(ready!(this.poll_stop(cx))?),
-                Place::Here(_) => this.read(),
+                IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
+                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => this.read()?,
             }
         }
     }
 }
 
 impl<T: Read + Send + 'static> Unblock<T> {
-    fn read(&mut self) {
-        let mut inner = self.take_out();
+    /// Moves the source to a thread, which reads into a pipe until the end, or an error, or until this side
+    /// has dropped the pipe. Returns an error if no thread can be started. Panics if the value was closed.
+    fn read(&mut self) -> io::Result<()> {
         let (reader, mut writer) = pipe(self.capacity.unwrap_or(BYTES));
-        let work = async move {
+        let work = move |mut inner: Box<T>| async move {
             let result = until_the_end(|cx| fill(&mut writer, &mut *inner, cx)).await;
             Back { inner, result: result.map(|()| 0) }
         };
-        self.send(Link::Reads(reader), work);
+        self.send(Link::Reads(reader), work)
     }
 }
 
-/// Does it again and again, until it gives zero, or an error.
+/// Repeats `step` until it returns zero, or an error.
 async fn until_the_end(mut step: impl FnMut(&Context<'_>) -> Poll<io::Result<usize>>) -> io::Result<()> {
     while poll_fn(|cx| step(cx)).await? > 0 {}
     Ok(())
 }
 
-/// Reads into the pipe. Zero is the end, of what is read or of whoever wants it.
+/// Waits for room in the pipe, and fills it by one read. Returns how many bytes were read; zero at the end of
+/// the source, or if the other side is gone.
 fn fill(writer: &mut Writer, from: &mut impl Read, cx: &Context<'_>) -> Poll<io::Result<usize>> {
     let Some(room) = ready!(writer.poll_room(cx)) else { return Poll::Ready(Ok(0)) };
     let len = loop {
@@ -119,16 +134,22 @@ fn fill(writer: &mut Writer, from: &mut impl Read, cx: &Context<'_>) -> Poll<io:
 }
 
 impl<T: Write + Send + 'static> AsyncWrite for Unblock<T> {
+    /// Puts the sink on a thread first, if it is here; waits for other work there to stop, and returns its
+    /// error. Then only copies into the pipe, once that has room: the error of a write is returned by a
+    /// later call. Returns zero if the sink has taken no more. Does nothing for an empty buffer. Panics if
+    /// the value was closed.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        this.check_present()?;
         loop {
             match &mut this.place {
-                Place::There(_, Link::Writes(writer)) => {
+                IoPlace::There(_, Link::Writes(writer)) => {
                     let Some(room) = ready!(writer.poll_room(cx)) else {
-                        // The thread has stopped before it was told: by an error, which is due now.
+                        // The thread has stopped before it was told to: the write has failed, and the error
+                        // is due now.
                         ready!(this.poll_back(cx))?;
                         return Poll::Ready(Ok(0));
                     };
@@ -137,40 +158,47 @@ impl<T: Write + Send + 'static> AsyncWrite for Unblock<T> {
                     writer.put(len);
                     return Poll::Ready(Ok(len));
                 }
-                Place::There(..) => drop(ready!(this.poll_stop(cx))?),
-                Place::Here(_) => this.write(),
+                IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
+                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => this.write()?,
             }
         }
     }
 
+    /// Waits until the thread has written and flushed everything, and has returned the sink. Returns the
+    /// error of the write or flush that failed. Does nothing if the sink is here.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is here was flushed when it came back.
+        // A value that is here was flushed when it came back.
         self.get_mut().poll_stop(cx).map_ok(|_| ())
     }
 
+    /// Waits until the value is back from its thread, with all that was written flushed, then drops it here.
+    /// After an error, the value is kept, unless its thread has lost it.
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.poll_stop(cx))?;
-        this.place = Place::Here(None);
+        this.place = IoPlace::Here(None);
         Poll::Ready(Ok(()))
     }
 }
 
 impl<T: Write + Send + 'static> Unblock<T> {
-    fn write(&mut self) {
-        let mut inner = self.take_out();
+    /// Moves the sink to a thread, which writes the contents of a pipe until this side has dropped the
+    /// pipe, or until an error. Then it flushes the sink. Returns an error if no thread can be started.
+    /// Panics if the value was closed.
+    fn write(&mut self) -> io::Result<()> {
         let (mut reader, writer) = pipe(self.capacity.unwrap_or(BYTES));
-        let work = async move {
+        let work = move |mut inner: Box<T>| async move {
             let written = until_the_end(|cx| drain(&mut reader, &mut *inner, cx)).await;
-            // After an error as well, which is the one that is told of.
+            // After an error as well. The error of the write is the one that is returned.
             let flushed = inner.flush();
             Back { inner, result: written.and(flushed).map(|()| 0) }
         };
-        self.send(Link::Writes(writer), work);
+        self.send(Link::Writes(writer), work)
     }
 }
 
-/// Writes what is in the pipe. Zero is the end, of what there is or of what takes it.
+/// Waits for bytes in the pipe, and makes one write of them. Returns how many bytes were written; zero at the
+/// end of the pipe, or if the sink takes no more.
 fn drain(reader: &mut Reader, to: &mut impl Write, cx: &Context<'_>) -> Poll<io::Result<usize>> {
     let Some(bytes) = ready!(reader.poll_bytes(cx)) else { return Poll::Ready(Ok(0)) };
     let len = loop {
@@ -184,25 +212,28 @@ fn drain(reader: &mut Reader, to: &mut impl Write, cx: &Context<'_>) -> Poll<io:
 }
 
 impl<T: Seek + Send + 'static> AsyncSeek for Unblock<T> {
+    /// Seeks on a thread, after other work there has stopped: an error of that is returned, and this does not
+    /// seek. An earlier seek to elsewhere comes to its end first; an earlier one to the same position, which
+    /// was not polled to its end, counts as this one. Panics if the value was closed.
     fn poll_seek(self: Pin<&mut Self>, cx: &mut Context<'_>, pos: SeekFrom) -> Poll<io::Result<u64>> {
         let this = self.get_mut();
+        this.check_present()?;
         loop {
             match &mut this.place {
-                Place::There(_, Link::Seeks(asked)) => {
+                IoPlace::There(_, Link::Seeks(asked)) => {
                     let asked = *asked;
                     let position = ready!(this.poll_back(cx))?;
-                    // Else another seek was begun, and never asked for again.
+                    // Otherwise another seek was begun, and was never polled again.
                     if asked == pos {
                         return Poll::Ready(Ok(position));
                     }
                 }
-                Place::There(..) => drop(ready!(this.poll_stop(cx))?),
-                Place::Here(_) => {
-                    let mut inner = this.take_out();
-                    this.send(Link::Seeks(pos), async move {
+                IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
+                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => {
+                    this.send(Link::Seeks(pos), move |mut inner| async move {
                         let result = inner.seek(pos);
                         Back { inner, result }
-                    });
+                    })?
                 }
             }
         }

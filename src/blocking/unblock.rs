@@ -1,9 +1,10 @@
-//! [`Unblock`]: something that blocks, moved to a thread while it does.
+//! [`Unblock`]: a blocking value, moved to a thread while it is used.
 
 use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, SeekFrom};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -12,19 +13,26 @@ use async_task::FallibleTask;
 
 use super::bell::{self, Bell};
 use super::pipe;
+use crate::fork::{self, Origin};
 use crate::sync::{self, Mutex};
 
-/// Something that blocks, as an asynchronous stream: [`AsyncRead`](futures::AsyncRead) for what is [`Read`](io::Read),
-/// [`AsyncWrite`](futures::AsyncWrite) for what is [`Write`](io::Write), [`AsyncSeek`](futures::AsyncSeek) for what is
-/// [`Seek`](io::Seek), and a [`Stream`](futures::Stream) of what an [`Iterator`] gives.
+/// A blocking value as an asynchronous stream: [`AsyncRead`](futures::AsyncRead) for a [`Read`](io::Read),
+/// [`AsyncWrite`](futures::AsyncWrite) for a [`Write`](io::Write), [`AsyncSeek`](futures::AsyncSeek) for a
+/// [`Seek`](io::Seek), and a [`Stream`](futures::Stream) of the items of an [`Iterator`].
 ///
-/// While it is used it is on one of the [threads that may block](crate::blocking), and bytes or items go through a buffer in between:
+/// While the value is used, it is on one of the [threads that may block](crate::blocking), and bytes or items
+/// pass through a buffer:
 ///
-/// - *Reading* goes on in the background until the buffer is full, or the end is reached. So the position of a file may be further than
-///   what was read: mind that before you seek relative to it. And a read of standard input goes on after the value is dropped, and
-///   takes what comes next with it: have one `Unblock` of it for the whole of the program.
-/// - *Writing* is done in the background. Flush, or close, before you drop the value, or what is in the buffer may be lost.
-/// - *To change from one to the other*, or to get at what is inside, waits until the thread has stopped.
+/// - *Reading* continues in the background until the buffer is full, or the end is reached. So the position
+///   of a file may be beyond the bytes that were read: mind that before you seek relative to it. A read of
+///   standard input continues after the value is dropped, and takes the next input with it: use one `Unblock`
+///   of it for the whole program.
+/// - *Writing* is done in the background. Flush, or close, before you drop the value, or the contents of the
+///   buffer may be lost.
+/// - *Changing from reading to writing* or back, or getting at the value inside, waits until the thread has
+///   stopped.
+/// - *If no thread can be started*, a read, a write or a seek is an error, and may be retried; the next item
+///   of an iterator is a panic.
 ///
 /// # Examples
 ///
@@ -49,52 +57,59 @@ use crate::sync::{self, Mutex};
 /// # }
 /// ```
 pub struct Unblock<T> {
-    pub(super) place: Place<T>,
+    pub(super) place: IoPlace<T>,
+    /// The process in which the value was last put on a thread.
+    used_in: Origin,
     pub(super) capacity: Option<usize>,
 }
 
 /// Where the value is.
-pub(super) enum Place<T> {
-    /// Here; `None` if it was taken out, or lost by a panic.
+pub(super) enum IoPlace<T> {
+    /// Here; `None` if the value was taken out, or lost by a panic.
     Here(Option<Box<T>>),
     /// On a thread.
     There(FallibleTask<Back<T>>, Link),
+    /// On a thread of the process that forked this one.
+    Inherited,
+    /// Lost with its thread, which could not continue.
+    Lost,
 }
 
-/// What comes back from a thread.
+/// A value that has returned from a thread.
 pub(super) struct Back<T> {
     pub(super) inner: Box<T>,
-    /// How it went, and the position where it was asked for.
+    /// The result of the work, with the position for a seek.
     pub(super) result: io::Result<u64>,
 }
 
-/// What connects the task with a thread.
+/// The connection between the task and the thread.
 pub(super) enum Link {
-    /// Nothing: the thread is to stop, or will without being told.
+    /// None: the thread has to stop, or will stop by itself.
     Cut,
     Reads(pipe::Reader),
     Writes(pipe::Writer),
-    /// A [`Taker`](super::items::Taker) of the items of whatever it is.
+    /// A [`Taker`](super::items::Taker) of the items of the iterator, whatever their type.
     Iterates(Box<dyn Any + Send + Sync>),
     Seeks(SeekFrom),
 }
 
-/// What the panic says of a closure that panicked; its own panic is another one.
+/// Says that the closure panicked; named in the panic message of `with_mut`. The closure's own panic is
+/// another one.
 #[derive(Debug)]
 struct RecvError;
 
 impl<T> Unblock<T> {
-    /// Wraps what blocks.
+    /// Wraps a blocking value.
     ///
     /// ```
     /// let stdin = paceline::Unblock::new(std::io::stdin());
     /// ```
     pub fn new(io: T) -> Unblock<T> {
-        Unblock { place: Place::Here(Some(Box::new(io))), capacity: None }
+        Unblock { place: IoPlace::Here(Some(Box::new(io))), used_in: Origin::of_this_call(), capacity: None }
     }
 
-    /// The same with a buffer of this size, in bytes, or in items of an iterator. Without it: 8 MB, of which only what is
-    /// used takes memory, or 8192 items.
+    /// Wraps a blocking value, with a buffer of this size, in bytes, or in items of an iterator. The default
+    /// is 8 MB, of which only the used part takes memory, or 8192 items.
     ///
     /// ```
     /// let stdout = paceline::Unblock::with_capacity(64 * 1024, std::io::stdout());
@@ -103,7 +118,8 @@ impl<T> Unblock<T> {
         Unblock { capacity: Some(cap), ..Unblock::new(io) }
     }
 
-    /// Waits until it is not in use on a thread, and gives access to it. What was written is flushed; an error is dropped.
+    /// Waits until the value is not in use on a thread, and returns a reference to it. Written data is
+    /// flushed; an error is dropped.
     ///
     /// ```
     /// use paceline::Unblock;
@@ -115,16 +131,21 @@ impl<T> Unblock<T> {
     ///
     /// # Panics
     ///
-    /// If it was closed, or its runtime was shut down while it was on a thread; and if it panicked there.
+    /// Panics if the value was closed, or its runtime was shut down while it was on a thread; and if it
+    /// panicked there.
     pub async fn get_mut(&mut self) -> &mut T {
         self.stop().await;
+        if !matches!(self.place, IoPlace::Here(Some(_))) {
+            self.panic_missing();
+        }
         match &mut self.place {
-            Place::Here(Some(io)) => io,
-            _ => taken_out(),
+            IoPlace::Here(Some(io)) => io,
+            _ => unreachable!("it was just seen"),
         }
     }
 
-    /// Runs a closure that blocks with it, on a thread, and gives what that returns.
+    /// Waits until the value is not in use on a thread, then runs a blocking closure with it, on a thread,
+    /// and returns the result. Written data is flushed before; an error of that is dropped.
     ///
     /// ```
     /// use std::fs::File;
@@ -142,7 +163,8 @@ impl<T> Unblock<T> {
     ///
     /// # Panics
     ///
-    /// If the closure does; then the value is lost. And as [`get_mut`](Unblock::get_mut).
+    /// Panics if the closure does; then the value is lost. Panics if there is no thread and none can be
+    /// started; then the value is kept. Panics as [`get_mut`](Unblock::get_mut).
     pub async fn with_mut<R, F>(&mut self, op: F) -> R
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -150,25 +172,27 @@ impl<T> Unblock<T> {
         T: Send + 'static,
     {
         self.stop().await;
-        let mut inner = self.take_out();
-        let answer = Arc::new(Answer { value: Mutex::new(Ok(None)), bell: Bell::new() });
+        let answer = Arc::new(Reply { value: Mutex::new(Ok(None)), bell: Bell::new() });
         let theirs = OnDrop(answer.clone());
-        self.send(Link::Cut, async move {
+        let sent = self.send(Link::Cut, move |mut inner| async move {
             let value = op(&mut inner);
             *sync::lock(&theirs.0.value) = Ok(Some(value));
             drop(theirs);
             Back { inner, result: Ok(0) }
         });
+        sent.unwrap_or_else(|error| panic!("{error}"));
         let look = || match &mut *sync::lock(&answer.value) {
             Ok(value) => value.take().map(Ok),
             Err(RecvError) => Some(Err(RecvError)),
         };
         let mut look = look;
+        // In a child of `fork` this panics, and says why.
         let received = poll_fn(|cx| bell::poll(&answer.bell, cx, &mut look)).await;
         received.expect("`Unblock::with_mut()` operation has panicked")
     }
 
-    /// Waits until it is not in use on a thread, and takes it out. What was written is flushed; an error is dropped.
+    /// Waits until the value is not in use on a thread, and takes it out. Written data is flushed; an error
+    /// is dropped.
     ///
     /// ```
     /// use paceline::Unblock;
@@ -178,75 +202,137 @@ impl<T> Unblock<T> {
     ///
     /// # Panics
     ///
-    /// As [`get_mut`](Unblock::get_mut).
+    /// Panics as [`get_mut`](Unblock::get_mut).
     pub async fn into_inner(self) -> T {
         let mut this = self;
         this.stop().await;
         *this.take_out()
     }
 
+    /// Panics, because the value is not here and will not be.
+    #[cold]
+    fn panic_missing(&self) -> ! {
+        match self.place {
+            IoPlace::Inherited => panic!("{}", inherited()),
+            IoPlace::Lost => panic!("{}", lost()),
+            _ => panic!(
+                "inner value was taken out: it was closed or lost by a panic, or its runtime was shut down"
+            ),
+        }
+    }
+
+    /// Waits until the value is back from its thread, and drops an error of the work there.
     async fn stop(&mut self) {
-        // An error of what went on in the background is nobody's any more.
+        // An error of the work in the background is dropped: the caller asked for none.
         let _ = poll_fn(|cx| self.poll_stop(cx)).await;
     }
 
-    /// Takes it, to have it on a thread.
+    /// Takes the value out, to move it to a thread. Panics if it is not here.
     pub(super) fn take_out(&mut self) -> Box<T> {
         match &mut self.place {
-            Place::Here(Some(_)) => {}
-            _ => taken_out(),
+            IoPlace::Here(Some(_)) => {}
+            _ => self.panic_missing(),
         }
-        match std::mem::replace(&mut self.place, Place::Here(None)) {
-            Place::Here(Some(inner)) => inner,
+        match mem::replace(&mut self.place, IoPlace::Here(None)) {
+            IoPlace::Here(Some(inner)) => inner,
             _ => unreachable!("it was just seen"),
         }
     }
 
-    /// Has it on a thread, which does this with it.
-    pub(super) fn send(&mut self, link: Link, work: impl Future<Output = Back<T>> + Send + 'static)
+    /// Sends the value to a thread, which runs `work` with it. `link` is this side's end of the connection to
+    /// it. Panics if the value is not here.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no thread and none can be started. Then the value stays here.
+    pub(super) fn send<W>(
+        &mut self,
+        link: Link,
+        work: impl FnOnce(Box<T>) -> W + Send + 'static,
+    ) -> io::Result<()>
     where
         T: Send + 'static,
+        W: Future<Output = Back<T>> + Send + 'static,
     {
-        let task = super::spawn(work, None).unwrap_or_else(|error| panic!("{error}"));
-        self.place = Place::There(task.fallible(), link);
+        let kept = Arc::new(Mutex::new(Some(self.take_out())));
+        let sent = kept.clone();
+        let begin = async move {
+            let inner = sync::lock(&sent).take().expect("the sender takes it back only if this never begins");
+            work(inner).await
+        };
+        match super::spawn(begin, None) {
+            Ok(task) => {
+                self.place = IoPlace::There(task.fallible(), link);
+                self.used_in = Origin::here();
+                Ok(())
+            }
+            Err(error) => {
+                self.place = IoPlace::Here(sync::lock(&kept).take());
+                // The system's kind would be `WouldBlock`, which means something else to callers.
+                Err(io::Error::other(error))
+            }
+        }
     }
 
-    /// Waits until it is back from its thread, whatever that does: a result of that, if there is one.
+    /// Checks that the value is not lost. A value that was closed counts as present.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the value was lost with its thread; in a child of `fork`, if it was in use on a
+    /// thread of the parent.
+    pub(super) fn check_present(&mut self) -> io::Result<()> {
+        if matches!(self.place, IoPlace::There(..)) && !self.used_in.is_here() {
+            // The other half belongs to the parent, and so does whatever is queued between the two.
+            mem::forget(mem::replace(&mut self.place, IoPlace::Inherited));
+        }
+        match self.place {
+            IoPlace::Inherited => Err(io::Error::other(inherited())),
+            IoPlace::Lost => Err(lost()),
+            IoPlace::Here(_) | IoPlace::There(..) => Ok(()),
+        }
+    }
+
+    /// Stops the work in the background, and waits until the value is back from its thread, with all that was
+    /// written flushed. A seek or a closure goes on to its end. Returns what
+    /// [`poll_back`](Self::poll_back) returns.
     pub(super) fn poll_stop(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        let Place::There(_, link) = &mut self.place else { return Poll::Ready(Ok(0)) };
+        self.check_present()?;
+        let IoPlace::There(_, link) = &mut self.place else { return Poll::Ready(Ok(0)) };
         if !matches!(link, Link::Seeks(_)) {
-            // The thread sees that nobody is there any more.
+            // The thread sees that the other side is gone, and stops.
             *link = Link::Cut;
         }
         self.poll_back(cx)
     }
 
-    /// Waits until it is back, and gives how it went.
+    /// Waits until the work has ended by itself and the value is back. Returns the result of the work; zero
+    /// if the value was here. If the value is lost with its thread, returns an error. Panics if the work has
+    /// panicked.
     pub(super) fn poll_back(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        let Place::There(task, _) = &mut self.place else { return Poll::Ready(Ok(0)) };
+        self.check_present()?;
+        let IoPlace::There(task, _) = &mut self.place else { return Poll::Ready(Ok(0)) };
         let back = ready!(Pin::new(task).poll(cx));
         let result;
         (self.place, result) = match back {
-            Some(back) => (Place::Here(Some(back.inner)), back.result),
-            None => (
-                Place::Here(None),
-                Err(io::Error::other("the runtime on whose thread it was has been shut down")),
-            ),
+            Some(back) => (IoPlace::Here(Some(back.inner)), back.result),
+            None => (IoPlace::Lost, Err(lost())),
         };
         Poll::Ready(result)
     }
 }
 
-/// What a closure returned, for the task that waits for it.
-struct Answer<R> {
+/// The result of a closure, for the task that waits for it.
+struct Reply<R> {
     value: Mutex<Result<Option<R>, RecvError>>,
     bell: Bell,
 }
 
-/// The thread's side; gone without a value, there is none.
-struct OnDrop<R>(Arc<Answer<R>>);
+/// The thread's side of an answer. Its drop reports a panic if there is no value.
+struct OnDrop<R>(Arc<Reply<R>>);
 
 impl<R> Drop for OnDrop<R> {
+    /// Wakes the task that waits for the answer. Leaves it an error if there is no value, because the closure
+    /// has panicked or was dropped before it began.
     fn drop(&mut self) {
         let mut value = sync::lock(&self.0.value);
         if matches!(*value, Ok(None)) {
@@ -257,18 +343,26 @@ impl<R> Drop for OnDrop<R> {
     }
 }
 
-#[cold]
-fn taken_out() -> ! {
-    panic!("inner value was taken out: it was closed or lost by a panic, or its runtime was shut down")
+fn inherited() -> String {
+    fork::inherited("this `Unblock` was in use on a thread")
+}
+
+/// Returns the error for a value that was lost with its thread.
+fn lost() -> io::Error {
+    io::Error::other(
+        "the value is lost with its thread: the runtime was shut down, or no thread could be started to go on",
+    )
 }
 
 impl<T: fmt::Debug> fmt::Debug for Unblock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = f.debug_struct("Unblock");
         match &self.place {
-            Place::Here(Some(io)) => text.field("io", io),
-            Place::Here(None) => text.field("io", &format_args!("<closed>")),
-            Place::There(..) => text.field("io", &format_args!("<blocked>")),
+            IoPlace::Here(Some(io)) => text.field("io", io),
+            IoPlace::Here(None) => text.field("io", &format_args!("<closed>")),
+            IoPlace::There(..) => text.field("io", &format_args!("<blocked>")),
+            IoPlace::Inherited => text.field("io", &format_args!("<inherited>")),
+            IoPlace::Lost => text.field("io", &format_args!("<lost>")),
         };
         text.finish()
     }

@@ -1,11 +1,14 @@
-//! What [hyper] 1 wants of a runtime: [`Executor`], [`Timer`], and [`Io`] around a stream. With the feature `hyper`.
+//! What [hyper] 1 requires from a runtime: [`Executor`], [`Timer`], and [`Io`] around a stream. Requires the
+//! feature `hyper`.
 //!
 //! | hyper asks for | give it |
 //! |---|---|
-//! | `rt::Read + rt::Write` | [`Io::new`] of a [`net::TcpStream`](crate::net::TcpStream), or of whatever has the traits of `futures`, such as a TLS stream |
+//! | `rt::Read + rt::Write` | [`Io::new`] of a [`net::TcpStream`](crate::net::TcpStream) or of a TLS stream |
 //! | `rt::Executor` | [`Executor`], or the [`Handle`] of a runtime |
 //! | `rt::Timer` | [`Timer`] |
-//! | | and for an upgraded connection the traits of `futures`: [`Io::new`] of it |
+//!
+//! [`Io`] takes any stream that implements the traits of `futures`. In the other direction, [`Io::new`] of an
+//! upgraded connection implements the traits of `futures`.
 //!
 //! ```
 //! use std::convert::Infallible;
@@ -32,7 +35,8 @@
 //!             match listener.accept().await {
 //!                 Ok((stream, _peer)) => {
 //!                     let mut http = server::conn::http1::Builder::new();
-//!                     let connection = http.timer(Timer).serve_connection(Io::new(stream), service_fn(shout));
+//!                     let http = http.timer(Timer);
+//!                     let connection = http.serve_connection(Io::new(stream), service_fn(shout));
 //!                     spawn(connection).detach();
 //!                 }
 //!                 Err(error) => eprintln!("{error}"),
@@ -71,10 +75,10 @@ use crate::net::TcpStream;
 use crate::net::unix::UnixStream;
 use crate::runtime::{self, Handle};
 
-/// Spawns what hyper wants done beside a connection, as [`spawn`](crate::spawn) does: onto the runtime in whose task or
-/// [`block_on`](crate::block_on()) hyper asks.
+/// Spawns hyper's tasks beside a connection, as [`spawn`](crate::spawn) does: onto the runtime of the task or
+/// of the [`block_on`](crate::block_on()) in which hyper spawns.
 ///
-/// For another one, give hyper its [`Handle`].
+/// To choose another runtime, give hyper the [`Handle`] of that one.
 ///
 /// ```
 /// use hyper::server::conn::http2;
@@ -108,7 +112,7 @@ where
     }
 }
 
-/// Gives hyper our [timers](crate::Timer), for its timeouts: without one they are off, or panic.
+/// Provides paceline's [timers](crate::Timer) for hyper's timeouts, which without a timer are off, or panic.
 ///
 /// ```
 /// use std::time::Duration;
@@ -121,27 +125,28 @@ pub struct Timer;
 
 impl rt::Timer for Timer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Asleep(ours::Timer::after(duration)))
+        Box::pin(SleepTimer(ours::Timer::after(duration)))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        Box::pin(Asleep(ours::Timer::at(deadline)))
+        Box::pin(SleepTimer(ours::Timer::at(deadline)))
     }
 
+    /// Replaces a sleep of another type by one of this crate.
     fn reset(&self, sleep: &mut Pin<Box<dyn Sleep>>, new_deadline: Instant) {
-        match sleep.as_mut().downcast_mut_pin::<Asleep>() {
-            Some(asleep) => asleep.get_mut().0.set_at(new_deadline),
+        match sleep.as_mut().downcast_mut_pin::<SleepTimer>() {
+            Some(timer) => timer.get_mut().0.set_at(new_deadline),
             None => *sleep = self.sleep_until(new_deadline),
         }
     }
 }
 
-/// A timer whose output is what hyper wants.
-struct Asleep(ours::Timer);
+/// A timer whose output is `()`, as hyper requires.
+struct SleepTimer(ours::Timer);
 
-impl Sleep for Asleep {}
+impl Sleep for SleepTimer {}
 
-impl Future for Asleep {
+impl Future for SleepTimer {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -150,14 +155,17 @@ impl Future for Asleep {
 }
 
 pin_project! {
-    /// Gives a stream with the traits of `futures` those of hyper, and a stream with those of hyper the ones of `futures`.
+    /// Implements hyper's traits for a stream with the traits of `futures`, and the traits of `futures` for a
+    /// stream with hyper's.
     ///
-    /// | around | reads | writes of several slices | shutdown |
-    /// |---|---|---|---|
-    /// | [`net::TcpStream`](crate::net::TcpStream), [`UnixStream`](crate::net::unix::UnixStream), `Async<TcpStream>`, `Async<UnixStream>` | go into memory as it is | are one | shuts the writing side down |
-    /// | whatever else has the traits of `futures` | go into memory that is zeroed before | are not asked for | closes |
+    /// * A [`net::TcpStream`](crate::net::TcpStream), a
+    ///   [`net::unix::UnixStream`](crate::net::unix::UnixStream), an `Async<TcpStream>` and an
+    ///   `Async<UnixStream>` are read directly into uninitialized memory. Several slices are written with one
+    ///   call. Shutdown shuts the writing side down.
+    /// * Any other stream with the traits of `futures` is read into memory that is zeroed first. Hyper does
+    ///   not write several slices with one call. Shutdown closes the stream.
     ///
-    /// The other way round is for a connection that was upgraded:
+    /// The other direction is for a connection that was upgraded:
     ///
     /// ```
     /// use hyper::upgrade::Upgraded;
@@ -182,36 +190,37 @@ impl<T> Io<T> {
         Self { inner }
     }
 
-    /// The stream.
+    /// Returns a reference to the stream.
     pub fn get_ref(&self) -> &T {
         &self.inner
     }
 
-    /// The stream.
+    /// Returns a mutable reference to the stream.
     pub fn get_mut(&mut self) -> &mut T {
         &mut self.inner
     }
 
-    /// The stream, pinned.
+    /// Returns a pinned mutable reference to the stream.
     pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut T> {
         self.project().inner
     }
 
-    /// The stream again. Nothing is kept back that was read of it, or written.
+    /// Returns the stream. The wrapper buffers nothing, so no bytes are lost.
     pub fn into_inner(self) -> T {
         self.inner
     }
 }
 
-/// A stream socket of ours.
+/// A stream socket of this crate.
 trait Socket {
-    /// Reads as `AsyncRead` does, into memory of which so many bytes are initialised then.
+    /// Reads as `AsyncRead` does and returns how many bytes at the beginning of `buf` are initialized now.
     fn poll_read_uninit(&self, cx: &mut Context<'_>, buf: &mut [MaybeUninit<u8>]) -> Poll<io::Result<usize>>;
 
+    /// Shuts the writing side down. `NotConnected` is no error: the peer is gone.
     fn shut(&self) -> io::Result<()>;
 }
 
-/// Has each `$socket` be one, and [`socket`] tell them from all else.
+/// Implements [`Socket`] for each `$socket`, and defines [`socket`], which tells them from all other types.
 macro_rules! sockets {
     ($($(#[$cfg:meta])? $socket:ty, |$this:ident| $shut:expr;)*) => {
         $($(#[$cfg])?
@@ -228,18 +237,19 @@ macro_rules! sockets {
             fn shut(&self) -> io::Result<()> {
                 let $this = self;
                 match $shut {
-                    // The peer has gone, so it knows.
+                    // The peer is gone: there is nothing left to shut down.
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                     result => result,
                 }
             }
         })*
 
-        /// What `io` is, if it is a socket of ours. In an optimised build that is known beforehand.
+        /// Returns `io` as a socket, if it is one of this crate. In an optimised build the answer is a
+        /// constant.
         #[inline]
         fn socket<T>(io: &T) -> Option<&dyn Socket> {
             $($(#[$cfg])?
-            // SAFETY: its name has no lifetime in it.
+            // SAFETY: the name `$socket` contains no lifetime.
             if let Some(socket) = unsafe { ours::cast::<T, $socket>(io) } {
                 return Some(socket);
             })*
@@ -258,12 +268,14 @@ sockets! {
 }
 
 impl<T: AsyncRead> rt::Read for Io<T> {
+    /// Reads a socket of this crate without zeroing the memory. For another stream zeroes, and reads, at most
+    /// 32 KiB.
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // SAFETY: what is initialised stays so: memory is only written to.
+        // SAFETY: initialized bytes stay initialized, because the memory is only written to.
         let unfilled = unsafe { buf.as_mut() };
         let read = match socket(self.get_ref()) {
             Some(socket) => ready!(socket.poll_read_uninit(cx, unfilled))?,
@@ -275,16 +287,17 @@ impl<T: AsyncRead> rt::Read for Io<T> {
                 read
             }
         };
-        // SAFETY: so many have been initialised, by the read or before it.
+        // SAFETY: `read` bytes are initialized: `poll_read_uninit` promises it, and `zeroed` has written the
+        // others.
         unsafe { buf.advance(read) };
         Poll::Ready(Ok(()))
     }
 }
 
-/// Memory that code which does not know of its state may read.
+/// Zeroes memory, so that code which does not know its state may read it.
 fn zeroed(memory: &mut [MaybeUninit<u8>]) -> &mut [u8] {
     memory.fill(MaybeUninit::new(0));
-    // SAFETY: all of it has just been written.
+    // SAFETY: all of the memory has just been written.
     unsafe { &mut *(memory as *mut [MaybeUninit<u8>] as *mut [u8]) }
 }
 
@@ -298,8 +311,8 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
         }
     }
 
-    /// Of a stream that is not ours nobody knows: it may write the first slice only, and then a head and its body would go out in two
-    /// packets, of which the second waits for the acknowledgement of the first.
+    /// Returns false for a stream of another crate. Such a stream may write the first slice only: a head and
+    /// its body would go out in two packets, and the second one would wait until the first is acknowledged.
     fn is_write_vectored(&self) -> bool {
         socket(self.get_ref()).is_some()
     }

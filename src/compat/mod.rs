@@ -1,11 +1,13 @@
-//! How paceline fits what others have made: see each file.
+//! Adapters between this crate and others: see each file.
 
-/// So much of a caller's memory is zeroed for one read of a stream that cannot take it as it is. Who reads little at a time into a
-/// large buffer, and forgets between the reads what was zeroed, would pay for all of it each time.
+/// The number of bytes of a caller's memory that are zeroed for one read of a stream that cannot read into
+/// uninitialized memory. Without a limit, a caller that reads small pieces into a large buffer, and does not
+/// track what is initialized, would pay for zeroing the whole buffer each time.
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 const ZEROED: usize = 32 * 1024;
 
-/// Has what is around a stream write as the stream inside. `$stream` gives that for what moves its position, which a flush does not.
+/// Implements writing for a wrapper by its inner stream. `$stream` returns the stream for operations that
+/// move its position; a flush does not.
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 macro_rules! forward_writes {
     ($stream:ident) => {

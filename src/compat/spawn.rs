@@ -1,6 +1,7 @@
-//! The executors as those of `futures`: [`Spawn`] and [`LocalSpawn`], for crates that take any executor.
+//! The executor traits of `futures`, [`Spawn`] and [`LocalSpawn`], for crates that take any executor.
 //!
-//! What is spawned so is detached; `SpawnExt` and `LocalSpawnExt` of `futures` give handles.
+//! A task that is spawned through them is detached; `SpawnExt` and `LocalSpawnExt` of `futures` return
+//! handles.
 //!
 //! ```
 //! use futures::task::{Spawn, SpawnExt};
@@ -41,7 +42,7 @@ impl LocalSpawn for LocalExecutor<'_> {
     }
 }
 
-/// An error once the runtime is shut down, drained or dropped.
+/// Returns an error once the runtime is shut down, drained or dropped.
 impl Spawn for Handle {
     #[track_caller]
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
@@ -55,7 +56,7 @@ impl Spawn for Handle {
     }
 }
 
-/// An error once the runtime is shut down or drained.
+/// Returns an error once the runtime is shut down or drained.
 impl Spawn for Runtime {
     #[track_caller]
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {

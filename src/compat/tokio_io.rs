@@ -1,20 +1,24 @@
-//! Tokio's `AsyncRead` and `AsyncWrite` for what has those of `futures`, and the other way round. With the feature `tokio-io`.
+//! Adapters between the I/O traits of tokio and those of `futures`. Requires the feature `tokio-io`.
 //!
 //! | I have | a crate asks for | give it |
 //! |---|---|---|
-//! | a stream of [`net`](crate::net), or a half of one | tokio's traits | the stream: it has them |
-//! | an `Async<TcpStream>` | tokio's traits | `net::TcpStream::from` of it: by [`ForTokio`] a shutdown would only flush, as closing it does |
-//! | something else with the traits of `futures`: a TLS stream, [`Unblock`](crate::Unblock) | tokio's traits | [`ForTokio::new`] of it |
-//! | something with tokio's traits | those of `futures` | [`ForFutures::new`] of it |
+//! | a stream of [`net`](crate::net), or a half of one | tokio's traits | the stream |
+//! | an `Async<TcpStream>` | tokio's traits | `net::TcpStream::from` of it |
+//! | another stream with the traits of `futures` | tokio's traits | [`ForTokio::new`] of it |
+//! | a stream with tokio's traits | those of `futures` | [`ForFutures::new`] of it |
 //!
-//! Shutting down in tokio's words is closing in those of `futures`. No runtime is needed for any of this; for crates that need
-//! tokio's, see the feature `tokio`.
+//! The streams of [`net`](crate::net) implement tokio's traits. Do not wrap an `Async<TcpStream>` in
+//! [`ForTokio`]: its shutdown would only flush, as closing an `Async<TcpStream>` does. Other streams are, for
+//! example, a TLS stream and an [`Unblock`](crate::Unblock).
 //!
-//! # Which `read` is meant
+//! Tokio's shutdown is the close of `futures`. None of this needs a runtime. For crates that need tokio's
+//! runtime, see the feature `tokio`.
 //!
-//! Where both `futures::AsyncReadExt` (which is in [`prelude`](crate::prelude)) and `tokio::io::AsyncReadExt` are in scope, `stream.read(..)` of a
-//! type that has both traits is ambiguous, and the compiler says so (E0034). Import the one or the other; where both are needed, call the
-//! rarer one by its path:
+//! # Ambiguous methods
+//!
+//! If both `futures::AsyncReadExt` (which is in [`prelude`](crate::prelude)) and `tokio::io::AsyncReadExt`
+//! are in scope, `stream.read(..)` is ambiguous for a type that implements both traits, and the compiler says
+//! so (E0034). Import only one of them. If both are needed, call the rarer one by its path:
 //!
 //! ```
 //! use paceline::net::unix::UnixStream;
@@ -32,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! A library that calls such methods of paceline's streams should import one set of traits in a module, whether it has asked for this feature
-//! or not: another crate of the same program may have.
+//! A library that calls such methods on paceline's streams should import one set of traits in each module,
+//! even if it does not enable this feature: another crate of the same program may enable it.
 
 use std::io::{self, IoSlice, SeekFrom};
 use std::pin::Pin;
@@ -47,10 +51,10 @@ use tokio::io::ReadBuf;
 mod sockets;
 
 pin_project! {
-    /// Gives what has the traits of `futures` those of tokio.
+    /// Implements tokio's traits for a stream with the traits of `futures`.
     ///
-    /// Reading into memory that was not written before zeroes it first, as far as it is needed; memory that was, as that of
-    /// `tokio::io::copy` and `BufReader`, is taken as it is.
+    /// Reading into uninitialized memory zeroes it first, as far as necessary. Initialized memory, such as
+    /// that of `tokio::io::copy` and `BufReader`, is used as it is.
     ///
     /// ```
     /// use paceline::tokio_io::ForTokio;
@@ -72,12 +76,13 @@ pin_project! {
     pub struct ForTokio<T> {
         #[pin]
         inner: T,
+        // The seek that was begun and is not complete.
         seeks: Option<SeekFrom>,
     }
 }
 
 pin_project! {
-    /// Gives what has the traits of tokio those of `futures`.
+    /// Implements the traits of `futures` for a stream with tokio's traits.
     ///
     /// ```
     /// use paceline::prelude::*;
@@ -100,10 +105,12 @@ pin_project! {
     pub struct ForFutures<T> {
         #[pin]
         inner: T,
+        // The seek that was begun and is not complete.
         seeks: Option<SeekFrom>,
     }
 }
 
+/// Implements the constructor and the accessors of a wrapper.
 macro_rules! wrapper {
     ($wrapper:ident) => {
         impl<T> $wrapper<T> {
@@ -112,22 +119,22 @@ macro_rules! wrapper {
                 Self { inner, seeks: None }
             }
 
-            /// The stream.
+            /// Returns a reference to the stream.
             pub fn get_ref(&self) -> &T {
                 &self.inner
             }
 
-            /// The stream.
+            /// Returns a mutable reference to the stream.
             pub fn get_mut(&mut self) -> &mut T {
                 &mut self.inner
             }
 
-            /// The stream, pinned.
+            /// Returns a pinned mutable reference to the stream.
             pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut T> {
                 self.project().inner
             }
 
-            /// The stream again. Nothing is kept back that was read of it, or written.
+            /// Returns the stream. The wrapper buffers nothing, so no bytes are lost.
             pub fn into_inner(self) -> T {
                 self.inner
             }
@@ -139,6 +146,8 @@ wrapper!(ForTokio);
 wrapper!(ForFutures);
 
 impl<T: futures_io::AsyncRead> tokio_io::AsyncRead for ForTokio<T> {
+    /// Reads at most 32 KiB, for which this zeroes what is not initialized; reads more only if more is
+    /// initialized.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let ready = buf.initialized().len() - buf.filled().len();
         let len = buf.remaining().min(ready.max(super::ZEROED));
@@ -168,14 +177,16 @@ impl<T: futures_io::AsyncBufRead> tokio_io::AsyncBufRead for ForTokio<T> {
 }
 
 impl<T: futures_io::AsyncSeek> tokio_io::AsyncSeek for ForTokio<T> {
+    /// Only notes the position: `poll_complete` seeks.
     fn start_seek(self: Pin<&mut Self>, position: SeekFrom) -> io::Result<()> {
         *self.project().seeks = Some(position);
         Ok(())
     }
 
+    /// Seeks, if a seek was started; otherwise returns zero, and does not ask the stream.
     fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
         let this = self.project();
-        // Tokio asks for this before a seek as well, and then wants no more than the end of the one before.
+        // Tokio calls this before a seek as well, only to complete an earlier one.
         let Some(position) = *this.seeks else { return Poll::Ready(Ok(0)) };
         let result = ready!(this.inner.poll_seek(cx, position));
         *this.seeks = None;
@@ -184,8 +195,9 @@ impl<T: futures_io::AsyncSeek> tokio_io::AsyncSeek for ForTokio<T> {
 }
 
 impl<T> ForFutures<T> {
-    /// The stream, for what moves its position: a seek that was given up is no more in progress.
-    fn moves(self: Pin<&mut Self>) -> Pin<&mut T> {
+    /// Returns the stream for an operation that moves its position: a seek that was abandoned is not in
+    /// progress any more.
+    fn abandon_seek(self: Pin<&mut Self>) -> Pin<&mut T> {
         let this = self.project();
         *this.seeks = None;
         this.inner
@@ -195,13 +207,13 @@ impl<T> ForFutures<T> {
 impl<T: tokio_io::AsyncRead> futures_io::AsyncRead for ForFutures<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buf = ReadBuf::new(buf);
-        ready!(self.moves().poll_read(cx, &mut buf))?;
+        ready!(self.abandon_seek().poll_read(cx, &mut buf))?;
         Poll::Ready(Ok(buf.filled().len()))
     }
 }
 
 impl<T: tokio_io::AsyncWrite> futures_io::AsyncWrite for ForFutures<T> {
-    forward_writes!(moves);
+    forward_writes!(abandon_seek);
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_pin_mut().poll_shutdown(cx)
@@ -210,19 +222,20 @@ impl<T: tokio_io::AsyncWrite> futures_io::AsyncWrite for ForFutures<T> {
 
 impl<T: tokio_io::AsyncBufRead> futures_io::AsyncBufRead for ForFutures<T> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
-        self.moves().poll_fill_buf(cx)
+        self.abandon_seek().poll_fill_buf(cx)
     }
 
     fn consume(self: Pin<&mut Self>, amount: usize) {
-        self.moves().consume(amount);
+        self.abandon_seek().consume(amount);
     }
 }
 
 impl<T: tokio_io::AsyncSeek> futures_io::AsyncSeek for ForFutures<T> {
+    /// Begins a seek with the first poll for this position, after an earlier one to elsewhere is complete.
     fn poll_seek(self: Pin<&mut Self>, cx: &mut Context<'_>, position: SeekFrom) -> Poll<io::Result<u64>> {
         let mut this = self.project();
         if *this.seeks != Some(position) {
-            // An earlier one that nobody waited for has to end first.
+            // An earlier seek that was abandoned has to complete first.
             ready!(this.inner.as_mut().poll_complete(cx))?;
             this.inner.as_mut().start_seek(position)?;
             *this.seeks = Some(position);

@@ -1,40 +1,59 @@
-//! [`Account`]: what a deputy remembers of one executor from one look to the next.
+//! [`Account`]: what a deputy remembers of an executor from one look to the next. [`Queues`]: the executor's
+//! waiting tasks, as the deputy sees them in one look.
 //!
-//! Two promises are kept here. Tasks in a runner's slot or ring are polled next by its own thread, which comes by soon; and
-//! a sleeper that was notified of tasks looks for them. Either thread may be kept by something else instead. So what did not
-//! move between two looks is given to others: tasks from the slot and the ring to the injector, and what is in the
-//! injector to another sleeper, or to the reserve, which sifts it.
+//! A task waits for a thread that is expected to come: tasks in a runner's slot or ring for the runner's
+//! own thread, tasks in the injector for a sleeper that was notified. Each of these threads may be stuck
+//! instead. So the deputy compares two looks. If a runner made no progress, its tasks are moved from slot
+//! and ring to the injector. If the injector did not move, another sleeper is woken, which sifts the
+//! injector if it gets no permit.
 
-use super::runner::{Beat, Runner};
+use std::sync::Arc;
+
+use super::runner::Runner;
 use super::state::State;
+use crate::stage::Stage;
 
-/// Looks from one time at most that the reserve sifts the surplus in vain to the next.
-const MOST_PAUSED: u32 = 8;
-
-/// An executor as it was at the last look.
+/// The state of an executor at the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Tasks taken from the injector, if others waited there.
+    /// Number of tasks taken from the injector so far, if tasks waited there.
     taken: Option<u64>,
-    /// How often the reserve was asked in a row to sift what waits, and found nothing; and looks to leave out before the next time.
-    sifts: u32,
-    pause: u32,
-    /// Runners with tasks of their own, and how far they had got.
-    laden: Vec<(*const Runner, Beat)>,
+    /// Runners with tasks of their own, and their stages.
+    laden: Vec<(*const Runner, Stage)>,
+}
+
+/// The waiting tasks of one executor, as plain data.
+#[derive(Clone, Debug)]
+pub(crate) struct Queues {
+    /// Whether tasks wait in the injector, or will when the tasks of stuck runners have been moved there.
+    pub(crate) has_surplus: bool,
+    /// Whether tasks waited at the last look, too, and none was taken since.
+    pub(crate) is_untouched: bool,
+    /// Whether a runner or ticker sleeps.
+    pub(crate) is_any_idle: bool,
+    /// Whether a runner that takes a task now needs no permit, or gets one.
+    pub(crate) is_permit_free: bool,
+    /// Whether a runner with tasks of its own has made no progress since the last look.
+    pub(crate) has_stuck: bool,
 }
 
 impl State {
-    /// Compares the executor with the last look. True if somebody sleeps beside tasks that wait.
-    pub(crate) fn audit(&self, last: &mut Account) -> bool {
-        let (mut laden, mut stuck, mut reserve) = (Vec::new(), Vec::new(), None);
+    /// Compares the executor with `last`, and stores its present state there. Returns flags about the queues,
+    /// and the runners that have tasks of their own and made no progress since `last`. While permits are
+    /// scarce, a runner that polls no task is left out unless `is_stuck`, which returns whether its thread
+    /// blocks or computes.
+    pub(crate) fn queues(
+        &self,
+        last: &mut Account,
+        is_stuck: impl Fn(&Arc<Runner>) -> bool,
+    ) -> (Queues, Vec<Arc<Runner>>) {
+        let (mut laden, mut stuck) = (Vec::new(), Vec::new());
         self.find_in_runners(|runner| -> Option<()> {
-            let now = (std::ptr::from_ref(&**runner), runner.beat());
-            // A reserve would not find them elsewhere, nor would others soon, which compute: it is on its way to them, unless it is
-            // in another task.
-            let comes = runner.is_reserve() && !now.1.is_in_task();
-            if comes {
-                reserve = Some(runner.clone());
-            }
+            let now = (std::ptr::from_ref(&**runner), runner.stage());
+            // While permits are scarce, tasks in the injector wait for a permit. So a task stays in its
+            // runner if the thread polls no task and is not stuck in a waker: the thread will come, and needs
+            // no permit for its own tasks.
+            let comes = self.permits.is_scarce() && !now.1.is_at_work() && !is_stuck(runner);
             if runner.has_tasks() && !comes {
                 if last.laden.contains(&now) {
                     stuck.push(runner.clone());
@@ -44,30 +63,24 @@ impl State {
             }
             None
         });
-        // Wakes others, so not under the lock of the list (LF3).
-        stuck.iter().for_each(|runner| self.hand_over_from_afar(runner));
-        let taken = self.has_surplus().then(|| self.taken());
-        let waits = taken.is_some() && self.any_idle();
-        if taken.is_some() && last.taken == taken {
-            if waits {
-                self.notify_another();
-            }
-            last.pause = last.pause.saturating_sub(1);
-            if let (Some(reserve), 0) = (reserve, last.pause) {
-                reserve.ask_to_sift();
-                last.sifts = (last.sifts + 1).min(MOST_PAUSED);
-                last.pause = last.sifts;
-            }
-        } else {
-            (last.sifts, last.pause) = (0, 0);
-        }
-        (last.taken, last.laden) = (taken, laden);
-        waits
+        let has_surplus = self.has_surplus() || !stuck.is_empty();
+        let taken = has_surplus.then(|| self.taken());
+        let is_untouched = has_surplus && last.taken == taken;
+        *last = Account { taken, laden };
+        let queues = Queues {
+            has_surplus,
+            is_untouched,
+            is_any_idle: self.any_idle(),
+            is_permit_free: self.permits.is_free(),
+            has_stuck: !stuck.is_empty(),
+        };
+        (queues, stuck)
     }
 
-    /// Whether there is anything that another look could find and mend.
+    /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector that a
+    /// sleeper could take, or tasks in a runner of an executor with [strangers](Self::is_overseen).
     pub(crate) fn is_open(&self) -> bool {
         let laden = || self.find_in_runners(|runner| runner.has_tasks().then_some(())).is_some();
-        self.has_surplus() && self.any_idle() || self.is_overseen() && laden()
+        self.has_surplus() && self.any_idle() && self.permits.is_free() || self.is_overseen() && laden()
     }
 }

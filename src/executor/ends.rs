@@ -1,89 +1,126 @@
-//! The end of an executor: what is left is cancelled. And what the end of a runtime asks beside: how many tasks are left, and which
-//! of them ask.
+//! The end of an executor cancels the tasks that are left. For the end of a runtime, this file also answers
+//! how many tasks are left, and what of the executor is on the stack of the thread that ends the runtime.
 //!
-//! A task that waits for the report of that end is not cancelled before it has it. Whoever cancels and comes across it puts it
-//! *aside*, at once, where whoever polls these tasks when the report is out finds it: what else he drops may block him.
+//! A task that waits for the report of the end is not cancelled before it has the report. A thread that
+//! cancels tasks puts such a task *aside*. Once the report is out, another thread may take it from there
+//! and poll it, even if the thread that cancels is blocked by the next destructor.
 
 use std::panic::Location;
 use std::time::Duration;
 
 use async_task::Runnable;
 
+use super::groups::Grouping;
 use super::host;
-use super::runner::Runner;
+use super::runner::{Runner, TaskPoll};
 use super::state::State;
+use super::tasks::Ticket;
 use crate::frame;
 use crate::sync::{self, Instant, thread};
 use crate::waking;
 
-/// How long the end of an executor waits for tasks that other threads are just waking. They take some instructions; but
-/// such a thread may be off its processor, and the end must come.
+/// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
+/// a few instructions, but such a thread may not be running, and the end must not wait for ever.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
-/// What of an executor is on the calling thread's stack.
+/// The part of an executor that is on the calling thread's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Inside {
-    /// Nothing.
+pub(crate) enum TasksOnStack {
+    /// No task.
     Nothing,
-    /// A poll of a task, by what its waker points to; and which one of its runner's polls that is.
-    Task(usize, u64),
-    /// So many tasks, which wait for a `block_on` that is nested in them.
+    /// The poll of a task, at the top of the stack.
+    Task(TaskPoll),
+    /// The poll of a foreign task, at the top of the stack. The own task around it ends with this poll.
+    Foreign,
+    /// This many tasks, each below a `block_on` that is nested in it.
     Below(usize),
 }
 
 impl State {
-    /// What of this executor the calling thread is in.
-    pub(crate) fn is_on_stack(&self) -> Inside {
-        let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.beat().is_in_task();
+    /// Returns which tasks of this executor are on the calling thread's stack: the task at the top of the
+    /// stack or, if there is none, the number of tasks below nested `block_on`s.
+    pub(crate) fn inside(&self) -> TasksOnStack {
+        let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.stage().is_at_work();
         host::with_running(|top| {
-            if let Some(runner) = top.filter(is_ours) {
-                return Inside::Task(runner.task(), runner.beat().count());
+            let top = top.filter(is_ours);
+            if top.is_some_and(|runner| !runner.foreign().is_null()) {
+                return TasksOnStack::Foreign;
             }
-            // SAFETY: a runner runs only while its `poll`, which keeps it alive, is on this thread's stack.
+            if let Some(poll) = top.and_then(Runner::task_poll) {
+                return TasksOnStack::Task(poll);
+            }
+            // SAFETY: `PollGuard` unlinks a runner before its `poll`, which keeps the runner alive, is left.
             let below = |runner: *const ()| unsafe { runner.cast::<Runner>().as_ref() };
             match frame::here(|here| here.runners_below().filter_map(below).filter(is_ours).count()) {
-                0 => Inside::Nothing,
-                tasks => Inside::Below(tasks),
+                0 => TasksOnStack::Nothing,
+                tasks => TasksOnStack::Below(tasks),
             }
         })
     }
 
-    /// How many tasks have ended so far, and how many are left.
+    /// Returns how many tasks have ended so far, and how many are left.
     pub(crate) fn census(&self) -> (usize, usize) {
         self.tasks.census()
     }
 
-    /// The calling thread waits until no more tasks are left than are [enough](Self::is_enough): it parks while there are more. See
-    /// [`Vigil`](super::vigil::Vigil).
+    /// Makes the calling thread the one that waits for tasks to end: the end that reaches the
+    /// [threshold](Self::set_threshold) unparks it. See [`Vigil`](super::vigil::Vigil).
     pub(crate) fn watch_ends(&self) {
         self.tasks.watch();
     }
 
-    pub(crate) fn look_away(&self) {
-        self.tasks.look_away();
+    /// Ends the wait that [`watch_ends`](Self::watch_ends) began.
+    pub(crate) fn unwatch_ends(&self) {
+        self.tasks.unwatch();
     }
 
-    /// So many tasks may be left from now on; who waits looks again.
-    pub(crate) fn is_enough(&self, left: usize) {
-        self.tasks.is_enough(left);
+    /// Sets how many tasks may be left when the wait ends, and wakes the waiting thread so that it counts
+    /// again.
+    pub(crate) fn set_threshold(&self, left: usize) {
+        self.tasks.set_threshold(left);
     }
 
-    /// From now on it is known which futures are being dropped.
+    /// Starts to note which futures are being dropped: see [`drops_of`](Self::drops_of).
     pub(crate) fn watch_drops(&self) {
         self.drops.watch();
     }
 
-    /// And from now on no more.
+    /// Stops noting and recording drops.
     pub(crate) fn ignore_drops(&self) {
         self.drops.ignore();
     }
 
-    /// How many that thread has begun to drop since; and where those were spawned that it drops now, the innermost first.
+    /// Notes that the calling thread begins to drop a task's future. Called while drops are watched.
+    #[cold]
+    pub(super) fn begin_drop(&self, spawned_at: &'static Location<'static>, ticket: Ticket) {
+        self.drops.begin(spawned_at, self.tasks.listed_since(ticket));
+    }
+
+    /// Notes that the calling thread is done with that drop.
+    #[cold]
+    pub(super) fn end_drop(&self, ticket: Ticket) {
+        self.drops.end(ticket != Ticket::NONE);
+    }
+
+    /// Starts to record which tasks are dropped: see [`recorded_drops`](Self::recorded_drops).
+    pub(crate) fn record_drops(&self) {
+        self.drops.record();
+    }
+
+    /// Stops recording. Returns the tasks that were dropped since [`record_drops`](Self::record_drops).
+    pub(crate) fn recorded_drops(&self) -> Grouping {
+        self.drops.recorded()
+    }
+
+    /// Returns how many drops that thread has begun since [`watch_drops`](Self::watch_drops), and where the
+    /// tasks that it drops now were spawned, the innermost first.
     pub(crate) fn drops_of(&self, thread: thread::ThreadId) -> (u64, Vec<&'static Location<'static>>) {
         self.drops.of(thread)
     }
 
-    /// Cancels all tasks that nobody polls right now.
+    /// Cancels all tasks that are not being polled right now, also the tasks that are aside: wakes the listed
+    /// tasks, and drops scheduled tasks until none is left. A task that is being polled is scheduled again
+    /// when that poll returns `Pending`, which may be after this call.
     pub(crate) fn cancel_all(&self) {
         self.cancel_all_but(|_| false);
         while let Some(task) = self.pop_aside() {
@@ -91,7 +128,8 @@ impl State {
         }
     }
 
-    /// The same but for those that are `kept`, by what their wakers point to: they are put aside.
+    /// Cancels all tasks that are not being polled right now. The tasks for which `kept` returns true,
+    /// given the address that the task's waker points to, are put aside instead.
     pub(crate) fn cancel_all_but(&self, kept: impl Fn(usize) -> bool) {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
@@ -103,17 +141,19 @@ impl State {
         }
     }
 
-    /// Runs the scheduled tasks that may be `run` once more, and cancels all others, until none is left that nobody polls.
-    pub(crate) fn see_off(&self, run: impl Fn(usize) -> bool) {
+    /// Takes the tasks that are aside and the scheduled tasks until none is left. Polls those for which `run`
+    /// returns true, given the address that the task's waker points to, and drops the others.
+    pub(crate) fn run_or_cancel(&self, run: impl Fn(usize) -> bool) {
         while let Some(task) = self.pop_aside().or_else(|| self.any_task()) {
             if run(address_of(&task)) {
-                // A panic out of a waker has said so, and is not the next task's.
+                // A panic of a waker has been reported by the panic hook, and must not keep the next task
+                // from its poll.
                 waking::call(|| host::run_beside(task));
             }
         }
     }
 
-    /// Whether tasks are aside.
+    /// Returns whether tasks are aside.
     pub(crate) fn has_aside(&self) -> bool {
         !sync::lock(&self.aside).is_empty()
     }
@@ -122,12 +162,22 @@ impl State {
         sync::lock(&self.aside).pop()
     }
 
-    /// The same as [`cancel_all`](Self::cancel_all) where nobody polls any and none is spawned: the executor is being dropped. Then a
-    /// task that is left is one that another thread has marked as scheduled and not put anywhere yet. It cannot be dropped there,
-    /// because wakers are called under other people's locks (D1); and left alone it would keep itself and this state for ever (P8). So
-    /// this waits the few instructions until it is here. What comes still later is cancelled where it comes from, if it is a
-    /// runtime's; what may borrow from something that is gone by then, or belongs to one thread, is left alone.
+    /// Cancels the tasks of an executor that is being dropped, and waits at most [`STRAGGLERS`] until the
+    /// last one is gone. The caller ensures that no task is polled and none is spawned.
+    ///
+    /// If a task is left after [`cancel_all`](Self::cancel_all), another thread has marked it as scheduled
+    /// and not queued it yet. That thread must not drop the task, because wakers are called under foreign
+    /// locks (D1). If no thread dropped it, the task would keep itself and this state alive for ever (P8). So
+    /// this call waits until the task is queued. That takes a few instructions, or longer if the other thread
+    /// is not running.
+    ///
+    /// A runtime's executor loses no task, because its injector is closed after the wait: a task that is
+    /// scheduled later is dropped by the thread that schedules it. The tasks of other executors may borrow
+    /// from values that are gone by then, or may belong to one thread, so a task that comes after the wait is
+    /// left alone, and leaked.
     pub(crate) fn cancel_to_the_last(&self) {
+        // ORDER: pairs with the fence of `foreign::schedule_unless`.
+        sync::full_fence();
         self.cancel_all();
         let start = Instant::now();
         while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {
@@ -146,7 +196,7 @@ impl State {
     }
 }
 
-/// What tells a task from all others that are there.
+/// Returns an address that identifies a task among all tasks that exist.
 fn address_of(task: &Runnable) -> usize {
     task.waker().data().addr()
 }

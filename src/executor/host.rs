@@ -1,19 +1,21 @@
-//! [`Host`]: a `block_on` as the executor sees it, the host of the runners to which tasks go that are woken in it.
+//! [`Host`]: the executor's view of a `block_on`. Tasks that its thread wakes go to the runners that it
+//! hosts.
 //!
-//! A runner that is polled inside of a `block_on` is *hosted* by it until it is dropped: between two polls too, because
-//! that is when the thread leads and fires wakers. A nested `block_on` is a host of its own, and what waits in the runners below
-//! is for others then (D5).
+//! A `block_on` *hosts* each runner that it polls, until the runner is dropped. The runner is hosted
+//! between two polls, too, because that is when the thread leads and calls wakers. A nested `block_on` is a
+//! host of its own; the tasks in the runners below it are handed over to other threads (D5).
 //!
-//! To leave a task for a runner is a promise: its thread comes by soon, or the deputy notices that it does not. Nobody can
-//! promise that for a runner that is polled with somebody else's waker. It may be in somebody else's `block_on`, on a thread
-//! that no deputy knows, or inside a task of a runner below, which it blocks. So it is not hosted.
+//! A task may be left in a runner only if the runner's thread polls it soon, or the deputy notices that it
+//! does not. This does not hold for a runner that is polled with a foreign waker: it may run in the
+//! `block_on` of another crate, on a thread that no deputy watches, or inside of a task of a runner below,
+//! which it blocks. Such a runner is not hosted.
 
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use async_task::{Runnable, ScheduleInfo};
+use async_task::Runnable;
 
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
@@ -27,7 +29,7 @@ pub(crate) struct Hosted {
     pub(crate) runner: Arc<Runner>,
 }
 
-/// The runners of one host. Changed by its own thread only; the deputy looks.
+/// The runners of one host. Only the host's own thread changes the list; the deputy reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Runners(Mutex<Vec<Hosted>>);
 
@@ -37,125 +39,146 @@ impl Runners {
     }
 }
 
-/// Where a host is.
+/// The services of the pool for a host.
 pub(crate) trait Surroundings: Send + Sync {
-    /// The runners that are hosted here.
+    /// Returns the runners that are hosted here.
     fn runners(&self) -> &Runners;
-    /// A runner of this executor is hosted from now on.
-    fn hosts(&self, executor: &State);
-    /// A runner is not any more; nor is any, if it was the last.
-    fn forgets(&self, runner: &Runner, last: bool);
-    /// The thread is about to run a task that is known to block, or to compute for long: somebody else should lead meanwhile.
+    /// Notes that a runner of `executor` is hosted from now on.
+    fn note_hosted(&self, executor: &State);
+    /// Notes that `runner` is not hosted any more. `last` says that no other runner is.
+    fn note_forgotten(&self, runner: &Runner, last: bool);
+    /// Has another thread lead, because this thread is about to run a task that is known to block, or to
+    /// compute for long.
     fn cover(&self, known: Caught);
 }
 
-/// Tasks polled in one go where no event waits, or on a thread that is in no `block_on` of ours.
+/// Tasks that a runner polls in one go if no fetched event waits, or outside of this crate's `block_on`.
 pub(super) const BUDGET_ALONE: u32 = 128;
-/// Tasks polled in one go where fetched events wait for this thread's next look.
+/// Tasks that a runner polls in one go if fetched events wait until this thread returns to the reactor.
 const BUDGET_BETWEEN_EVENTS: u32 = 8;
 
 /// The executor's part of a frame.
 pub(crate) struct Host {
     surroundings: Option<Arc<dyn Surroundings>>,
-    /// What the waker of the frame's own future points to.
+    /// The address that the waker of the frame's own future points to.
     root: *const (),
-    /// That future was woken, by its own thread.
+    /// Whether this thread has woken that future.
     woken: Cell<bool>,
-    /// The runner that was polled here last; it is hosted here.
+    /// The hosted runner that was polled last, or null.
     last: Cell<*const Runner>,
-    /// There are others.
+    /// Whether more than one runner is hosted.
     several: Cell<bool>,
-    /// Some of them were found to have left.
+    /// Whether a hosted runner was found to have left.
     stale: Cell<bool>,
-    /// A deputy sees it when this thread is stuck.
+    /// Whether a deputy notices when this thread is stuck.
     watched: Cell<bool>,
-    /// Tasks may be left here: it is watched, and nobody else's `block_on` is on top of the poll that is in progress.
+    /// Whether tasks may be left here: the host is watched, and no foreign `block_on` may be on top of the
+    /// poll in progress.
     open: Cell<bool>,
-    /// How many tasks a runner may poll before this thread looks at the reactor.
-    budget: Cell<u32>,
+    /// Whether fetched events wait until this thread returns to the reactor.
+    events_wait: Cell<bool>,
 }
 
-/// The host on top of this thread's stack.
+/// Returns the topmost host of this thread; `None` if the thread is in no frame.
 #[inline]
 pub(super) fn top(here: &Here) -> Option<&Host> {
-    // SAFETY: all frames are the pool's, whose part begins with a host; and whoever enters one meanwhile leaves it.
+    // SAFETY: only the pool makes frames, and their part begins with a host. The callers use the reference
+    // within a call inside of the frame, and code that enters another frame meanwhile leaves that frame
+    // first.
     unsafe { here.part::<Host>() }
 }
 
-/// A task was woken: it goes where it will be polled soonest without waking anybody. On a thread that hosts a runner of its
-/// executor that is there, in the slot if it is free; everything else is surplus.
+/// Queues a woken task where it is polled soonest. If the topmost host of this thread is open and has a
+/// runner of the task's executor, that is the runner, usually its slot: see [`State::give`]. Otherwise it is
+/// the injector, and a sleeper is woken: see [`State::schedule_elsewhere`].
 #[inline]
-pub(super) fn schedule(state: &State, task: Runnable, info: ScheduleInfo) {
+pub(super) fn schedule(state: &State, task: Runnable, wakes_itself: bool) {
     frame::here(|here| {
         let Some(host) = top(here).filter(|host| host.open.get()) else {
             return state.schedule_elsewhere(task);
         };
-        match running(here).filter(|runner| runner.is_of(state.address())) {
-            Some(runner) => state.give(runner, task, info),
-            None => host.schedule_between_polls(state, task, info),
+        match running(here).filter(|runner| runner.takes(state.address())) {
+            Some(runner) => state.give(runner, task, wakes_itself),
+            None => host.schedule_between_polls(state, task, wakes_itself),
         }
     });
 }
 
-/// The runner whose poll is on top of this thread's stack.
+/// Returns the runner that is polled at the top of this thread's stack; `None` if none is, or if a frame was
+/// entered on top of its poll.
 #[inline]
 fn running(here: &Here) -> Option<&Runner> {
-    // SAFETY: a runner runs only while its `poll`, which keeps it alive, is on this thread's stack.
+    // SAFETY: `PollGuard` unlinks the runner before its `poll`, which keeps the runner alive, is left.
     unsafe { here.runner().cast::<Runner>().as_ref() }
 }
 
-/// Shows `f` the runner whose poll is on top of this thread's stack.
+/// Calls `f` with the runner that is polled at the top of this thread's stack.
 #[inline]
 pub(super) fn with_running<R>(f: impl FnOnce(Option<&Runner>) -> R) -> R {
     frame::here(|here| f(running(here)))
 }
 
-/// A poll is on top of this thread's stack: a runner's, or that of a task that was taken out by hand.
-pub(super) struct OnStack<'a>(&'a Here, frame::Running);
+/// A guard for a poll at the top of this thread's stack: of a runner, or of a task that runs without one. The
+/// drop resumes the poll below it.
+pub(super) struct PollGuard<'a>(&'a Here, frame::Running);
 
-impl<'a> OnStack<'a> {
+impl<'a> PollGuard<'a> {
     #[inline]
     pub(super) fn begin(here: &'a Here, runner: *const Runner, budget: u32) -> Self {
-        Self(here, here.begins(frame::Running::new(runner.cast(), budget)))
+        Self(here, here.begin(frame::Running::new(runner.cast(), budget)))
     }
 }
 
-impl Drop for OnStack<'_> {
+impl Drop for PollGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.resumes(self.1);
+        self.0.resume(self.1);
     }
 }
 
-/// Polls a task that was taken out by hand, on top of another one's poll, perhaps: what is said of the runner that polls
-/// that one is not about this one.
+/// Polls a task that the caller took from a queue. If this happens inside of a runner's poll, the task does
+/// not count as a task of that runner.
 pub(crate) fn run_beside(task: Runnable) {
     frame::here(|here| {
         if here.runner().is_null() {
             task.run();
         } else {
-            let _none = OnStack::begin(here, ptr::null(), 0);
+            let _none = PollGuard::begin(here, ptr::null(), 0);
             task.run();
         }
     });
 }
 
-/// Somebody should lead while a slow task runs.
+/// Has another thread lead while this thread runs a slow task. `known` says what the task was caught in
+/// before. Does nothing if the thread is in no frame, or if the topmost host has no pool.
 #[cold]
 pub(super) fn cover(known: Caught) {
     let surroundings = frame::here(|here| top(here)?.surroundings.clone());
-    surroundings.iter().for_each(|surroundings| surroundings.cover(known));
+    if let Some(surroundings) = surroundings {
+        surroundings.cover(known);
+    }
 }
 
-/// Whether it is the `block_on` on top of this thread's stack that awaits with this waker.
+/// Returns whether `waker` is that of the topmost `block_on` of this thread.
 pub(crate) fn is_awaited_on_top(waker: &Waker) -> bool {
     frame::here(|here| top(here).is_some_and(|host| ptr::eq(waker.data(), host.root)))
 }
 
-/// A run, or a ticker, is polled here with `waker`. If that is neither the host's nor the running task's, somebody else's
-/// `block_on` may be on top of this thread's stack, and about to block it: what is in the runners below is for others, and what is
-/// woken here until one of them is polled again, too.
-pub(super) fn stranger_on_top(waker: &Waker) {
+/// Wakes the future of the topmost `block_on` of this thread, if its wakers point to `root`. Returns false if
+/// `root` belongs to another `block_on`: its thread may sleep, and the caller has to wake it.
+#[inline]
+pub(crate) fn wake_root_on_top(root: *const ()) -> bool {
+    frame::here(|here| {
+        let host = top(here).filter(|host| ptr::eq(host.root, root));
+        host.map(|host| host.set_woken(true)).is_some()
+    })
+}
+
+/// Closes the topmost host if a `run` or ticker is polled with a foreign waker: neither that of the host
+/// nor that of the running task. Then a foreign `block_on` may be at the top of this thread's stack, and
+/// may block it. So the tasks in the runners below are handed over to other threads, and tasks that are
+/// woken here go to the injector until one of these runners is polled again.
+pub(super) fn note_stranger(waker: &Waker) {
     frame::here(|here| {
         let is_of_task = running(here).is_some_and(|runner| runner.polls_with(waker));
         let host = top(here).filter(|host| !is_of_task && !host.polls_with(waker));
@@ -165,7 +188,8 @@ pub(super) fn stranger_on_top(waker: &Waker) {
     });
 }
 
-/// A runner's future is gone, from the host at this address, if any: it is forgotten there, at once if that is on this thread.
+/// Removes a runner whose `run` is gone from its executor and from the host at this address; 0 if it has
+/// none. If the host is not on this thread, the runner is only marked as left, and its host removes it later.
 pub(super) fn forget(host: usize, hosted: &Hosted) {
     if host == 0 {
         return hosted.state.leave(&hosted.runner);
@@ -174,13 +198,15 @@ pub(super) fn forget(host: usize, hosted: &Hosted) {
         // SAFETY: as in `top`.
         match unsafe { here.parts::<Host>() }.find(|other| other.address() == host) {
             Some(host) => host.forget(|known| Arc::ptr_eq(&known.runner, &hosted.runner)),
-            None => hosted.runner.left.set(true),
+            None => hosted.runner.orders.set_left(),
         }
     });
 }
 
 impl Host {
-    /// A host whose own future is polled with a waker that points to `root`.
+    /// Creates a host that polls its own future with a waker that points to `root`. The future counts as
+    /// woken. Without `surroundings`, the host hosts no runner. No tasks are left here before
+    /// [`set_watched`](Self::set_watched).
     pub(crate) fn new(root: *const (), surroundings: Option<Arc<dyn Surroundings>>) -> Self {
         Self {
             surroundings,
@@ -191,83 +217,101 @@ impl Host {
             stale: Cell::new(false),
             watched: Cell::new(false),
             open: Cell::new(false),
-            budget: Cell::new(BUDGET_ALONE),
+            events_wait: Cell::new(false),
         }
     }
 
-    /// Tells this host from all others that are there now.
+    /// Returns an address that identifies this host among all existing ones.
     pub(super) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
-    /// Whether its own future was woken, by its own thread.
+    /// Returns whether the host's own thread has woken the host's own future.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.woken.get()
     }
 
-    /// Sets or takes back what [`is_woken`](Self::is_woken) says; returns what it said.
+    /// Sets what [`is_woken`](Self::is_woken) returns. Returns the previous value.
     #[inline]
     pub(crate) fn set_woken(&self, woken: bool) -> bool {
         self.woken.replace(woken)
     }
 
-    /// From now on a deputy sees it when this thread is stuck, so that tasks may be left here.
-    pub(crate) fn is_watched(&self) {
+    /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck.
+    pub(crate) fn set_watched(&self) {
         self.watched.set(true);
         self.open.set(true);
     }
 
-    /// Says whether fetched events wait for this thread's next look.
+    /// Sets whether fetched events wait until this thread returns to the reactor.
     #[inline]
-    pub(crate) fn events_wait(&self, waiting: bool) {
-        self.budget.set(if waiting { BUDGET_BETWEEN_EVENTS } else { BUDGET_ALONE });
+    pub(crate) fn set_events_wait(&self, waiting: bool) {
+        self.events_wait.set(waiting);
     }
 
-    /// How many tasks a runner may poll in one go here.
+    /// Returns whether fetched events wait until this thread returns to the reactor. Further calls return
+    /// false until it has done so.
+    #[inline]
+    pub(super) fn take_events_wait(&self) -> bool {
+        self.events_wait.take()
+    }
+
+    /// Returns how many tasks a runner may poll here in one go.
     #[inline]
     pub(super) fn budget(&self) -> u32 {
-        self.budget.get()
+        if self.events_wait.get() { BUDGET_BETWEEN_EVENTS } else { BUDGET_ALONE }
     }
 
     fn runners(&self) -> Option<&Runners> {
         self.surroundings.as_ref().map(|surroundings| surroundings.runners())
     }
 
-    /// A task was woken while no runner of its executor is being polled here: by an event, say.
+    /// Queues a task that is woken while no runner of its executor is being polled at the top of the stack:
+    /// by an event, for example. The task goes to a hosted runner of its executor, whose `run` is woken, or
+    /// into the injector if there is none.
     #[inline(never)]
-    fn schedule_between_polls(&self, state: &State, task: Runnable, info: ScheduleInfo) {
-        // SAFETY: what is hosted here stays until this thread forgets it, which calls no waker here.
+    fn schedule_between_polls(&self, state: &State, task: Runnable, wakes_itself: bool) {
+        // SAFETY: `runners` keeps a hosted runner alive until this thread removes it in `forget`, which
+        // changes `last` before it calls a waker. Below, the runner is not used after a foreign waker was
+        // called.
         let last = unsafe { self.last.get().as_ref() };
-        let runner = match last.filter(|runner| runner.is_of(state.address())) {
-            Some(runner) if !runner.left.is_set() => runner,
-            _ if self.several.get() => return self.schedule_for_another(state, task, info),
+        let runner = match last.filter(|runner| runner.takes(state.address())) {
+            Some(runner) if !runner.orders.has_left() => runner,
+            _ if self.several.get() => return self.schedule_for_another(state, task, wakes_itself),
             _ => return state.schedule_elsewhere(task),
         };
         self.wake(runner);
-        state.give(runner, task, info);
+        state.give(runner, task, wakes_itself);
     }
 
+    /// Queues a task as [`schedule_between_polls`](Self::schedule_between_polls) does, if the runner that was
+    /// polled last does not take the task: searches the list for one that does.
     #[cold]
-    fn schedule_for_another(&self, state: &State, task: Runnable, info: ScheduleInfo) {
-        let is_wanted = |hosted: &&Hosted| ptr::eq(&*hosted.state, state) && !hosted.runner.left.is_set();
+    fn schedule_for_another(&self, state: &State, task: Runnable, wakes_itself: bool) {
+        let is_wanted = |hosted: &&Hosted| {
+            ptr::eq(&*hosted.state, state)
+                && hosted.runner.takes(state.address())
+                && !hosted.runner.orders.has_left()
+        };
         let found = self.runners().and_then(|runners| runners.lock().iter().find(is_wanted).cloned());
         let Some(Hosted { runner, .. }) = found else { return state.schedule_elsewhere(task) };
         self.wake(&runner);
-        state.give(&runner, task, info);
+        state.give(&runner, task, wakes_itself);
     }
 
-    /// Has a runner of this host polled soon.
+    /// Makes this thread poll a runner of this host soon: wakes the `run`, by a mark if that is polled with
+    /// the waker of the host's own future.
     #[inline]
     fn wake(&self, runner: &Runner) {
-        if runner.is_root.is_set() {
+        if runner.own.is_root() {
             self.woken.set(true);
         } else {
             runner.sleeper.wake();
         }
     }
 
-    /// Whether it is this host that polls with this waker: its own future, or the future inside one of its runners.
+    /// Returns whether this host polls with `waker`: its own future, or the future inside one of its runners.
     fn polls_with(&self, waker: &Waker) -> bool {
         // A waker made of an `Arc` carries the address of what is in it.
         let is_inner = |hosted: &Hosted| ptr::eq(waker.data(), Arc::as_ptr(&hosted.runner).cast());
@@ -275,19 +319,21 @@ impl Host {
             || self.runners().is_some_and(|runners| runners.lock().iter().any(is_inner))
     }
 
-    /// A runner that is hosted here is polled.
+    /// Records that a hosted runner is about to be polled: tasks that are woken between two polls go there.
+    /// Opens the host again if it is watched.
     #[inline]
-    pub(super) fn polls(&self, runner: &Arc<Runner>) {
+    pub(super) fn start_poll(&self, runner: &Arc<Runner>) {
         self.open.set(self.watched.get());
         self.last.set(Arc::as_ptr(runner));
     }
 
-    /// Hosts a runner from now on, if it is this host that polls it with `waker`.
-    pub(super) fn adopts(&self, state: &StateRef, runner: &Arc<Runner>, waker: &Waker) -> bool {
+    /// Hosts `runner` from now on, if it is polled with the `waker` of this host or of another of its
+    /// runners. Returns whether the runner is hosted; never if the host has no pool.
+    pub(super) fn adopt(&self, state: &StateRef, runner: &Arc<Runner>, waker: &Waker) -> bool {
         let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.polls_with(waker)) else {
             return false;
         };
-        runner.is_root.set(ptr::eq(waker.data(), self.root));
+        runner.own.set_root(ptr::eq(waker.data(), self.root));
         let mut runners = surroundings.runners().lock();
         if runners.iter().any(|known| Arc::ptr_eq(&known.runner, runner)) {
             return true;
@@ -295,11 +341,12 @@ impl Host {
         runners.push(Hosted { state: state.clone(), runner: runner.clone() });
         self.several.set(runners.len() > 1);
         drop(runners);
-        surroundings.hosts(state);
+        surroundings.note_hosted(state);
         true
     }
 
-    /// Forgets some runners: what is in them is for others.
+    /// Removes the matching runners, also from their executors. The tasks in them go to the injector, and
+    /// other runners are woken for them.
     fn forget(&self, which: impl Fn(&Hosted) -> bool) {
         let Some(surroundings) = &self.surroundings else { return };
         loop {
@@ -310,44 +357,48 @@ impl Host {
             self.last.set(left);
             self.several.set(runners.len() > 1);
             drop(runners);
-            surroundings.forgets(&gone.runner, left.is_null());
+            surroundings.note_forgotten(&gone.runner, left.is_null());
             gone.state.leave(&gone.runner);
         }
     }
 
-    /// Forgets the runners that have left. Wakes others, so the caller does not lead (LF3).
+    /// Removes the runners that [`rest`](Self::rest) found to have left. Wakes other runners, so the caller
+    /// must not lead (LF3).
     #[inline]
     pub(crate) fn forget_left(&self) {
         if self.stale.replace(false) {
-            self.forget(|hosted| hosted.runner.left.is_set());
+            self.forget(|hosted| hosted.runner.orders.has_left());
         }
     }
 
-    /// The frame is left. Its runners are gone with its future, except one that was moved elsewhere: it must not be fed from
-    /// here any more.
+    /// Closes the host, because its frame is left, and removes all runners. Most are gone with the frame's
+    /// future; the `run` of one may have moved elsewhere, and its runner must not get tasks from here any
+    /// more.
     pub(crate) fn close(&self) {
         self.open.set(false);
         self.forget(|_| true);
     }
 
-    /// Whoever waits on top of this host may wait for what was left here: that is for others now.
+    /// Moves the tasks in the runners of this host to the injector, and wakes other runners for them: a
+    /// `block_on` that is nested in this one may wait for them.
     pub(crate) fn hand_over(&self) {
         let hosted = self.runners().map_or(Vec::new(), |runners| runners.lock().clone());
         hosted.iter().for_each(|hosted| hosted.state.hand_over(&hosted.runner));
     }
 
-    /// The thread is about to sleep: its runners say so to their executors. False if one of them has tasks, after
-    /// all; then none of them rests.
+    /// Puts the runners into the lines of their executors, because the thread is about to sleep. Returns
+    /// false if the thread must not sleep; then no runner is in a line. One of them has tasks after all, and
+    /// its `run` is woken; or one of them has left, and [`forget_left`](Self::forget_left) has to be called.
     pub(crate) fn rest(&self) -> bool {
         let Some(runners) = self.runners() else { return true };
         let hosted = runners.lock();
-        if hosted.iter().any(|hosted| hosted.runner.left.is_set()) {
-            // Not forgotten here, which wakes others, because this thread may lead.
+        if hosted.iter().any(|hosted| hosted.runner.orders.has_left()) {
+            // Not removed here: that wakes other runners, and this thread may lead (LF3).
             self.stale.set(true);
             self.woken.set(true);
             return false;
         }
-        // None of that runs anybody's code, so it may be done under the lock (LF3).
+        // `rest` and `rise` run no foreign code, so the lock may be held (LF3).
         let Some(laden) = hosted.iter().position(|hosted| !hosted.state.rest(&hosted.runner)) else {
             return true;
         };
@@ -358,7 +409,7 @@ impl Host {
         false
     }
 
-    /// The thread is awake.
+    /// Takes the runners out of the lines, because the thread is awake.
     pub(crate) fn rise(&self) {
         if let Some(runners) = self.runners() {
             runners.lock().iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));

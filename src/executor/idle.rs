@@ -1,134 +1,168 @@
-//! Who of an executor's runners and tickers sleeps, and waking one of them when there are tasks (N2).
+//! The runners and tickers of an executor that sleep, and waking one of them when there are tasks (N2).
 //!
-//! They sleep in a [`Line`](crate::line::Line), which has the argument why no task is lost: who schedules makes the task visible and
-//! calls; who rests enters, and looks for tasks after that. Who was called searches, and calls the next one if it leaves some.
+//! Sleepers wait in a [`Line`](crate::line::Line), which has the proof that no wakeup is lost: the thread
+//! that schedules a task makes the task visible and then calls a sleeper; a runner that is about to sleep
+//! enters the line and then looks for tasks. A runner that was called searches for tasks, and calls the
+//! next one if it leaves some.
 
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::State;
 use crate::line::{Called, Rank};
-use crate::sync::thread;
+use crate::sync::{self, thread};
 
-/// Of those that sleep: whoever it is, and who is sure to come.
-const ANYBODY: Rank = Rank::Relief;
-const SURE: Rank = Rank::Host;
+/// Calls reach all sleepers.
+const ANY_RANK: Rank = Rank::Relief;
+/// Calls reach only hosted runners: waking them runs no foreign code, and they come.
+const HOSTS_ONLY: Rank = Rank::Host;
 
 impl State {
-    /// Whether a runner or ticker sleeps.
+    /// Returns whether a runner or ticker sleeps.
     pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }
 
-    /// A task is visible: wakes one that sleeps, unless somebody is on the way. False if nobody sleeps.
+    /// Returns whether a runner that is called now could take a task from a queue. Passes a fence if permits
+    /// are scarce.
     #[inline]
-    pub(super) fn notify(&self) -> bool {
-        Self::wakes(self.idle.call(ANYBODY))
+    fn is_call_worth(&self) -> bool {
+        !self.permits.is_scarce() || {
+            // ORDER: pairs with the fence of `Line::enter`, which a runner passes after it has returned its
+            // permit: this thread sees the returned permit, or the runner sees the task.
+            sync::full_fence();
+            self.permits.is_free()
+        }
     }
 
-    /// The same for tasks that the caller's own runner will poll if nobody else does: without the fence. One that goes to
-    /// sleep at this very moment may be missed, which costs some parallelism and no task.
+    /// Wakes a sleeper, unless one that was called is on the way. Called after a task has become visible.
+    /// Returns false if the line has no sleeper, even with one on the way. Wakes none and returns false if
+    /// no permit is free.
     #[inline]
-    pub(super) fn invite(&self) {
-        if !self.idle.is_empty() && !self.idle.somebody_comes() && self.gain.is_likely() {
+    pub(super) fn notify(&self) -> bool {
+        self.is_call_worth() && Self::wake_called(self.idle.call(ANY_RANK))
+    }
+
+    /// Wakes a sleeper to share `left` tasks that the caller's own runner would poll otherwise, if that is
+    /// [worth it](crate::line::Line::is_wake_worth) and a permit is free. Reads both without a fence, so it
+    /// may miss a runner that goes to sleep at this moment. A miss costs parallelism but loses no task.
+    #[inline]
+    pub(super) fn invite(&self, left: impl FnOnce() -> usize) {
+        if self.idle.is_wake_worth(left) {
             self.invite_one();
         }
     }
 
+    /// Wakes a sleeper of any rank if a permit is free, unless another one is on the way. Passes no fence, so
+    /// it may miss a runner that goes to sleep at this moment.
     #[cold]
     fn invite_one(&self) {
-        self.gain.calls();
-        if !Self::wakes(self.idle.invite(ANYBODY)) {
-            self.gain.called_nobody();
+        if self.permits.is_free() {
+            Self::wake_called(self.idle.invite(ANY_RANK));
         }
     }
 
-    /// The same as [`notify`](Self::notify) from a thread that must not run anybody's code, because it leads or watches: a
-    /// stranger is called on a thread of its own. Where none is to be had the deputy tries again.
+    /// Wakes a sleeper as [`notify`](Self::notify) does, on a thread that must not run foreign code because
+    /// it leads or is the deputy. If only strangers sleep, a new thread wakes one of them. If that thread
+    /// cannot be started, the deputy tries again.
     pub(super) fn notify_from_afar(&self) {
-        if !Self::wakes(self.idle.call(SURE)) && self.any_idle() {
+        if self.is_call_worth() && !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
             self.run_errand(|state| _ = state.notify());
         }
     }
 
-    /// The deputy found that tasks wait although somebody was called, perhaps: the next one is.
-    pub(super) fn notify_another(&self) {
-        if !Self::wakes(self.idle.call_another(SURE)) && self.any_idle() {
-            self.run_errand(|state| _ = Self::wakes(state.idle.call_another(ANYBODY)));
+    /// Wakes a sleeper, even if another one was called and is on its way. Called by the deputy, if waiting
+    /// tasks were not taken. If only strangers sleep, a new thread wakes one of them. The woken runner
+    /// takes the tasks, or sifts them if it gets no permit. If none sleeps, tells the runners without a
+    /// permit to sift them between two tasks.
+    pub(crate) fn notify_another(&self) {
+        if Self::wake_called(self.idle.call_another(HOSTS_ONLY)) {
+            return;
+        }
+        if self.any_idle() {
+            self.run_errand(|state| _ = Self::wake_called(state.idle.call_another(ANY_RANK)));
+        } else {
+            self.find_in_runners(|runner| -> Option<()> {
+                (!runner.holds_permit()).then(|| runner.orders.search());
+                None
+            });
         }
     }
 
+    /// Starts a thread that calls `errand`. Does nothing if the thread cannot be started, or if the executor
+    /// is being dropped.
     fn run_errand(&self, errand: fn(&State)) {
         if let Some(state) = self.itself.upgrade() {
             let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || errand(&state));
         }
     }
 
-    /// False if nobody was there to be called.
+    /// Wakes the sleeper that was called, if any. Returns false if there was no sleeper to call; true also if
+    /// one is on its way.
     #[inline]
-    fn wakes(called: Called<Sleeper>) -> bool {
+    fn wake_called(called: Called<Sleeper>) -> bool {
         match called {
-            Called::Nobody => return false,
+            Called::NoSleeper => return false,
             Called::OnTheWay => {}
             Called::Wake(sleeper) => sleeper.wake(),
         }
         true
     }
 
-    /// Who polls the runner is about to sleep. False if there are tasks to poll, after all. Runs nobody's code.
+    /// Puts the runner into the line, because its thread is about to sleep, and returns true. Returns false
+    /// if there are tasks to poll after all, or its own future: then the runner has left the line again,
+    /// and asks for a poll. If it asked before and was not polled, it stays out of the line, its tasks go
+    /// to others, and the result is true: the thread may sleep. Runs no foreign code.
     pub(super) fn rest(&self, runner: &Runner) -> bool {
-        if runner.asked.is_set() {
-            // It is hosted here, but whoever owns its future does not poll it: it is nobody to be called, and tasks
-            // that this thread left here, or for which it was called, are for others. It leads, perhaps.
-            if self.empty(runner) | self.has_surplus() {
+        if runner.own.is_requested() {
+            // The runner asked to be polled and was not: the code that owns the `run` does not
+            // poll it. So the runner must not be called, and the tasks in it, or for which it
+            // was called, go to others. This thread may lead.
+            if self.inject_all(runner) | self.has_surplus() {
                 self.notify_from_afar();
             }
             return true;
         }
-        if runner.is_reserve() {
-            // It would not take what it is called for. What is its own is put there by its own thread, which is this one.
-            let rests = !runner.has_tasks() && !runner.root_woken.is_set();
-            runner.asked.set(!rests);
-            return rests;
-        }
-        runner.rests.set(true);
+        runner.own.start_rest();
         self.idle.enter(&runner.sleeper, runner.sleeper.rank());
-        if self.has_tasks_for(runner) || runner.root_woken.is_set() {
+        if self.has_tasks_for(runner) || runner.orders.is_root_woken() {
             self.rise(runner);
-            runner.asked.set(true);
-            runner.searches.set(true);
+            runner.own.set_requested(true);
+            runner.orders.search();
             return false;
         }
-        runner.rested.set(true);
         true
     }
 
-    /// It is awake. True if it was called: then it looks for tasks next.
+    /// Takes the runner out of the line, because its thread is awake. Returns whether the runner was
+    /// called: then it searches for tasks next.
     #[inline]
     pub(super) fn rise(&self, runner: &Runner) -> bool {
-        let called = runner.rests.take() && self.idle.leave(&runner.sleeper);
+        let called = runner.own.end_rest() && self.idle.leave(&runner.sleeper);
         if called {
-            runner.searches.set(true);
+            runner.orders.search();
         }
         called
     }
 
-    /// Moves what waits in a runner to where any other finds it, busy or idle.
+    /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them.
     pub(super) fn hand_over(&self, runner: &Runner) {
-        if self.empty(runner) {
+        if self.inject_all(runner) {
             self.notify();
         }
     }
 
-    /// The same from a thread that must not run anybody's code.
-    pub(super) fn hand_over_from_afar(&self, runner: &Runner) {
-        if self.empty(runner) {
+    /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them, on a thread that
+    /// must not run foreign code: see [`notify_from_afar`](Self::notify_from_afar).
+    pub(crate) fn hand_over_from_afar(&self, runner: &Runner) {
+        if self.inject_all(runner) {
             self.notify_from_afar();
         }
     }
 
-    /// True if something was there.
-    pub(super) fn empty(&self, runner: &Runner) -> bool {
-        // No more than there are now: its thread may be putting more here all the time.
+    /// Moves the tasks that wait in a runner to the injector, and wakes no runner. Returns whether there were
+    /// any.
+    pub(super) fn inject_all(&self, runner: &Runner) -> bool {
+        // At most as many as there are now: the runner's thread may add tasks all the time.
         let tasks = std::iter::from_fn(|| runner.pop()).take(runner.ring.len() + 1);
         tasks.map(|task| self.inject(task)).count() > 0
     }

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-use super::{Executor, StaticLocalExecutor, Task};
+use super::{Executor, StaticLocalExecutor, Task, boxed_if_large};
 
-/// An executor for futures that are not `Send`. It stays on the thread where it was made.
+/// An executor for futures that are not `Send`. The executor stays on the thread where it was created.
 ///
 /// Its tasks may be woken from anywhere; they are polled by its own thread only.
 ///
@@ -32,7 +32,7 @@ pub struct LocalExecutor<'a> {
 }
 
 impl<'a> LocalExecutor<'a> {
-    /// An executor without tasks.
+    /// Creates an executor without tasks.
     ///
     /// ```
     /// use paceline::LocalExecutor;
@@ -46,7 +46,7 @@ impl<'a> LocalExecutor<'a> {
         Self { inner: Executor::new(), stays: PhantomData }
     }
 
-    /// Whether all its tasks are finished.
+    /// Returns whether all its tasks are finished.
     ///
     /// ```
     /// assert!(paceline::LocalExecutor::new().is_empty());
@@ -65,10 +65,10 @@ impl<'a> LocalExecutor<'a> {
     #[track_caller]
     pub fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> Task<T> {
         // SAFETY: this executor is neither `Send` nor `Sync`: it spawns, polls and drops on its own thread.
-        unsafe { self.inner.spawn_at(future, Location::caller()) }
+        unsafe { boxed_if_large!(future, self.inner.spawn_at(future, Location::caller())) }
     }
 
-    /// Spawns many futures and collects their tasks.
+    /// Spawns many futures, and adds their tasks to `handles`.
     ///
     /// ```
     /// let executor = paceline::LocalExecutor::new();
@@ -84,7 +84,8 @@ impl<'a> LocalExecutor<'a> {
     ) {
         let caller = Location::caller();
         // SAFETY: as in `spawn`.
-        handles.extend(futures.into_iter().map(|future| unsafe { self.inner.spawn_at(future, caller) }));
+        let spawn = |future| unsafe { boxed_if_large!(future, self.inner.spawn_at(future, caller)) };
+        handles.extend(futures.into_iter().map(spawn));
     }
 
     /// Runs one task, if one is scheduled.

@@ -1,25 +1,40 @@
-//! Executors: tasks, and who polls them. They know wakers, never the poller.
+//! Executors: tasks, and the runners that poll them. Executors know wakers, but not the poller of the
+//! reactor.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`Executor`], [`LocalExecutor`], [`StaticExecutor`], [`StaticLocalExecutor`] | the public types |
-//! | [`state`] | what one executor's tasks and runners share: the injector and the lists |
+//! | [`state`] | the shared state of an executor's tasks and runners: the injector and the lists |
 //! | [`run`], [`turns`] | the futures behind `run` and `tick`; which task comes next |
-//! | [`runner`] | one `run` in progress: slot, ring, and what the deputy may know |
+//! | [`in_order`] | the `run` of a current-thread runtime, which polls tasks in the order of their wakes |
+//! | [`member`] | the place of both kinds of `run` in the executor, and in a `block_on` |
+//! | [`runner`] | a `run` in progress: its slot, its ring, and its state for the deputy |
 //! | [`slot`] | the direct slot |
-//! | [`host`] | a `block_on` as the executor sees it: which runners it hosts |
+//! | [`host`] | the executor's view of a `block_on`: which runners it hosts |
+//! | [`permits`] | how many workers may take tasks from the queues at the same time |
 //! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
-//! | [`task`], [`tasks`] | what is kept of a task |
-//! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: who waits for the last task to end, what is cancelled, which destructor blocks |
-//! | [`account`], [`oversight`] | what a deputy looks at, and who gets one |
+//! | [`task`], [`tasks`] | the data beside a spawned future; the count and the list of unfinished tasks |
+//! | [`foreign`] | tasks that other code has built with `async-task` |
+//! | [`groups`], [`listing`], [`panicked`] | reports: tasks by the line that spawned them, and panics |
+//! | [`cancelled`] | the message of `block_on` when a cancelled task is awaited |
+//! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: waiting for tasks, cancelling and dropping them |
+//! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
 
 mod account;
+mod cancelled;
 mod drops;
 mod ends;
+mod foreign;
+mod groups;
 mod host;
 mod idle;
+mod in_order;
+mod listing;
 mod local;
+mod member;
 mod oversight;
+mod panicked;
+mod permits;
 mod run;
 mod runner;
 mod sleeper;
@@ -31,18 +46,27 @@ mod tasks;
 mod turns;
 mod vigil;
 
-pub use async_task::{FallibleTask, Task};
+#[doc = include_str!("fallible.md")]
+pub use async_task::FallibleTask;
+#[doc = include_str!("task.md")]
+pub use async_task::Task;
+pub use groups::TaskGroup;
 pub use local::LocalExecutor;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
-pub(crate) use account::Account;
-pub(crate) use ends::Inside;
-pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, run_beside};
+pub(crate) use account::{Account, Queues};
+pub(crate) use cancelled::explain;
+pub(crate) use ends::TasksOnStack;
+pub(crate) use foreign::schedule_at;
+pub(crate) use groups::Grouping;
+pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, run_beside, wake_root_on_top};
+pub(crate) use in_order::RunInOrder;
 pub(crate) use oversight::Overseer;
+pub(crate) use panicked::note as note_panic;
 pub(crate) use run::Run;
-pub(crate) use runner::{Beat, Caught, Counters, Runner};
+pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{State, StateRef};
-pub(crate) use task::{spawn_at, spawn_in_vain};
+pub(crate) use task::{LARGE, boxed_if_large, spawn_at, spawn_in_vain};
 
 use std::fmt;
 use std::future::Future;
@@ -50,9 +74,11 @@ use std::marker::PhantomData;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
+use async_task::Runnable;
+
 /// An executor: spawn futures onto it, and [`run`](Executor::run) it on as many threads as you like.
 ///
-/// It is made of nothing until it is used, so it can be a constant. Dropping it cancels its tasks.
+/// An executor allocates nothing until it is used, so it can be a constant. Dropping it cancels its tasks.
 ///
 /// # Examples
 ///
@@ -64,9 +90,10 @@ use std::sync::{Arc, OnceLock};
 /// assert_eq!(block_on(executor.run(task)), 42);
 /// ```
 pub struct Executor<'a> {
-    /// Made on first use. Std's cell in all modes: an executor is made in constants, where loom's atomics cannot be.
+    /// Created on first use. Std's cell in all modes, because executors are created in constants, which
+    /// loom's atomics do not support.
     state: OnceLock<Arc<State>>,
-    /// Whether it can be dropped, and so must know its tasks.
+    /// Whether the executor can be dropped, and so has to know its tasks.
     tracks_tasks: bool,
     /// Invariant in `'a`: a task may borrow for exactly that long.
     borrows: PhantomData<fn(&'a ()) -> &'a ()>,
@@ -76,17 +103,17 @@ impl UnwindSafe for Executor<'_> {}
 impl RefUnwindSafe for Executor<'_> {}
 
 impl<'a> Executor<'a> {
-    /// An executor without tasks.
+    /// Creates an executor without tasks.
     ///
     /// ```
     /// static EXECUTOR: paceline::Executor<'static> = paceline::Executor::new();
     /// assert!(EXECUTOR.is_empty());
     /// ```
     pub const fn new() -> Self {
-        Self::that_tracks(true)
+        Self::with_tracking(true)
     }
 
-    const fn that_tracks(tracks_tasks: bool) -> Self {
+    const fn with_tracking(tracks_tasks: bool) -> Self {
         Self { state: OnceLock::new(), tracks_tasks, borrows: PhantomData }
     }
 
@@ -95,7 +122,7 @@ impl<'a> Executor<'a> {
         self.state.get_or_init(|| State::new(self.tracks_tasks, false))
     }
 
-    /// Whether all its tasks are finished.
+    /// Returns whether all its tasks are finished.
     ///
     /// ```
     /// let executor = paceline::Executor::new();
@@ -118,10 +145,10 @@ impl<'a> Executor<'a> {
     #[track_caller]
     pub fn spawn<T: Send + 'a>(&self, future: impl Future<Output = T> + Send + 'a) -> Task<T> {
         // SAFETY: the future and its output are `Send`; dropping the executor drops the future.
-        unsafe { self.spawn_at(future, Location::caller()) }
+        unsafe { boxed_if_large!(future, self.spawn_at(future, Location::caller())) }
     }
 
-    /// Spawns many futures and collects their tasks.
+    /// Spawns many futures, and adds their tasks to `handles`.
     ///
     /// ```
     /// let executor = paceline::Executor::new();
@@ -144,9 +171,12 @@ impl<'a> Executor<'a> {
     ) {
         let caller = Location::caller();
         // SAFETY: as in `spawn`.
-        handles.extend(futures.into_iter().map(|future| unsafe { self.spawn_at(future, caller) }));
+        let spawn = |future| unsafe { boxed_if_large!(future, self.spawn_at(future, caller)) };
+        handles.extend(futures.into_iter().map(spawn));
     }
 
+    /// Spawns a future. `caller` is its spawn line.
+    ///
     /// # Safety
     ///
     /// If the future or its output is not `Send`, the executor is used on one thread only.
@@ -159,7 +189,39 @@ impl<'a> Executor<'a> {
         unsafe { task::spawn(self.state().clone(), future, caller) }
     }
 
-    /// Runs one task, if one is scheduled. It may sit in the queue of any [`run`](Self::run) in progress.
+    /// Has one poll of a task run here that other code has built with `async-task`.
+    ///
+    /// Call this in the schedule function of the task, which `async-task` calls for each wake. The task may
+    /// be polled, and dropped, on any thread that runs this executor.
+    ///
+    /// If the wake comes from an event that this thread handles, the thread polls the task itself next, as
+    /// with the executor's own tasks. A task that wakes itself goes to the back of the queue. Each call costs
+    /// an allocation that a wake of an own task does not need.
+    ///
+    /// Between its polls the executor does not know the task: dropping the executor cancels it only if it is
+    /// scheduled, and [`is_empty`](Self::is_empty) counts it only while it is scheduled or polled. A panic
+    /// that leaves the poll is lost; give the task `propagate_panic` to get it where the task is awaited.
+    ///
+    /// Use an executor that is never dropped, or a [`Handle`](crate::Handle). A schedule function runs where
+    /// the task is woken, perhaps under a lock that the future takes when it is dropped: it should not drop
+    /// a runnable, and not be the last to own an executor.
+    ///
+    /// ```
+    /// use paceline::{Executor, block_on};
+    ///
+    /// static EXECUTOR: Executor<'static> = Executor::new();
+    /// let (runnable, task) = async_task::spawn(async { 6 * 7 }, |runnable| EXECUTOR.schedule(runnable));
+    /// runnable.schedule();
+    /// assert_eq!(block_on(EXECUTOR.run(task)), 42);
+    /// ```
+    #[track_caller]
+    pub fn schedule<M: Send + Sync + 'static>(&self, runnable: Runnable<M>) {
+        // SAFETY: a runnable with such metadata is `Send`, and borrows nothing that its maker has not
+        // promised to keep.
+        unsafe { foreign::schedule(self.state().clone(), runnable, Location::caller()) }
+    }
+
+    /// Runs one task, if one is scheduled, also a task in the queue of a [`run`](Self::run) in progress.
     ///
     /// ```
     /// let executor = paceline::Executor::new();
@@ -190,8 +252,8 @@ impl<'a> Executor<'a> {
 
     /// Runs tasks until `future` is done. Any thread may poll this, any number at once.
     ///
-    /// Inside paceline's own [`block_on`](crate::block_on()), a task that an event wakes is polled by the thread
-    /// that saw the event.
+    /// Inside paceline's own [`block_on`](crate::block_on()), a task that an event wakes is polled by the
+    /// thread that saw the event.
     ///
     /// ```
     /// let executor = paceline::Executor::new();
@@ -201,17 +263,18 @@ impl<'a> Executor<'a> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it gives the tasks it was going to poll back to the executor.
+    /// Dropping the future returns the tasks in its queue to the executor.
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
         self.start(future).await
     }
 
-    /// What each kind of executor awaits in its `run`: an `async fn`, so that the runner joins at the first poll.
+    /// Returns the future that each kind of executor awaits in its `run`. These are `async fn`s, so that
+    /// the runner joins at the first poll.
     fn start<F: Future>(&self, future: F) -> Run<F> {
         Run::new(StateRef::Shared(self.state().clone()), future)
     }
 
-    /// Describes it without taking a lock that could be held (P7).
+    /// Formats the executor without taking a lock that could be held (P7).
     fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct(name);
         match self.state.get() {
@@ -236,6 +299,7 @@ impl Executor<'static> {
 }
 
 impl Drop for Executor<'_> {
+    /// Cancels all unfinished tasks. Waits, for a limited time, for tasks that other threads are just waking.
     fn drop(&mut self) {
         if let Some(state) = self.state.get() {
             state.cancel_to_the_last();

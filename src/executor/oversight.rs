@@ -1,26 +1,27 @@
-//! Oversight: which deputies look at an executor, and how they are told that there is something to see.
+//! Oversight: which deputies look at an executor, and how they are told that there may be something to see.
 //!
-//! A runner that is hosted in our own `block_on` is known to the deputy of its pool. A stranger, that is a thread in
-//! somebody else's `block_on` or a ticker, is known to none, and may be told of a task and not come, because its thread blocks
-//! in something else. So an executor with more than one runner of which one is a stranger is shown to the default
-//! instance's deputy. A stranger that is alone needs none, there is nobody else to be told.
+//! A runner that is hosted by this crate's `block_on` is watched by the deputy of its pool. No deputy knows
+//! a *stranger*: a ticker, or a runner in a foreign `block_on`. A stranger may be woken for a task and not
+//! come, because its thread blocks in something else. So an executor with several runners or tickers, at
+//! least one of them a stranger, is shown to the default instance's deputy. A stranger that is alone needs
+//! no deputy, because no other runner could take its tasks.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use crate::sync::{self, Flag, Mutex};
 
-/// Somebody who looks at executors, and is told when there is something to see.
+/// A deputy that looks at executors.
 pub(crate) trait Overseer: Send + Sync {
-    /// There may be something to see.
+    /// Makes the deputy look, because there may be something to see.
     fn look(self: Arc<Self>);
 }
 
-/// Who looks at one executor.
+/// The deputies that look at one executor.
 pub(crate) struct Alarms {
-    /// Replaced as a whole, so that to tell them costs no copy.
+    /// Replaced as a whole, so that `call` does not copy the list.
     overseers: Mutex<Arc<[Weak<dyn Overseer>]>>,
-    /// There was one, once.
+    /// Whether there ever was a deputy.
     any: Flag,
 }
 
@@ -29,24 +30,25 @@ impl Alarms {
         Self { overseers: Mutex::new(Arc::new([])), any: Flag::new(false) }
     }
 
-    /// From now on `overseer` is told, too.
+    /// Adds a deputy, unless it is there already. The caller looks at the executor after this, for alarms
+    /// that came before it.
     pub(crate) fn add(&self, overseer: Weak<dyn Overseer>) {
         let mut overseers = sync::lock(&self.overseers);
         if !overseers.iter().any(|other| Weak::ptr_eq(other, &overseer)) {
             let others = overseers.iter().filter(|other| other.strong_count() > 0).cloned();
             *overseers = others.chain([overseer]).collect();
         }
-        // Who adds himself looks at the executor after that.
         self.any.set(true);
     }
 
-    /// Whether there is anybody to tell.
+    /// Returns whether there may be a deputy to tell.
     #[inline]
     pub(super) fn any(&self) -> bool {
         self.any.is_set()
     }
 
-    /// Tells them all.
+    /// Makes all deputies look: wakes those that sleep, and starts those that are missing where a pool needs
+    /// one.
     #[cold]
     pub(crate) fn call(&self) {
         let overseers = sync::lock(&self.overseers).clone();

@@ -1,4 +1,4 @@
-//! [`Run`]: the future behind `Executor::run`. It polls the executor's tasks until its own future is done.
+//! [`Run`]: the future behind `Executor::run`, which polls the executor's tasks until its own future is done.
 
 use std::future::Future;
 use std::mem;
@@ -10,7 +10,8 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::host::{self, BUDGET_ALONE, Host, Hosted};
+use super::host::{self, BUDGET_ALONE, Hosted};
+use super::member::{Member, out_of_tasks};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
@@ -25,65 +26,54 @@ pin_project! {
         #[pin]
         future: F,
         member: Member,
+        turns: Turns,
+        pace: Pace,
     }
 }
 
-/// Tasks of a round at least, however long they take.
-const FEWEST: u32 = 4;
-/// A [`Run`] as a member of its executor; dropping it gives its tasks back.
-struct Member {
-    /// Its runner, and the executor.
-    own: Hosted,
-    /// The runner as the waker of the future inside.
-    inner: Waker,
-    /// The waker that the sleeper has.
-    outer: Option<Waker>,
-    /// The address of the host, or 0 where somebody else polls it.
-    host: usize,
-    turns: Turns,
-    pace: Pace,
-}
+/// Lower bound of the tasks in a round, however long they take.
+const MIN_ROUND: u32 = 4;
 
-/// How many tasks make a round. Learned from the last one, with two readings of the clock for each that was full: a runner
-/// that runs out of tasks reads none.
+/// The length of a round. Learned from the last full round that was timed, with two readings of the clock.
+/// A runner that runs out of tasks reads no clock.
 struct Pace {
+    /// Number of tasks in a round.
     tasks: u32,
-    /// The last round was full, so the next one will be, most likely: it is timed.
+    /// Whether more tasks may wait after the last round. Then the next one is likely to be full, and is
+    /// timed.
     is_full: bool,
 }
 
 impl<F: Future> Run<F> {
+    /// Adds a runner to the executor at once; its tasks are polled when this future is.
     pub(crate) fn new(state: StateRef, future: F) -> Self {
-        Self { future, member: Member::new(state) }
-    }
-
-    /// The same, as the reserve: see [`Runner::is_reserve`].
-    pub(crate) fn reserve(state: StateRef, future: F) -> Self {
-        let run = Self::new(state, future);
-        run.member.own.runner.set_reserve(true);
-        run
+        let pace = Pace { tasks: BUDGET_ALONE, is_full: false };
+        Self { future, member: Member::new(state), turns: Turns::new(), pace }
     }
 }
 
 impl<F: Future> Future for Run<F> {
     type Output = F::Output;
 
+    /// Runs one round of tasks. Polls `future` in it only if that was woken: see [`run_round`].
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        frame::here(|here| this.member.poll(here, this.future, cx))
+        frame::here(|here| run_round(this.member, this.turns, this.pace, here, this.future, cx))
     }
 }
 
-/// As a waker, a runner wakes the future that `run` drives: only that, so that a task woken on this thread does not
-/// make the future be polled in vain.
+/// As a waker, a runner wakes the future that `run` drives. Tasks that are woken do not use this waker, so
+/// they do not cause needless polls of that future.
 impl Wake for Runner {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
+    /// Notes that the future was woken, and wakes the `run` unless this runner is polled at the top of this
+    /// thread.
     fn wake_by_ref(self: &Arc<Self>) {
-        self.root_woken.set(true);
-        // On this thread and being polled: `run` looks at the flag between two tasks.
+        self.orders.wake_root();
+        // If the runner is being polled on this thread, `run` reads the flag between two tasks.
         let polled_here = host::with_running(|runner| runner.is_some_and(|runner| ptr::eq(runner, &**self)));
         if !polled_here {
             self.sleeper.wake();
@@ -91,147 +81,68 @@ impl Wake for Runner {
     }
 }
 
-impl Member {
-    fn new(state: StateRef) -> Self {
-        let runner = state.join();
-        let inner = Waker::from(runner.clone());
-        Self {
-            own: Hosted { state, runner },
-            inner,
-            outer: None,
-            host: 0,
-            turns: Turns::new(),
-            pace: Pace { tasks: BUDGET_ALONE, is_full: false },
-        }
-    }
-
-    fn poll<F: Future>(
-        &mut self,
-        here: &Here,
-        mut future: Pin<&mut F>,
-        cx: &mut Context<'_>,
-    ) -> Poll<F::Output> {
-        let budget = self.enter(host::top(here), cx.waker()).min(self.pace.tasks);
-        let is_hosted = self.host != 0;
-        let Self { own, inner, turns, pace, .. } = self;
-        let Hosted { state, runner } = &*own;
-        let runner: &Runner = runner;
-        turns.round_begins();
-        let _poll = host::OnStack::begin(here, runner, budget);
-        let process = Origin::of_this_call();
-        let began = pace.begin();
-        loop {
-            let mut looks_up = false;
-            if runner.root_woken.take() {
-                looks_up = runner.is_to_look_up();
-                let mut inner = Context::from_waker(inner);
-                if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
-                    return Poll::Ready(output);
-                }
-            }
-            if looks_up || !here.may_run() {
-                process.assert_here();
-                turns.round_ends(runner);
-                pace.round_ends(began.filter(|_| !looks_up), budget);
-                // There may be more: after a look at the reactor it goes on.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            match turns.next(state, runner, is_hosted) {
-                Some(task) => runner.run(task),
-                None => ready!(out_of_tasks(state, runner, is_hosted)),
+/// Polls tasks, and before each of them the future of the `run` if it was woken. Returns when that future is
+/// done, when the round is over or when no task is left. At the end of a round it wakes the `run`, because
+/// more tasks may wait.
+fn run_round<F: Future>(
+    member: &mut Member,
+    turns: &mut Turns,
+    pace: &mut Pace,
+    here: &Here,
+    mut future: Pin<&mut F>,
+    cx: &mut Context<'_>,
+) -> Poll<F::Output> {
+    let budget = member.enter(host::top(here), cx.waker()).min(pace.tasks);
+    let is_hosted = member.is_hosted();
+    let Member { own, inner, .. } = &*member;
+    let Hosted { state, runner } = own;
+    let runner: &Runner = runner;
+    let _poll = host::PollGuard::begin(here, runner, budget);
+    let process = Origin::of_this_call();
+    let began = pace.begin();
+    loop {
+        let mut looks_up = false;
+        if runner.orders.take_root() {
+            looks_up = runner.orders.take_look_up();
+            let mut inner = Context::from_waker(inner);
+            if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
+                return Poll::Ready(output);
             }
         }
-    }
-
-    /// It is polled. Returns how many tasks it may poll in one go.
-    #[inline]
-    fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
-        let address = host.map_or(0, Host::address);
-        let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
-        let has_left = || self.own.runner.left.is_set();
-        if !is_known || address == 0 || address != self.host || has_left() {
-            self.settle(host, waker);
+        if looks_up || !here.may_run() {
+            process.assert_here();
+            pace.end_round(began.filter(|_| !looks_up), budget);
+            // There may be more tasks. The next round follows when the thread has polled the reactor.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
-        let Hosted { state, runner } = &self.own;
-        runner.asked.take();
-        state.rise(runner);
-        let Some(host) = host else { return BUDGET_ALONE };
-        if self.host != 0 {
-            host.polls(runner);
+        if !turns.poll_next(state, runner, is_hosted) {
+            ready!(out_of_tasks(state, runner, is_hosted));
         }
-        host.budget()
-    }
-
-    /// It was not polled in this way before, or is polled by a stranger.
-    #[cold]
-    fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
-        let address = host.map_or(0, Host::address);
-        if self.own.runner.left.is_set() || self.host != 0 && self.host != address {
-            self.renew();
-        }
-        let Hosted { state, runner } = &self.own;
-        let hosted = host.is_some_and(|host| host.adopts(state, runner, waker));
-        if !hosted {
-            host::stranger_on_top(waker);
-            if self.host != 0 {
-                // In the same `block_on`, but polled by somebody else now.
-                self.renew();
-            }
-        }
-        self.host = if hosted { address } else { 0 };
-        if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
-            self.outer = Some(waker.clone());
-            self.own.runner.sleeper.set_waker(waker, hosted);
-        }
-        self.own.state.has_strangers();
-    }
-
-    /// The future was moved to another `block_on`. The one it comes from may still feed its runner, but would wake
-    /// nobody to poll it there: so that runner is left there, and there is a new one.
-    #[cold]
-    fn renew(&mut self) {
-        drop(mem::replace(self, Self::new(self.own.state.clone())));
     }
 }
 
 impl Pace {
-    /// When the round began, if it is timed.
+    /// Begins a round. Returns the time if the round is timed.
     #[inline]
     fn begin(&mut self) -> Option<Instant> {
         mem::take(&mut self.is_full).then(Instant::now)
     }
 
-    /// A round of so many tasks is over, and there may be more.
+    /// Ends a round of `tasks` tasks after which more tasks may wait, so the next round is timed. Sets the
+    /// length of the next rounds if this one was timed.
     #[cold]
-    fn round_ends(&mut self, began: Option<Instant>, tasks: u32) {
+    fn end_round(&mut self, began: Option<Instant>, tasks: u32) {
         self.is_full = true;
         if let Some(began) = began {
             let each = began.elapsed() / tasks.max(1);
             let fit = ROUND.as_nanos() / each.as_nanos().max(1);
-            self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(FEWEST, BUDGET_ALONE);
+            self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(MIN_ROUND, BUDGET_ALONE);
         }
     }
 }
 
-/// `Pending` if there is nothing to do. A `block_on` that hosts the runner says so to the executor when it is
-/// about to sleep; anybody else's executor may sleep at once.
-fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
-    if is_hosted || state.rest(runner) {
-        return Poll::Pending;
-    }
-    // What the runner asked for is happening: it is polled on.
-    runner.asked.set(false);
-    Poll::Ready(())
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        host::forget(self.host, &self.own);
-    }
-}
-
-/// Runs one task of `state`, waiting for one if there is none.
+/// Runs one task of `state`, and waits for a task if there is none.
 pub(super) async fn tick(state: &State) {
     let mut ticker = Ticker { state, sleeper: None, rests: false };
     let task = std::future::poll_fn(|cx| ticker.poll(cx.waker())).await;
@@ -242,12 +153,14 @@ pub(super) async fn tick(state: &State) {
 /// A `tick` in progress.
 struct Ticker<'a> {
     state: &'a State,
-    /// Once there was nothing to run.
+    /// Created when there is no task to run.
     sleeper: Option<sync::Arc<Sleeper>>,
+    /// Whether the sleeper may be in the line.
     rests: bool,
 }
 
 impl Ticker<'_> {
+    /// Takes a task. If there is none, enters the line, to be woken by `waker`, and looks once more.
     fn poll(&mut self, waker: &Waker) -> Poll<Runnable> {
         let _ = self.rise();
         if let Some(task) = self.state.any_task() {
@@ -257,9 +170,9 @@ impl Ticker<'_> {
             self.state.tickers.add();
             sync::Arc::new(Sleeper::new(false))
         });
-        host::stranger_on_top(waker);
+        host::note_stranger(waker);
         sleeper.set_waker(waker, false);
-        self.state.has_strangers();
+        self.state.report_strangers();
         self.state.idle.enter(sleeper, sleeper.rank());
         self.rests = true;
         match self.state.any_task() {
@@ -268,7 +181,7 @@ impl Ticker<'_> {
         }
     }
 
-    /// It is awake. True if it was called.
+    /// Takes the sleeper out of the line. Returns whether it was called.
     fn rise(&mut self) -> bool {
         let rested = mem::take(&mut self.rests);
         self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.idle.leave(sleeper))
@@ -276,13 +189,15 @@ impl Ticker<'_> {
 }
 
 impl Drop for Ticker<'_> {
+    /// Leaves the line for good, and tells the deputies if this ticker has been in the line. Wakes
+    /// another sleeper if tasks are left, or if this one was called.
     fn drop(&mut self) {
         let called = self.rise();
         if self.sleeper.is_some() {
             self.state.tickers.remove();
             self.state.alarms.call();
         }
-        // Whoever took a task out of several, or was called and comes no more, lets somebody else have the next.
+        // If this ticker took one of several tasks, or was called and takes none, another runner has to come.
         if called || self.state.has_surplus() {
             self.state.notify();
         }
@@ -292,6 +207,7 @@ impl Drop for Ticker<'_> {
 #[cfg(all(test, paceline_loom))]
 mod models;
 
-// Not for miri: its clock runs with its steps, and what is left in an executor that nobody runs is a leak to it.
+// Not under miri: its clock advances with its steps, and it reports tasks that are left in an executor as
+// leaks.
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle, miri))))]
 mod tests;

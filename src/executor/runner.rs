@@ -1,25 +1,30 @@
-//! [`Runner`]: one `run` in progress. A direct slot, a ring for the surplus of its thread, and what others may
-//! know about it.
+//! [`Runner`]: a `run` in progress, with a direct slot, a ring for the surplus of its thread, and its state
+//! for other threads.
 
-use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::Arc;
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
+pub(crate) use self::orders::Caught;
+use self::orders::Orders;
+use self::own::Own;
 use super::sleeper::Sleeper;
 use super::slot::Slot;
-use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering::Relaxed};
+use crate::stage::{Stage, StageCell};
+use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering};
+
+mod orders;
+mod own;
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
 /// How tasks came to be polled.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct PollCounters {
     /// From the slot: the thread that woke the task polled it next.
     pub(crate) direct: Counter,
     /// From the ring or the injector.
@@ -28,111 +33,81 @@ pub(crate) struct Counters {
     pub(crate) stolen: Counter,
 }
 
-impl Counters {
-    /// Adds what `other` counted so far.
-    pub(crate) fn absorb(&self, other: &Counters) {
+impl PollCounters {
+    /// Adds what `other` counted so far. The counts of `other` stay.
+    pub(crate) fn absorb(&self, other: &PollCounters) {
         self.direct.add_shared(other.direct.get());
         self.surplus.add_shared(other.surplus.get());
         self.stolen.add_shared(other.stolen.get());
     }
 }
 
-/// One `run` in progress.
+/// A `run` in progress.
+#[derive(Debug)]
 pub(crate) struct Runner {
-    /// The executor whose tasks it runs, as an address to compare with.
+    /// The address of its executor. Only compared.
     executor: usize,
+    /// The same address while the hosting thread may leave tasks here; zero while the runner is
+    /// [closed](Self::set_closed). Only the deputy writes it. Std's in all modes: it orders nothing.
+    feeds: std::sync::atomic::AtomicUsize,
+    /// Whether slot and ring stay empty: all tasks go through the injector, in the order in which they became
+    /// ready. A copy of the state's flag, so that the path into the slot does not read the state.
+    pub(super) keeps_order: bool,
     pub(super) slot: Slot,
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
-    /// It is in the line of those that wait for tasks. Written by who polls it, or hosts it.
-    pub(super) rests: Flag,
-    /// It has rested since this was asked last.
-    pub(super) rested: Flag,
-    /// The future that `run` drives was woken.
-    pub(super) root_woken: Flag,
-    /// It was woken to look for tasks, wherever they are.
-    pub(super) searches: Flag,
-    /// It is polled with the waker of the future of the frame that hosts it.
-    pub(super) is_root: Flag,
-    /// It is polled elsewhere now, or no more. Who hosts it, forgets it.
-    pub(super) left: Flag,
-    /// It has asked to be polled, because it has tasks, and was not polled since.
-    pub(super) asked: Flag,
-    pub(crate) counters: Counters,
-    /// Odd while a task is polled; the deputy compares it with what it was a tick ago.
-    pulse: Counter,
-    /// Where the task was spawned that is polled, or was last.
+    /// Flags that only its own thread reads and writes.
+    pub(super) own: Own,
+    /// Requests of other threads.
+    pub(super) orders: Orders,
+    pub(crate) counters: PollCounters,
+    stage: StageCell,
+    /// Where the task was spawned that is polled now, or was polled last.
     spawned_at: AtomicPtr<Location<'static>>,
-    /// What that task's waker points to, to compare with.
+    /// The address that this task's waker points to. Only compared.
     task: AtomicPtr<()>,
-    /// The deputy found the runner stuck in one task, which is to learn that it is slow.
-    caught: Flag,
-    /// It was, and computed.
-    computes: Flag,
-    /// The deputy wants its thread to look at the reactor before the next task.
-    look_up: Flag,
-    /// It is there for what events wake, beside threads that compute: see [`is_reserve`](Self::is_reserve).
-    reserve: Flag,
-    /// As the reserve, it polls a task of the surplus; unless that is one that is left to others, which takes this back.
+    /// The address that the waker of the foreign task points to which is polled now; null if none is. Only
+    /// its own thread uses it, and only compares it.
+    foreign: AtomicPtr<()>,
+    /// Whether its poll in progress has a permit, see `permits.rs`.
+    pub(super) holds: Flag,
+    /// Whether it polls a task of the injector without a permit, to sift it. The poll clears this if it
+    /// leaves the task to others.
     pub(super) sifts: Flag,
 }
 
-impl fmt::Debug for Runner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runner")
-            .field("beat", &self.beat())
-            .field("counters", &self.counters)
-            .finish_non_exhaustive()
-    }
-}
-
-/// What a task was at, when it had not come back for a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caught {
-    /// It kept its thread from running.
-    Blocking,
-    /// It ran.
-    Computing,
-}
-
-/// How far a runner has got; equal beats mean no progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Beat(u64);
-
-impl Beat {
-    /// Whether a task was being polled.
-    pub(crate) fn is_in_task(self) -> bool {
-        self.0 % 2 == 1
-    }
-
-    /// How often a poll has begun, and ended.
-    pub(crate) fn count(self) -> u64 {
-        self.0
-    }
+/// A poll of a task that is in progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TaskPoll {
+    /// The address that the task's waker points to, which identifies the task; 0 if the task was cancelled
+    /// and is being dropped.
+    pub(crate) task: usize,
+    /// Where the task was spawned, if it is polled.
+    pub(crate) spawned_at: Option<&'static Location<'static>>,
+    /// Which poll of the runner this is.
+    pub(crate) stage: Stage,
 }
 
 impl Runner {
-    pub(super) fn new(executor: usize) -> Self {
+    /// Creates a runner for the executor at this address, which does not list it yet. Its first round polls
+    /// the future, and looks for tasks in all queues. If it `keeps_order`, the tasks that it queues go to the
+    /// injector.
+    pub(super) fn new(executor: usize, keeps_order: bool) -> Self {
         Self {
             executor,
+            feeds: executor.into(),
+            keeps_order,
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
-            rests: Flag::new(false),
-            rested: Flag::new(false),
-            root_woken: Flag::new(true),
-            searches: Flag::new(true),
-            is_root: Flag::new(false),
-            left: Flag::new(false),
-            asked: Flag::new(false),
-            counters: Counters::default(),
-            pulse: Counter::default(),
+            own: Own::new(),
+            orders: Orders::new(),
+            counters: PollCounters::default(),
+            stage: StageCell::default(),
             spawned_at: AtomicPtr::new(ptr::null_mut()),
             task: AtomicPtr::new(ptr::null_mut()),
-            caught: Flag::new(false),
-            computes: Flag::new(false),
-            look_up: Flag::new(false),
-            reserve: Flag::new(false),
+            foreign: AtomicPtr::new(ptr::null_mut()),
+            holds: Flag::new(false),
             sifts: Flag::new(false),
         }
     }
@@ -142,104 +117,104 @@ impl Runner {
         self.executor == executor
     }
 
-    /// Polls one task.
+    /// Returns whether the thread that hosts this runner may leave a task of this executor here.
+    #[inline]
+    pub(super) fn takes(&self, executor: usize) -> bool {
+        self.feeds.load(Ordering::Relaxed) == executor
+    }
+
+    /// Closes the runner, or opens it again. Called by the deputy, which closes a runner whose thread has
+    /// been in one poll for long: tasks that this poll wakes go to other threads at once, so the deputy
+    /// does not have to look for them here.
+    pub(crate) fn set_closed(&self, is_closed: bool) {
+        self.feeds.store(if is_closed { 0 } else { self.executor }, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.feeds.load(Ordering::Relaxed) == 0
+    }
+
+    /// Polls one task, or drops its future if the task was cancelled. Notes the begin and the end in the
+    /// stage.
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
-        // Known again when its future is polled: of one that was cancelled, that is dropped here.
-        self.spawned_at.store(ptr::null_mut(), Relaxed);
-        self.task.store(ptr::null_mut(), Relaxed);
-        self.pulse.add(1);
+        // `begin_task` sets it when the future is polled. A task that was cancelled is only dropped here.
+        self.task.store(ptr::null_mut(), Ordering::Relaxed);
+        self.stage.begin_work();
         task.run();
-        self.pulse.add(1);
+        self.stage.end_work();
     }
 
+    /// Notes which task is polled now, for [`task_poll`](Self::task_poll).
     #[inline]
-    pub(super) fn task_begins(&self, spawned_at: &'static Location<'static>, waker: &Waker) {
-        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Relaxed);
-        self.task.store(waker.data().cast_mut(), Relaxed);
+    pub(super) fn begin_task(&self, spawned_at: &'static Location<'static>, waker: &Waker) {
+        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Ordering::Relaxed);
+        // ORDER: Release pairs with the Acquire of `task_poll`: an observer of this task sees its place.
+        self.task.store(waker.data().cast_mut(), Ordering::Release);
     }
 
-    /// Whether it is this waker with which the current task is polled.
+    /// Returns whether the current task is polled with this waker.
     pub(super) fn polls_with(&self, waker: &Waker) -> bool {
-        ptr::eq(self.task.load(Relaxed), waker.data())
+        // The data of a waker that does nothing may be null, and so are these if there is no task.
+        let is_task = |address: *const ()| !address.is_null() && ptr::eq(address, waker.data());
+        is_task(self.task.load(Ordering::Relaxed)) || is_task(self.foreign())
     }
 
-    /// What the waker of the task points to that is polled, or was last.
-    pub(crate) fn task(&self) -> usize {
-        self.task.load(Relaxed).addr()
+    /// Notes which foreign task is polled inside of the current task; null if the poll is over.
+    pub(super) fn note_foreign(&self, task: *const ()) {
+        self.foreign.store(task.cast_mut(), Ordering::Relaxed);
     }
 
-    /// Whether the deputy caught the task that was just polled.
-    #[inline]
-    pub(super) fn is_caught(&self) -> bool {
-        self.caught.is_set()
+    /// Returns the address that was noted last by [`note_foreign`](Self::note_foreign).
+    pub(super) fn foreign(&self) -> *const () {
+        self.foreign.load(Ordering::Relaxed)
     }
 
-    /// The same, which is over then; and in what.
-    pub(super) fn take_caught(&self) -> Option<Caught> {
-        self.caught.take().then(|| if self.computes.is_set() { Caught::Computing } else { Caught::Blocking })
-    }
-
-    /// Whether its thread is to look at the reactor before it polls another task.
-    pub(super) fn is_to_look_up(&self) -> bool {
-        self.look_up.take()
-    }
-
-    /// Nobody has looked at the reactor for a tick: its thread is to do so between two tasks. If it is in none, it does so
-    /// anyway, and once more.
+    /// Makes the runner's thread poll the reactor between two tasks, because no thread has led for a tick.
+    /// A thread that polls no task polls the reactor anyway, and then once more.
     pub(crate) fn ask_to_look_up(&self) {
-        self.look_up.set(true);
-        // This is what it looks at between two tasks. Its future is polled for nothing, which costs less than one more flag.
-        self.root_woken.set(true);
+        self.orders.look_up();
     }
 
-    /// Whether it is the reserve: the one runner beside others that compute. It polls what events wake on its own thread, and
-    /// leaves the surplus to them, or it would compute as well and nobody would be left who looks at the reactor. Where nobody
-    /// takes that, it sifts it for tasks that have shown that they are quick: some were woken by events elsewhere.
-    #[inline]
-    pub(crate) fn is_reserve(&self) -> bool {
-        self.reserve.is_set()
+    /// Returns whether its poll in progress, if any, has a permit.
+    pub(crate) fn holds_permit(&self) -> bool {
+        self.holds.is_set()
     }
 
-    /// It is the reserve from now on; or one that takes what there is. Its thread may sleep: the caller wakes it after this.
-    pub(crate) fn set_reserve(&self, is_reserve: bool) {
-        self.reserve.set(is_reserve);
-        self.searches.set(true);
+    /// Returns how far its thread has got with tasks.
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage.get()
     }
 
-    /// Nobody takes the surplus: as the reserve, it is to sift it.
-    pub(super) fn ask_to_sift(self: &Arc<Self>) {
-        self.searches.set(true);
-        self.wake_by_ref();
+    /// Returns the poll of a task that is in progress; `None` if there is none, or if the runner made
+    /// progress during this call. Any thread may ask.
+    pub(crate) fn task_poll(&self) -> Option<TaskPoll> {
+        let stage = self.stage();
+        // ORDER: Acquire pairs with the Release of `begin_task`: `spawned_at` is that of this task, or a
+        // later one.
+        let task = self.task.load(Ordering::Acquire).addr();
+        // SAFETY: `spawned_at` is null, or a `&'static` that `begin_task` stored.
+        let spawned_at = unsafe { self.spawned_at.load(Ordering::Relaxed).as_ref() }.filter(|_| task != 0);
+        // If the thread has made progress meanwhile, the values may be those of its next task.
+        (stage.is_at_work() && self.stage() == stage).then_some(TaskPoll { task, spawned_at, stage })
     }
 
-    /// What the deputy compares from tick to tick.
-    pub(crate) fn beat(&self) -> Beat {
-        Beat(self.pulse.get())
-    }
-
-    /// Where the task was spawned that is being polled.
-    pub(crate) fn spawned_at(&self) -> Option<&'static Location<'static>> {
-        // SAFETY: null, or a `&'static` that `task_begins` stored.
-        unsafe { self.spawned_at.load(Relaxed).as_ref() }
-    }
-
-    /// The deputy found no progress since `beat`: the task is to learn that it is slow.
-    pub(crate) fn catch(&self, beat: Beat, at: Caught) {
-        self.computes.set(at == Caught::Computing);
-        self.caught.set(true);
-        if self.beat() != beat {
-            // It came back meanwhile and may have looked at the mark too early.
-            self.caught.set(false);
+    /// Marks a task as slow, because the deputy has found its poll at `stage` in two looks. `at` is the
+    /// state of its thread. The end of that poll takes the mark. Marks none if that poll is over.
+    pub(crate) fn catch(&self, stage: Stage, at: Caught) {
+        self.orders.catch(at);
+        if self.stage() != stage {
+            // The poll is over, and may have looked for the mark too early: the next task must not get it.
+            self.orders.cancel_catch();
         }
     }
 
-    /// Whether tasks wait here that its own thread is to poll.
-    pub(super) fn has_tasks(&self) -> bool {
+    /// Returns whether tasks wait here that its own thread is to poll.
+    pub(crate) fn has_tasks(&self) -> bool {
         !self.slot.is_empty() || !self.ring.is_empty()
     }
 
-    /// The task that waits here and comes first.
+    /// Takes the first of the tasks that wait here.
     pub(super) fn pop(&self) -> Option<Runnable> {
         self.slot.take().or_else(|| self.ring.pop().ok())
     }
@@ -247,11 +222,11 @@ impl Runner {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use super::*;
 
-    /// A scheduled task that does this.
+    /// Returns a scheduled task that runs `body`.
     fn task(body: impl FnOnce() + Send + 'static) -> Runnable {
         let (runnable, task) = async_task::spawn(async move { body() }, |_| unreachable!("it does not wait"));
         task.detach();
@@ -259,56 +234,58 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_tells_whether_a_task_is_polled_and_whether_another_was() {
-        let runner = Arc::new(Runner::new(7));
-        let before = runner.beat();
+    fn a_stage_tells_whether_a_task_is_polled_and_whether_another_was() {
+        let runner = Arc::new(Runner::new(7, false));
+        let before = runner.stage();
         let within = Arc::new(Mutex::new(before));
         let look = {
             let (runner, within) = (runner.clone(), within.clone());
-            move || *within.lock().unwrap() = runner.beat()
+            move || *within.lock().unwrap() = runner.stage()
         };
         runner.run(task(look));
-        let (within, after) = (*within.lock().unwrap(), runner.beat());
-        assert_eq!([before, within, after].map(Beat::is_in_task), [false, true, false]);
+        let (within, after) = (*within.lock().unwrap(), runner.stage());
+        assert_eq!([before, within, after].map(Stage::is_at_work), [false, true, false]);
         assert_ne!(before, after);
-        assert!(format!("{runner:?}").contains(&format!("beat: {after:?}")));
     }
 
     #[test]
     fn only_a_runner_that_made_no_progress_is_caught_until_it_has_noticed() {
-        let runner = Runner::new(7);
-        let before = runner.beat();
+        let runner = Runner::new(7, false);
+        let before = runner.stage();
         runner.run(task(|| ()));
         runner.catch(before, Caught::Blocking);
-        assert_eq!((runner.is_caught(), runner.take_caught()), (false, None));
+        assert_eq!((runner.orders.is_caught(), runner.orders.take_caught()), (false, None));
         for at in [Caught::Computing, Caught::Blocking] {
-            runner.catch(runner.beat(), at);
-            assert!(runner.is_caught() && runner.is_caught());
-            assert_eq!(runner.take_caught(), Some(at));
-            assert_eq!((runner.is_caught(), runner.take_caught()), (false, None));
+            runner.catch(runner.stage(), at);
+            assert!(runner.orders.is_caught() && runner.orders.is_caught());
+            assert_eq!(runner.orders.take_caught(), Some(at));
+            assert_eq!((runner.orders.is_caught(), runner.orders.take_caught()), (false, None));
         }
     }
 
     #[test]
     fn a_runner_knows_its_executor_and_the_task_that_began_last() {
-        let runner = Runner::new(7);
+        let runner = Runner::new(7, false);
         assert!(runner.is_of(7) && !runner.is_of(8));
-        assert!(runner.spawned_at().is_none());
+        assert!(runner.task_poll().is_none());
         let [task, other] = [(); 2].map(|()| {
             let (runnable, task) = async_task::spawn(async {}, |_| ());
             task.detach();
             runnable
         });
-        assert!(!runner.polls_with(&task.waker()));
+        assert!(!runner.polls_with(&task.waker()) && !runner.polls_with(Waker::noop()));
         let here = Location::caller();
-        runner.task_begins(here, &task.waker());
+        runner.begin_task(here, &task.waker());
         assert!(runner.polls_with(&task.waker()) && !runner.polls_with(&other.waker()));
-        assert!(runner.spawned_at().is_some_and(|at| ptr::eq(at, here)));
+        assert!(runner.task_poll().is_none(), "it is not at work");
+        runner.stage.begin_work();
+        let poll = runner.task_poll().expect("it polls a task");
+        assert_eq!((poll.spawned_at, poll.task), (Some(here), task.waker().data().addr()));
     }
 
     #[test]
     fn the_slot_comes_before_the_ring() {
-        let runner = Runner::new(7);
+        let runner = Runner::new(7, false);
         let ran = Arc::new(Mutex::new(Vec::new()));
         let named = |name: &'static str| {
             let ran = ran.clone();
@@ -331,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_added_to_those_that_are_there() {
-        let (all, more) = (Counters::default(), Counters::default());
+    fn absorbed_counts_are_added() {
+        let (all, more) = (PollCounters::default(), PollCounters::default());
         more.direct.add(1);
         more.surplus.add(2);
         more.stolen.add(3);

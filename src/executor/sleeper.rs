@@ -1,4 +1,4 @@
-//! [`Sleeper`]: a runner or ticker, as who may have to wake it sees it.
+//! [`Sleeper`]: the part of a runner or ticker that other threads use to wake it.
 
 use std::task::Waker;
 
@@ -6,30 +6,30 @@ use crate::line::Rank;
 use crate::sync::{self, Flag, Mutex};
 use crate::waking;
 
-/// One that may sleep.
+/// A runner or ticker that may sleep.
 #[derive(Debug)]
 pub(super) struct Sleeper {
-    /// Its thread sleeps nowhere but in our own `block_on`, and comes when it is woken.
+    /// Whether its thread sleeps only in this crate's `block_on`, so that it comes when it is woken.
     hosted: Flag,
     waker: Mutex<Option<std::sync::Arc<Waker>>>,
 }
 
 impl Sleeper {
-    /// `hosted` is what it counts as until it has a waker.
+    /// Creates a sleeper without a waker; `hosted` holds until it gets one.
     pub(super) fn new(hosted: bool) -> Self {
         Self { hosted: Flag::new(hosted), waker: Mutex::new(None) }
     }
 
-    /// Who is woken; and whether it is to be relied on.
+    /// Sets the waker, and whether a `block_on` of this crate hosts the sleeper.
     pub(super) fn set_waker(&self, waker: &Waker, hosted: bool) {
         self.hosted.set(hosted);
-        // Somebody else's code, which may do anything: not under the lock (LF3).
+        // Cloning and dropping a waker is foreign code: not under the lock (LF3).
         let new = std::sync::Arc::new(waker.clone());
         let old = sync::lock(&self.waker).replace(new);
         drop(old);
     }
 
-    /// In a line, those that are sure to come are first.
+    /// Returns the rank in a line: hosted sleepers, which are sure to come, are called first.
     pub(super) fn rank(&self) -> Rank {
         if self.is_hosted() { Rank::Host } else { Rank::Guest }
     }
@@ -38,11 +38,14 @@ impl Sleeper {
         self.hosted.is_set()
     }
 
-    /// Runs what may be anybody's code, unless it is hosted.
+    /// Wakes the sleeper, if it has a waker. Runs foreign code, unless the sleeper is hosted. A panic of that
+    /// code ends here.
     pub(super) fn wake(&self) {
         let waker = sync::lock(&self.waker).clone();
         waking::call(move || {
-            waker.iter().for_each(|waker| waker.wake_by_ref());
+            if let Some(waker) = &waker {
+                waker.wake_by_ref();
+            }
             drop(waker);
         });
     }

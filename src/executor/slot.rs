@@ -1,13 +1,14 @@
-//! The direct slot: the one place for the task that a runner polls next, because its thread woke it.
+//! [`Slot`]: the direct slot, a place for the task that a runner polls next because its own thread woke it.
 //!
 //! | pointer | meaning | next |
 //! |---|---|---|
 //! | null | empty | [`put`](Slot::put) |
 //! | other | a task, scheduled and in no other place (LF7) | [`take`](Slot::take) |
 //!
-//! It is an atomic pointer and not a thread-local, so that whoever finds the owner stuck can take the task (B8). One
-//! thread puts tasks here, the one that hosts the runner; so an empty slot stays empty until it does, and to fill it is a plain
-//! store. Any thread takes them, with a compare-and-swap, so a task is handed to exactly one.
+//! The slot is an atomic pointer and not a thread-local, so that a thread that finds the owner stuck can
+//! take the task (B8). Only the thread that hosts the runner puts tasks here, so an empty slot stays empty
+//! until that thread fills it, with a plain store. Any thread may take a task, with a compare-and-swap, so
+//! exactly one thread gets it.
 
 use std::ptr::{self, NonNull};
 
@@ -29,25 +30,30 @@ impl Slot {
         self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Leaves a task here, or gives it back if there is one already. Only for the thread that hosts the runner.
+    /// Puts a task into the slot, or returns it if the slot is taken. Only for the thread that hosts the
+    /// runner.
     #[inline]
     pub(super) fn put(&self, task: Runnable) -> Result<(), Runnable> {
         if !self.is_empty() {
             return Err(task);
         }
-        // ORDER: Release pairs with the Acquire of `take`: whoever gets the task sees it scheduled.
+        // ORDER: Release pairs with the Acquire of `take`: the thread that gets the task sees what was done
+        // to it, and what was done before it was scheduled.
         self.0.store(task.into_raw().as_ptr(), Ordering::Release);
         Ok(())
     }
 
-    /// Takes the task out.
+    /// Takes the task out. For any thread: returns `None` also if another thread takes the task at this
+    /// moment.
     #[inline]
     pub(super) fn take(&self) -> Option<Runnable> {
         let task = NonNull::new(self.0.load(Ordering::Relaxed))?;
-        // ORDER: Acquire pairs with the Release of `put`.
+        // ORDER: Acquire pairs with the Release of `put`. The load above may be relaxed: the exchange
+        // repeats it.
         let taken =
             self.0.compare_exchange(task.as_ptr(), ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
-        // SAFETY: it is from `into_raw`, and the exchange made it ours.
+        // SAFETY: `put` stored a pointer from `into_raw`, and only one exchange takes it out. If the task
+        // left and came back since the load, the pointer is the same and just as valid.
         taken.ok().map(|_| unsafe { Runnable::from_raw(task) })
     }
 }
@@ -67,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// A scheduled task, and what lives as long as it does.
+    /// Returns a scheduled task, and an `Arc` of which the task's future holds a clone.
     fn task() -> (Runnable, Arc<()>) {
         let alive = Arc::new(());
         let kept = alive.clone();
@@ -92,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_a_slot_is_dropped_with_it() {
+    fn a_task_that_is_left_in_a_slot_is_dropped_with_it() {
         let slot = Slot::new();
         let (task, alive) = task();
         slot.put(task).expect("it is empty");

@@ -1,53 +1,55 @@
-//! What the tasks, runners and handles of one executor share.
+//! [`State`]: the shared state of an executor's tasks, runners and handles.
 //!
-//! Every scheduled task is in exactly one place (LF7): the slot or ring of a runner, the injector, or running; or, while a runtime
-//! ends, aside (see [`ends`](super::ends)).
+//! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, or
+//! running; while a runtime ends, it may also be aside (see [`ends`](super::ends)).
 
 use std::ops::Deref;
 use std::ptr;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use async_task::{Runnable, ScheduleInfo};
+use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::drops::Drops;
 use super::oversight::Alarms;
+use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
-use crate::gain::Gain;
 use crate::line::{Line, Order};
 use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally};
-
-/// What it costs that a task is polled by another thread than the one that it was to be polled by: it has to be fetched, and so
-/// has its memory.
-const TASK_MOVED: Duration = Duration::from_micros(1);
 
 /// The shared part of an executor.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Tasks that nobody could poll directly: woken on a thread that hosts no runner of this executor.
+    /// Tasks that any runner may take: woken on a thread that hosts no runner of this executor, or moved
+    /// here.
     pub(super) injector: ConcurrentQueue<Runnable>,
     runners: Mutex<Vec<Arc<Runner>>>,
+    /// Limits how many workers take tasks from the injector and from other runners.
+    pub(super) permits: Permits,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
     pub(super) tickers: Tally,
-    /// What those brought that were invited.
-    pub(super) gain: Gain,
     pub(super) tasks: Tasks,
     tracks_tasks: Flag,
-    /// It is a runtime's: its tasks are `Send` and borrow nothing, so whoever has one may drop it, at any time.
+    /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
+    /// thread may drop them at any time.
     pub(super) of_runtime: bool,
-    /// Tasks that are not to be cancelled with the others, because they wait for the report of the end.
+    /// Whether the executor belongs to a current-thread runtime: then its tasks are polled in the order in
+    /// which they became ready.
+    pub(super) keeps_order: bool,
+    /// Tasks that are not cancelled with the others, because they wait for the report of the end.
     pub(super) aside: Mutex<Vec<Runnable>>,
-    /// What is dropped at the end.
+    /// The futures that are dropped while the runtime ends.
     pub(super) drops: Drops,
-    /// Tasks taken from the injector, more or less: two takers at once may count as one.
+    /// Number of tasks that have panicked.
+    pub(crate) panicked: Counter,
+    /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
-    /// Who is told when there is something to watch here.
+    /// The deputies that are told when there may be something to see here.
     pub(crate) alarms: Alarms,
-    /// It was shown to somebody because of strangers.
+    /// Whether a deputy was shown this executor because of strangers.
     is_overseen: Flag,
     pub(super) itself: Weak<State>,
 }
@@ -55,22 +57,28 @@ pub(crate) struct State {
 /// A reference to an executor's state.
 #[derive(Clone, Debug)]
 pub(crate) enum StateRef {
-    /// Of an executor that can be dropped.
+    /// A counted reference, for an executor that can be dropped.
     Shared(Arc<State>),
-    /// Of one that cannot.
+    /// A reference to the state of an executor that is never dropped.
     Static(&'static State),
 }
 
 impl StateRef {
-    /// The state of an executor that is dropped some day.
+    /// Creates the state of a runtime's executor.
     pub(crate) fn shared() -> Self {
         StateRef::Shared(State::new(true, true))
     }
 
-    /// The state of one that never is.
+    /// Creates the state of a current-thread runtime's executor, which polls tasks in the order in which they
+    /// became ready.
+    pub(crate) fn in_order() -> Self {
+        StateRef::Shared(State::with(true, true, true))
+    }
+
+    /// Creates the state of the default instance, which is never dropped but may be drained.
     pub(crate) fn forever() -> Self {
-        let state = Arc::into_raw(State::new(false, true));
-        // SAFETY: this count is never given back.
+        let state = Arc::into_raw(State::new(true, true));
+        // SAFETY: `into_raw` leaks this reference, so the state is never freed.
         StateRef::Static(unsafe { &*state })
     }
 }
@@ -88,20 +96,28 @@ impl Deref for StateRef {
 }
 
 impl State {
-    /// `tracks_tasks` says whether the executor can be dropped: then its tasks are cancelled. `of_runtime` says that they are
-    /// `Send` and borrow nothing.
+    /// Creates the state of an executor. `tracks_tasks`: the executor counts and lists its tasks, so that
+    /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing.
     pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
+        Self::with(tracks_tasks, of_runtime, false)
+    }
+
+    /// Creates the state as [`new`](Self::new) does. `keeps_order`: all tasks are queued in the injector, and
+    /// polled in that order.
+    fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool) -> Arc<Self> {
         Arc::new_cyclic(|itself| Self {
             injector: ConcurrentQueue::unbounded(),
             runners: Mutex::new(Vec::new()),
+            permits: Permits::new(),
             idle: Line::new(Order::LastInFirstOut),
             tickers: Tally::new(),
-            gain: Gain::new(TASK_MOVED),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
             of_runtime,
+            keeps_order,
             aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
+            panicked: Counter::default(),
             taken: Counter::default(),
             alarms: Alarms::new(),
             is_overseen: Flag::new(false),
@@ -109,7 +125,7 @@ impl State {
         })
     }
 
-    /// An address that tells this executor from all others.
+    /// Returns an address that identifies this executor.
     #[inline]
     pub(super) fn address(&self) -> usize {
         ptr::from_ref(self).addr()
@@ -124,69 +140,78 @@ impl State {
         self.tracks_tasks.set(false);
     }
 
-    /// Tasks in the injector.
+    /// Returns the number of tasks in the injector.
     pub(super) fn injected(&self) -> usize {
         self.injector.len()
     }
 
-    /// Unfinished tasks, of an executor that tracks them.
+    /// Returns the number of unfinished tasks; `None` if the executor does not track them.
     pub(crate) fn unfinished(&self) -> Option<usize> {
         self.tracks_tasks().then(|| self.tasks.count())
     }
 
-    /// A task was woken on a thread that hosts no runner of this executor.
+    /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
+    /// a sleeper and, if none could be called or a stranger may have been, tells the deputies.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        let anybody = self.notify();
-        // Where all are busy they may be stuck, and a stranger may not come.
-        if self.alarms.any() && (!anybody || self.is_overseen()) {
+        let is_notified = self.notify();
+        // If no runner sleeps, all of them may be stuck. A stranger may be called and not come.
+        if self.alarms.any() && (!is_notified || self.is_overseen()) {
             self.alarms.call();
         }
     }
 
-    /// A task was woken on the thread that hosts this runner: it goes where it is polled soonest, which is the slot.
+    /// Queues a task that was woken on the thread that hosts this runner: into the slot, where it is polled
+    /// soonest, or into the ring if the slot is taken. A task that woke itself goes to the back, and so does
+    /// every task if the runner keeps the order: see [`give_last`](Self::give_last).
     #[inline]
-    pub(super) fn give(&self, runner: &Runner, task: Runnable, info: ScheduleInfo) {
-        if info.woken_while_running {
+    pub(super) fn give(&self, runner: &Runner, task: Runnable, wakes_itself: bool) {
+        if wakes_itself || runner.keeps_order {
             self.give_last(runner, task);
         } else if let Err(second) = runner.slot.put(task) {
             self.give_second(runner, second);
         }
     }
 
-    /// The slot is taken: somebody else may want this one.
+    /// Pushes a task that found the slot taken into the ring. Now at least two tasks wait, so a sleeper is
+    /// woken if that is worth it.
     #[inline(never)]
     fn give_second(&self, runner: &Runner, task: Runnable) {
         self.push_to(runner, task);
-        self.invite();
+        self.invite(|| 1 + runner.ring.len());
     }
 
-    /// A task woke itself. It goes to the back of the ring, or two of them would starve the rest (D4).
+    /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
+    /// itself, because in the slot two such tasks would starve the others (D4). While permits are scarce
+    /// the task goes to the back of the injector instead, and a sleeper is woken if a permit is free. If
+    /// the runner keeps the order, each task goes to the back of the injector, and no sleeper is woken.
     #[inline(never)]
     fn give_last(&self, runner: &Runner, task: Runnable) {
-        if runner.is_reserve() {
-            // It does not stop, so it is for those who take what is long.
+        if runner.keeps_order {
+            // The runner takes it next. If it does not, the deputy wakes another runner, if there is one.
+            self.inject(task);
+            return;
+        }
+        if self.permits.is_scarce() {
+            // A task that keeps waking itself may occupy the thread for ever, so it needs a permit.
             self.inject(task);
             self.notify();
             return;
         }
-        // Its poll ends now and the runner looks into the ring next; somebody else is needed only if there is more in it.
-        let alone = runner.ring.is_empty();
         self.push_to(runner, task);
-        if !alone {
-            self.invite();
-        }
+        self.invite(|| runner.ring.len());
     }
 
+    /// Pushes a task into the runner's ring, or into the injector if the ring is full.
     fn push_to(&self, runner: &Runner, task: Runnable) {
         if let Err(full) = runner.ring.push(task) {
             self.inject(full.into_inner());
         }
     }
 
-    /// Puts a task where any runner finds it; or cancels it, where no runner ever comes again: that of a runtime, because no
-    /// other injector is ever closed.
+    /// Puts a task into the injector, where any runner finds it, and wakes none. If the injector is closed,
+    /// no runner will ever come: then the task is dropped. Only the injectors of runtimes are ever closed.
     pub(super) fn inject(&self, task: Runnable) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
@@ -194,9 +219,10 @@ impl State {
         }
     }
 
-    /// A runner joins. Whoever was alone until now may come to wait for this one.
+    /// Adds a new runner, and returns it. A runner that was alone until now may wait for tasks that this one
+    /// fails to poll, so deputies are told if there are others.
     pub(super) fn join(&self) -> Arc<Runner> {
-        let runner = Arc::new(Runner::new(self.address()));
+        let runner = Arc::new(Runner::new(self.address(), self.keeps_order));
         self.runners().push(runner.clone());
         if self.has_company() {
             self.alarms.call();
@@ -204,15 +230,17 @@ impl State {
         runner
     }
 
-    /// What is here is others' now, and nothing more is put here. Only for who hosts the runner, or polls one that is not hosted.
+    /// Removes a runner: its tasks go to the injector, and no more tasks are put into this one. Wakes
+    /// another runner if tasks wait in the injector then, or if this one was called; and tells the
+    /// deputies. Only for the thread that hosts the runner, or that polls it if it is not hosted.
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
-        runner.left.set(true);
+        runner.orders.set_left();
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
-        // What was here, and what it was called for, is somebody else's now.
-        if self.empty(runner) | self.rise(runner) || self.has_surplus() {
+        // Another runner has to take the tasks that were here, and those for which this one was called.
+        if self.inject_all(runner) | self.rise(runner) || self.has_surplus() {
             self.notify();
         }
-        // There may be nobody left to watch over.
+        // The deputy may have nothing left to watch.
         self.alarms.call();
     }
 
@@ -220,89 +248,104 @@ impl State {
         sync::lock(&self.runners)
     }
 
-    /// Whether it has more than one runner or ticker.
+    /// Returns whether the executor has more than one runner or ticker.
     pub(crate) fn has_company(&self) -> bool {
         self.runners().len() + self.tickers.get() > 1
     }
 
-    /// Whether it has a runner or ticker whose thread may sleep elsewhere than in our own `block_on`.
+    /// Returns whether the executor has a stranger: a ticker, or a runner that no `block_on` of this crate
+    /// hosts.
     fn has_stranger(&self) -> bool {
         self.tickers.get() > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
     }
 
-    /// A stranger has joined, or somebody who joins a stranger; or one is polled, and may block next.
+    /// Shows the executor to the default instance's deputy if it has company and one of its runners is a
+    /// stranger. If the executor was shown to that deputy, now or earlier, tells the deputies to look.
+    /// Called when a ticker is polled, and when a runner is polled without a host or with a new waker or
+    /// host, because its thread may block next.
     #[cold]
-    pub(super) fn has_strangers(&self) {
+    pub(super) fn report_strangers(&self) {
         if !self.is_overseen() && self.has_company() && self.has_stranger() {
-            // Two at once: they show it to the same one.
+            // Two threads may do this at once: both show it to the same deputy.
             if let Some(overseer) = crate::oversee(self.itself.clone()) {
                 self.alarms.add(overseer);
                 self.is_overseen.set(true);
             }
         }
-        // A stranger that is alone has nobody to tell, and is polled often.
+        // A stranger that is alone needs no deputy, and is polled often.
         if self.is_overseen() {
             self.alarms.call();
         }
     }
 
-    /// Whether a deputy has been shown this executor because of strangers.
+    /// Returns whether a deputy has been shown this executor because of strangers.
     #[inline]
     pub(super) fn is_overseen(&self) -> bool {
         self.is_overseen.is_set()
     }
 
-    /// Calls `f` for each runner until it returns something.
+    /// Calls `f` for each runner until it returns something, and returns that. The list is locked meanwhile,
+    /// so `f` must not run foreign code (LF3).
     pub(super) fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
         self.runners().iter().find_map(f)
     }
 
-    /// Whether one of the runners is the reserve.
-    pub(crate) fn has_reserve(&self) -> bool {
-        self.find_in_runners(|runner| runner.is_reserve().then_some(())).is_some()
+    /// Returns how many workers may take tasks from the queues at the same time; `MAX` if permits are not
+    /// needed.
+    pub(crate) fn limit(&self) -> usize {
+        self.permits.limit()
     }
 
-    /// Whether another runner is awake, too.
-    pub(super) fn has_company_of(&self, runner: &Runner) -> bool {
-        let is_awake = |other: &Arc<Runner>| !std::ptr::eq(&**other, runner) && !other.rests.is_set();
-        self.find_in_runners(|other| is_awake(other).then_some(())).is_some()
+    /// Sets how many workers may take tasks from the queues at the same time. If that is more than before and
+    /// tasks wait, wakes a sleeper. Only for the deputy.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        if self.permits.set_limit(limit) {
+            // ORDER: pairs with the fence of `notify` and of `Line::enter`: see `permits.rs`.
+            sync::full_fence();
+            if self.has_surplus() {
+                self.notify_from_afar();
+            }
+        }
     }
 
-    /// Whether tasks wait that any runner could take.
+    /// Returns whether tasks wait in the injector.
     pub(crate) fn has_surplus(&self) -> bool {
         !self.injector.is_empty()
     }
 
-    /// Whether there is anything that this runner would find if it looked.
+    /// Returns whether this runner would find a task if it looked for one: in its own slot and ring or, if a
+    /// permit is free, in other queues.
     pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
-        // Its own ring counts, too.
         let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
-        !runner.slot.is_empty() || !self.injector.is_empty() || self.find_in_runners(stealable).is_some()
+        let may_be_taken = || !self.injector.is_empty() || self.find_in_runners(stealable).is_some();
+        runner.has_tasks() || self.permits.is_free() && may_be_taken()
     }
 
-    /// A task from the injector. Whoever polls it says so: see [`took`](Self::took).
+    /// Takes a task from the injector. A caller that polls it calls [`count_taken`](Self::count_taken).
     pub(super) fn pop_injected(&self) -> Option<Runnable> {
         self.injector.pop().ok()
     }
 
-    /// A task of the injector has found somebody who polls it: what waits there moves.
-    pub(super) fn took(&self) {
+    /// Counts a task from the injector that is polled: the deputy sees that the injector moves.
+    pub(super) fn count_taken(&self) {
         self.taken.add(1);
     }
 
-    /// A task from the injector, and some more for the runner's ring.
+    /// Takes a task from the injector and, unless permits are scarce, moves some more into the runner's ring:
+    /// up to half of the tasks there, and of the room here.
     pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
         let task = self.pop_injected()?;
-        self.took();
-        // Half of what is there, so that several runners share it.
+        self.count_taken();
+        // At most half of the tasks, so that several runners share them.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
         self.move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
         Some(task)
     }
 
-    /// A task from the ring of another runner.
+    /// Steals a task from the ring of another runner and, unless permits are scarce, moves up to half of the
+    /// others into this runner's ring. Returns `None` if all other rings are empty.
     pub(super) fn steal_for(&self, runner: &Runner) -> Option<Runnable> {
-        // The list is not locked while tasks are moved: one that finds no place may be dropped.
+        // The list is not locked while tasks are moved: a task that finds no place may be dropped (LF3).
         let laden = |other: &Arc<Runner>| {
             (!std::ptr::eq(&**other, runner) && !other.ring.is_empty()).then(|| other.clone())
         };
@@ -315,7 +358,10 @@ impl State {
         None
     }
 
+    /// Moves up to `count` tasks into the ring of `to`, as far as they fit; none while permits are scarce.
+    /// A task that does not fit goes to the injector. Tells the deputies if `to` is closed.
     fn move_some(&self, from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
+        let count = if self.permits.is_scarce() { 0 } else { count };
         for _ in 0..count {
             let Ok(task) = from.pop() else { break };
             if let Err(full) = to.ring.push(task) {
@@ -323,20 +369,25 @@ impl State {
                 break;
             }
         }
+        if count > 0 && to.is_closed() {
+            // The deputy looks rarely at a closed runner, because no tasks are put there otherwise.
+            self.alarms.call();
+        }
     }
 
-    /// Any scheduled task, wherever it sits: for callers that run one task at a time (L12).
+    /// Takes any scheduled task, from the injector first, then from the ring and the slot of any runner: for
+    /// callers that run one task at a time (L12). Returns `None` if no task waits. Needs no permit.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
         let queued = self.pop_injected();
         if queued.is_some() {
-            self.took();
+            self.count_taken();
         }
         queued
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Whether no task is left, and nobody was notified of one and did not come.
+    /// Returns whether no task is left, and all runners and tickers are in the line.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn is_at_rest(&self) -> bool {
         let holds = |runner: &Arc<Runner>| runner.has_tasks().then_some(());
@@ -346,8 +397,8 @@ impl State {
             && self.idle.len() == self.runners().len() + self.tickers.get()
     }
 
-    /// The task that came last to where any runner finds it; then any other one. Goes through all of them: for who has no other
-    /// choice.
+    /// Takes the newest task of the injector, or any other task; `None` if no task waits. Takes out all tasks
+    /// and puts the others back, so it is only for callers without another choice.
     pub(crate) fn newest_task(&self) -> Option<Runnable> {
         let mut injected: Vec<_> = self.injector.try_iter().collect();
         let newest = injected.pop();
@@ -356,7 +407,7 @@ impl State {
         newest.or_else(|| self.any_task())
     }
 
-    /// Tasks taken from the injector so far.
+    /// Returns the number of tasks taken from the injector so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()
     }

@@ -1,4 +1,4 @@
-//! Executors that live for ever. They keep no list of their tasks, so spawning costs less.
+//! Executors that live for ever. These executors keep no list of their tasks, so spawning costs less.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,7 +6,9 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::{Location, RefUnwindSafe};
 
-use super::{Executor, State, Task, task};
+use async_task::Runnable;
+
+use super::{Executor, State, Task, boxed_if_large, foreign, task};
 
 /// An [`Executor`] that is never dropped: in a `static`, or [leaked](Executor::leak).
 ///
@@ -40,8 +42,8 @@ pub struct StaticExecutor {
 /// ```
 pub struct StaticLocalExecutor {
     inner: StaticExecutor,
-    /// `Send`, because tasks come only through a `&'static self`, after which it can neither be moved nor, not being `Sync`,
-    /// be seen by another thread.
+    /// `Send` but not `Sync`. Tasks are spawned only through a `&'static self`. Such an executor cannot be
+    /// moved any more, and another thread cannot have a reference to it.
     stays: PhantomData<Cell<()>>,
 }
 
@@ -55,10 +57,10 @@ impl StaticExecutor {
     /// assert!(!EXECUTOR.try_tick());
     /// ```
     pub const fn new() -> Self {
-        Self { inner: Executor::that_tracks(false) }
+        Self { inner: Executor::with_tracking(false) }
     }
 
-    /// Makes one of an executor that will never be dropped, so that its tasks need not be known from now on.
+    /// Converts an executor that will never be dropped. Tasks that are spawned from now on are not tracked.
     pub(super) fn of(mut executor: Executor<'static>) -> Self {
         executor.tracks_tasks = false;
         if let Some(state) = executor.state.get() {
@@ -67,7 +69,7 @@ impl StaticExecutor {
         Self { inner: executor }
     }
 
-    /// What its tasks refer to it by: not a counted reference.
+    /// Returns the reference to the state that its tasks hold, which is not counted.
     #[inline]
     fn forever(&'static self) -> &'static State {
         self.inner.state()
@@ -86,7 +88,7 @@ impl StaticExecutor {
         future: impl Future<Output = T> + Send + 'static,
     ) -> Task<T> {
         // SAFETY: the future is `Send` and borrows nothing.
-        unsafe { task::spawn(self.forever(), future, Location::caller()) }
+        unsafe { boxed_if_large!(future, task::spawn(self.forever(), future, Location::caller())) }
     }
 
     /// Spawns a future that borrows.
@@ -108,7 +110,23 @@ impl StaticExecutor {
         future: impl Future<Output = T> + Send + 'a,
     ) -> Task<T> {
         // SAFETY: the future is `Send`; the caller promises the rest.
-        unsafe { task::spawn(self.forever(), future, Location::caller()) }
+        unsafe { boxed_if_large!(future, task::spawn(self.forever(), future, Location::caller())) }
+    }
+
+    /// Has one poll of a task run here that other code has built with `async-task`: see
+    /// [`Executor::schedule`].
+    ///
+    /// ```
+    /// # static EXECUTOR: paceline::StaticExecutor = paceline::StaticExecutor::new();
+    /// let (runnable, task) = async_task::spawn(async { 6 * 7 }, |runnable| EXECUTOR.schedule(runnable));
+    /// runnable.schedule();
+    /// assert_eq!(paceline::block_on(EXECUTOR.run(task)), 42);
+    /// ```
+    #[track_caller]
+    pub fn schedule<M: Send + Sync + 'static>(&'static self, runnable: Runnable<M>) {
+        // SAFETY: a runnable with such metadata is `Send`. The executor is never dropped, so the maker of a
+        // task that borrows answers for that.
+        unsafe { foreign::schedule(self.forever(), runnable, Location::caller()) }
     }
 
     /// Runs one task, if one is scheduled.
@@ -169,7 +187,7 @@ impl StaticLocalExecutor {
     #[track_caller]
     pub fn spawn<T: 'static>(&'static self, future: impl Future<Output = T> + 'static) -> Task<T> {
         // SAFETY: the executor is neither `Send` nor `Sync`; the future borrows nothing.
-        unsafe { task::spawn(self.inner.forever(), future, Location::caller()) }
+        unsafe { boxed_if_large!(future, task::spawn(self.inner.forever(), future, Location::caller())) }
     }
 
     /// Spawns a future that borrows.
@@ -188,7 +206,7 @@ impl StaticLocalExecutor {
     #[track_caller]
     pub unsafe fn spawn_scoped<'a, T: 'a>(&'static self, future: impl Future<Output = T> + 'a) -> Task<T> {
         // SAFETY: the executor is neither `Send` nor `Sync`; the caller promises the rest.
-        unsafe { task::spawn(self.inner.forever(), future, Location::caller()) }
+        unsafe { boxed_if_large!(future, task::spawn(self.inner.forever(), future, Location::caller())) }
     }
 
     /// Runs one task, if one is scheduled.
@@ -253,15 +271,15 @@ mod tests {
     use crate::LocalExecutor;
     use std::panic::{RefUnwindSafe, UnwindSafe};
 
-    /// What is promised of them and follows from what is inside.
+    /// The auto traits that the public types promise, and that follow from their fields.
     #[test]
     fn auto_traits() {
-        fn unwinds<T: UnwindSafe + RefUnwindSafe>() {}
-        fn moves<T: Send>() {}
-        fn is_shared<T: Sync>() {}
-        unwinds::<(Executor<'_>, StaticExecutor)>();
-        unwinds::<(LocalExecutor<'_>, StaticLocalExecutor)>();
-        moves::<(Executor<'_>, StaticExecutor, StaticLocalExecutor)>();
-        is_shared::<(Executor<'_>, StaticExecutor)>();
+        fn assert_unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
+        fn assert_send<T: Send>() {}
+        fn assert_sync<T: Sync>() {}
+        assert_unwind_safe::<(Executor<'_>, StaticExecutor)>();
+        assert_unwind_safe::<(LocalExecutor<'_>, StaticLocalExecutor)>();
+        assert_send::<(Executor<'_>, StaticExecutor, StaticLocalExecutor)>();
+        assert_sync::<(Executor<'_>, StaticExecutor)>();
     }
 }

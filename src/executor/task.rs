@@ -1,8 +1,8 @@
-//! What an executor adds to a task: where it was spawned, whether it is known to be slow, and its entry on the
-//! list of unfinished tasks.
+//! The data that an executor keeps beside a future: where it was spawned, whether it is known to be slow,
+//! and its entry in the list of unfinished tasks.
 
 use std::future::Future;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
@@ -12,21 +12,41 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
+use super::panicked;
 use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 
-/// The mark of a task that was caught once; each quick poll takes one off (it wears off).
+/// The mark of a task that was caught once. Each quick poll lowers the mark by one.
 const FIRST_MARK: u8 = 2;
-/// The mark of a task that is caught again and again.
+/// Upper bound of the mark, for a task that is caught again and again.
 const LAST_MARK: u8 = 64;
-/// Beside the mark: the task computed when it was caught.
-const COMPUTES: u8 = 128;
-/// The mark of a task that was never polled: it may compute, for all that is known.
-const NEW: u8 = COMPUTES;
+/// Bit beside the mark: the task computed when it was caught.
+const COMPUTED: u8 = 128;
+/// The value for a task that was never polled, and so may compute.
+const NEW: u8 = COMPUTED;
 
-/// A spawned future, and what is kept beside it. One flat struct: fields of a struct inside could not use the padding
-/// that a small future leaves, and there may be millions of these.
+/// Size in bytes from which on a future is boxed before it is spawned. `async-task` boxes the futures of
+/// tasks that are larger than its limit, so the box here is not an additional allocation.
+pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<()>>();
+
+/// Evaluates `$spawn` with `$future`, or with a box of it if the future is large. Each public `spawn` begins
+/// with this: the functions below move the future, and a debug build copies it into each of their stack
+/// frames.
+macro_rules! boxed_if_large {
+    ($future:ident, $spawn:expr) => {
+        if size_of_val(&$future) >= $crate::executor::LARGE {
+            let $future = Box::pin($future);
+            $spawn
+        } else {
+            $spawn
+        }
+    };
+}
+pub(crate) use boxed_if_large;
+
+/// A spawned future, and the data beside it. A flat struct, because the fields of a nested struct could not
+/// use the padding that a small future leaves, and there may be millions of tasks.
 struct Tracked<F> {
     future: ManuallyDrop<F>,
     spawned_at: &'static Location<'static>,
@@ -35,17 +55,28 @@ struct Tracked<F> {
     slow: u8,
 }
 
-// SAFETY: the pointer is no more than a reference to the state, which is `Sync`.
+// SAFETY: the pointer is used as a shared reference to the state, which is `Sync`. The other fields are
+// `Send`.
 unsafe impl<F: Send> Send for Tracked<F> {}
 
 impl<F: Future> Future for Tracked<F> {
     type Output = F::Output;
 
+    /// Polls the future. A panic is counted. A task that has to wait for the first time is listed.
+    ///
+    /// Inside of a runner, the task is first noted there for the deputy. A task that is known to compute,
+    /// or that is polled for the first time by a worker that sifts, needs a permit while these are scarce.
+    /// If none is free, or if another worker sleeps, the future is not polled: the task wakes itself and
+    /// goes to the injector. While a task that is known to be slow is polled, another thread leads.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is never moved out of `this`; nothing else in it is pinned.
-        let this = unsafe { self.get_unchecked_mut() };
-        // SAFETY: `this` was pinned, and so is the future inside it.
+        // SAFETY: the future, the only field that is pinned, is never moved out of the struct.
+        let this: *mut Self = unsafe { self.get_unchecked_mut() };
+        let polling = Polling(this);
+        // SAFETY: `self` is an exclusive reference. The guard reads the task only when it is dropped by a
+        // panic, after the last use of this reference.
+        let this = unsafe { &mut *this };
+        // SAFETY: `self` was pinned, and pinning is structural for the future.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         let result = host::with_running(|runner| {
             let Some(runner) = runner else {
@@ -54,76 +85,111 @@ impl<F: Future> Future for Tracked<F> {
                 }
                 return future.poll(cx);
             };
-            runner.task_begins(this.spawned_at, cx.waker());
+            runner.begin_task(this.spawned_at, cx.waker());
+            let mut permit = None;
             if this.slow > 0 {
-                if this.slow & COMPUTES == 0 {
-                    host::cover(Caught::Blocking);
-                } else if runner.is_reserve() && (this.slow != NEW || runner.sifts.is_set()) {
-                    // It is to be polled by somebody else, if at all while others compute. That wears off, too: a quick one that was
-                    // caught in a bad moment would never show again that it is quick.
-                    runner.sifts.take();
-                    if this.slow != NEW {
-                        this.slow = learn(this.slow, None);
+                let (computes, is_known) = (this.slow & COMPUTED != 0, this.slow != NEW);
+                // SAFETY: as in `drop`.
+                let state = unsafe { this.state.as_ref() };
+                // A task that was never polled needs a permit only if this worker sifts.
+                let may_need = computes && (is_known || runner.sifts.is_set());
+                if may_need && state.permits.is_scarce() && !runner.holds_permit() {
+                    // If another worker sleeps, that worker takes the task: this one leads, and may have a
+                    // short time slice for that.
+                    permit = if state.any_idle() { None } else { state.permits.acquire(&runner.holds) };
+                    if permit.is_none() {
+                        // The task goes to the injector and waits for a permit. Its mark is lowered:
+                        // otherwise a quick task that was caught at a bad moment could never show again
+                        // that it is quick.
+                        runner.sifts.take();
+                        this.slow = if is_known { learn(this.slow, None) } else { NEW };
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                } else if this.slow != NEW {
-                    host::cover(Caught::Computing);
+                }
+                if is_known {
+                    host::cover(if computes { Caught::Computing } else { Caught::Blocking });
                 }
             }
             let result = future.poll(cx);
-            if runner.is_caught() | (this.slow > 0) {
-                let is_quick = this.slow == NEW && !runner.is_caught();
-                this.slow = if is_quick { 0 } else { learn(this.slow, runner.take_caught()) };
+            // A single branch, because in most polls neither is set.
+            if u8::from(runner.orders.is_caught()) | this.slow > 0 {
+                drop(permit);
+                let is_quick = this.slow == NEW && !runner.orders.is_caught();
+                this.slow = if is_quick { 0 } else { learn(this.slow, runner.orders.take_caught()) };
+            } else {
+                // A task without a mark has none.
+                mem::forget(permit);
             }
             result
         });
+        mem::forget(polling);
         if result.is_pending() && this.ticket == Ticket::COUNTED {
             // SAFETY: as in `drop`.
-            this.ticket = unsafe { this.state.as_ref() }.tasks.list(cx.waker());
+            this.ticket = unsafe { this.state.as_ref() }.tasks.list(cx.waker(), this.spawned_at);
         }
         result
     }
 }
 
-/// What a mark becomes after a poll in which the deputy caught the task, or did not.
+/// A guard for the poll of a task. The poll forgets it at the end, so its drop means that the poll has
+/// panicked.
+struct Polling<F>(*const Tracked<F>);
+
+impl<F> Drop for Polling<F> {
+    /// Counts the panic that has left the poll, and may print a line: see [`panicked::note`].
+    fn drop(&mut self) {
+        // SAFETY: the task exists until its poll is over. Only these two fields are read, and no reference
+        // is made to the future, to which other code may hold pointers. The state is valid as in the task's
+        // own `drop`.
+        let (spawned_at, state) = unsafe { ((*self.0).spawned_at, (*self.0).state.as_ref()) };
+        panicked::note(state, spawned_at);
+    }
+}
+
+/// Returns the value of `slow` after a poll. If the deputy caught the task, the mark is doubled and says what
+/// the task was caught in; otherwise the mark is one lower.
 #[cold]
 fn learn(slow: u8, caught: Option<Caught>) -> u8 {
-    let (mark, kind) = (slow & !COMPUTES, slow & COMPUTES);
+    let (mark, kind) = (slow & !COMPUTED, slow & COMPUTED);
     let Some(caught) = caught else {
         let worn = mark.saturating_sub(1);
         return if worn == 0 { 0 } else { worn | kind };
     };
-    let kind = if caught == Caught::Computing { COMPUTES } else { 0 };
+    let kind = if caught == Caught::Computing { COMPUTED } else { 0 };
     (mark * 2).clamp(FIRST_MARK, LAST_MARK) | kind
 }
 
 impl<F> Drop for Tracked<F> {
+    /// Drops the future, and then counts the end of the task, also if that panics. While drops are watched,
+    /// notes the begin and the end of the drop.
     fn drop(&mut self) {
-        /// Takes the task off its executor's list, whatever the future's drop does.
+        /// A guard that counts the end of the task, even if the future's drop panics.
         struct Leave<'a>(&'a State, Ticket, bool);
         impl Drop for Leave<'_> {
+            /// Notes the end of the drop if its begin was noted, then counts the end of the task, which may
+            /// wake the thread that waits for it.
             fn drop(&mut self) {
                 if self.2 {
-                    self.0.drops.end();
+                    self.0.end_drop(self.1);
                 }
                 self.0.tasks.leave(self.1);
             }
         }
-        // SAFETY: the schedule function of the same task keeps the state alive, and a task drops its future, and
-        // this with it, before its schedule function.
+        // SAFETY: the schedule function of the same task keeps the state alive, and `async-task` drops a
+        // task's future, and this struct with it, before the schedule function.
         let state = unsafe { self.state.as_ref() };
-        let is_watched = state.drops.are_watched();
+        let is_watched = state.drops.is_watched();
         let _leave = Leave(state, self.ticket, is_watched);
         if is_watched {
-            state.drops.begin(self.spawned_at);
+            state.begin_drop(self.spawned_at, self.ticket);
         }
-        // SAFETY: the future is not used again. It counts as unfinished until here.
+        // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
         unsafe { ManuallyDrop::drop(&mut self.future) };
     }
 }
 
-/// Makes a task of `future` and schedules it.
+/// Creates a task, counts it if the executor tracks its tasks, and schedules it.
 ///
 /// # Safety
 ///
@@ -138,13 +204,35 @@ where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
 {
-    let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
     // SAFETY: as the caller promises.
-    let (runnable, task) = unsafe { make(state, future, spawned_at, ticket) };
+    let (runnable, task) = unsafe { create(state, future, spawned_at) };
     runnable.schedule();
     task
 }
 
+/// Creates a task as [`spawn`] does, and leaves it to the caller to schedule it.
+///
+/// # Safety
+///
+/// As for [`spawn`].
+#[inline]
+pub(super) unsafe fn create<'a, S, F>(
+    state: S,
+    future: F,
+    spawned_at: &'static Location<'static>,
+) -> (Runnable, Task<F::Output>)
+where
+    S: Deref<Target = State> + Send + Sync + 'static,
+    F: Future + 'a,
+{
+    let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
+    // SAFETY: as the caller promises.
+    unsafe { make(state, future, spawned_at, ticket) }
+}
+
+/// Creates a task that is not scheduled yet: the caller schedules the [`Runnable`], or drops it. `ticket`
+/// says whether the caller has counted the task. A panic of the future resumes where the task is awaited.
+///
 /// # Safety
 ///
 /// As for [`spawn`].
@@ -160,12 +248,13 @@ where
 {
     let at = NonNull::from(&*state);
     let future = Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, slow: NEW };
-    let schedule = move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info);
+    let schedule =
+        move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info.woken_while_running);
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }
 
-/// Makes a task of a runtime that was shut down: it is cancelled already, and its future dropped.
+/// Creates a task of a runtime that was shut down: the task is cancelled already, and its future dropped.
 ///
 /// # Safety
 ///
@@ -181,7 +270,7 @@ pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
     task
 }
 
-/// The same for either kind of reference.
+/// Spawns a task as [`spawn`] does, with either kind of reference to the state, and clones a shared one.
 ///
 /// # Safety
 ///

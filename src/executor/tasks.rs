@@ -1,73 +1,91 @@
-//! The tasks of an executor that are not finished: what `is_empty` asks and what dropping the executor cancels.
+//! [`Tasks`]: the unfinished tasks of an executor. `is_empty` counts them, and the drop of the executor
+//! cancels them.
 //!
-//! Every spawn and every completion comes by (R5), and most tasks are done in their first poll. So all are counted, and
-//! only those are listed that had to wait:
+//! Every spawn and every completion is counted here (R5), and most tasks are done in their first poll. So all
+//! tasks are counted, but only tasks that had to wait are listed:
 //!
-//! | a task | ticket | on the list | next |
+//! | a task | ticket | listed | next |
 //! |---|---|---|---|
 //! | of an executor that lives for ever | [`NONE`](Ticket::NONE) | no | - |
-//! | not polled yet, or in its first poll | [`COUNTED`](Ticket::COUNTED) | no | [`list`](Tasks::list), if that poll ends without a result; else [`leave`](Tasks::leave) |
+//! | first poll not over, will be `Pending` | [`COUNTED`](Ticket::COUNTED) | no | [`list`](Tasks::list) |
+//! | first poll not over, will be the last | [`COUNTED`](Ticket::COUNTED) | no | [`leave`](Tasks::leave) |
 //! | that has waited | its entry | yes | [`leave`](Tasks::leave) |
 //!
-//! A ticket is changed by the task's own poll and used up by the drop of its future, which exclude each other.
+//! A ticket is changed by the task's own poll and used up by the drop of its future, which exclude each
+//! other.
 //!
-//! **Whom the end looks for is found.** A task without an entry was not polled, so it is scheduled, and found where such tasks
-//! are (LF7); or it is in its first poll. If that one ends without a result it comes here, under its shard's lock. Either
-//! [`wake_all`](Tasks::wake_all) has the lock later, and wakes it; or it had the lock before and said that it was there:
-//! then whoever lists the task wakes it.
+//! **The end of an executor misses no task.** A task without an entry is scheduled, and found where scheduled
+//! tasks are (LF7), or it is in its first poll. If that poll returns `Pending`, the task is listed under the
+//! lock of its shard. If [`wake_all`](Tasks::wake_all) takes the lock later, it wakes the task. If `wake_all`
+//! had the lock earlier, it has set `ShardList::ends`, and the thread that lists the task wakes it.
 //!
-//! **The count is never too low**, so that nobody takes an executor for empty that is not. Each thread counts in a shard
-//! of its own: what it spawns, and apart from it what ends on it, wherever that was spawned. Who asks reads all that ended before
-//! all that was spawned. Then each end that he has seen has a beginning that he sees, too, and a task that was
-//! there before he asked is one beginning more. What begins while he reads he may see, and its end not: the count may be too high by that.
+//! **The count is never too low**, so that an executor with tasks is never taken for empty. Each thread uses
+//! one shard, in which it counts the tasks that it spawns and, in a separate word, the tasks that end on it,
+//! wherever they were spawned. A count reads the ends of all shards before the spawns of all shards. So it
+//! sees the spawn of each task for which it has seen the end, and also the spawn of each other task that
+//! existed before the count. The count may see the spawn of a task during the count and miss its end: it
+//! may be too high by such tasks.
 //!
-//! Sharded by thread, so that a thread that ends what another one spawns writes nothing that the other one does.
+//! The count is sharded by thread, so that threads write to separate cache lines, even if a task ends on
+//! another thread than the one that spawned it.
 //!
-//! **Who waits for the last end is woken by it**: see [`Vigil`].
+//! **The last end wakes the thread that waits for it**: see [`Vigil`].
 
+use std::panic::Location;
 use std::sync::atomic;
 use std::task::Waker;
 
 use super::vigil::Vigil;
 use crate::sync::{self, AtomicUsize, Mutex, Ordering, process_static, thread_local};
 
-/// A count reads all of them, which is many steps for a model.
+/// Number of shards. Fewer in models, because each one is several steps of a count.
 const SHARDS: usize = if cfg!(paceline_loom) { 3 } else { 8 };
 
-/// What one end counts in `finished`, which is [`WATCHED`] beside.
+/// The value of an end in `Shard::finished`. The lowest bit is [`WATCHED`].
 const ONE_END: usize = 2;
-/// Somebody waits for the last end.
+/// Bit of `Shard::finished`: a thread waits for the last end.
 const WATCHED: usize = 1;
 
 #[derive(Debug)]
-enum Entry {
+enum TaskEntry {
     Free { next: u32 },
-    Taken(Waker),
+    Taken(Waker, ListedTask),
+}
+
+/// A listed task in reports: where it was spawned, and since when it has been listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListedTask {
+    pub(super) spawned_at: &'static Location<'static>,
+    /// On [`coarse_millis`](sync::coarse_millis).
+    pub(super) since: u64,
 }
 
 #[derive(Debug)]
-struct List {
-    entries: Vec<Entry>,
+struct ShardList {
+    entries: Vec<TaskEntry>,
     free: u32,
-    /// All that were here have been woken, because they are to end. Who comes later is woken at once.
+    /// All listed tasks have been woken, because they are to end. Tasks that are listed later are woken at
+    /// once.
     ends: bool,
 }
 
-/// What some threads count, on cache lines of their own; and the list of tasks that have waited on these threads.
+/// The counts of some threads, on separate cache lines, and the list of the tasks that had to wait first on
+/// these threads.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard {
     spawned: AtomicUsize,
-    /// [`ONE_END`] for each, and [`WATCHED`]: in one word, so that no end and no watch miss each other.
+    /// The number of ends times [`ONE_END`], and [`WATCHED`]: in one word, so that an end and a watch cannot
+    /// miss each other.
     finished: AtomicUsize,
-    list: Mutex<List>,
+    list: Mutex<ShardList>,
 }
 
-/// What a task knows of its place here.
+/// How a task is counted and listed: see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u32);
 
-/// The tasks.
+/// The unfinished tasks of an executor.
 #[derive(Debug)]
 pub(super) struct Tasks([Shard; SHARDS], Vigil);
 
@@ -75,10 +93,10 @@ thread_local! {
     /// The shard in which this thread counts.
     static SHARD: usize = {
         process_static! {
-            /// Std's atomic: nobody waits for another one's number.
-            static NEXT: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
+            /// Std's atomic in all modes: no thread waits for the number of another one.
+            static NEXT_SHARD: atomic::AtomicUsize = atomic::AtomicUsize::new(0);
         }
-        NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS
+        NEXT_SHARD.fetch_add(1, Ordering::Relaxed) % SHARDS
     };
 }
 
@@ -91,134 +109,185 @@ impl Tasks {
         SHARD.try_with(|shard| *shard).unwrap_or(0)
     }
 
-    /// A task is about to be made. It will leave with the ticket that it has then.
+    /// Counts a task that is about to be created. Its future's drop calls [`leave`](Self::leave) with the
+    /// ticket that the task has by then.
     #[inline]
     pub(super) fn enter(&self) -> Ticket {
         self.0[Self::here()].begin();
         Ticket::COUNTED
     }
 
-    /// A task that entered has to wait, for the first time. Called in its poll; this is its own waker.
+    /// Lists a counted task that has to wait for the first time, and returns its new ticket. Called during
+    /// its poll, with its own waker. If the executor ends, wakes the task.
+    ///
+    /// Reads a coarse clock, once in the life of the task. A task that is done in its first poll reads no
+    /// clock.
     #[inline(never)]
-    pub(super) fn list(&self, waker: &Waker) -> Ticket {
-        self.list_in(Self::here(), waker)
+    pub(super) fn list(&self, waker: &Waker, spawned_at: &'static Location<'static>) -> Ticket {
+        self.list_in(Self::here(), waker, ListedTask { spawned_at, since: sync::coarse_millis() })
     }
 
-    fn list_in(&self, number: usize, waker: &Waker) -> Ticket {
-        let (at, ends) = self.0[number].list(waker.clone());
+    /// Lists a counted task in the shard of this number, and returns its new ticket. If the executor ends,
+    /// wakes the task.
+    fn list_in(&self, number: usize, waker: &Waker, listed: ListedTask) -> Ticket {
+        let (at, ends) = self.0[number].list(waker.clone(), listed);
         if ends {
-            // LF3: outside of the lock. It is scheduled when its poll returns.
+            // LF3: outside of the lock. The task is scheduled when its poll returns.
             waker.wake_by_ref();
         }
         Ticket(at * SHARDS as u32 + number as u32)
     }
 
-    /// The task is finished, or its future was dropped.
+    /// Counts the end of a task, and takes it from the list: its future was dropped, after it was done or
+    /// before. Wakes the waiting thread if few enough tasks are left. Does nothing for [`Ticket::NONE`].
     #[inline]
     pub(super) fn leave(&self, ticket: Ticket) {
         let shard = match ticket {
             Ticket::NONE => return,
             Ticket::COUNTED => &self.0[Self::here()],
-            Ticket(listed) => {
-                let shard = &self.0[listed as usize % SHARDS];
-                // LF3: it is out of the lock before it is dropped.
-                drop(shard.unlist(listed / SHARDS as u32));
-                shard
-            }
+            Ticket(listed) => self.unlist(listed),
         };
-        self.leaves(shard);
+        self.count_end(shard);
     }
 
+    /// Frees the entry of the task whose ticket has this number, and drops its waker. Returns the shard of
+    /// the entry.
+    #[inline(never)]
+    fn unlist(&self, listed: u32) -> &Shard {
+        let shard = &self.0[listed as usize % SHARDS];
+        // LF3: the entry's waker is dropped outside of the lock.
+        drop(shard.unlist(listed / SHARDS as u32));
+        shard
+    }
+
+    /// Counts the end of a task in `shard`. If a thread waits for ends and few enough tasks are left, wakes
+    /// it.
     #[inline]
-    fn leaves(&self, shard: &Shard) {
+    fn count_end(&self, shard: &Shard) {
         if shard.end() {
-            self.one_ended();
+            self.check_threshold();
         }
     }
 
-    /// Somebody waits for the last one, which this may have been.
+    /// Wakes the waiting thread if few enough tasks are left. Called after an end that found the mark.
     #[cold]
-    fn one_ended(&self) {
+    fn check_threshold(&self) {
+        // ORDER: pairs with the fence of `watch`, and of the waiter before each count: see `Vigil`.
         sync::full_fence();
-        if self.count() <= self.1.enough() {
+        if self.count() <= self.1.threshold() {
             self.1.wake();
         }
     }
 
-    /// The calling thread waits for the last end from now on: that which leaves no more than [`enough`](Self::is_enough) unparks it.
-    /// It counts after this call, before it parks.
+    /// Makes the calling thread the waiter, without waiting: the end that reaches the
+    /// [threshold](Self::set_threshold) unparks it. The caller counts after this call and before it parks.
     pub(super) fn watch(&self) {
         self.1.begin();
         self.0.iter().for_each(Shard::watch);
         sync::full_fence();
     }
 
-    /// Nobody waits any more.
-    pub(super) fn look_away(&self) {
-        self.0.iter().for_each(Shard::look_away);
+    /// Ends the wait that [`watch`](Self::watch) began: there is no waiter any more. A task end that has
+    /// found the mark before may still unpark the thread.
+    pub(super) fn unwatch(&self) {
+        self.0.iter().for_each(Shard::unwatch);
         self.1.end();
     }
 
-    /// So many tasks may be left from now on: who waits looks again.
-    pub(super) fn is_enough(&self, left: usize) {
-        self.1.is_enough(left);
+    /// Sets how many tasks may be left when the wait ends, and wakes the waiter so that it counts again.
+    pub(super) fn set_threshold(&self, left: usize) {
+        self.1.set_threshold(left);
     }
 
-    /// Tasks that are not finished; and of those that are spawned meanwhile some, perhaps, that are.
+    /// Returns the number of unfinished tasks. Tasks that are spawned and end during the call may be
+    /// included.
     pub(super) fn count(&self) -> usize {
         self.census().1
     }
 
-    /// How many have ended so far, and how many are not finished, as above, by the same reading.
+    /// Returns how many tasks have ended so far, and [`count`](Self::count), from a single reading.
     pub(super) fn census(&self) -> (usize, usize) {
         let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
-        // What ends is counted with a bit less.
+        // Ends are counted in a word that has one bit less.
         (finished, sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END))
     }
 
-    /// Wakes all that are not scheduled, because they are to end; and from now on each one that has to wait for the first time.
+    /// Calls `f` for each listed task, with the address that its waker points to. A shard's lock is held
+    /// meanwhile, so `f` must not run foreign code.
+    pub(super) fn for_each_listed(&self, mut f: impl FnMut(usize, ListedTask)) {
+        for shard in &self.0 {
+            for entry in &sync::lock(&shard.list).entries {
+                if let TaskEntry::Taken(waker, listed) = entry {
+                    f(waker.data().addr(), *listed);
+                }
+            }
+        }
+    }
+
+    /// Returns since when the task with this ticket has been listed, if it is listed.
+    #[cold]
+    pub(super) fn listed_since(&self, ticket: Ticket) -> Option<u64> {
+        let Ticket(number) = ticket;
+        if ticket == Ticket::NONE || ticket == Ticket::COUNTED {
+            return None;
+        }
+        let list = sync::lock(&self.0[number as usize % SHARDS].list);
+        match list.entries.get((number / SHARDS as u32) as usize) {
+            Some(TaskEntry::Taken(_, listed)) => Some(listed.since),
+            _ => None,
+        }
+    }
+
+    /// Wakes all listed tasks, because they are to end. From now on, each task that has to wait for the first
+    /// time is woken at once.
     pub(super) fn wake_all(&self) {
         for shard in &self.0 {
             // LF3: outside of the lock.
-            shard.all_end().into_iter().for_each(Waker::wake);
+            shard.end_all().into_iter().for_each(Waker::wake);
         }
     }
 }
 
 impl Shard {
     fn new() -> Self {
-        let list = List { entries: Vec::new(), free: u32::MAX, ends: false };
+        let list = ShardList { entries: Vec::new(), free: u32::MAX, ends: false };
         Self { spawned: AtomicUsize::new(0), finished: AtomicUsize::new(0), list: Mutex::new(list) }
     }
 
+    /// Counts a task that is spawned.
     #[inline]
     fn begin(&self) {
-        // ORDER: none of its own. What hands the task to the thread that ends it, `end` hands on: see `finished`.
+        // ORDER: Relaxed. The handover of the task to the thread that ends it orders this before that `end`,
+        // whose Release publishes it: see `finished`.
         self.spawned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// True if somebody waits for the last end.
+    /// Counts an end. Returns whether a thread waits for the last end.
     #[inline]
     fn end(&self) -> bool {
         // ORDER: Release pairs with the Acquire of `finished`.
         self.finished.fetch_add(ONE_END, Ordering::Release) & WATCHED != 0
     }
 
+    /// Returns how many ends were counted. What the ended tasks did is visible to the caller.
     fn finished(&self) -> usize {
-        // ORDER: Acquire pairs with the Release of each `end` that is counted: its `begin` is seen by whoever reads `spawned` later,
-        // and so is what the task did.
+        // ORDER: Acquire pairs with the Release of each `end` that is counted: a later read of `spawned` sees
+        // the `begin` of that task, and the caller sees what the task did.
         self.finished.load(Ordering::Acquire) / ONE_END
     }
 
+    /// Marks the word: each later end learns from it that a thread waits.
     fn watch(&self) {
-        // ORDER: Relaxed, because what is counted is read later. A change of the word, not a store beside it: an end comes before
-        // this one, and whoever counts after it sees it; or it comes after it, and finds the mark.
+        // ORDER: Relaxed, because the counts are read later, behind a fence. A read-modify-write of the
+        // word that ends change: an end precedes it, and a count after this call includes the end; or an
+        // end follows it, and finds the mark.
         self.finished.fetch_or(WATCHED, Ordering::Relaxed);
     }
 
-    fn look_away(&self) {
-        // ORDER: none: who wakes somebody in vain does no harm.
+    /// Clears the mark of [`watch`](Self::watch).
+    fn unwatch(&self) {
+        // ORDER: Relaxed. An end that still finds the mark unparks a thread for nothing, which does no harm.
         self.finished.fetch_and(!WATCHED, Ordering::Relaxed);
     }
 
@@ -226,46 +295,48 @@ impl Shard {
         self.spawned.load(Ordering::Relaxed)
     }
 
-    /// Takes an entry. Returns which; and whether its task is to end.
-    fn list(&self, waker: Waker) -> (u32, bool) {
+    /// Puts a task into a free entry, or into a new one. Returns the index of the entry, and whether the
+    /// task is to end. Panics if there are more listed tasks than tickets.
+    fn list(&self, waker: Waker, listed: ListedTask) -> (u32, bool) {
         let mut guard = sync::lock(&self.list);
         let list = &mut *guard;
         let at = list.free;
         if let Some(entry) = list.entries.get_mut(at as usize) {
-            if let Entry::Free { next } = std::mem::replace(entry, Entry::Taken(waker)) {
+            if let TaskEntry::Free { next } = std::mem::replace(entry, TaskEntry::Taken(waker, listed)) {
                 list.free = next;
             }
             return (at, list.ends);
         }
         let at = u32::try_from(list.entries.len()).unwrap_or(u32::MAX);
         assert!(at < u32::MAX / SHARDS as u32, "too many tasks at once");
-        list.entries.push(Entry::Taken(waker));
+        list.entries.push(TaskEntry::Taken(waker, listed));
         (at, list.ends)
     }
 
-    /// Gives an entry back, and what was in it.
-    fn unlist(&self, at: u32) -> Entry {
+    /// Frees an entry, for the next task that is listed. Returns what was in it.
+    fn unlist(&self, at: u32) -> TaskEntry {
         let mut list = sync::lock(&self.list);
-        let free = Entry::Free { next: std::mem::replace(&mut list.free, at) };
+        let free = TaskEntry::Free { next: std::mem::replace(&mut list.free, at) };
         std::mem::replace(&mut list.entries[at as usize], free)
     }
 
-    /// All that are listed. Who is listed later is told that it is to end.
-    fn all_end(&self) -> Vec<Waker> {
+    /// Returns the wakers of all listed tasks. From now on, [`list`](Self::list) says that its task is to
+    /// end.
+    fn end_all(&self) -> Vec<Waker> {
         let mut list = sync::lock(&self.list);
         list.ends = true;
-        let waker = |entry: &Entry| match entry {
-            Entry::Taken(waker) => Some(waker.clone()),
-            Entry::Free { .. } => None,
+        let waker = |entry: &TaskEntry| match entry {
+            TaskEntry::Taken(waker, _) => Some(waker.clone()),
+            TaskEntry::Free { .. } => None,
         };
         list.entries.iter().filter_map(waker).collect()
     }
 }
 
 impl Ticket {
-    /// Of a task that is not counted.
+    /// The task is not counted.
     pub(super) const NONE: Self = Self(u32::MAX);
-    /// Of one that is, and has not had to wait.
+    /// The task is counted, and has not had to wait.
     pub(super) const COUNTED: Self = Self(u32::MAX - 1);
 }
 

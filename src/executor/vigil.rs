@@ -1,67 +1,76 @@
-//! [`Vigil`]: one thread that waits until no more than so many tasks are left, and is woken by the end that makes it so.
+//! [`Vigil`]: one thread that waits until at most a threshold of tasks is left. The task end that reaches the
+//! threshold wakes the thread.
 //!
-//! An end is one change of a word of its own shard (see [`tasks`](super::tasks)), and must not get dearer for a wait that comes
-//! once in a runtime's life. So the mark that somebody waits is a bit of that very word, which the end gets back for nothing.
+//! An end is a single change of the word of its shard (see [`tasks`](super::tasks)), and must not become
+//! more expensive for a wait that happens once in the life of a runtime. So the mark that a thread waits is
+//! a bit of that same word: the end reads the mark in the operation that counts the end.
 //!
-//! | who waits | who ends |
+//! | the waiter | an end |
 //! |---|---|
-//! | 1. marks the word of each shard | 1. counts in its word, and gets the mark |
-//! | 2. full fence | 2. if it is marked: full fence |
-//! | 3. counts all; parks if too many are left | 3. counts all; unparks, if few enough are left |
+//! | 1. marks the word of each shard | 1. counts in its word, and reads the mark |
+//! | 2. full fence | 2. if the word is marked: full fence |
+//! | 3. counts all; parks if too many are left | 3. counts all; unparks if few enough are left |
 //!
-//! **No last end is missed.** An end whose word was not marked comes before the mark in the order of changes of that word: the
-//! count of who waits, after the mark, includes it; and so does every count after a fence that is later than his. All others
-//! have a fence, as he has. Take the last of these fences. The count after it sees every end: each was made before a fence that is
-//! not later, or before a mark that was. If that count is the waiter's, he does not park. If it is an end's, it unparks him; and
-//! the token is there for him before he parks, if he has not yet.
+//! **The last end wakes the waiter.** An end that found its word unmarked precedes the mark in the
+//! modification order of that word. So the waiter's count, which follows the mark, includes this end, and
+//! so does each count behind a later fence. Every other end passes a fence, as the waiter does. Consider
+//! the last of these fences: the count that follows it includes every end, because each end precedes either
+//! its own fence, which is not later, or the mark of its shard. If it is the waiter's count, the waiter
+//! does not park. If it is the count of an end, that end unparks the waiter; if the waiter has not parked
+//! yet, the token makes its `park` return.
 //!
-//! - That needs the tasks to become no more: those that begin while he waits are counted as they are everywhere, and each that ends
-//!   counts again.
-//! - What is few enough may change meanwhile. Who changes it unparks the waiter, who has a fence before he counts again: so
-//!   either he sees the end, or the end sees the new number.
-//! - Who waits may be gone when he is unparked: then nobody parks with that token but a thread that looks for what it waits for.
+//! - Tasks that are spawned during the wait do not break this: they are counted like all others, and each of
+//!   their ends counts again.
+//! - The threshold may change during the wait. The thread that changes it unparks the waiter, and the waiter
+//!   passes a fence before it counts again. So the waiter sees an end, or that end sees the new threshold.
+//! - The waiter may be gone when it is unparked. Then its thread has an unused token, and a later `park` of
+//!   that thread returns early: each caller of `park` checks its own condition in a loop.
 //!
-//! Who is answerable if he is not woken: nobody else, and he has a deadline of his own.
+//! No deputy watches the waiter. The waiter has a deadline of its own.
 
 use crate::sync::{self, AtomicUsize, Mutex, Ordering, Thread, thread};
 
-/// Who waits for the last task to end.
+/// The wait for the last task to end.
 #[derive(Debug)]
 pub(super) struct Vigil {
-    /// So many may be left.
-    enough: AtomicUsize,
-    keeper: Mutex<Option<Thread>>,
+    /// The wait is over when no more tasks than this are left.
+    threshold: AtomicUsize,
+    waiter: Mutex<Option<Thread>>,
 }
 
 impl Vigil {
     pub(super) fn new() -> Self {
-        Self { enough: AtomicUsize::new(0), keeper: Mutex::new(None) }
+        Self { threshold: AtomicUsize::new(0), waiter: Mutex::new(None) }
     }
 
-    /// The calling thread is who waits.
+    /// Registers the calling thread as the waiter.
     pub(super) fn begin(&self) {
-        *sync::lock(&self.keeper) = Some(thread::current());
+        *sync::lock(&self.waiter) = Some(thread::current());
     }
 
     pub(super) fn end(&self) {
-        sync::lock(&self.keeper).take();
+        sync::lock(&self.waiter).take();
     }
 
-    pub(super) fn enough(&self) -> usize {
-        // ORDER: none: see above.
-        self.enough.load(Ordering::Relaxed)
+    /// Returns how many tasks may be left when the wait ends.
+    pub(super) fn threshold(&self) -> usize {
+        // ORDER: Relaxed. The fences of the waiter and of the ends order it, as the header argues.
+        self.threshold.load(Ordering::Relaxed)
     }
 
-    /// So many may be left from now on.
-    pub(super) fn is_enough(&self, left: usize) {
-        // ORDER: none: whoever waits is unparked after it.
-        self.enough.store(left, Ordering::Relaxed);
+    /// Sets the threshold, and wakes the waiter so that it counts again.
+    pub(super) fn set_threshold(&self, left: usize) {
+        // ORDER: Relaxed. The unpark below pairs with the waiter's park, and the waiter counts after that.
+        self.threshold.store(left, Ordering::Relaxed);
         self.wake();
     }
 
+    /// Unparks the waiter, if there is one, and leaves it registered.
     #[cold]
     pub(super) fn wake(&self) {
-        let keeper = sync::lock(&self.keeper).clone();
-        keeper.iter().for_each(Thread::unpark);
+        let waiter = sync::lock(&self.waiter).clone();
+        if let Some(waiter) = waiter {
+            waiter.unpark();
+        }
     }
 }

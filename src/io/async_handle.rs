@@ -1,35 +1,37 @@
 //! [`Async`]: a handle in non-blocking mode and its registration with a reactor.
 
-use crate::pool::current_reactor;
+use crate::current::current_reactor;
 use crate::reactor::Source;
 use crate::reactor::raw::RawSource;
 use std::io;
 
 /// Async I/O for a handle that the operating system can poll for readiness.
 ///
-/// Wraps a socket, a pipe, a terminal, a timerfd or whatever else epoll, kqueue or the like can watch: anything that
-/// implements `AsFd` (on Windows `AsSocket`). Regular files cannot be watched.
+/// Wraps a socket, a pipe, a terminal, a timerfd or any other handle that epoll, kqueue or the like can watch
+/// and that implements `AsFd` (on Windows `AsSocket`). Regular files cannot be watched.
 ///
-/// * Sockets of the standard library have their operations as methods, such as [`Async::<TcpStream>::connect`].
-/// * Where `T` reads and writes, so does `Async<T>`, and in most cases `&Async<T>`, through the traits `AsyncRead`
-///   and `AsyncWrite` of `futures`.
-/// * Everything else is done with [`read_with`](Async::read_with) and [`write_with`](Async::write_with), or with
-///   [`readable`](Async::readable) and [`writable`](Async::writable) where the I/O happens elsewhere.
+/// * The socket types of the standard library have their operations as methods, such as
+///   [`Async::<TcpStream>::connect`].
+/// * If `T` implements `Read` or `Write`, `Async<T>` implements `AsyncRead` or `AsyncWrite` of `futures`, and
+///   so does `&Async<T>` for most types.
+/// * Other operations go through [`read_with`](Async::read_with) and [`write_with`](Async::write_with), or
+///   through [`readable`](Async::readable) and [`writable`](Async::writable) if the I/O happens elsewhere.
 ///
 /// # Sharing
 ///
 /// Methods take `&self`, so any number of tasks may use one handle at once: put it in an
-/// [`Arc`](std::sync::Arc). Only the `poll_*` methods, and `AsyncRead` and `AsyncWrite` with them, remember one task a
-/// direction: where two tasks read through them at once, each wakes the other to ask again, and both make slow
-/// progress.
+/// [`Arc`](std::sync::Arc). Only the `poll_*` methods, and with them `AsyncRead` and `AsyncWrite`, remember
+/// just one task for each direction: if two tasks read through them at once, each wakes the other to try
+/// again, and both make slow progress.
 ///
 /// # Closing
 ///
-/// Dropping the handle ends the registration and then drops the inner `T`, which closes it. The close of a socket
-/// does not wait until what was written has reached the peer.
+/// Dropping the `Async` ends the registration and then drops the inner `T`, which closes the descriptor.
+/// Closing a socket does not wait until the written bytes have reached the peer.
 ///
-/// `close` of `AsyncWrite` only flushes. To end one direction of a stream, call
-/// [`shutdown`](std::net::TcpStream::shutdown) of what is inside; `close` of a [`net::TcpStream`](crate::net::TcpStream) does that.
+/// `AsyncWrite::poll_close` only flushes. To end one direction of a stream, call
+/// [`shutdown`](std::net::TcpStream::shutdown) of the inner stream. The `poll_close` of a
+/// [`net::TcpStream`](crate::net::TcpStream) does that.
 ///
 /// # Examples
 ///
@@ -62,40 +64,41 @@ pub struct Async<T> {
     io: T,
 }
 
-// Nothing inside is pinned, and a `T` that must not move would have to be pinned by its owner.
+// No field is pinned: a `T` that must not move has to be pinned by its owner.
 impl<T> Unpin for Async<T> {}
 
 impl<T> Async<T> {
-    /// Registers a handle with the reactor of the current runtime.
+    /// Registers a handle with the reactor of the current runtime. If that fails, drops the handle and
+    /// returns the error.
     ///
     /// # Safety
     ///
-    /// `raw` names `io`, or the descriptor that it keeps open until it is dropped.
+    /// `raw` names `io`, or a descriptor that `io` keeps open until `io` is dropped.
     pub(super) unsafe fn register(raw: RawSource, io: T) -> io::Result<Self> {
-        // SAFETY: `io` moves in beside its `Source`, which is dropped or deregistered first. In between `io` is only
-        // lent out as `&T`, which keeps the descriptor open, or as `&mut T` under the promise of `IoSafe` or of an
-        // unsafe method.
+        // SAFETY: `io` moves in beside its `Source`, which is dropped or deregistered before `io` (field
+        // order, and `into_inner`). Until then `io` is only lent out as `&T`, which keeps the descriptor
+        // open, or as `&mut T` under the promise of `IoSafe` or of the caller of an unsafe method.
         let source = unsafe { Source::new(current_reactor()?, raw)? };
         Ok(Self { source, io })
     }
 
-    /// The registration, for the operations of this layer.
+    /// Returns the registration, for the operations of this module.
     pub(super) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The registration, and the handle for operations that need it mutable.
+    /// Returns the registration and a mutable reference to the handle.
     ///
     /// # Safety
     ///
-    /// As for [`get_mut`](Async::get_mut).
+    /// The same as for [`get_mut`](Async::get_mut).
     pub(super) unsafe fn parts_mut(&mut self) -> (&Source, &mut T) {
         (&self.source, &mut self.io)
     }
 
-    /// The inner handle, for its options and addresses.
+    /// Returns a reference to the inner handle, for its options and addresses.
     ///
-    /// The handle is in non-blocking mode: reading from it directly may give `WouldBlock`.
+    /// The handle is in non-blocking mode: reading from it directly may return `WouldBlock`.
     ///
     /// # Examples
     ///
@@ -113,12 +116,12 @@ impl<T> Async<T> {
         &self.io
     }
 
-    /// The inner handle, mutable.
+    /// Returns a mutable reference to the inner handle.
     ///
     /// # Safety
     ///
     /// The caller must not drop, close or replace the descriptor of the handle, for example with
-    /// [`std::mem::replace`]: the reactor watches it by its number.
+    /// [`std::mem::replace`]: the reactor identifies the descriptor by its number.
     ///
     /// # Examples
     ///
@@ -138,7 +141,7 @@ impl<T> Async<T> {
         &mut self.io
     }
 
-    /// Ends the registration and gives the inner handle back.
+    /// Ends the registration and returns the inner handle.
     ///
     /// The handle stays in non-blocking mode.
     ///
@@ -158,7 +161,7 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// Those of the poller's deregistration. The handle is dropped then.
+    /// Returns the error of the deregistration. The handle is dropped in that case.
     pub fn into_inner(self) -> io::Result<T> {
         let Self { source, io } = self;
         source.deregister()?;

@@ -1,7 +1,8 @@
-//! The conversions of [`Async`](super::Async) and of what is built on it in `os`, which are the same under each system's
-//! names.
+//! The conversions of [`Async`](super::Async) and of its wrappers in `os`: the same on all systems, under
+//! each system's names.
 
-/// Has `$wrapper<T>` lend out what `T` lends out, and makes one of an owned descriptor or handle, with `$new`, and back.
+/// Implements the traits that lend out the descriptor or handle of `T` for `$wrapper<T>`, and the conversions
+/// between `$wrapper<T>` and an owned descriptor or handle. `$new` makes the wrapper.
 macro_rules! conversions {
     (
         $wrapper:ident, $new:expr;

@@ -1,23 +1,23 @@
-//! What an error of this layer says, where the operating system's own words would not help.
+//! Error messages of this module for failures that the operating system's own text does not explain.
 
 use super::sys;
 use std::error::Error;
 use std::{fmt, io};
 
-/// An error of the operating system together with what it means for a registration or a connect.
+/// An error of the operating system, and what it means for a registration or a connect.
 #[derive(Debug)]
-struct Explained {
+struct ExplainedError {
     meaning: &'static str,
     cause: io::Error,
 }
 
-impl fmt::Display for Explained {
+impl fmt::Display for ExplainedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.meaning, self.cause)
     }
 }
 
-impl Error for Explained {
+impl Error for ExplainedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.cause)
     }
@@ -25,9 +25,9 @@ impl Error for Explained {
 
 /// Explains why a handle could not be put in non-blocking mode or registered.
 ///
-/// The kind stays. The raw code moves one step back, to the error's `source`: an [`io::Error`] has either a code or a
-/// text, and of a registration that fails the text is worth more, because nobody can mend it while the program runs.
-/// Errors with another meaning pass unchanged.
+/// The error keeps its kind. The raw code moves to the error's `source`, because an [`io::Error`] has either
+/// a code or a text. For a registration that fails the text is worth more: the running program cannot repair
+/// the cause. Errors with another meaning are returned unchanged.
 pub(super) fn not_registered(err: io::Error) -> io::Error {
     let meaning = match err.kind() {
         _ if sys::is_bad_handle(&err) => {
@@ -41,17 +41,20 @@ pub(super) fn not_registered(err: io::Error) -> io::Error {
         }
         _ => return err,
     };
-    io::Error::new(err.kind(), Explained { meaning, cause: err })
+    io::Error::new(err.kind(), ExplainedError { meaning, cause: err })
 }
 
-/// Explains a connection attempt that the peer's queue had no room for.
+/// Explains why a connection attempt failed at once with `WouldBlock`: the listener's queue is full.
 ///
-/// Its kind is not `WouldBlock`, which a caller would take for "wait until the socket is writable": no event tells
-/// that the queue has room again.
-#[cfg(unix)]
-pub(super) fn queue_full(err: io::Error) -> io::Error {
+/// The error gets the kind `NotConnected`. A caller takes `WouldBlock` to mean "wait until the socket is
+/// writable", but no event reports that the queue has room again. Other errors are returned unchanged.
+pub(super) fn not_connected(err: io::Error) -> io::Error {
+    // A `WouldBlock` without a code has been explained already: if no thread can be started, for example.
+    if err.kind() != io::ErrorKind::WouldBlock || err.raw_os_error().is_none() {
+        return err;
+    }
     let meaning = "the listener's queue of waiting connections is full: try again later";
-    io::Error::new(io::ErrorKind::NotConnected, Explained { meaning, cause: err })
+    io::Error::new(io::ErrorKind::NotConnected, ExplainedError { meaning, cause: err })
 }
 
 #[cfg(all(test, unix, not(any(paceline_loom, paceline_shuttle))))]

@@ -1,18 +1,18 @@
-//! The promise that a handle keeps its descriptor while it is read or written.
+//! [`IoSafe`]: the promise that a handle keeps its descriptor while it is read or written.
 
 use std::io::{Read, Write};
 
 /// A promise that reading and writing never replaces or closes the handle's own descriptor.
 ///
-/// An [`Async<T>`](crate::Async) is registered with a reactor by its descriptor. Its `AsyncRead` and `AsyncWrite` hand
-/// the inner `T` a `&mut self`, with which a careless `T` could drop the descriptor and open another one; the reactor
-/// would go on watching a number that belongs to somebody else. Handles of the standard library, and buffers around
-/// them, cannot do that and implement this trait.
+/// An [`Async<T>`](crate::Async) is registered with a reactor by its descriptor. Its `AsyncRead` and
+/// `AsyncWrite` pass `&mut self` to the inner `T`, with which a careless `T` could drop the descriptor and
+/// open another one. The reactor would go on watching the number, which may name an unrelated file by then.
+/// Handles of the standard library, and buffers around them, cannot do that and implement this trait.
 ///
 /// # Safety
 ///
-/// The implementations of [`Read`] and [`Write`] for this type must not drop, close or replace the descriptor (on
-/// Windows the socket) that its `AsFd` or `AsSocket` gives out.
+/// The implementations of [`Read`] and [`Write`] for this type must not drop, close or replace the descriptor
+/// (on Windows the socket) that its `AsFd` or `AsSocket` lends out.
 ///
 /// # Examples
 ///
@@ -88,8 +88,8 @@ unsafe impl IoSafe for std::io::PipeReader {}
 #[allow(clippy::incompatible_msrv, reason = "left out where the standard library lacks it")]
 unsafe impl IoSafe for std::io::PipeWriter {}
 
-// SAFETY: the standard streams are descriptors 0 to 2 for as long as the process lives; reading or writing through
-// the handles never changes that.
+// SAFETY: the standard streams are descriptors 0 to 2 for as long as the process lives; reading or writing
+// through the handles does not change that.
 unsafe impl IoSafe for std::io::Stdin {}
 // SAFETY: as for `Stdin`.
 unsafe impl IoSafe for std::io::Stdout {}
@@ -102,14 +102,15 @@ unsafe impl IoSafe for std::io::StdoutLock<'_> {}
 // SAFETY: as for `Stdin`.
 unsafe impl IoSafe for std::io::StderrLock<'_> {}
 
-// SAFETY: a buffer reads through the inner handle, whose promise this is; it swaps no handles.
+// SAFETY: a buffer reads and writes through the inner handle, which makes this promise, and never replaces
+// it.
 unsafe impl<T: IoSafe + Read> IoSafe for std::io::BufReader<T> {}
 // SAFETY: as for `BufReader`.
 unsafe impl<T: IoSafe + Write> IoSafe for std::io::BufWriter<T> {}
 // SAFETY: as for `BufReader`.
 unsafe impl<T: IoSafe + Write> IoSafe for std::io::LineWriter<T> {}
 
-// SAFETY: reads and writes go straight to the referent, whose promise this is.
+// SAFETY: reads and writes go straight to the referent, which makes this promise.
 unsafe impl<T: IoSafe + ?Sized> IoSafe for &mut T {}
 // SAFETY: as for `&mut T`.
 unsafe impl<T: IoSafe + ?Sized> IoSafe for Box<T> {}

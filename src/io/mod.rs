@@ -3,31 +3,32 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `async_handle` | [`Async`]: a handle and its registration with a reactor |
-//! | `unix`, `windows` | how an [`Async`] is made from a descriptor or a socket |
-//! | `conversions` | what it lends out of the handle inside, and how it becomes that again |
-//! | `waiting` | waiting for readiness, or for an operation of the caller's to get through |
+//! | `unix`, `windows` | creating an [`Async`] from a descriptor or a socket |
+//! | `conversions` | conversions between an [`Async`], its inner handle and owned descriptors |
+//! | `waiting` | waiting for readiness, or until an operation of the caller succeeds |
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
-//! | `io_safe` | [`IoSafe`]: the promise that reading and writing never swaps the descriptor |
-//! | `trusted` | [`Trusted`]: waiting for operations whose `WouldBlock` is the descriptor's, and what is known about it |
+//! | `io_safe` | [`IoSafe`]: the promise that reading and writing never replaces the descriptor |
+//! | `trusted` | [`Trusted`]: waiting for operations whose `WouldBlock` comes from the descriptor |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
-//! | `uninit` | reading into memory that nobody has written yet |
-//! | `trust` | whether a `WouldBlock` or a short transfer tells the state of the descriptor, by type of handle |
-//! | `same_type` | whether two types are one, lifetimes aside |
-//! | `retry` | waiting for an operation whose `WouldBlock` tells nothing of the descriptor |
+//! | `uninit` | reading into uninitialized memory |
+//! | `trust` | whether `WouldBlock` or a short transfer is evidence for the descriptor's state |
+//! | `same_type` | whether two types are the same apart from lifetimes |
+//! | `retry` | waiting for an operation whose `WouldBlock` is no evidence for the descriptor's state |
 //! | `sockets/` | TCP, UDP and Unix sockets: bind, connect, accept, send, receive |
 //! | `os/` | what only some platforms have |
 //! | `sys/` | the system calls that differ by platform |
-//! | `errors` | what an error says when a descriptor cannot be registered |
-//! | `timer` | [`Timer`]: a deadline with the reactor |
+//! | `errors` | error messages for descriptors that cannot be registered |
+//! | `timer` | [`Timer`]: a deadline in a reactor |
 //! | `timeout` | [`timeout()`]: a future with a limit |
 //!
-//! There are two kinds of waiting. Where we make the system call ourselves, its `WouldBlock` is the kernel's word
-//! that the descriptor is drained, and [`Source`](crate::reactor::Source) waits for the next edge without touching
-//! the poller. Where somebody else's code says `WouldBlock` (a closure given to [`Async::read_with`], the `Read` of a
-//! type that we do not know), bytes may still be queued that no edge will announce, so interest is armed again for
-//! each wait.
+//! There are two kinds of waiting. If this crate makes the system call itself, `WouldBlock` comes from the
+//! kernel and means that the descriptor is drained: [`Source`](crate::reactor::Source) waits for the next
+//! edge without a call to the poller. If other code returns `WouldBlock` (a closure given to
+//! [`Async::read_with`], the `Read` of a type that is not in `trust`), bytes may still be queued that no edge
+//! reports: each wait arms interest again.
 //!
-//! Nothing in this layer has a lock or an atomic of its own. Threads it starts on Windows only, to connect.
+//! Nothing in this module has a lock or an atomic of its own. Threads are started on Windows only, to
+//! connect.
 
 mod async_handle;
 mod conversions;

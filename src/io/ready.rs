@@ -1,7 +1,7 @@
 //! The futures of [`Async::readable`], [`Async::writable`] and their owned forms.
 //!
-//! Each is a [`BlindWait`] and a handle whose registration it waits on: what the program does with the handle
-//! afterwards happens out of our sight.
+//! Each is a [`BlindWait`] and a handle whose registration it waits on. The future does not see what the
+//! caller does with the handle afterwards.
 
 use super::async_handle::Async;
 use crate::reactor::{BlindWait, Direction};
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Defines the future that waits for one direction of what `$handle` leads to.
+/// Defines a future that waits for one direction of the registration of `$handle`.
 macro_rules! wait {
     ($(#[$doc:meta])* $name:ident<$($generic:tt),*>($handle:ty), $direction:expr) => {
         $(#[$doc])*
@@ -31,9 +31,11 @@ macro_rules! wait {
         impl<$($generic),*> Future for $name<$($generic),*> {
             type Output = io::Result<()>;
 
+            /// Ends only when the system says that the handle is ready, or with an error: asks the system
+            /// after each event.
             fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
                 let Self { wait, handle } = &mut *self;
-                wait.poll(handle.source(), cx)
+                wait.poll_until_ready(handle.source(), cx)
             }
         }
 
@@ -128,6 +130,6 @@ wait! {
 
 #[cfg(any(paceline_kqueue, windows))]
 wait! {
-    /// Waits until what is watched has something to tell; made by the method `ready`.
+    /// Waits until a signal, a process or a handle reports; made by the method `ready` of its wrapper.
     Ready<'a, T>(&'a Async<T>), Direction::Read
 }

@@ -1,16 +1,17 @@
-//! Waiting for an operation whose `WouldBlock` says nothing about the descriptor.
+//! Waiting for an operation whose `WouldBlock` is no evidence for the descriptor's state.
 //!
-//! The operation is somebody else's code. It may say `WouldBlock` with bytes still queued, because it wants a whole
-//! message, or because a condition of its own does not hold yet. So interest is armed again for each wait, which
-//! reports a descriptor that is ready *now*, and the operation runs again whenever the task is polled, for whatever
-//! reason it was woken.
+//! The operation is code of the caller, which may return `WouldBlock` with bytes still queued: because it
+//! needs a whole message, or because a condition of its own does not hold yet. So each wait arms interest
+//! again, which reports a descriptor that is ready *already*, and each poll of the task runs the operation
+//! again, for whatever reason the task was woken.
 
 use crate::reactor::{BlindWait, Direction, Source};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Poll, ready};
 
-/// Runs `op` until it says something else than `WouldBlock`; any number of these may wait at once.
+/// Runs `op` until it returns something other than `WouldBlock`: each time that the source reports, and at
+/// each poll of the task. Any number of tasks may wait at once. Returns the error of a wait, too.
 pub(super) async fn retry<R>(
     source: &Source,
     dir: Direction,
@@ -19,7 +20,7 @@ pub(super) async fn retry<R>(
     let mut armed = None;
     poll_fn(move |cx| {
         poll_retry(&mut op, || {
-            // A wait that is still armed from an earlier poll covers what came since, so it is kept.
+            // A wait that is still armed from an earlier poll covers all events since then, so it is kept.
             let result = ready!(armed.get_or_insert_with(|| BlindWait::new(dir)).poll(source, cx));
             armed = None;
             Poll::Ready(result)
@@ -28,7 +29,7 @@ pub(super) async fn retry<R>(
     .await
 }
 
-/// Runs `op` until it says something else than `WouldBlock`, or `wait` has begun a wait.
+/// Runs `op` until it returns something other than `WouldBlock`, or until `wait` has begun a wait or fails.
 pub(super) fn poll_retry<R>(
     mut op: impl FnMut() -> io::Result<R>,
     mut wait: impl FnMut() -> Poll<io::Result<()>>,

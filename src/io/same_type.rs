@@ -1,39 +1,40 @@
-//! Whether two types are the same one, asked about types that may borrow.
+//! Whether two types are the same, for types that may borrow.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
 
-/// Whether `T` is `U`, lifetimes aside: `&'a str` counts as `&'static str`.
+/// Returns whether `T` is `U` apart from lifetimes: `&'a str` counts as `&'static str`.
 ///
-/// The answer may choose between two correct ways to do a thing. It justifies no cast from `T` to `U`, because
-/// of those lifetimes: see `cast`. In an optimised build it is a constant.
+/// The answer may choose between two correct implementations. Because lifetimes are ignored, it does not
+/// justify a cast from `T` to `U`, unless `U` has none: see `cast`. In an optimised build the answer is a
+/// constant.
 pub(super) fn same_type<T: ?Sized, U: ?Sized + 'static>() -> bool {
     type_id_without_lifetimes::<T>() == TypeId::of::<U>()
 }
 
-/// `it` as what it is, if that is a `U`.
+/// Returns the value as a `U`, if it is one.
 ///
 /// # Safety
 ///
-/// `U` has no lifetime in it: then there is but one type of that name.
+/// `U` contains no lifetime: then only one type has that name.
 #[cfg(feature = "hyper")]
 #[inline]
 pub(crate) unsafe fn cast<T, U: 'static>(it: &T) -> Option<&U> {
-    // SAFETY: a `T` is a `U` but for lifetimes, of which `U` has none.
+    // SAFETY: `T` is `U` apart from lifetimes (`same_type`), and the caller promises that `U` has none.
     same_type::<T, U>().then(|| unsafe { &*std::ptr::from_ref(it).cast() })
 }
 
 /// The [`TypeId`] that `T` would have if all its lifetimes were `'static`.
 fn type_id_without_lifetimes<T: ?Sized>() -> TypeId {
-    /// Has a method that only a `'static` implementor may be asked for, in a vtable that every implementor has.
-    trait Named {
-        fn name(&self) -> TypeId
+    /// Its method requires a `'static` implementor, but is in the vtable of every implementor.
+    trait Identity {
+        fn id(&self) -> TypeId
         where
             Self: 'static;
     }
 
-    impl<T: ?Sized> Named for PhantomData<T> {
-        fn name(&self) -> TypeId
+    impl<T: ?Sized> Identity for PhantomData<T> {
+        fn id(&self) -> TypeId
         where
             Self: 'static,
         {
@@ -42,14 +43,14 @@ fn type_id_without_lifetimes<T: ?Sized>() -> TypeId {
     }
 
     let phantom = PhantomData::<T>;
-    let named: &dyn Named = &phantom;
-    // SAFETY: only the lifetime bound of the trait object changes, which has no representation. The vtable is that of
-    // `PhantomData<T>`, and lifetimes are erased before code is generated, so `name` is the one function that
-    // `PhantomData<T>` with `'static` lifetimes has as well. That function reads nothing through its receiver
-    // (a zero-sized value, which lives until the end of this function) and returns a `TypeId`, which borrows nothing:
-    // no reference that pretends to live longer than `T` allows is made, or gets out.
-    let named = unsafe { std::mem::transmute::<&dyn Named, &(dyn Named + 'static)>(named) };
-    named.name()
+    let identity: &dyn Identity = &phantom;
+    // SAFETY: only the lifetime bound of the trait object changes, which has no representation. The vtable is
+    // that of `PhantomData<T>`. Lifetimes are erased before code is generated, so its `id` is the same
+    // function that `PhantomData<T>` with `'static` lifetimes has. The function reads nothing through its
+    // receiver (a zero-sized value, which lives until the end of this function) and returns a `TypeId`, which
+    // borrows nothing: no reference with a longer lifetime than `T` allows is made or returned.
+    let identity = unsafe { std::mem::transmute::<&dyn Identity, &(dyn Identity + 'static)>(identity) };
+    identity.id()
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]

@@ -13,11 +13,11 @@ use pin_project_lite::pin_project;
 
 use super::Timer;
 
-/// Gives `future` so much time: its output, or [`TimedOut`].
+/// Limits how long `future` may take: returns its output, or [`TimedOut`] after `duration`.
 ///
-/// The time counts from this call. The future is always polled before the clock is asked, so one that is ready wins, even with a
-/// `duration` of zero; a `duration` that is too long for the clock sets no limit. A future that is ready at its first poll
-/// costs no timer.
+/// The time counts from this call. The future is always polled before the clock is read, so a future that is
+/// ready wins, even with a `duration` of zero. A `duration` that is too long for the clock sets no limit. A
+/// future that is ready at its first poll costs no timer.
 ///
 /// # Examples
 ///
@@ -40,8 +40,8 @@ use super::Timer;
 /// # }
 /// ```
 ///
-/// A task with a deadline is one that is spawned so. When its time is over it is cancelled at the await that it is in, and the error
-/// names this line, to whoever awaits the task, or to a log:
+/// To give a task a deadline, spawn a future with a timeout. When the time is over, the future is cancelled
+/// at its current await, and the error names the line that called `timeout`:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -56,12 +56,12 @@ use super::Timer;
 ///
 /// # Panics
 ///
-/// If the future does; and as [`Timer`] does, where there is no reactor to be had.
+/// If the future panics, and if no reactor can be made: see [`Timer`].
 ///
 /// # Cancel safety
 ///
-/// Dropping it drops the future. After [`TimedOut`] the future is there until this is dropped, which `.await` does at once; give
-/// it a `&mut` to a future that is to go on.
+/// Dropping the `Timeout` drops the future. After [`TimedOut`] the future exists until the `Timeout` is
+/// dropped, which `.await` does at once. To continue the future after a timeout, pass `&mut` to it.
 #[track_caller]
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
     let limit = TimedOut { duration, given_at: Location::caller() };
@@ -83,6 +83,8 @@ pin_project! {
 impl<F: Future> Future for Timeout<F> {
     type Output = Result<F::Output, TimedOut>;
 
+    /// Polls the future, then, if it is not ready, the timer. If that has fired, returns `Err` with the
+    /// limit.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         if let Poll::Ready(output) = this.future.poll(cx) {
@@ -92,9 +94,10 @@ impl<F: Future> Future for Timeout<F> {
     }
 }
 
-/// A future was not done in time: see [`timeout`].
+/// An error: a future was not done in time. See [`timeout`].
 ///
-/// It becomes an [`io::Error`] of kind [`TimedOut`](io::ErrorKind::TimedOut) by `?`, which has this as its source.
+/// The operator `?` converts it to an [`io::Error`] of kind [`TimedOut`](io::ErrorKind::TimedOut), which has
+/// this error as its source.
 ///
 /// # Examples
 ///
@@ -112,7 +115,7 @@ pub struct TimedOut {
 }
 
 impl TimedOut {
-    /// How long the future had.
+    /// Returns the limit that the future had.
     ///
     /// ```
     /// # use std::{future::pending, time::Duration};
@@ -123,7 +126,7 @@ impl TimedOut {
         self.duration
     }
 
-    /// Where [`timeout`] was called: for a task with a deadline, where it was spawned.
+    /// Returns where [`timeout`] was called: for a task with a deadline, where it was spawned.
     ///
     /// ```
     /// # use std::{future::pending, time::Duration};

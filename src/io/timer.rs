@@ -1,4 +1,4 @@
-//! [`Timer`]: a future that is done at a point in time, and a stream of such points.
+//! [`Timer`]: a future that completes at a point in time, and a stream of such points.
 
 use std::future::Future;
 use std::io;
@@ -11,13 +11,18 @@ use futures::Stream;
 use futures::future::FusedFuture;
 use futures::stream::FusedStream;
 
+use crate::current;
 use crate::pool;
 use crate::reactor::Alarm;
 use crate::sync::Instant;
 
-/// Fires at a point in time: once as a future, again and again as a stream.
+/// Fires at a point in time: once as a future, repeatedly as a stream.
 ///
-/// A timer is never early. Making, arming and cancelling one is cheap, so use them freely as timeouts.
+/// A timer never fires early. Creating, arming and cancelling a timer is cheap, so use them freely as
+/// timeouts.
+///
+/// In tests, the feature `test-clock` lets timers fire without waiting: see `paceline::clock` and
+/// `#[paceline::test(start_paused)]`.
 ///
 /// # Examples
 ///
@@ -32,59 +37,57 @@ use crate::sync::Instant;
 ///
 /// # Panics
 ///
-/// Polling a timer panics if it is the first thing ever that needs the default instance and the process has no
-/// descriptor left to make one: a timer has no way to return an error. [`Builder::build`](crate::Builder::build)
-/// and [`Async::new`](crate::Async::new) have.
+/// Polling a timer panics if it is the first use of the default instance and the process has no free
+/// descriptor to make that instance: unlike [`Builder::build`](crate::Builder::build) and
+/// [`Async::new`](crate::Async::new), a timer cannot return an error.
 #[derive(Debug)]
 #[must_use = "a timer does nothing unless it is polled"]
 pub struct Timer {
-    state: State,
+    /// Whether there is an alarm in a reactor.
+    state: TimerState,
+    /// When the timer fires next; `None` if it never fires.
     when: Option<Instant>,
+    /// The time from one point to the next; [`Duration::MAX`] for a timer that fires once.
     period: Duration,
 }
 
-/// A deadline so far ahead is taken not to have passed at the first poll, which saves reading the clock for the many
-/// timeouts that are polled once and dropped. Where the first poll is that late, the timer fires right after it.
-const FAR: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
-enum State {
-    Idle {
-        /// The deadline was [`FAR`] ahead when it was set, and no poll has come since.
-        ahead: bool,
-    },
-    Armed(Armed),
+enum TimerState {
+    /// There is no alarm: the next poll arms one.
+    Idle,
+    /// There is an alarm, which may have fired.
+    Armed(ArmedAlarm),
 }
 
-/// A timer that is not armed, and of which it is not known when it is due.
-const IDLE: State = State::Idle { ahead: false };
-
 #[derive(Debug)]
-struct Armed {
+struct ArmedAlarm {
     alarm: Alarm,
     waker: WakerIdentity,
 }
 
-impl Armed {
+impl ArmedAlarm {
+    /// Arms an alarm in the reactor of the current runtime, or in that of the default instance if the runtime
+    /// is gone. Panics if there is no reactor and none can be made.
     fn new(when: Instant, waker: &Waker) -> Self {
         let found = |reactor: io::Result<_>| {
             reactor.unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"))
         };
-        let alarm = Alarm::arm(found(pool::current_reactor()), when, waker).unwrap_or_else(|| {
-            // This is a task that its runtime could not stop, and the runtime is gone.
-            let default = found(pool::default_reactor());
+        let alarm = Alarm::arm(found(current::current_reactor()), when, waker).unwrap_or_else(|| {
+            // `None`: the current runtime is gone, and this is a task that it could not stop.
+            let default = found(current::default_reactor());
             Alarm::arm(default, when, waker).expect("the default instance stays")
         });
         Self { alarm, waker: WakerIdentity::of(waker) }
     }
 
-    /// Whether it will wake this task.
+    /// Returns whether the alarm is going to wake this task.
     #[inline]
     fn is_for(&self, waker: &Waker) -> bool {
         self.waker.is(waker) && !self.alarm.is_lost()
     }
 
-    /// False if it [is lost](Alarm::is_lost).
+    /// Sets another deadline, and this task as the one to wake; also if the alarm has fired. Returns false if
+    /// the alarm [is lost](Alarm::is_lost).
     fn rearm(&mut self, when: Instant, waker: &Waker) -> bool {
         if self.waker.is(waker) && self.alarm.rearm(when, None) {
             return true;
@@ -94,7 +97,8 @@ impl Armed {
     }
 }
 
-/// Which waker the alarm has. The alarm's own copy keeps what this points to alive, so equal means the same.
+/// Identifies the waker that the alarm has. The alarm's own copy keeps the data alive, so equal pointers
+/// mean the same waker.
 #[derive(Clone, Copy, Debug)]
 struct WakerIdentity(*const (), &'static RawWakerVTable);
 
@@ -114,40 +118,42 @@ impl WakerIdentity {
 }
 
 impl Timer {
-    /// A timer that never fires.
+    /// Creates a timer that never fires.
     ///
     /// ```
     /// assert!(!paceline::Timer::never().will_fire());
     /// ```
     pub fn never() -> Timer {
-        Timer { state: IDLE, when: None, period: Duration::MAX }
+        Timer { state: TimerState::Idle, when: None, period: Duration::MAX }
     }
 
-    /// Fires once, after `duration`. One that is too long for the clock never fires.
+    /// Creates a timer that fires once, after `duration`. If `duration` is too long for the clock, the timer
+    /// never fires.
     ///
     /// ```
     /// use std::time::Duration;
     /// paceline::block_on(paceline::Timer::after(Duration::from_micros(100)));
     /// assert!(!paceline::Timer::after(Duration::MAX).will_fire());
     /// ```
+    #[doc(alias = "sleep")]
     pub fn after(duration: Duration) -> Timer {
-        let mut timer = Timer::never();
-        timer.set_after(duration);
-        timer
+        Timer { state: TimerState::Idle, when: pool::now().checked_add(duration), period: Duration::MAX }
     }
 
-    /// Fires once, at `instant`.
+    /// Creates a timer that fires once, at `instant`.
     ///
     /// ```
     /// use std::time::Instant;
     /// let now = Instant::now();
     /// assert_eq!(paceline::block_on(paceline::Timer::at(now)), now);
     /// ```
+    #[doc(alias = "sleep_until")]
     pub fn at(instant: Instant) -> Timer {
         Timer::interval_at(instant, Duration::MAX)
     }
 
-    /// Fires again and again, for the first time after one `period`.
+    /// Creates a timer that fires repeatedly, for the first time after one `period`. Points that passed while
+    /// the timer was not polled are returned one after the other, without a wait.
     ///
     /// ```
     /// use std::time::Duration;
@@ -159,12 +165,10 @@ impl Timer {
     /// });
     /// ```
     pub fn interval(period: Duration) -> Timer {
-        let mut timer = Timer::never();
-        timer.set_interval(period);
-        timer
+        Timer { state: TimerState::Idle, when: pool::now().checked_add(period), period }
     }
 
-    /// Fires again and again, for the first time at `start`.
+    /// Creates a timer that fires repeatedly, for the first time at `start`.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -174,10 +178,10 @@ impl Timer {
     /// assert_eq!(paceline::block_on(ticks.next()), Some(start));
     /// ```
     pub fn interval_at(start: Instant, period: Duration) -> Timer {
-        Timer { state: IDLE, when: Some(start), period }
+        Timer { state: TimerState::Idle, when: Some(start), period }
     }
 
-    /// Whether it will fire at some time.
+    /// Returns whether the timer is going to fire.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -188,7 +192,7 @@ impl Timer {
         self.when.is_some()
     }
 
-    /// When it fires next, if it will.
+    /// Returns when the timer fires next, or `None` if it never fires.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -203,7 +207,7 @@ impl Timer {
         self.when
     }
 
-    /// From now on fires once, after `duration`; for a stream, the period stays.
+    /// Sets the timer to fire after `duration`. The period of a stream stays.
     ///
     /// ```
     /// use std::time::Duration;
@@ -212,10 +216,10 @@ impl Timer {
     /// paceline::block_on(timer);
     /// ```
     pub fn set_after(&mut self, duration: Duration) {
-        self.set(pool::now().checked_add(duration), duration >= FAR);
+        self.set(pool::now().checked_add(duration));
     }
 
-    /// From now on fires at `instant`.
+    /// Sets the timer to fire at `instant`. The period of a stream stays.
     ///
     /// ```
     /// use std::time::Instant;
@@ -224,10 +228,10 @@ impl Timer {
     /// paceline::block_on(timer);
     /// ```
     pub fn set_at(&mut self, instant: Instant) {
-        self.set(Some(instant), false);
+        self.set(Some(instant));
     }
 
-    /// From now on fires again and again, for the first time after one `period`.
+    /// Sets the timer to fire repeatedly, for the first time after one `period`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -237,10 +241,10 @@ impl Timer {
     /// ```
     pub fn set_interval(&mut self, period: Duration) {
         self.period = period;
-        self.set(pool::now().checked_add(period), period >= FAR);
+        self.set(pool::now().checked_add(period));
     }
 
-    /// From now on fires again and again, for the first time at `start`.
+    /// Sets the timer to fire repeatedly, for the first time at `start`.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -250,10 +254,10 @@ impl Timer {
     /// ```
     pub fn set_interval_at(&mut self, start: Instant, period: Duration) {
         self.period = period;
-        self.set(Some(start), false);
+        self.set(Some(start));
     }
 
-    /// Never fires, from now on.
+    /// Stops the timer: it does not fire any more.
     ///
     /// ```
     /// use std::time::Duration;
@@ -262,50 +266,55 @@ impl Timer {
     /// assert!(!timer.will_fire());
     /// ```
     pub fn clear(&mut self) {
-        self.set(None, false);
+        self.set(None);
     }
 
-    fn set(&mut self, when: Option<Instant>, ahead: bool) {
+    /// Sets when the timer fires next; `None` is never, and drops the alarm. An alarm that has not fired gets
+    /// the new deadline; any other alarm is dropped, and the next poll arms one.
+    fn set(&mut self, when: Option<Instant>) {
         self.when = when;
-        // One that has fired, or was lost, has woken its task, which will arm it when it polls it.
+        // An alarm that has fired or was lost has woken its task. When that task polls the timer, it arms the
+        // timer again.
         let stays_armed = match (&self.state, when) {
-            (State::Armed(armed), Some(when)) => armed.alarm.rearm(when, None),
+            (TimerState::Armed(armed), Some(when)) => armed.alarm.rearm(when, None),
             _ => false,
         };
-        // One that stays armed may well be polled next because it has fired.
         if !stays_armed {
-            self.state = State::Idle { ahead };
+            self.state = TimerState::Idle;
         }
     }
 
-    /// Waits for the deadline with this task.
+    /// Arms the timer to wake this task at the deadline: its own alarm, if that is not lost, else another
+    /// one.
     fn arm(&mut self, when: Instant, waker: &Waker) {
-        if let State::Armed(armed) = &mut self.state {
+        if let TimerState::Armed(armed) = &mut self.state {
             if armed.rearm(when, waker) {
                 return;
             }
         }
-        self.state = State::Armed(Armed::new(when, waker));
+        self.state = TimerState::Armed(ArmedAlarm::new(when, waker));
     }
 }
 
 impl Future for Timer {
     type Output = Instant;
 
+    /// Once the point in time for which the timer was set has come, returns it, and sets the timer to the
+    /// next one, a period later; if there is none, as for a timer that fires once, the timer never fires
+    /// again. A timer that never fires stays pending, and wakes no task.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
         let this = self.get_mut();
         let Some(when) = this.when else { return Poll::Pending };
-        let is_ahead = matches!(this.state, State::Idle { ahead: true });
-        if !is_ahead && pool::now() >= when {
+        if pool::now() >= when {
             this.when = when.checked_add(this.period);
             match this.when {
                 Some(next) => this.arm(next, cx.waker()),
-                None => this.state = IDLE,
+                None => this.state = TimerState::Idle,
             }
             return Poll::Ready(when);
         }
         match &this.state {
-            State::Armed(armed) if armed.is_for(cx.waker()) => {}
+            TimerState::Armed(armed) if armed.is_for(cx.waker()) => {}
             _ => this.arm(when, cx.waker()),
         }
         Poll::Pending
@@ -320,14 +329,14 @@ impl Stream for Timer {
     }
 }
 
-/// So that it goes into `futures::select!` as it is. One that [does not fire](Timer::will_fire) is left out there.
+/// Lets `futures::select!` take a timer as it is, and skip one that [does not fire](Timer::will_fire).
 impl FusedFuture for Timer {
     fn is_terminated(&self) -> bool {
         !self.will_fire()
     }
 }
 
-/// As for the future.
+/// The same as for the future.
 impl FusedStream for Timer {
     fn is_terminated(&self) -> bool {
         !self.will_fire()

@@ -1,10 +1,10 @@
 //! `AsyncRead` and `AsyncWrite` for handles that read and write.
 //!
-//! By value they need [`IoSafe`], because the inner handle is lent out mutably. By reference they need nothing:
-//! whoever has a `&T` cannot move its descriptor away.
+//! `Async<T>` needs [`IoSafe`], because the inner handle is lent out mutably. `&Async<T>` does not: a `&T`
+//! cannot close or replace its descriptor.
 //!
-//! Closing only flushes. A stream that should be shut down in one direction is told so through its own method, such
-//! as [`TcpStream::shutdown`](std::net::TcpStream::shutdown).
+//! Closing only flushes. To shut down one direction of a stream, call its own method, such as
+//! [`TcpStream::shutdown`](std::net::TcpStream::shutdown).
 
 use super::async_handle::Async;
 use super::io_safe::IoSafe;
@@ -17,8 +17,8 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Implements both traits for `$handle`, where `$parts` takes the registration and something to read and write through
-/// out of `$this`, a `&mut $handle`.
+/// Implements both traits for `$handle`. `$parts` takes the registration, and a reader or writer, out of
+/// `$this`, a `&mut $handle`.
 macro_rules! transfers {
     ($handle:ty, read: [$($readable:tt)*], write: [$($writable:tt)*], |$this:ident| $parts:expr) => {
         impl<T> AsyncRead for $handle
@@ -77,6 +77,8 @@ macro_rules! transfers {
                 })
             }
 
+            /// Flushes the handle: a buffer inside it is written. `poll_close` does the same, and does not
+            /// shut the handle down.
             fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
                 let $this = self.get_mut();
                 let (source, mut io) = $parts;
@@ -99,19 +101,25 @@ transfers!(&Async<T>, read: [for<'a> &'a T: Read], write: [for<'a> &'a T: Write]
     (this.source(), this.get_ref())
 });
 
-/// So many slices are moved by one call on any system: what POSIX demands. Linux takes 1024.
+/// The number of slices that one call moves on any system: POSIX guarantees 16. Linux takes 1024.
 const SURE_SLICES: usize = 16;
 
-/// So many bytes, too, if there are as many. Linux stops at 0x7fff_f000, others at `i32::MAX`.
+/// The number of bytes that one call moves on any system if they are there. Linux stops at 0x7fff_f000, other
+/// systems at `i32::MAX`.
 pub(super) const SURE_BYTES: usize = 1 << 30;
 
-/// How much of a vectored transfer no system leaves for another call. Slices may name the same bytes twice, so the sum may
-/// not fit.
+/// Returns how many bytes of a vectored transfer one call moves on any system. Slices may share memory, so
+/// their sum may overflow.
 fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
     lens.take(SURE_SLICES).fold(0, usize::saturating_add)
 }
 
-/// Runs a transfer of `len` bytes, or more, and waits as `trust` allows.
+/// Runs a transfer that asks for `len` bytes or more, and waits while it returns `WouldBlock`. `trust` says
+/// which of its outcomes prove that the descriptor is drained, or full: then the transfer is not tried
+/// before the next event. A result of zero bytes proves nothing. If `len` is zero or `trust` is `Nothing`,
+/// the transfer runs at once, whatever is known of the readiness, and an `Interrupted` of that attempt is
+/// returned; other attempts are repeated after a signal. Each direction has one waiter: the last caller; an
+/// earlier one is woken. Returns the errors of the wait, too.
 pub(super) fn poll_transfer(
     source: &Source,
     dir: Direction,
@@ -125,13 +133,13 @@ pub(super) fn poll_transfer(
             source.poll_transfer(dir, cx, Displace::Yes, len.min(SURE_BYTES), op)
         }
         Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::Yes, 0, op),
-        // Of a transfer of nothing, only the handle itself knows whether it has to wait.
+        // Whether a transfer of zero bytes has to wait is known to the handle only.
         _ => poll_at_once(source, dir, trust, cx, op),
     }
 }
 
-/// Runs an operation that may well have nothing to do, even if the descriptor is known not to be ready, and waits
-/// only if it says `WouldBlock`.
+/// Runs an operation that may succeed even if the descriptor is known not to be ready. Waits only after it
+/// has returned `WouldBlock`.
 fn poll_at_once<R>(
     source: &Source,
     dir: Direction,

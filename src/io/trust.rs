@@ -1,9 +1,10 @@
-//! How far the outcome of a `read` or a `write` is trusted to tell the state of the descriptor behind it.
+//! How far the outcome of a `read` or a `write` is evidence for the state of the descriptor.
 //!
-//! A wait for the next edge is only right if the descriptor is known to be drained (or full): an edge announces what
-//! comes, never what is there. Only types whose `Read` and `Write` are known to be one system call, or a buffer in
-//! front of one, are trusted. A type that somebody else wrote may say `WouldBlock` on its own account, such as a
-//! device that drops a packet which its filter rejects, while the next packet waits in the kernel.
+//! Waiting for the next edge is correct only if the descriptor is known to be drained (or full): an edge
+//! reports what arrives, never what is there already. Only types whose `Read` and `Write` are known to be one
+//! system call, or a buffer in front of one, are trusted. A type of another crate may return `WouldBlock` for
+//! a reason of its own: a device that drops a packet which its filter rejects, for example, while the next
+//! packet waits in the kernel.
 
 use super::same_type::same_type;
 use std::fs::File;
@@ -15,23 +16,24 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
-/// Which outcomes are trusted to say that the descriptor is drained, or full.
+/// The outcomes that are taken as evidence that the descriptor is drained, or full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// None: each wait arms interest again.
     Nothing,
     /// `WouldBlock`, which comes from the kernel.
     WouldBlock,
-    /// `WouldBlock`, and a transfer of less than was asked for.
+    /// `WouldBlock`, and a transfer of fewer bytes than requested.
     ShortTransfer,
 }
 
-/// What of `T`'s `read` is trusted.
+/// Returns which outcomes of `T`'s `read` are trusted.
 ///
-/// A short read of a Unix stream does *not* say that it is drained: the kernel ends a read behind a message that
-/// carries descriptors, and between messages of different senders, with more queued. Nor does one of a file: behind it may
-/// be a terminal, which gives a line at a time, a pipe that keeps packets apart, a device. A short read of a TCP stream
-/// does, unless the event before it said that there is an urgent mark, which ends a read as well: the reactor sees to that.
+/// A short read of a Unix stream does *not* prove that it is drained: the kernel ends a read after a message
+/// that carries descriptors, and between messages of different senders, with more bytes queued. A short read
+/// of a file does not either: the file may be a terminal, which returns one line at a time, a pipe that keeps
+/// packets apart, or a device. A short read of a TCP stream does, unless an urgent mark ended it: the event
+/// before reported that mark, and the reactor handles it.
 pub(super) fn of_read<T: ?Sized>() -> Trust {
     if same_type::<T, TcpStream>() {
         Trust::ShortTransfer
@@ -42,10 +44,10 @@ pub(super) fn of_read<T: ?Sized>() -> Trust {
     }
 }
 
-/// What of `T`'s `write` is trusted.
+/// Returns which outcomes of `T`'s `write` are trusted.
 ///
-/// A stream socket takes less than it is given only when its send buffer is full. A pipe does not promise that: it
-/// takes small writes whole or not at all.
+/// A stream socket takes fewer bytes than given only if its send buffer is full. A pipe does not promise
+/// that: it takes a small write completely or not at all.
 pub(super) fn of_write<T: ?Sized>() -> Trust {
     if is_stream_socket::<T>() {
         Trust::ShortTransfer
@@ -56,12 +58,12 @@ pub(super) fn of_write<T: ?Sized>() -> Trust {
     }
 }
 
-/// Whether `T` is a stream socket of the standard library.
+/// Returns whether `T` is a stream socket of the standard library.
 pub(super) fn is_stream_socket<T: ?Sized>() -> bool {
     same_type::<T, TcpStream>() || same_type::<T, UnixStream>()
 }
 
-/// Whether `T` is a handle of the standard library that gets a `WouldBlock` from nowhere but the kernel.
+/// Returns whether `T` is a handle of the standard library whose `WouldBlock` can only come from the kernel.
 #[allow(clippy::incompatible_msrv, reason = "replaced where the standard library lacks it")]
 fn is_plain_handle<T: ?Sized>() -> bool {
     same_type::<T, File>()
@@ -75,7 +77,7 @@ fn is_plain_handle<T: ?Sized>() -> bool {
         || same_type::<T, PipeWriter>()
 }
 
-/// Stands in for a type that the platform lacks: nothing is the same type as this.
+/// Replaces a type that the platform lacks: no type equals this one.
 #[cfg(not(unix))]
 enum UnixStream {}
 

@@ -1,19 +1,23 @@
-//! [`Trusted`]: waiting for operations whose `WouldBlock` is the descriptor's own, and what is known about it.
+//! [`Trusted`]: waiting for operations whose `WouldBlock` comes from the descriptor, and the readiness that
+//! is known.
 
 use super::async_handle::Async;
 use super::transfer::SURE_BYTES;
-use crate::reactor::{Direction, Displace, Marks, Noted, Snapshot, Until};
+use crate::reactor::{Direction, Displace, Marks, Noted, ReadinessSnapshot, Until};
 use std::fmt;
 use std::io;
 use std::task::{Context, Poll, ready};
 
 impl<T> Async<T> {
-    /// The ways to wait for a handle of whose operations the caller promises this: they say `WouldBlock` only because the *descriptor*
-    /// said so, and is drained or full. One system call of the standard library's or of your own is such an operation; one that reads
-    /// through a buffer, or wants a whole message, is not, and hangs here: bytes that were there before are not announced again. That is
-    /// what [`read_with`](Async::read_with) is for, which asks the system before each wait.
+    /// Returns a view of the handle for operations that return `WouldBlock` only if the *descriptor* did.
     ///
-    /// In return nothing is asked twice: what is known about the descriptor is kept, and an operation that is known to be in vain is not tried.
+    /// The caller promises that of its operations. One system call of the standard library or of your own
+    /// keeps the promise. An operation that reads through a buffer, or waits for a whole message, breaks it
+    /// and hangs: bytes that had arrived before are not reported again. Use [`read_with`](Async::read_with)
+    /// for such an operation: it asks the operating system before each wait.
+    ///
+    /// In return, readiness that is known is remembered, and an operation that is known to fail with
+    /// `WouldBlock` is not tried.
     ///
     /// # Examples
     ///
@@ -39,13 +43,17 @@ impl<T> Async<T> {
 
 /// A handle whose operations are trusted: see [`Async::trusted`].
 ///
-/// | what | one task a direction, the last one | any number of tasks | without waiting |
-/// |---|---|---|---|
-/// | an operation | [`poll_read`](Trusted::poll_read), [`poll_write`](Trusted::poll_write) | [`read`](Trusted::read), [`write`](Trusted::write) | [`try_read`](Trusted::try_read), [`try_write`](Trusted::try_write) |
-/// | a transfer of bytes | [`poll_read_up_to`](Trusted::poll_read_up_to), [`poll_write_up_to`](Trusted::poll_write_up_to) | | |
-/// | readiness | [`poll_read_ready`](Trusted::poll_read_ready), [`poll_write_ready`](Trusted::poll_write_ready) | [`read_ready`](Trusted::read_ready), [`write_ready`](Trusted::write_ready) | [`readiness`](Trusted::readiness) |
+/// * An operation: [`poll_read`](Trusted::poll_read) and [`poll_write`](Trusted::poll_write) for one task in
+///   each direction, the last one that polls; [`read`](Trusted::read) and [`write`](Trusted::write) for any
+///   number of tasks; [`try_read`](Trusted::try_read) and [`try_write`](Trusted::try_write) without a wait.
+/// * A transfer of bytes: [`poll_read_up_to`](Trusted::poll_read_up_to) and
+///   [`poll_write_up_to`](Trusted::poll_write_up_to), for one task in each direction.
+/// * Readiness: [`poll_read_ready`](Trusted::poll_read_ready) and
+///   [`poll_write_ready`](Trusted::poll_write_ready) for one task in each direction;
+///   [`read_ready`](Trusted::read_ready) and [`write_ready`](Trusted::write_ready) for any number of tasks;
+///   [`readiness`](Trusted::readiness) without a wait.
 ///
-/// Waits end with an error once the runtime is gone in which the handle was registered.
+/// A wait returns an error once the runtime in which the handle was registered is gone.
 ///
 /// ```
 /// use paceline::{Async, Trusted};
@@ -80,21 +88,23 @@ impl<T> fmt::Debug for Trusted<'_, T> {
     }
 }
 
-/// Both directions, of which the second is described as what the first is not.
+/// Defines the methods of one direction. `$other` names the counterpart in the other direction.
 macro_rules! direction {
     (
         $direction:expr, $other:literal, $ready:literal,
         $poll:ident, $poll_up_to:ident, $run:ident, $try_once:ident, $poll_ready:ident, $until_ready:ident, $event:ident, $forget:ident, $presume_not:ident
     ) => {
-        #[doc = concat!("Runs an operation, and again each time that the handle becomes ", $ready, ", until it no longer says `WouldBlock`.")]
+        #[doc = concat!("Runs an operation, and again each time that the handle becomes ", $ready, ", until the operation returns something other than `WouldBlock`.")]
         ///
-        /// Of the tasks that wait through the `poll_` methods of this in one direction the last one is remembered, and those before are not woken.
+        /// If several tasks wait through the `poll_` methods of `Trusted` in one direction, only the last one
+        /// is woken.
         ///
         #[doc = concat!("The counterpart of [`", $other, "`](Trusted::", $other, ").")]
         ///
         /// # Errors
         ///
-        /// Those of the operation, except `WouldBlock` and `Interrupted`, and those of the poller.
+        /// Returns the errors of the operation, except `WouldBlock` and `Interrupted`, and those of the
+        /// poller.
         #[inline]
         pub fn $poll<R>(
             self,
@@ -104,15 +114,16 @@ macro_rules! direction {
             self.handle.source().poll_io($direction, cx, Displace::Quietly, || op(self.handle.get_ref()))
         }
 
-        #[doc = concat!("[`", stringify!($poll), "`](Trusted::", stringify!($poll), "), for a transfer of bytes through a stream socket.")]
+        #[doc = concat!("Like [`", stringify!($poll), "`](Trusted::", stringify!($poll), "), for a transfer of bytes through a stream socket.")]
         ///
-        /// One of fewer than `full` bytes proves that there is no more to be moved, so that the next one waits without a system call that
-        /// says so. That is true of TCP in both directions and of a Unix stream's writing side, and not of pipes, files, terminals,
-        /// or of a Unix stream's reading side, where a message that carries descriptors cuts a transfer short.
+        /// A transfer of fewer than `full` bytes proves that no more can be moved, so the next transfer waits
+        /// without a system call to find that out. The proof holds for TCP in both directions and for the
+        /// writing side of a Unix stream, but not for pipes, files, terminals or the reading side of a Unix
+        /// stream: there a message that carries descriptors ends a transfer early.
         ///
         /// # Errors
         ///
-        #[doc = concat!("As for [`", stringify!($poll), "`](Trusted::", stringify!($poll), ").")]
+        #[doc = concat!("The same as for [`", stringify!($poll), "`](Trusted::", stringify!($poll), ").")]
         #[inline]
         pub fn $poll_up_to(
             self,
@@ -124,43 +135,44 @@ macro_rules! direction {
             self.handle.source().poll_transfer($direction, cx, Displace::Quietly, full, || op(self.handle.get_ref()))
         }
 
-        #[doc = concat!("[`", stringify!($poll), "`](Trusted::", stringify!($poll), ") as a future. Any number of tasks may wait at once.")]
+        #[doc = concat!("Like [`", stringify!($poll), "`](Trusted::", stringify!($poll), "), as a future. Any number of tasks may wait at once.")]
         ///
         /// # Errors
         ///
-        #[doc = concat!("As for [`", stringify!($poll), "`](Trusted::", stringify!($poll), ").")]
+        #[doc = concat!("The same as for [`", stringify!($poll), "`](Trusted::", stringify!($poll), ").")]
         ///
         /// # Cancel safety
         ///
-        /// Between two runs of the operation nothing is held: dropping the future loses what the operation itself keeps.
+        /// Between two runs of the operation the future holds no data of its own: dropping it loses only what
+        /// the operation holds.
         pub async fn $run<R>(self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
             self.handle.source().perform($direction, || op(self.handle.get_ref())).await
         }
 
-        #[doc = concat!("Runs an operation once, unless the handle is known not to be ", $ready, ": then it says `WouldBlock` without. On other threads than its runtime's, and on the portable path, what is known may be out of date, and it is run.")]
+        #[doc = concat!("Runs an operation once. If the handle is known not to be ", $ready, ", returns `WouldBlock` without running it. On threads outside of the handle's runtime, and on the portable path, that knowledge may be out of date, and the operation always runs.")]
         ///
         /// # Errors
         ///
-        /// Those of the operation; `WouldBlock`.
+        /// Returns the errors of the operation, and `WouldBlock`.
         pub fn $try_once<R>(self, op: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R> {
             self.handle.source().try_once($direction, || op(self.handle.get_ref()))
         }
 
-        #[doc = concat!("Waits until the handle is ", $ready, ", as far as is known: it stays so until an operation finds that it is not, or until it is [forgotten](Trusted::", stringify!($forget), ").")]
+        #[doc = concat!("Waits until the handle is known to be ", $ready, ". The handle counts as ", $ready, " until an operation finds that it is not, or until a caller [forgets](Trusted::", stringify!($forget), ") it.")]
         ///
         /// # Errors
         ///
-        /// Those of the poller.
+        /// Returns the errors of the poller.
         pub fn $poll_ready(self, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
             ready!(self.handle.source().poll_ready($direction, cx))?;
             Poll::Ready(Ok(self.readiness()))
         }
 
-        #[doc = concat!("[`", stringify!($poll_ready), "`](Trusted::", stringify!($poll_ready), ") as a future. Any number of tasks may wait at once.")]
+        #[doc = concat!("Like [`", stringify!($poll_ready), "`](Trusted::", stringify!($poll_ready), "), as a future. Any number of tasks may wait at once.")]
         ///
         /// # Errors
         ///
-        /// Those of the poller.
+        /// Returns the errors of the poller.
         ///
         /// # Cancel safety
         ///
@@ -170,11 +182,11 @@ macro_rules! direction {
             Ok(self.readiness())
         }
 
-        #[doc = concat!("Waits until something happens that may make the handle ", $ready, ", after `seen`: for who looks for an error, an end or something urgent.")]
+        #[doc = concat!("Waits for the next event after `seen` that may make the handle ", $ready, ", for a caller that looks for an error, an end or urgent data.")]
         ///
         /// # Errors
         ///
-        /// Those of the poller.
+        /// Returns the errors of the poller.
         ///
         /// # Cancel safety
         ///
@@ -184,12 +196,12 @@ macro_rules! direction {
             Ok(self.readiness())
         }
 
-        #[doc = concat!("The handle is not ", $ready, " after all: an operation that was made elsewhere said `WouldBlock`. If something happened since `seen`, that is not forgotten.")]
+        #[doc = concat!("Records that the handle is not ", $ready, ", because an operation made elsewhere returned `WouldBlock`. Events after `seen` are kept.")]
         pub fn $forget(self, seen: Readiness) {
             self.handle.source().forget($direction, seen.word);
         }
 
-        #[doc = concat!("A new handle counts as ", $ready, " until an operation finds otherwise. This one does not, from now on, unless an event has said so: for before the first operation.")]
+        #[doc = concat!("Takes back that a new handle counts as ", $ready, " until an operation finds otherwise, unless an event has reported that it is. Call this before the first operation.")]
         pub fn $presume_not(self) {
             self.handle.source().presume_not_ready($direction);
         }
@@ -207,7 +219,8 @@ impl<T> Trusted<'_, T> {
         poll_write, poll_write_up_to, write, try_write, poll_write_ready, write_ready, write_event, forget_write, presume_unwritable
     }
 
-    /// What is known about the handle, without a wait or a system call.
+    /// Returns what is known about the handle, without a wait. If an [end](Readiness::is_read_closed) was
+    /// reported, this makes a system call to check whether it still holds.
     ///
     /// ```
     /// use paceline::Async;
@@ -228,19 +241,19 @@ impl<T> Trusted<'_, T> {
     /// # }
     /// ```
     pub fn readiness(self) -> Readiness {
-        let (word, marks) = self.handle.source().known();
+        let (word, marks) = self.handle.source().known_to_hold();
         Readiness { word, marks }
     }
 
-    /// The error has been seen to, or what was urgent. If something happened since `seen`, nothing is forgotten.
+    /// Forgets that there was an error or urgent data, unless something was reported after `seen`.
     pub fn forget_marks(self, seen: Readiness) {
         self.handle.source().forget_marks(seen.marks);
     }
 }
 
-/// What is known about a handle at one moment: see [`Trusted::readiness`].
+/// The state of a handle at one moment, as far as it is known: see [`Trusted::readiness`].
 ///
-/// That a handle has ended or failed is told by epoll; the portable path tells it by way of an operation only.
+/// Epoll reports that a handle has ended or failed. On the portable path only an operation finds that out.
 ///
 /// ```
 /// use paceline::{Async, Readiness};
@@ -264,37 +277,46 @@ impl<T> Trusted<'_, T> {
 /// ```
 #[derive(Clone, Copy)]
 pub struct Readiness {
-    word: Snapshot,
+    word: ReadinessSnapshot,
     marks: Noted,
 }
 
 impl Readiness {
-    /// Something can be read, or an end or an error be found that way.
+    /// Returns whether a read can proceed, or may find an end or an error.
     pub fn is_readable(self) -> bool {
         self.word.has(Direction::Read, Until::Ready)
     }
 
-    /// Something can be written, or an error be found that way.
+    /// Returns whether a write can proceed, or may find an error.
     pub fn is_writable(self) -> bool {
         self.word.has(Direction::Write, Until::Ready)
     }
 
-    /// Behind what is there to be read there is nothing more. It stays so.
+    /// Returns whether no more data comes after what can be read now: the peer has ended its side, or is
+    /// gone.
+    ///
+    /// The end was reported, and held when this [`Readiness`] was made. The end of a connected stream is
+    /// final. A FIFO may get another writer, a terminal another user, and a stream socket counts as ended
+    /// until it is connected.
     pub fn is_read_closed(self) -> bool {
         self.marks.has(Marks::READ_CLOSED)
     }
 
-    /// Nothing can be written any more. It stays so.
+    /// Returns whether nothing can be written any more: both sides of the stream have ended.
+    ///
+    /// The answer is as final as that of [`is_read_closed`](Self::is_read_closed). A pipe whose reader is
+    /// gone reports an [error](Self::is_error) instead. So does a datagram socket whose last datagram was
+    /// refused, which can still send.
     pub fn is_write_closed(self) -> bool {
         self.marks.has(Marks::WRITE_CLOSED)
     }
 
-    /// There was an error to be collected.
+    /// Returns whether there was an error to collect.
     pub fn is_error(self) -> bool {
         self.marks.has(Marks::ERROR)
     }
 
-    /// There was something urgent to be read.
+    /// Returns whether there was urgent data to read.
     pub fn is_priority(self) -> bool {
         self.marks.has(Marks::PRIORITY)
     }

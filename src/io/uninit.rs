@@ -1,5 +1,5 @@
-//! Reading into memory that nobody has written yet, for traits of others that hand out such memory: to zero it first costs as much as
-//! a small read.
+//! Reading into uninitialized memory, for traits of other crates that provide such memory: to zero it first
+//! costs as much as a small read.
 
 use super::async_handle::Async;
 use super::sys;
@@ -13,12 +13,12 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
 
-/// Has `Async<$socket>` read into such memory, as its `poll_read` does into other.
+/// Defines `Async<$socket>::poll_read_uninit`, the form of `poll_read` for uninitialized memory.
 macro_rules! reads_uninit {
     ($socket:ty) => {
         impl Async<$socket> {
-            /// Reads as `AsyncRead` does, and gives the number of bytes at the beginning of `buf` that were written, which unsafe code may
-            /// rely on.
+            /// Reads as `AsyncRead` does and returns the number of bytes at the beginning of `buf` that are
+            /// initialized now. Unsafe code may rely on that number.
             #[inline]
             pub(crate) fn poll_read_uninit(
                 &self,

@@ -1,4 +1,4 @@
-//! How an [`Async`] is made from a Unix descriptor.
+//! Creating an [`Async`] from a Unix descriptor.
 
 use super::async_handle::Async;
 use super::conversions::conversions;
@@ -11,8 +11,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 impl<T: AsFd> Async<T> {
     /// Puts a handle in non-blocking mode and registers it with the reactor of the current runtime.
     ///
-    /// On a thread that belongs to no runtime that is the reactor of the default one. Non-blocking mode belongs to
-    /// the open file, not to the descriptor: clones of the handle, in this process or another, get it too.
+    /// On a thread that belongs to no runtime, that is the default instance. Non-blocking mode belongs to the
+    /// open file, not to the descriptor: clones of the handle, in this process or another, become
+    /// non-blocking too.
     ///
     /// # Examples
     ///
@@ -29,11 +30,12 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// The handle is dropped, and the error's kind is
+    /// Drops the handle and returns an error of the kind
     ///
     /// * `PermissionDenied` if readiness makes no sense for the handle, as for a regular file or a directory;
     /// * `AlreadyExists` if the descriptor is registered already;
-    /// * that of the operating system otherwise, for a descriptor that is not open or a poller that is out of memory.
+    /// * of the operating system's error otherwise, for a descriptor that is not open or a poller that is out
+    ///   of memory.
     pub fn new(io: T) -> io::Result<Async<T>> {
         sys::set_nonblocking(io.as_fd()).map_err(errors::not_registered)?;
         Self::new_nonblocking(io)
@@ -41,7 +43,8 @@ impl<T: AsFd> Async<T> {
 
     /// Registers a handle that is in non-blocking mode already, which saves a system call.
     ///
-    /// A handle that is in blocking mode after all will block the thread in its first operation that cannot proceed.
+    /// A handle that is in fact in blocking mode blocks the thread in its first operation that cannot
+    /// proceed.
     ///
     /// # Examples
     ///
@@ -59,9 +62,9 @@ impl<T: AsFd> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Async::new).
+    /// The same as for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
-        // SAFETY: `io` owns the descriptor: whatever lends one out keeps it open.
+        // SAFETY: a type that lends a descriptor out (`AsFd`) keeps it open, and `Async` owns `io`.
         unsafe { Async::register(raw::of_fd(io.as_fd()), io) }.map_err(errors::not_registered)
     }
 }

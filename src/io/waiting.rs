@@ -1,4 +1,4 @@
-//! Waiting on an [`Async`] of any type: for readiness, or for an operation of the caller's to get through.
+//! Waiting on an [`Async`] of any type: for readiness, or until an operation of the caller succeeds.
 
 use super::async_handle::Async;
 use super::ready::{Readable, ReadableOwned, Writable, WritableOwned};
@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 impl<T> Async<T> {
-    /// Waits until the handle is readable: it has bytes, an incoming connection, an end of stream or an error.
+    /// Waits until the handle is readable: it has bytes, an incoming connection, an end of stream or an
+    /// error.
     ///
-    /// For code that does its reading elsewhere. A handle that has bytes *now* reports as well, so that
-    /// `loop { handle.readable().await?; /* read a little */ }` works. The answer may be out of date by the time
-    /// that it is acted upon: be prepared for `WouldBlock`, and wait again.
+    /// This is for code that reads elsewhere. A handle that has bytes *already* is reported as well, so a
+    /// loop that awaits `readable` and then reads a little works. When the wait ends, the handle is readable,
+    /// but another task may read before the caller does: be prepared for `WouldBlock`, and wait again.
     ///
     /// # Examples
     ///
@@ -44,11 +45,11 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// Those of the poller when it is asked to watch the handle.
+    /// Returns the errors of the poller when it is asked to watch the handle.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the wait; nothing is lost. Any number of tasks may wait at once.
+    /// Dropping the future ends the wait and loses no event. Any number of tasks may wait at once.
     pub fn readable(&self) -> Readable<'_, T> {
         Readable::new(self)
     }
@@ -75,18 +76,18 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     ///
     /// # Cancel safety
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     pub fn readable_owned(self: Arc<Self>) -> ReadableOwned<T> {
         ReadableOwned::new(self)
     }
 
     /// Waits until the handle is writable: its buffer has room, or an error is to be collected.
     ///
-    /// The counterpart of [`readable`](Async::readable), with the same promises.
+    /// The counterpart of [`readable`](Async::readable), with the same guarantees.
     ///
     /// # Examples
     ///
@@ -106,11 +107,11 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     ///
     /// # Cancel safety
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     pub fn writable(&self) -> Writable<'_, T> {
         Writable::new(self)
     }
@@ -132,20 +133,22 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     ///
     /// # Cancel safety
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     pub fn writable_owned(self: Arc<Self>) -> WritableOwned<T> {
         WritableOwned::new(self)
     }
 
-    /// Asks whether the handle became readable since the last call that answered [`Poll::Pending`].
+    /// Returns [`Poll::Ready`] if the handle became readable since the last call that returned
+    /// [`Poll::Pending`].
     ///
-    /// For a `poll_*` method that does its I/O elsewhere: try the I/O first, and call this after a `WouldBlock`. The
-    /// first call of a wait always answers `Pending` and arms interest, so a handle that is readable wakes the task
-    /// at once. Only the task of the last caller is remembered; a task that was remembered before is woken.
+    /// This is for a `poll_*` method that does its I/O elsewhere: try the I/O first, and call this after a
+    /// `WouldBlock`. The first call of a wait always returns `Pending` and arms interest, so a handle that is
+    /// readable already wakes the task at once. Only the task of the last caller is remembered; a task that
+    /// was remembered before is woken.
     ///
     /// # Examples
     ///
@@ -165,14 +168,15 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.source().poll_blind(Direction::Read, cx)
+        self.source().poll_until_ready(Direction::Read, cx)
     }
 
-    /// Asks whether the handle became writable since the last call that answered [`Poll::Pending`].
+    /// Returns [`Poll::Ready`] if the handle became writable since the last call that returned
+    /// [`Poll::Pending`].
     ///
-    /// The counterpart of [`poll_readable`](Async::poll_readable), with the same promises.
+    /// The counterpart of [`poll_readable`](Async::poll_readable), with the same guarantees.
     ///
     /// # Examples
     ///
@@ -189,16 +193,16 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`readable`](Async::readable).
+    /// The same as for [`readable`](Async::readable).
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.source().poll_blind(Direction::Write, cx)
+        self.source().poll_until_ready(Direction::Write, cx)
     }
 
-    /// Runs a read operation, and again each time that the handle becomes readable, until it no longer says
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Runs a read operation, and again each time that the handle becomes readable, until the operation
+    /// returns something other than [`WouldBlock`](io::ErrorKind::WouldBlock).
     ///
-    /// The operation may say `WouldBlock` for a reason of its own: it runs again when the handle is (or still is)
-    /// readable, and whenever the task is polled.
+    /// The operation may return `WouldBlock` for a reason of its own: it runs again when the handle is (or
+    /// still is) readable, and whenever the task is polled.
     ///
     /// # Examples
     ///
@@ -220,11 +224,12 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// Those of the operation, except `WouldBlock`, and those of the poller.
+    /// Returns the errors of the operation, except `WouldBlock`, and those of the poller.
     ///
     /// # Cancel safety
     ///
-    /// Between two runs of the operation nothing is held: dropping the future loses what the operation itself keeps.
+    /// Between two runs of the operation the future holds no data of its own: dropping it loses only what the
+    /// operation holds.
     pub async fn read_with<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         retry(self.source(), Direction::Read, || op(self.get_ref())).await
     }
@@ -272,11 +277,11 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     ///
     /// # Cancel safety
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     pub async unsafe fn read_with_mut<R>(
         &mut self,
         mut op: impl FnMut(&mut T) -> io::Result<R>,
@@ -286,10 +291,10 @@ impl<T> Async<T> {
         retry(source, Direction::Read, || op(io)).await
     }
 
-    /// Runs a write operation, and again each time that the handle becomes writable, until it no longer says
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock).
+    /// Runs a write operation, and again each time that the handle becomes writable, until the operation
+    /// returns something other than [`WouldBlock`](io::ErrorKind::WouldBlock).
     ///
-    /// The counterpart of [`read_with`](Async::read_with), with the same promises.
+    /// The counterpart of [`read_with`](Async::read_with), with the same guarantees.
     ///
     /// # Examples
     ///
@@ -309,11 +314,11 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     ///
     /// # Cancel safety
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     pub async fn write_with<R>(&self, mut op: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         retry(self.source(), Direction::Write, || op(self.get_ref())).await
     }
@@ -343,11 +348,11 @@ impl<T> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     ///
     /// # Cancel safety
     ///
-    /// As for [`read_with`](Async::read_with).
+    /// The same as for [`read_with`](Async::read_with).
     pub async unsafe fn write_with_mut<R>(
         &mut self,
         mut op: impl FnMut(&mut T) -> io::Result<R>,

@@ -1,4 +1,4 @@
-//! How an [`Async`] is made from a Windows socket.
+//! Creating an [`Async`] from a Windows socket.
 
 use super::async_handle::Async;
 use super::conversions::conversions;
@@ -11,8 +11,8 @@ use std::os::windows::io::{AsRawSocket, AsSocket, BorrowedSocket, OwnedSocket, R
 impl<T: AsSocket> Async<T> {
     /// Puts a socket in non-blocking mode and registers it with the reactor of the current runtime.
     ///
-    /// On a thread that belongs to no runtime that is the reactor of the default one. Non-blocking mode belongs to
-    /// the socket, not to the handle: clones of the handle get it too.
+    /// On a thread that belongs to no runtime, that is the default instance. Non-blocking mode belongs to the
+    /// socket, not to the handle: clones of the handle become non-blocking too.
     ///
     /// # Examples
     ///
@@ -29,8 +29,8 @@ impl<T: AsSocket> Async<T> {
     ///
     /// # Errors
     ///
-    /// The socket is dropped, and the error's kind is `AlreadyExists` if the socket is registered already, that of
-    /// the operating system otherwise.
+    /// Drops the socket and returns an error of the kind `AlreadyExists` if the socket is registered already,
+    /// and of the kind of the operating system's error otherwise.
     pub fn new(io: T) -> io::Result<Async<T>> {
         sys::set_nonblocking(io.as_socket()).map_err(errors::not_registered)?;
         Self::new_nonblocking(io)
@@ -38,7 +38,8 @@ impl<T: AsSocket> Async<T> {
 
     /// Registers a socket that is in non-blocking mode already, which saves a system call.
     ///
-    /// A socket that is in blocking mode after all will block the thread in its first operation that cannot proceed.
+    /// A socket that is in fact in blocking mode blocks the thread in its first operation that cannot
+    /// proceed.
     ///
     /// # Examples
     ///
@@ -56,9 +57,9 @@ impl<T: AsSocket> Async<T> {
     ///
     /// # Errors
     ///
-    /// As for [`new`](Async::new).
+    /// The same as for [`new`](Async::new).
     pub fn new_nonblocking(io: T) -> io::Result<Async<T>> {
-        // SAFETY: `io` owns the socket: whatever lends one out keeps it open.
+        // SAFETY: a type that lends a socket out (`AsSocket`) keeps it open, and `Async` owns `io`.
         unsafe { Async::register(raw::of_socket(io.as_socket()), io) }.map_err(errors::not_registered)
     }
 }

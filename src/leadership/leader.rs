@@ -1,94 +1,83 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, OPEN, POLLING, Rank, VACANT};
-use crate::gain::Trial;
+use super::{Follower, LED, OPEN_TO_ALL, POLLING, Rank, VACANT};
 use crate::sync::Ordering;
 
-/// The one thread that may use the guarded value (LF1).
+/// The role of the one thread that may use the guarded value (LF1).
 #[derive(Debug)]
 pub(crate) struct Leader<'a, T> {
     pub(super) follower: Follower<'a, T>,
 }
 
 impl<'a, T> Leader<'a, T> {
-    /// Uses the guarded value.
+    /// Calls `f` with the guarded value.
     #[inline]
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: the state word is LED or POLLING by this thread, and only this role can end that.
+        // SAFETY: the state word is `LED` or `POLLING` by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
     }
 
-    /// Says that what follows may take long: other threads park at once instead of looking again.
+    /// Announces that what follows may take long: other threads park at once instead of retrying.
     #[inline]
     pub(crate) fn settle_in(&mut self) {
         self.rewrite(LED, POLLING);
     }
 
-    /// Says that the long part is over.
+    /// Announces that the long part is over.
     #[inline]
     pub(crate) fn look_up(&mut self) {
         self.rewrite(POLLING, LED);
     }
 
+    /// Replaces the bits `from` of the state by `to`. Wakes no thread.
     fn rewrite(&mut self, from: u8, to: u8) {
-        // A plain store: nobody else writes the state while somebody leads.
+        // A plain store suffices: no other thread writes the state while a thread leads.
         let state = self.follower.leadership.state.load(Ordering::Relaxed);
         self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);
     }
 
-    /// Asks whether somebody of greater rank waits in this leader's place.
+    /// Returns a check whether a follower of greater rank waits for this leader's place. Always false for a
+    /// host.
     pub(crate) fn displaced(&self) -> impl Fn() -> bool + use<'a, T> {
         let (leadership, rank) = (self.follower.leadership, self.follower.seat.rank());
         move || rank != Rank::Host && leadership.line.has_better(rank)
     }
 
-    /// Whether a follower is parked that a promotion would wake, and none is on its way already.
+    /// Returns whether a promotion would wake a parked follower: a follower is parked, and no called follower
+    /// is on its way.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
-        let line = &self.follower.leadership.line;
-        !line.is_empty() && !line.somebody_comes()
+        self.follower.leadership.line.has_sleeper()
     }
 
-    /// The same, and promotions paid that woke somebody lately; or it is time for another try.
+    /// Returns whether to wake a follower to share `left` events;
+    /// [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
     #[inline]
-    pub(crate) fn is_gain_likely(&self) -> bool {
-        self.has_follower() && self.follower.leadership.gain.is_likely()
+    pub(crate) fn is_wake_worth(&self, left: usize) -> bool {
+        self.follower.leadership.line.is_wake_worth(|| left)
     }
 
-    /// Whether it was woken to share the work; asked once.
-    pub(crate) fn answers(&mut self) -> Option<Trial> {
-        let granted = std::mem::take(&mut self.follower.granted);
-        granted.then(|| self.follower.leadership.gain.answers()).flatten()
-    }
-
-    /// Whether somebody else of the set is awake, and works.
-    pub(crate) fn has_company(&self) -> bool {
-        let leadership = self.follower.leadership;
-        let members: usize = leadership.members.iter().map(|rank| rank.get()).sum();
-        members > leadership.line.len() + 1
-    }
-
-    /// The free promotion: leadership is vacant, whoever is awake takes it (LF2).
+    /// Leaves leadership vacant and wakes no thread (LF2): the promotion that costs no wake. The next thread
+    /// that asks takes it. A guest or relief that led before passes leadership on when it
+    /// [waits](Follower::follow).
     #[inline]
     pub(crate) fn vacate(self) -> Follower<'a, T> {
         self.follower.leadership.free.add(1);
         self.step_down()
     }
 
-    /// The paid promotion: one parked follower is woken to take it; and is on trial, if that is asked for.
-    pub(crate) fn promote(self, on_trial: bool) -> Follower<'a, T> {
+    /// Leaves leadership vacant and wakes a parked follower that may take it, if there is one and no other is
+    /// on its way: the paid promotion.
+    pub(crate) fn promote(self) -> Follower<'a, T> {
         let leadership = self.follower.leadership;
         leadership.paid.add(1);
-        if on_trial {
-            leadership.gain.calls();
-        }
         let follower = self.step_down();
-        if !leadership.pass_on() && on_trial {
-            leadership.gain.called_nobody();
-        }
+        leadership.pass_on();
         follower
     }
 
+    /// Makes leadership vacant and turns the leader into a follower. Unless the thread is a host, it owes a
+    /// pass to a thread with a better claim.
     #[inline]
     fn step_down(self) -> Follower<'a, T> {
         let this = std::mem::ManuallyDrop::new(self);
@@ -99,19 +88,22 @@ impl<'a, T> Leader<'a, T> {
         follower
     }
 
+    /// Makes leadership vacant. Leadership that was open to any rank stays so, unless a follower of greater
+    /// rank waits.
     #[inline]
     fn release(&self) {
         let Follower { leadership, seat, .. } = &self.follower;
-        let open = leadership.state.load(Ordering::Relaxed) & OPEN;
-        // What was open ends as soon as somebody waits whose claim is better.
+        let open = leadership.state.load(Ordering::Relaxed) & OPEN_TO_ALL;
+        // Open leadership ends as soon as a follower with a better claim waits.
         let open = if open != 0 && leadership.line.has_better(seat.rank()) { VACANT } else { open };
-        // ORDER: Release pairs with the Acquire of `Leadership::try_take`.
+        // ORDER: Release pairs with the Acquire of `Leadership::try_take`: the next leader sees the guarded
+        // value as this one leaves it.
         leadership.state.store(VACANT | open, Ordering::Release);
     }
 }
 
 impl<T> Drop for Leader<'_, T> {
-    /// The follower inside is dropped next and passes leadership on.
+    /// Leaves leadership vacant. The follower inside is dropped next and passes leadership on.
     fn drop(&mut self) {
         self.release();
     }

@@ -1,11 +1,12 @@
-//! The promotion protocol: which thread leads, who waits, who is woken. It knows no I/O and no tasks.
+//! The promotion protocol: which thread leads, which threads wait, and which of them is woken. The module
+//! knows neither I/O nor tasks.
 //!
-//! [`Leadership`] guards a value of which only the leader may have the use (here: the reactor's event batch).
-//! Roles are values. A thread that joins is a [`Follower`]; [`Follower::follow`] turns it into a [`Leader`] or
-//! tells it that its own future was woken; [`Leader::vacate`] and [`Leader::promote`] turn it back. Dropping
-//! either role, by a panic too, passes leadership on.
+//! [`Leadership`] guards a value that only the leader may use, in this crate the reactor's event batch. Roles
+//! are values. A thread that joins is a [`Follower`]; [`Follower::follow`] turns it into a [`Leader`] or
+//! reports that its own future was woken; [`Leader::vacate`] and [`Leader::promote`] turn it back. Dropping
+//! either role passes leadership on, also during a panic.
 //!
-//! The states, the transitions and the argument that no wake is lost are in the README beside this file.
+//! The README beside this file has the states, the transitions and the argument that no wake is lost.
 
 mod leader;
 mod seat;
@@ -18,25 +19,25 @@ pub(crate) use seat::{Rouse, Seat};
 use std::time::Duration;
 
 use crate::fork::Origin;
-use crate::gain::Gain;
 use crate::line::{Called, Line};
 use crate::spin;
 use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
 
-/// Nobody leads.
+/// No thread leads.
 const VACANT: u8 = 0;
-/// Somebody leads and will be done within a few instructions.
+/// A thread leads and will be done within a few instructions.
 const LED: u8 = 1;
-/// Somebody leads and may stay for long: it asks the poller.
+/// A thread leads and may take long: it asks the poller.
 const POLLING: u8 = 2;
 /// Beside `LED` or `POLLING`: the leader is a guest, and a host may ask for its place.
 const BY_GUEST: u8 = 4;
-/// The same for a relief, whose place anybody may ask for.
+/// Beside `LED` or `POLLING`: the leader is a relief, and a host or a guest may ask for its place.
 const BY_RELIEF: u8 = 8;
-/// Whoever has the better claim was away for too long: until one of them is back, anybody may lead.
-const OPEN: u8 = 16;
+/// The threads with the better claim were away for too long: a thread of any rank may lead until one of them
+/// is back.
+const OPEN_TO_ALL: u8 = 16;
 
-/// What the state says while a thread of this rank leads.
+/// Returns the state in which a thread of this rank leads.
 #[inline]
 fn led_by(rank: Rank) -> u8 {
     match rank {
@@ -46,40 +47,35 @@ fn led_by(rank: Rank) -> u8 {
     }
 }
 
-/// Whether a leader with this `state` should make way for somebody of this rank.
-fn makes_way(state: u8, rank: Rank) -> bool {
+/// Returns whether a leader with this `state` has to make way for a thread of this rank.
+fn must_make_way(state: u8, rank: Rank) -> bool {
     state & BY_GUEST != 0 && rank > Rank::Guest || state & BY_RELIEF != 0 && rank > Rank::Relief
 }
 
-/// How often a thread looks again before it takes a short leadership for a long one.
+/// Number of retries before a thread takes a short leadership for a long one.
 const LOOKS: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
-
-/// What it costs that an event is processed by another thread than the one before: leadership, the batch and what
-/// the connection has in memory go from one core to another.
-const EVENT_MOVED: Duration = Duration::from_micros(8);
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
 pub(crate) struct Leadership<T> {
     origin: Origin,
     state: AtomicU8,
-    /// How many threads of each rank are in the set, whatever they do right now.
+    /// The number of threads of each rank in the set, whatever they do at the moment.
     members: [Tally; 3],
     /// The followers that sleep, or are about to.
     line: Line<Seat>,
     /// How long a follower may stay awake before it parks.
     spin: Duration,
     guarded: ProtocolCell<T>,
-    /// What promotions brought that woke somebody.
-    pub(crate) gain: Gain,
-    /// Leaderships taken so far: the deputy's proof that somebody looks.
+    /// Leaderships taken so far. If the count rises between two looks, the deputy knows that threads still
+    /// lead.
     pub(crate) taken: Counter,
-    /// Promotions that woke nobody / that woke a follower.
+    /// Promotions that woke no thread, and promotions that woke a follower.
     pub(crate) free: Counter,
     pub(crate) paid: Counter,
     /// Followers woken to lead, for any reason.
     pub(crate) woken: Counter,
-    /// Time that followers stayed awake before they parked, or instead.
+    /// Time that followers stayed awake before they parked, or instead of parking.
     pub(crate) spun_nanos: Counter,
 }
 
@@ -89,7 +85,8 @@ unsafe impl<T: Send> Send for Leadership<T> {}
 unsafe impl<T: Send> Sync for Leadership<T> {}
 
 impl<T> Leadership<T> {
-    /// `spin` is how long a follower may stay awake without work.
+    /// Makes a set without members and without a leader. `order` says which of its sleeping followers is
+    /// called first. A follower may stay awake for `spin` without work.
     pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
         Self {
             origin: Origin::here(),
@@ -98,7 +95,6 @@ impl<T> Leadership<T> {
             line: Line::new(order),
             spin,
             guarded: ProtocolCell::new(guarded),
-            gain: Gain::new(EVENT_MOVED),
             taken: Counter::default(),
             free: Counter::default(),
             paid: Counter::default(),
@@ -107,35 +103,43 @@ impl<T> Leadership<T> {
         }
     }
 
-    /// The current thread joins the set, in the place `seat`.
+    /// Adds the current thread, which sleeps in `seat`, to the set. The drop of the follower removes it.
     pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
         seat.set_member(true);
-        self.enters(seat.rank());
+        self.add_member(seat.rank());
         Follower { leadership: self, seat, granted: false, owes: false }
     }
 
-    /// The thread of this seat, which is the current one, brings something else along than it did.
+    /// Changes the rank of the current thread, whose seat this is; also in the counts of members, if it is
+    /// one.
     pub(crate) fn set_rank(&self, seat: &Seat, rank: Rank) {
         if seat.is_member() {
-            self.enters(rank);
-            self.leaves(seat.rank());
+            self.add_member(rank);
+            self.remove_member(seat.rank());
         }
         seat.set_rank(rank);
+    }
+
+    /// Sets whether the polls that events cause are long: then waking a follower pays for each event.
+    pub(crate) fn set_long_polls(&self, are_long: bool) {
+        self.line.set_long_pieces(are_long);
     }
 
     fn members(&self, rank: Rank) -> &Tally {
         &self.members[rank as usize]
     }
 
-    fn enters(&self, rank: Rank) {
+    fn add_member(&self, rank: Rank) {
         self.members(rank).add();
     }
 
-    fn leaves(&self, rank: Rank) {
+    fn remove_member(&self, rank: Rank) {
         self.members(rank).remove();
     }
 
-    /// The thread turns to something else for a while, a nested wait, if it is in the set. Meanwhile nobody stands back for it.
+    /// Takes the current thread out of the set while it does something else, a nested wait. Meanwhile no
+    /// thread stands back for it; if leadership is vacant, wakes a follower to take it. Returns whether the
+    /// thread was in the set.
     pub(crate) fn suspend(&self, seat: &Seat) -> bool {
         let was_member = seat.is_member();
         if was_member {
@@ -144,25 +148,25 @@ impl<T> Leadership<T> {
         was_member
     }
 
-    /// It is back from that.
+    /// Puts the current thread back into the set after [`suspend`](Leadership::suspend) returned true.
     pub(crate) fn resume(&self, seat: &Seat) {
         seat.set_member(true);
-        self.enters(seat.rank());
+        self.add_member(seat.rank());
     }
 
-    /// Whoever leaves vacant leadership behind wakes somebody to take it.
+    /// Takes the thread out of the set. If leadership is vacant, wakes a follower to take it.
     fn leave(&self, seat: &Seat) {
         seat.set_member(false);
-        self.leaves(seat.rank());
+        self.remove_member(seat.rank());
         self.pass_on();
     }
 
-    /// Whether nobody leads right now.
+    /// Returns whether no thread leads at the moment.
     pub(crate) fn is_vacant(&self) -> bool {
         self.state.load(Ordering::Relaxed) & (LED | POLLING) == 0
     }
 
-    /// The rank of who leads, if anybody does right now.
+    /// Returns the rank of the leader, if a thread leads at the moment.
     pub(crate) fn rank_of_leader(&self) -> Option<Rank> {
         let state = self.state.load(Ordering::Relaxed);
         let rank = match state & (BY_GUEST | BY_RELIEF) {
@@ -173,41 +177,47 @@ impl<T> Leadership<T> {
         (state & (LED | POLLING) != 0).then_some(rank)
     }
 
-    /// Those in the line.
+    /// Returns the seats in the line.
     pub(crate) fn waiting(&self) -> Vec<Arc<Seat>> {
         self.line.waiting()
     }
 
-    /// The least rank that may lead.
+    /// Returns the least rank that may lead: any while leadership is open; otherwise the best rank in the
+    /// set, asleep or awake.
     fn reach(&self) -> Rank {
-        if self.state.load(Ordering::Relaxed) & OPEN != 0 {
+        if self.state.load(Ordering::Relaxed) & OPEN_TO_ALL != 0 {
             return Rank::Relief;
         }
-        let is_there = |rank: &Rank| self.members(*rank).get() > 0;
-        [Rank::Host, Rank::Guest].into_iter().find(is_there).unwrap_or(Rank::Relief)
+        let has_member = |rank: &Rank| self.members(*rank).get() > 0;
+        [Rank::Host, Rank::Guest].into_iter().find(has_member).unwrap_or(Rank::Relief)
     }
 
-    /// Wakes one parked follower to lead, if leadership is vacant: a host, or one of lower rank where there is none
-    /// better. False if it is vacant no more, or there is no such follower.
+    /// If leadership is vacant, wakes one parked follower to lead, of the least rank that may lead or a
+    /// better one, unless another one is on its way. Returns true if it has woken one, or if one is on its
+    /// way and others are parked; false if leadership is not vacant, or no parked follower may lead.
     pub(crate) fn pass_on(&self) -> bool {
-        // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the vacancy, or we see
-        // the follower. Not left to `Line::call`: we read the state and who is a member after it, too.
+        // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the
+        // vacancy, or this thread sees the follower. The fence is not left to `Line::call`, because the state
+        // and the members are read after it, too.
         sync::full_fence();
         self.is_vacant() && self.wake(self.line.invite(self.reach()))
     }
 
-    /// Those who should lead do not come: opens leadership to anybody until one of them does, and wakes a parked
-    /// follower, whatever its rank. False if leadership is vacant and nobody is parked.
+    /// Opens vacant leadership to threads of any rank until a thread with a better claim is back, and wakes a
+    /// parked follower of any rank, unless one is on its way. For the deputy, if the threads that should lead
+    /// do not. Returns false if leadership is vacant and no follower is parked; true also if a thread leads.
     pub(crate) fn rescue(&self) -> bool {
-        // A leader's Release is passed on by this exchange, which is part of its release sequence.
-        let _ = self.state.compare_exchange(VACANT, OPEN, Ordering::Relaxed, Ordering::Relaxed);
+        // ORDER: Relaxed suffices. The exchange belongs to the release sequence of the last leader's store,
+        // so it passes that Release on.
+        let _ = self.state.compare_exchange(VACANT, OPEN_TO_ALL, Ordering::Relaxed, Ordering::Relaxed);
         !self.is_vacant() || self.wake(self.line.call(Rank::Relief))
     }
 
-    /// False if there is nobody to lead.
+    /// Wakes the called follower to lead. Returns false if the line had no follower to lead; true also if one
+    /// is on its way.
     fn wake(&self, called: Called<Seat>) -> bool {
         match called {
-            Called::Nobody => return false,
+            Called::NoSleeper => return false,
             Called::OnTheWay => {}
             Called::Wake(seat) => {
                 self.woken.add_shared(1);
@@ -217,10 +227,12 @@ impl<T> Leadership<T> {
         true
     }
 
+    /// Takes leadership if it is vacant. The caller has checked that the rank of the thread may lead.
+    /// Returns false if a thread leads and may take long, or still leads after up to [`LOOKS`] retries.
     fn try_take(&self, seat: &Seat) -> bool {
         let (mut vacant, mut looks) = (VACANT, LOOKS);
         loop {
-            // A host is back: what was open is its own again.
+            // A host is back: open leadership ends, because `LED` does not carry the bit over.
             let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
             // ORDER: Acquire pairs with the Release of `Leader::release`: the guarded value as the last
             // leader left it.
@@ -229,7 +241,7 @@ impl<T> Leadership<T> {
                     self.taken.add(1);
                     return true;
                 }
-                Err(state @ (VACANT | OPEN)) => vacant = state,
+                Err(state @ (VACANT | OPEN_TO_ALL)) => vacant = state,
                 Err(state) if state & LED != 0 && looks > 0 => {
                     looks -= 1;
                     sync::spin_hint();
@@ -240,43 +252,46 @@ impl<T> Leadership<T> {
     }
 }
 
-/// A thread of the set that does not lead: it processes, or waits for its turn.
+/// The role of a thread of the set that does not lead: it processes, or waits for its turn.
 #[derive(Debug)]
 pub(crate) struct Follower<'a, T> {
     leadership: &'a Leadership<T>,
     seat: Arc<Seat>,
-    /// It was chosen to lead, whatever its rank.
+    /// The thread was chosen to lead, whatever its rank.
     granted: bool,
-    /// It led and is no host, so that somebody better may wait for what it left vacant.
+    /// The thread led and is no host, so a thread with a better claim may wait for the leadership that it
+    /// left vacant.
     owes: bool,
 }
 
-/// What became of a follower that waited.
+/// How the wait of a follower ended.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Waited<'a, T> {
-    /// It leads.
+    /// The thread leads.
     Lead(Leader<'a, T>),
-    /// Its root future was woken.
+    /// The root future of the thread was woken.
     Root(Follower<'a, T>),
-    /// Nobody needed it for as long as it was willing to wait.
+    /// The limit has passed, and the thread was not chosen. The thread has left the set.
     Unneeded,
 }
 
 impl<'a, T> Follower<'a, T> {
-    /// Leads whatever its rank, if leadership is vacant.
+    /// Takes leadership if it is vacant, whatever the rank. Returns the follower if it is not. Never waits.
     pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
         self.granted = true;
         self.try_lead()
     }
 
+    /// Returns whether the thread may take vacant leadership: it was chosen, or no better rank is in the set.
     #[inline]
     fn may_lead(&self) -> bool {
-        // A host may in any case, and need not look.
+        // A host may lead in any case, so it saves the reads of `reach`.
         self.granted || self.seat.is_host() || self.seat.rank() >= self.leadership.reach()
     }
 
-    /// Leads, if leadership is vacant and this thread may have it; never waits.
+    /// Takes leadership if it is vacant and this thread may have it. Otherwise returns the follower. Never
+    /// waits, but for some retries.
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {
@@ -285,22 +300,22 @@ impl<'a, T> Follower<'a, T> {
         Err(self)
     }
 
-    /// Leads if it can, else sleeps until it is chosen, its root future is woken, or `limit` has passed.
-    /// `displace` is called when somebody of lower rank leads while this thread has to wait: it should make that one
-    /// look up.
+    /// Takes leadership if it can, else sleeps until the thread leads, its root future is woken, or a sleep
+    /// has lasted for `limit`. In the last case the thread has left the set when this returns. A chosen
+    /// thread that does not lead in the end wakes the next follower. A thread that led and is no host wakes
+    /// the follower with the better claim before it sleeps, if leadership is vacant. Calls `displace` if a
+    /// thread of lower rank leads while this one has to wait: `displace` should make the leader check
+    /// [`Leader::displaced`].
     pub(crate) fn follow(mut self, limit: Option<Duration>, displace: impl Fn()) -> Waited<'a, T> {
         loop {
             match self.try_lead() {
                 Ok(leader) => return Waited::Lead(leader),
                 Err(follower) => self = follower,
             }
-            if self.granted && self.leadership.gain.answers().is_some() {
-                // Who promoted it was back before it came.
-                self.leadership.gain.learns(false);
-            }
             if self.granted || self.owes && !self.may_lead() {
-                // Somebody else took the place we were woken for, or it is not ours to take again. A guest that only
-                // comes by wakes nobody: the host that left leadership vacant is on its way back.
+                // Another thread has taken the leadership that this one was woken for, or a thread with a
+                // better claim waits. A guest that neither led nor was chosen wakes no thread: the host that
+                // left leadership vacant is on its way back.
                 (self.granted, self.owes) = (false, false);
                 self.leadership.pass_on();
             }
@@ -310,8 +325,6 @@ impl<'a, T> Follower<'a, T> {
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if std::mem::take(&mut self.granted) {
-                    // It has other work, which says nothing about this.
-                    let _ = self.leadership.gain.answers();
                     self.leadership.pass_on();
                 }
                 return Waited::Root(self);
@@ -322,20 +335,23 @@ impl<'a, T> Follower<'a, T> {
         }
     }
 
-    /// Sleeps in the line; or not, if leadership fell vacant meanwhile and this thread may have it.
+    /// Sleeps in the line, at most for `limit`, and records in `granted` whether the thread was chosen; if
+    /// so, its leadership token is consumed. Returns why the thread woke up; `None` if it did not sleep,
+    /// because leadership fell vacant meanwhile and this thread may have it. Calls `displace` before the
+    /// sleep if the leader has to make way for this thread.
     fn wait_in_line(&mut self, limit: Option<Duration>, displace: impl Fn()) -> Option<Woken> {
         let (leadership, rank) = (self.leadership, self.seat.rank());
         leadership.line.enter(&self.seat, rank);
         let sleeps = !(leadership.is_vacant() && self.may_lead());
         let woken = sleeps.then(|| {
-            if makes_way(leadership.state.load(Ordering::Relaxed), rank) {
+            if must_make_way(leadership.state.load(Ordering::Relaxed), rank) {
                 displace();
             }
             self.park(limit)
         });
         self.granted = leadership.line.leave(&self.seat);
         let mut has_token = woken.is_some_and(|woken| woken.lead);
-        // Who was chosen has the token, or somebody is about to leave it (L1).
+        // A chosen thread has the token already, or its caller is about to leave it (L1).
         while self.granted && !has_token {
             sync::spin_hint();
             has_token = self.seat.take_lead();
@@ -343,7 +359,8 @@ impl<'a, T> Follower<'a, T> {
         woken
     }
 
-    /// Waits for a token: awake for a moment, if that pays, then asleep.
+    /// Waits for a token: awake for a moment, if that pays, then asleep until `limit` has passed. Returns
+    /// which tokens were set; perhaps none.
     fn park(&self, limit: Option<Duration>) -> Woken {
         let (woken, awake) =
             spin::wait(self.leadership.spin, || self.seat.is_called(), || self.seat.park(limit));
@@ -355,7 +372,8 @@ impl<'a, T> Follower<'a, T> {
 }
 
 impl<T> Drop for Follower<'_, T> {
-    /// Leaves the set; but not in a forked child, where a thread that is not there may hold the lock of the line.
+    /// Leaves the set; but not in a forked child, where a thread that does not exist may hold the lock of the
+    /// line.
     fn drop(&mut self) {
         if self.leadership.origin.is_here() {
             self.leadership.leave(&self.seat);

@@ -1,7 +1,7 @@
-//! Loom models of the promotion protocol. What is claimed of the line alone, its own models show.
+//! Loom models of the promotion protocol. The models of the line show what is claimed of the line alone.
 //!
-//! A promotion that is lost shows as a deadlock: some follower parks for ever. So the threads of these models that
-//! have done their part do not lead again and do not leave, which would hide the loss, until the others are done.
+//! A lost promotion shows as a deadlock: a follower parks for ever. A thread that leads again or leaves would
+//! hide the loss. So threads of these models that have done their part do neither until the others are done.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
     set.join(Arc::new(Seat::new(rank)))
 }
 
-/// Leads now, whoever else wants to: for the start of a model. The others park at once instead of looking again,
-/// which saves schedules.
+/// Leads at once, for the start of a model. The other threads park instead of retrying, which saves
+/// schedules.
 fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
-    let mut leader = join(set, rank).insist().expect("nobody leads yet");
+    let mut leader = join(set, rank).insist().expect("no thread leads yet");
     leader.settle_in();
     leader
 }
@@ -39,10 +39,10 @@ fn wait_to_lead(mut follower: Follower<'_, u32>) -> Leader<'_, u32> {
     }
 }
 
-/// Nobody is left, so nothing may be.
+/// Asserts that the set is as new: all threads have left.
 fn assert_nothing_left(set: &Set) {
     assert!(set.is_vacant());
-    assert!(!set.line.somebody_comes(), "somebody is on the way for ever");
+    assert!(!set.line.has_called(), "a called sleeper is on the way for ever");
     assert!(set.line.is_empty());
     assert!(set.members.iter().all(|members| members.get() == 0));
 }
@@ -55,8 +55,8 @@ fn lead_and_leave(set: &Set) {
     drop(leader.vacate());
 }
 
-/// LF1: what one leader does to the guarded value, the next one sees, and never two have it. And nobody is left
-/// behind: those who leave pass leadership on (L2).
+/// LF1: a leader sees what the last one did to the guarded value, and never do two threads have it. L2: a
+/// thread that leaves passes leadership on, so no thread is left behind.
 fn all_lead_once(order: Order) {
     model(move || {
         let set = set(order);
@@ -81,7 +81,8 @@ fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
     all_lead_once(Order::FirstInFirstOut);
 }
 
-/// L2: a leader that goes for good, by a panic perhaps, has no promotion left to make but the one in its `drop`.
+/// L2: a leader that leaves for good, for example by a panic, has no promotion left to make but the one in
+/// its `drop`.
 #[test]
 fn l2_a_leader_that_is_dropped_passes_leadership_on() {
     model(|| {
@@ -97,7 +98,7 @@ fn l2_a_leader_that_is_dropped_passes_leadership_on() {
     });
 }
 
-/// L3, L5: the promotion comes before, while, or after the follower goes to sleep.
+/// L3, L5: the promotion comes before, while, or after the follower falls asleep.
 #[test]
 fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
     model(|| {
@@ -108,14 +109,15 @@ fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
             thread::spawn(move || wait_to_lead(join(&set, Rank::Host)).with(|value| assert_eq!(*value, 1)))
         };
         leader.with(|value| *value = 1);
-        let busy = leader.promote(true);
+        let busy = leader.promote();
         other.join().unwrap();
         drop(busy);
         assert_nothing_left(&set);
     });
 }
 
-/// A leader on another thread wakes the future of the follower in `seat`, and promotes. It stays away until `led`.
+/// Starts a leader on another thread that wakes the root future of the follower in `seat`, and promotes. The
+/// leader stays away until the latch opens.
 fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>, std::sync::Arc<Latch>) {
     let led = Latch::new();
     set.state.store(POLLING, Ordering::Relaxed);
@@ -124,7 +126,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
         thread::spawn(move || {
             let leader = Leader { follower: join(&set, Rank::Host) };
             let _ = seat.wake_root();
-            let busy = leader.promote(true);
+            let busy = leader.promote();
             led.wait();
             drop(busy);
         })
@@ -132,8 +134,8 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
     (thread, led)
 }
 
-/// L4, LF8: a follower is chosen to lead and its future is woken, both at once. It goes to its future; so the other
-/// follower has to lead.
+/// L4, LF8: a follower is chosen to lead and its root future is woken at the same time. The follower returns
+/// to its future, so the other follower has to lead.
 #[test]
 fn l4_a_follower_with_both_tokens_uses_both() {
     model(|| {
@@ -157,12 +159,12 @@ fn l4_a_follower_with_both_tokens_uses_both() {
                 assert!(root);
                 follower
             }
-            Waited::Lead(leader) => leader.promote(true),
+            Waited::Lead(leader) => leader.promote(),
             Waited::Unneeded => unreachable!("waits without a limit"),
         };
-        // A long poll: whoever is parked must not depend on this thread.
+        // A long poll: no parked thread may depend on this one.
         led.wait();
-        // The other token waits, wherever the first one led us.
+        // The other token waits, wherever the first one has led this thread.
         while !root {
             follower = match follower.follow(None, || {}) {
                 Waited::Root(follower) => follower,
@@ -178,7 +180,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
     });
 }
 
-/// L6: the chosen one leaves the set instead of leading: its future was done.
+/// L6: the chosen follower leaves the set instead of leading, because its future is done.
 #[test]
 fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
     model(|| {
@@ -198,7 +200,8 @@ fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
     });
 }
 
-/// L1: the limit passes at the moment at which the follower is chosen. It leads then, or leaves and passes it on.
+/// L1: the limit passes at the moment at which the follower is chosen. The follower then leads, or leaves and
+/// passes leadership on.
 #[test]
 fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
     model(|| {
@@ -214,15 +217,16 @@ fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
                 }
             })
         };
-        let busy = leader.promote(true);
+        let busy = leader.promote();
         impatient.join().unwrap();
         drop(busy);
         assert_nothing_left(&set);
     });
 }
 
-/// L10: followers come, time out and come again while some are chosen. Each is on the list once or not at all, so
-/// nobody is chosen who is not there, nobody who is there is forgotten, and no token is left in an empty seat (L1).
+/// L10: followers enter, time out and enter again while some are chosen. Each is on the list once or not at
+/// all. So no absent follower is chosen, no present one is forgotten, and no token is left in an empty seat
+/// (L1).
 #[test]
 fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
     model(|| {
@@ -239,7 +243,7 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
                 seat
             })
         });
-        let busy = leader.promote(true);
+        let busy = leader.promote();
         set.pass_on();
         let seats = others.map(|thread| thread.join().unwrap());
         drop(busy);
@@ -248,7 +252,7 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
     });
 }
 
-/// A poller to sleep in.
+/// A poller that a leader can sleep in.
 struct Poller {
     slumber: Slumber,
     bell: Notify,
@@ -271,9 +275,9 @@ impl Poller {
     }
 }
 
-/// Somebody of lower rank leads, asleep in the poller, and a better one comes: the first gets out of its way, and leads again
-/// when it has gone.
-fn makes_way(worse: Rank, better: Rank) {
+/// A thread of lower rank leads, asleep in the poller, and a thread of better rank joins. The leader makes
+/// way, and leads again when the other thread has left.
+fn leader_makes_way(worse: Rank, better: Rank) {
     model(move || {
         let set = set(Order::default());
         let poller = Poller::new();
@@ -295,15 +299,15 @@ fn makes_way(worse: Rank, better: Rank) {
 
 #[test]
 fn lf5_a_guest_makes_way_for_a_host_and_takes_over_from_it() {
-    makes_way(Rank::Guest, Rank::Host);
+    leader_makes_way(Rank::Guest, Rank::Host);
 }
 
 #[test]
 fn lf5_a_relief_makes_way_for_a_guest_and_takes_over_from_it() {
-    makes_way(Rank::Relief, Rank::Guest);
+    leader_makes_way(Rank::Relief, Rank::Guest);
 }
 
-/// The last host goes, and a guest that parked because there was a host has to lead.
+/// The last host leaves, and a guest that parked because there was a host has to lead.
 #[test]
 fn lf5_the_last_host_leaves_leadership_to_a_guest() {
     model(|| {
@@ -319,7 +323,7 @@ fn lf5_the_last_host_leaves_leadership_to_a_guest() {
     });
 }
 
-/// The same with two hosts that go at once, of which one may rely on the other's look at the list.
+/// The same with two hosts that leave at once, of which one may rely on the other's call.
 #[test]
 fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
     model(|| {
@@ -339,8 +343,8 @@ fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
     });
 }
 
-/// The only host is in a long poll: whoever else waits leads when the deputy says so, again and again, and the host has its
-/// place back when it comes.
+/// The only host is in a long poll. The guest leads when the deputy opens leadership, again and again, and
+/// the host gets its place back when it returns.
 #[test]
 fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
     model(|| {
@@ -351,7 +355,7 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
             let (set, poller, led) = (set.clone(), poller.clone(), led.clone());
             thread::spawn(move || {
                 let once = wait_to_lead(join(&set, Rank::Guest)).vacate();
-                // Nobody else has come: the way is open still.
+                // No better claim has returned: leadership is still open.
                 let mut leader = wait_to_lead(once);
                 leader.settle_in();
                 led.open();

@@ -1,20 +1,20 @@
 //! A [`Seat`]: where one thread waits, and the tokens that wake it.
 //!
-//! The word holds two tokens and two places to sleep. The tokens are sticky: one that arrives before the
-//! thread sleeps keeps it from sleeping. They never merge (LF8): "your future was woken" and "you lead" are
-//! bits of their own, and consuming one leaves the other.
+//! The word holds two tokens and two places to sleep. The tokens are sticky: a token that arrives before the
+//! thread sleeps keeps it from sleeping. Two tokens never merge (LF8): "your future was woken" and "you lead"
+//! are separate bits, and consuming one leaves the other.
 //!
 //! | word | meaning |
 //! |---|---|
-//! | `0` | awake, nothing to tell it |
-//! | `ROOT` | its root future was woken |
-//! | `LEAD` | it was chosen to lead and has not noticed yet |
+//! | `0` | awake, without a token |
+//! | `ROOT` | the root future was woken |
+//! | `LEAD` | the thread was chosen to lead and has not noticed yet |
 //! | `PARKED` | asleep on its parker; a token's setter unparks it |
-//! | `POLLING` | asleep in the poller; a token's setter interrupts the poller |
+//! | `IN_POLLER` | asleep in the poller; a token's setter interrupts the poller |
 //!
-//! `PARKED` and `POLLING` are set only while no token is, in one compare-and-swap, so there is no moment
-//! between "nothing to do" and "asleep" in which a token could be missed (L3, L5). All changes are
-//! read-modify-writes of this one word, hence no fences.
+//! `PARKED` and `IN_POLLER` are set only while there is no token, in one compare-and-swap. So there is no
+//! moment between "nothing to do" and "asleep" in which a token could be missed (L3, L5). All changes are
+//! read-modify-writes of this one word, so no fence is needed.
 
 use super::Rank;
 use crate::sync::{self, AtomicU8, AtomicU32, Flag, Ordering, Thread};
@@ -22,27 +22,27 @@ use crate::sync::{self, AtomicU8, AtomicU32, Flag, Ordering, Thread};
 const ROOT: u32 = 1;
 const LEAD: u32 = 2;
 const PARKED: u32 = 4;
-const POLLING: u32 = 8;
+const IN_POLLER: u32 = 8;
 const TOKENS: u32 = ROOT | LEAD;
-const ASLEEP: u32 = PARKED | POLLING;
+const ASLEEP: u32 = PARKED | IN_POLLER;
 
 /// One thread's place to wait in one `block_on`.
 #[derive(Debug)]
 pub(crate) struct Seat {
     word: AtomicU32,
     thread: Thread,
-    /// What the thread brings along, and whether it is in the set. It alone writes them.
+    /// The thread's rank, and whether it is in the set. Only the thread itself writes them.
     rank: AtomicU8,
     is_member: Flag,
 }
 
-/// What the setter of the root token still has to do.
+/// The wake that the setter of the root token has to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Rouse {
-    /// The thread is awake, or somebody else rouses it already.
+    /// Nothing: the thread is awake, or the setter of an earlier token wakes it.
     Nothing,
-    /// It sleeps in the poller: interrupt the poller.
+    /// Interrupt the poller, in which the thread sleeps.
     Interrupt,
 }
 
@@ -50,14 +50,15 @@ pub(crate) enum Rouse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct Woken {
-    /// The thread was chosen to lead; the token is consumed and the choice must be honoured or passed on.
+    /// The thread was chosen to lead. The token is consumed, so the thread has to lead or to pass leadership
+    /// on.
     pub(crate) lead: bool,
-    /// The root future was woken; the token stays until [`Seat::take_root`].
+    /// The root future was woken. The token stays until [`Seat::take_root`].
     pub(crate) root: bool,
 }
 
 impl Seat {
-    /// A seat for the current thread.
+    /// Makes a seat for the current thread, which is no member of a set yet.
     pub(crate) fn new(rank: Rank) -> Self {
         Self {
             word: AtomicU32::new(0),
@@ -81,7 +82,8 @@ impl Seat {
         self.rank.load(Ordering::Relaxed) == Rank::Host as u8
     }
 
-    /// What the thread brings along. Where it is in the set, that is for [`Leadership`](super::Leadership) to say.
+    /// Changes the rank. If the thread is in a set, only
+    /// [`Leadership::set_rank`](super::Leadership::set_rank) may call this.
     pub(crate) fn set_rank(&self, rank: Rank) {
         self.rank.store(rank as u8, Ordering::Relaxed);
     }
@@ -94,66 +96,68 @@ impl Seat {
         self.is_member.set(is_member);
     }
 
-    /// Leaves the root token. Unparks the thread itself; a thread that sleeps in the poller is the caller's
-    /// to interrupt.
+    /// Sets the root token. If it is the first token, wakes the sleeping thread: unparks a parked one, or
+    /// returns [`Rouse::Interrupt`] for one that sleeps in the poller, which the caller has to interrupt.
     pub(crate) fn wake_root(&self) -> Rouse {
-        // ORDER: Release pairs with the Acquire of `take_root`: what the waker's caller did before is seen
-        // by the poll that follows.
+        // ORDER: Release pairs with the Acquire of `take_root`: the poll that follows sees what the waker's
+        // caller did before.
         let before = self.word.fetch_or(ROOT, Ordering::Release);
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
-        } else if before & POLLING != 0 && before & TOKENS == 0 {
+        } else if before & IN_POLLER != 0 && before & TOKENS == 0 {
             return Rouse::Interrupt;
         }
         Rouse::Nothing
     }
 
-    /// Leaves the leadership token. Only for a seat that was taken out of the line, whose lock orders what came before: so
-    /// this token and who takes it need not.
+    /// Sets the leadership token of a seat that was taken out of the line, and unparks the thread if it is
+    /// parked without a token. The thread must not sleep in the poller. The line's lock orders what came
+    /// before, so the token is relaxed.
     pub(crate) fn grant_lead(&self) {
         let before = self.word.fetch_or(LEAD, Ordering::Relaxed);
-        debug_assert_eq!(before & POLLING, 0, "a leader cannot be chosen to lead");
+        debug_assert_eq!(before & IN_POLLER, 0, "a leader cannot be chosen to lead");
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
         }
     }
 
-    /// Consumes the root token.
+    /// Consumes the root token. Returns whether it was set.
     #[inline]
     pub(crate) fn take_root(&self) -> bool {
         // ORDER: Acquire pairs with the Release of `wake_root`.
         self.root_woken() && self.word.fetch_and(!ROOT, Ordering::Acquire) & ROOT != 0
     }
 
-    /// Consumes the leadership token, outside of [`Seat::park`].
+    /// Consumes the leadership token, outside of [`Seat::park`]. Returns whether it was set.
     pub(crate) fn take_lead(&self) -> bool {
         self.word.fetch_and(!LEAD, Ordering::Relaxed) & LEAD != 0
     }
 
-    /// Whether the root token is there.
+    /// Returns whether the root token is set.
     #[inline]
     pub(crate) fn root_woken(&self) -> bool {
         self.word.load(Ordering::Relaxed) & ROOT != 0
     }
 
-    /// Whether either token is there.
+    /// Returns whether either token is set.
     pub(crate) fn is_called(&self) -> bool {
         self.word.load(Ordering::Relaxed) & TOKENS != 0
     }
 
-    /// Whether the thread sleeps, on its parker or in the poller.
+    /// Returns whether the thread sleeps, on its parker or in the poller.
     pub(crate) fn is_asleep(&self) -> bool {
-        // ORDER: Acquire pairs with the Release of `park` and of `starts_polling`: who sees that a thread sleeps sees what
-        // it did before.
+        // ORDER: Acquire pairs with the Release of `park` and of `start_polling`: an observer that sees the
+        // thread asleep sees what the thread did before.
         self.word.load(Ordering::Acquire) & ASLEEP != 0
     }
 
-    /// Whether it sleeps in the poller: then it leads.
+    /// Returns whether the thread sleeps in the poller, as a leader.
     pub(crate) fn is_polling(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & POLLING != 0
+        self.word.load(Ordering::Relaxed) & IN_POLLER != 0
     }
 
-    /// Sleeps until a token is there, or until `limit` has passed; returns at once if one is there already.
+    /// Sleeps until a token is set, or until `limit` has passed: then neither is set in the result. Returns
+    /// at once if a token is set already. Consumes the leadership token.
     pub(crate) fn park(&self, limit: Option<std::time::Duration>) -> Woken {
         // ORDER: Release pairs with the Acquire of `is_asleep`.
         if self.word.compare_exchange(0, PARKED, Ordering::Release, Ordering::Relaxed).is_ok() {
@@ -164,15 +168,16 @@ impl Seat {
         Woken { lead: before & LEAD != 0, root: before & ROOT != 0 }
     }
 
-    /// Announces that the thread is about to sleep in the poller; false if a token says not to.
-    pub(crate) fn starts_polling(&self) -> bool {
+    /// Announces that the thread is about to sleep in the poller. Returns false if a token is set: then the
+    /// thread must not sleep, and nothing was announced.
+    pub(crate) fn start_polling(&self) -> bool {
         // ORDER: Release pairs with the Acquire of `is_asleep`.
-        self.word.compare_exchange(0, POLLING, Ordering::Release, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(0, IN_POLLER, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
-    /// The thread is back from the poller.
-    pub(crate) fn stops_polling(&self) {
-        self.word.fetch_and(!POLLING, Ordering::Relaxed);
+    /// Announces that the thread is back from the poller.
+    pub(crate) fn stop_polling(&self) {
+        self.word.fetch_and(!IN_POLLER, Ordering::Relaxed);
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// All that a seat's word may be when somebody leaves a token there, or looks.
+    /// All values of a seat's word that a setter or an observer may find.
     const WORDS: [u32; 11] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11];
 
     fn seat(word: u32) -> Seat {
@@ -195,7 +200,7 @@ mod tests {
         seat.word.load(Ordering::Relaxed)
     }
 
-    /// The thread that sleeps is unparked, once; no other one is.
+    /// Asserts that the thread was unparked exactly if it slept before.
     fn unparks_only_a_sleeper(before: u32) {
         if before == PARKED {
             std::thread::park();
@@ -206,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn lf8_a_token_wakes_who_sleeps_and_leaves_the_other_token_alone() {
+    fn lf8_a_token_wakes_a_sleeping_thread_and_leaves_the_other_token_alone() {
         for before in WORDS {
             let seat = seat(before);
-            let rouse = if before == POLLING { Rouse::Interrupt } else { Rouse::Nothing };
+            let rouse = if before == IN_POLLER { Rouse::Interrupt } else { Rouse::Nothing };
             assert_eq!((seat.wake_root(), word(&seat)), (rouse, before | 1), "{before}");
             unparks_only_a_sleeper(before);
         }
-        for before in WORDS.into_iter().filter(|word| word & POLLING == 0) {
+        for before in WORDS.into_iter().filter(|word| word & IN_POLLER == 0) {
             let seat = seat(before);
             seat.grant_lead();
             assert_eq!(word(&seat), before | 2, "{before}");
@@ -230,17 +235,17 @@ mod tests {
             assert_eq!((seat.is_asleep(), word(&seat)), (before > 3, before), "{before}");
             assert_eq!((seat.take_root(), word(&seat)), (root, before & !1), "{before}");
             assert_eq!((seat.take_lead(), word(&seat)), (lead, before & !3), "{before}");
-            seat.stops_polling();
+            seat.stop_polling();
             assert_eq!(word(&seat), before & 4, "{before}");
         }
     }
 
     #[test]
-    fn l5_nobody_falls_asleep_over_a_token() {
+    fn l5_no_thread_falls_asleep_over_a_token() {
         for before in 0..4 {
             let seat = seat(before);
-            assert_eq!(seat.starts_polling(), before == 0);
-            assert_eq!(word(&seat), if before == 0 { POLLING } else { before });
+            assert_eq!(seat.start_polling(), before == 0);
+            assert_eq!(word(&seat), if before == 0 { IN_POLLER } else { before });
         }
         for before in 1..4 {
             let seat = seat(before);
@@ -253,7 +258,7 @@ mod tests {
     fn a_limit_ends_a_sleep_and_nothing_else_does() {
         let (seat, limit) = (seat(0), Duration::from_millis(20));
         let start = Instant::now();
-        // A token of somebody else's, which is for whatever else parks on this thread.
+        // A token of the thread that is meant for other code that parks on it.
         std::thread::current().unpark();
         assert_eq!(seat.park(Some(limit)), Woken { lead: false, root: false });
         assert!(start.elapsed() >= limit);

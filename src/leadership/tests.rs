@@ -1,4 +1,5 @@
-//! What one thread can see of the promotion protocol: which state follows which, who is counted, who gets a token.
+//! Tests of the promotion protocol with one thread: which state follows which, which threads are counted, and
+//! which seat gets a token.
 
 use super::*;
 use Rank::{Guest, Host, Relief};
@@ -17,7 +18,8 @@ fn join(set: &Leadership<u32>, rank: Rank) -> Follower<'_, u32> {
     set.join(seat(rank))
 }
 
-/// Somebody who sleeps in the line, and is no member: so that only a test that wants it has a rank to stand back for.
+/// Puts a seat into the line that sleeps and is no member. So there is a rank to stand back for only if a
+/// test adds a member.
 fn asleep(set: &Leadership<u32>, rank: Rank) -> Arc<Seat> {
     let seat = seat(rank);
     set.line.enter(&seat, rank);
@@ -28,31 +30,35 @@ fn state(set: &Leadership<u32>) -> u8 {
     set.state.load(Ordering::Relaxed)
 }
 
-/// How many members of each rank there are.
+/// Returns the number of members of each rank.
 fn members(set: &Leadership<u32>) -> [usize; 3] {
     RANKS.map(|rank| set.members[rank as usize].get())
 }
 
 fn never() {
-    unreachable!("nobody of lower rank leads");
+    unreachable!("no thread of lower rank leads");
 }
 
 #[test]
-fn lf5_who_leads_makes_way_for_the_better_claim_only() {
+fn lf5_a_leader_makes_way_for_a_better_claim_only() {
     for leads in RANKS {
         for comes in RANKS {
-            for beside in [0, OPEN] {
+            for beside in [0, OPEN_TO_ALL] {
                 let state = led_by(leads) | beside;
-                assert_eq!(makes_way(state, comes), comes > leads, "{comes:?} comes while {leads:?} leads");
+                assert_eq!(
+                    must_make_way(state, comes),
+                    comes > leads,
+                    "{comes:?} comes while {leads:?} leads"
+                );
             }
         }
     }
 }
 
 #[test]
-fn somebody_leads_while_one_of_the_two_states_says_so() {
+fn leadership_is_vacant_unless_a_state_of_a_leader_is_set() {
     let set = set();
-    for beside in [0, BY_GUEST, BY_RELIEF, OPEN] {
+    for beside in [0, BY_GUEST, BY_RELIEF, OPEN_TO_ALL] {
         for (leads, is_vacant) in [(VACANT, true), (LED, false), (POLLING, false)] {
             set.state.store(leads | beside, Ordering::Relaxed);
             assert_eq!(set.is_vacant(), is_vacant);
@@ -61,11 +67,11 @@ fn somebody_leads_while_one_of_the_two_states_says_so() {
 }
 
 #[test]
-fn whoever_looks_sees_who_leads_by_rank_and_who_waits() {
+fn the_rank_of_the_leader_and_the_waiting_seats_are_seen() {
     for rank in RANKS {
         let set = set();
         assert_eq!(set.rank_of_leader(), None);
-        let mut leader = join(&set, rank).insist().expect("nobody else leads");
+        let mut leader = join(&set, rank).insist().expect("no other thread leads");
         assert_eq!(set.rank_of_leader(), Some(rank));
         leader.settle_in();
         assert_eq!(set.rank_of_leader(), Some(rank));
@@ -90,7 +96,7 @@ fn lf5_the_best_rank_that_is_there_may_lead() {
     }
     let (_host, _guest) = (join(&set, Host), join(&set, Guest));
     assert_eq!(set.reach(), Host);
-    set.state.store(OPEN, Ordering::Relaxed);
+    set.state.store(OPEN_TO_ALL, Ordering::Relaxed);
     assert_eq!(set.reach(), Relief);
 }
 
@@ -117,55 +123,55 @@ fn a_member_is_counted_once_wherever_it_goes() {
 }
 
 #[test]
-fn lf4_vacant_leadership_goes_to_one_that_sleeps_and_may_have_it() {
+fn lf4_vacant_leadership_goes_to_one_sleeping_follower_that_may_lead() {
     let set = set();
-    assert!(!set.pass_on(), "nobody sleeps");
+    assert!(!set.pass_on(), "no follower sleeps");
     let [first, second] = [(); 2].map(|()| asleep(&set, Guest));
     set.state.store(LED, Ordering::Relaxed);
-    assert!(!set.pass_on(), "somebody leads");
+    assert!(!set.pass_on(), "a thread leads");
     set.state.store(VACANT, Ordering::Relaxed);
     let host = join(&set, Host);
-    assert!(!set.pass_on(), "the host comes");
+    assert!(!set.pass_on(), "the host is awake and may lead");
     assert_eq!((set.woken.get(), first.is_called() || second.is_called()), (0, false));
-    // Who leaves passes on what is vacant.
+    // A host that leaves passes on what is vacant.
     drop(host);
-    assert!(set.pass_on(), "one is on the way");
+    assert!(set.pass_on(), "a follower is on the way");
     assert_eq!((set.woken.get(), first.is_called(), second.is_called()), (1, false, true));
 }
 
 #[test]
-fn lf5_a_rescue_opens_vacant_leadership_to_anybody() {
+fn lf5_a_rescue_opens_vacant_leadership_to_any_rank() {
     let set = set();
     let _host = join(&set, Host);
     for led in [LED, POLLING | BY_GUEST] {
         set.state.store(led, Ordering::Relaxed);
-        assert!(set.rescue(), "somebody leads");
+        assert!(set.rescue(), "a thread leads");
         assert_eq!(state(&set), led);
     }
     set.state.store(VACANT, Ordering::Relaxed);
-    assert!(!set.rescue(), "nobody sleeps");
-    assert_eq!(state(&set), OPEN);
+    assert!(!set.rescue(), "no follower sleeps");
+    assert_eq!(state(&set), OPEN_TO_ALL);
     let relief = asleep(&set, Relief);
     assert!(set.rescue());
     assert!(relief.take_lead());
-    assert_eq!((state(&set), set.woken.get()), (OPEN, 1));
+    assert_eq!((state(&set), set.woken.get()), (OPEN_TO_ALL, 1));
 }
 
-/// What was open stays so until a host has it, or somebody better waits.
+/// Leadership stays open until a host has it, or a thread with a better claim waits.
 #[test]
-fn lf5_open_leadership_is_anybodys_until_the_better_claim_is_back() {
+fn lf5_open_leadership_stays_open_until_a_better_claim_is_back() {
     let set = set();
     let host = join(&set, Host);
     let guest = join(&set, Guest).try_lead().expect_err("it stands back");
     set.rescue();
     let mut guest = guest.try_lead().expect("it is open");
-    assert_eq!(state(&set), LED | BY_GUEST | OPEN);
+    assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
     guest.settle_in();
-    assert_eq!(state(&set), POLLING | BY_GUEST | OPEN);
+    assert_eq!(state(&set), POLLING | BY_GUEST | OPEN_TO_ALL);
     guest.look_up();
-    assert_eq!(state(&set), LED | BY_GUEST | OPEN);
+    assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
     let guest = guest.vacate();
-    assert_eq!(state(&set), OPEN);
+    assert_eq!(state(&set), OPEN_TO_ALL);
 
     let guest = guest.try_lead().expect("it is open still");
     let waits = asleep(&set, Host);
@@ -175,17 +181,17 @@ fn lf5_open_leadership_is_anybodys_until_the_better_claim_is_back() {
     assert!(!set.line.leave(&waits));
 
     set.rescue();
-    let host = host.try_lead().expect("nobody leads");
+    let host = host.try_lead().expect("no thread leads");
     assert_eq!(state(&set), LED);
     drop((host, guest));
     assert_eq!((state(&set), members(&set)), (VACANT, [0, 0, 0]));
 }
 
 #[test]
-fn lf1_nobody_leads_beside_a_leader() {
+fn lf1_no_thread_leads_beside_a_leader() {
     let set = set();
     for leads in RANKS {
-        let mut leader = join(&set, leads).insist().expect("nobody leads");
+        let mut leader = join(&set, leads).insist().expect("no thread leads");
         for _ in 0..2 {
             leader.look_up();
             assert_eq!(state(&set), led_by(leads));
@@ -203,21 +209,21 @@ fn lf1_nobody_leads_beside_a_leader() {
 }
 
 #[test]
-fn lf5_who_insists_leads_whatever_its_rank_but_only_once() {
+fn lf5_a_thread_that_insists_leads_whatever_its_rank_but_only_once() {
     let set = set();
     let _host = join(&set, Host);
     for rank in [Guest, Relief] {
-        let led = join(&set, rank).insist().expect("nobody leads").vacate();
+        let led = join(&set, rank).insist().expect("no thread leads").vacate();
         assert!(led.owes && !led.granted);
         assert!(led.try_lead().is_err());
     }
-    assert!(!join(&set, Host).try_lead().expect("nobody leads").vacate().owes);
+    assert!(!join(&set, Host).try_lead().expect("no thread leads").vacate().owes);
 }
 
 #[test]
-fn a_leader_knows_who_waits() {
+fn a_leader_knows_which_followers_wait() {
     let set = set();
-    let leader = join(&set, Guest).try_lead().expect("nobody leads");
+    let leader = join(&set, Guest).try_lead().expect("no thread leads");
     let displaced = leader.displaced();
     assert!(!displaced() && !leader.has_follower());
     let equal = asleep(&set, Guest);
@@ -225,7 +231,7 @@ fn a_leader_knows_who_waits() {
     let better = asleep(&set, Host);
     assert!(displaced() && leader.has_follower());
     assert!(matches!(set.line.call(Host), Called::Wake(_)));
-    assert!(!displaced() && !leader.has_follower(), "one is on the way");
+    assert!(!displaced() && !leader.has_follower(), "a follower is on the way");
     assert!(set.line.leave(&better));
     assert!(!displaced() && leader.has_follower());
     assert!(!set.line.leave(&equal));
@@ -233,39 +239,39 @@ fn a_leader_knows_who_waits() {
 
     let host = join(&set, Host);
     drop(leader);
-    let leader = host.try_lead().expect("nobody leads");
+    let leader = host.try_lead().expect("no thread leads");
     asleep(&set, Host);
     assert!(!leader.displaced()(), "no claim is better");
 }
 
 #[test]
-fn lf2_a_free_promotion_wakes_nobody_and_a_paid_one_wakes_one() {
+fn lf2_a_free_promotion_wakes_no_follower_and_a_paid_one_wakes_one() {
     let set = set();
     let [first, second] = [(); 2].map(|()| asleep(&set, Host));
-    let busy = join(&set, Host).try_lead().expect("nobody leads").vacate();
+    let busy = join(&set, Host).try_lead().expect("no thread leads").vacate();
     assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 0, 0));
-    let busy = busy.try_lead().expect("nobody leads").promote(true);
+    let busy = busy.try_lead().expect("no thread leads").promote();
     assert_eq!((set.free.get(), set.paid.get(), set.woken.get()), (1, 1, 1));
     assert!(set.is_vacant() && !first.is_called() && second.take_lead());
     drop(busy);
 }
 
-/// It led, and a host sleeps: leadership is that one's now. Who only comes by wakes nobody.
+/// A guest that led owes leadership to the host that sleeps. A guest that did not wakes no thread.
 #[test]
 #[cfg_attr(miri, ignore = "it forgets a follower, which leaks")]
 fn lf5_a_guest_that_led_wakes_the_host_it_stood_in_for() {
     let set = set();
     let host = asleep(&set, Host);
-    set.enters(Host);
+    set.add_member(Host);
     for (led, woken) in [(false, 0), (true, 1)] {
         let mut guest = join(&set, Guest);
         if led {
-            guest = guest.insist().expect("nobody leads").vacate();
+            guest = guest.insist().expect("no thread leads").vacate();
         }
         let _ = guest.seat.wake_root();
         let Waited::Root(guest) = guest.follow(None, never) else { panic!("its future was woken") };
         assert_eq!((set.woken.get(), host.is_called(), guest.owes), (woken, led, false));
-        // It leaves without a look at the line.
+        // Leaves without a look at the line.
         set.suspend(&guest.seat);
         std::mem::forget(guest);
     }
@@ -274,7 +280,7 @@ fn lf5_a_guest_that_led_wakes_the_host_it_stood_in_for() {
 #[test]
 fn l4_a_choice_that_came_too_late_is_forgotten() {
     let set = set();
-    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    let _leader = join(&set, Host).try_lead().expect("no thread leads");
     let mut guest = join(&set, Guest);
     guest.granted = true;
     let _ = guest.seat.wake_root();
@@ -283,9 +289,9 @@ fn l4_a_choice_that_came_too_late_is_forgotten() {
 }
 
 #[test]
-fn who_waits_with_a_limit_is_unneeded_when_it_has_passed() {
+fn a_follower_is_unneeded_when_its_limit_has_passed() {
     let set = set();
-    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    let _leader = join(&set, Host).try_lead().expect("no thread leads");
     for rank in RANKS {
         assert!(matches!(join(&set, rank).follow(Some(Duration::ZERO), never), Waited::Unneeded));
         assert!(set.line.is_empty());
@@ -293,13 +299,13 @@ fn who_waits_with_a_limit_is_unneeded_when_it_has_passed() {
     assert_eq!((set.spun_nanos.get(), members(&set)), (0, [0, 0, 1]));
 }
 
-/// L1: it is chosen and has a token, or will have: whoever chose it needs a moment more.
+/// L1: a chosen thread has a token, or gets it a moment later, from the thread that chose it.
 #[test]
-fn l1_who_is_chosen_leads_although_its_limit_has_passed() {
+fn l1_a_chosen_follower_leads_although_its_limit_has_passed() {
     for delay in [None, Some(Duration::from_millis(5))] {
         let set = set();
         let seat = seat(Host);
-        let guest = join(&set, Guest).insist().expect("nobody leads");
+        let guest = join(&set, Guest).insist().expect("no thread leads");
         let thread = std::cell::Cell::new(None);
         let displace = || {
             set.state.store(VACANT, Ordering::Relaxed);
@@ -324,9 +330,9 @@ fn l1_who_is_chosen_leads_although_its_limit_has_passed() {
 }
 
 #[test]
-fn what_a_follower_stays_awake_for_is_counted() {
+fn the_time_that_a_follower_stays_awake_is_counted() {
     let set: Leadership<u32> = Leadership::new(0, Order::default(), Duration::from_millis(50));
-    let _leader = join(&set, Host).try_lead().expect("nobody leads");
+    let _leader = join(&set, Host).try_lead().expect("no thread leads");
     let stayed_awake = |_: &u32| {
         assert!(matches!(join(&set, Host).follow(Some(Duration::ZERO), never), Waited::Unneeded));
         set.spun_nanos.get() > 0
@@ -334,63 +340,15 @@ fn what_a_follower_stays_awake_for_is_counted() {
     assert!((0..1000).any(|n| stayed_awake(&n)));
 }
 
-/// A follower that was chosen to lead, in a set in which the last promotion was of this kind.
-fn chosen(set: &Leadership<u32>, paid: bool) -> Follower<'_, u32> {
-    let sleeper = asleep(set, Host);
-    let leader = join(set, Host).try_lead().expect("nobody leads");
-    let busy = if paid { leader.promote(true) } else { leader.vacate() };
-    if !set.line.leave(&sleeper) {
-        assert!(!paid);
-    }
-    drop(busy);
-    let mut chosen = join(set, Host);
-    chosen.granted = true;
-    chosen
-}
-
 #[test]
-fn who_was_woken_by_a_promotion_is_on_trial_and_nobody_else() {
-    for paid in [false, true] {
-        let set = set();
-        let Waited::Lead(mut leader) = chosen(&set, paid).follow(None, never) else { panic!("nobody leads") };
-        assert_eq!(leader.answers().is_some(), paid);
-        assert!(leader.answers().is_none(), "asked once");
-        let Ok(mut again) = leader.promote(true).try_lead() else { panic!("nobody leads") };
-        assert!(again.answers().is_none(), "it was not chosen this time");
-    }
-}
-
-#[test]
-fn who_comes_when_somebody_leads_again_was_woken_in_vain() {
-    for paid in [false, true] {
-        let set = set();
-        let late = chosen(&set, paid);
-        let leader = join(&set, Host).try_lead().expect("nobody leads");
-        assert!(matches!(late.follow(Some(Duration::ZERO), never), Waited::Unneeded));
-        let left_out = (0..100).take_while(|_| !set.gain.is_likely()).count();
-        assert_eq!(left_out, if paid { 16 } else { 8 });
-        drop(leader);
-    }
-}
-
-#[test]
-fn a_gain_is_likely_only_where_somebody_can_be_woken() {
+fn a_wake_is_worth_it_only_where_a_follower_sleeps_and_two_events_are_left() {
     let set = set();
-    let leader = join(&set, Host).try_lead().expect("nobody leads");
-    assert!(!(0..100).any(|_| leader.is_gain_likely()));
+    let leader = join(&set, Host).try_lead().expect("no thread leads");
+    assert!(!leader.has_follower() && !leader.is_wake_worth(9));
     asleep(&set, Host);
-    assert!((0..100).any(|_| leader.is_gain_likely()));
-}
-
-#[test]
-fn a_leader_is_in_company_of_those_who_neither_lead_nor_wait() {
-    let set = set();
-    let (follower, other) = (join(&set, Guest), join(&set, Host));
-    let leader = other.try_lead().expect("nobody leads");
-    assert!(leader.has_company());
-    set.line.enter(&follower.seat, Guest);
-    assert!(!leader.has_company());
-    set.line.leave(&follower.seat);
-    drop(follower);
-    assert!(!leader.has_company());
+    assert!(leader.has_follower());
+    assert_eq!([0, 1, 2].map(|left| leader.is_wake_worth(left)), [false, false, true]);
+    drop(leader.promote());
+    let again = join(&set, Host).try_lead().expect("no thread leads");
+    assert!(!again.has_follower() && !again.is_wake_worth(9), "the follower is on its way");
 }

@@ -1,4 +1,5 @@
-//! [`Line`]: those who sleep until one of them is wanted. Followers wait in one for leadership, runners in one for tasks.
+//! [`Line`]: the list of sleepers, of which one is woken when there is a reason. Followers wait in a line for
+//! leadership, runners in another one for tasks.
 //!
 //! ```text
 //!            enter                   call
@@ -8,168 +9,226 @@
 //!     +------------------+------------------------+
 //! ```
 //!
-//! **No reason to wake somebody is lost.** Who has one makes it visible, fence, looks at the line ([`call`](Line::call)). Who
-//! is about to sleep enters the line, fence, looks for reasons. Two sequentially consistent fences have an order.
+//! **No reason to wake a sleeper is lost.** A caller makes its reason visible, passes a fence and reads the
+//! line ([`call`](Line::call)). A thread that is about to sleep enters the line, passes a fence and looks for
+//! reasons. The two fences are sequentially consistent, so they have an order:
 //!
-//! - The fence of the call is first: who enters sees the reason, and does not sleep.
-//! - The fence of who enters is first: the call finds it. Or somebody else has called it, or it has left by itself: then it
-//!   is awake, and enters anew before it sleeps.
+//! - If the fence of the call is first, the entering thread sees the reason and does not sleep.
+//! - If the fence of the entering thread is first, the call finds its entry. Otherwise another call has taken
+//!   the entry, or the thread has left by itself; in both cases the thread is awake, and enters anew before
+//!   it sleeps.
 //!
-//! **One on the way at a time** (LF4). While somebody who was called has not left, nobody else is: a hundred reasons at once
-//! wake one thread and not a hundred. So a call that finds the flag set relies on somebody to look after it. That one clears
-//! the flag, fence, looks for reasons; the call has read the flag as it was before, so its fence is first, and its reason is
-//! seen. Who was called and leaves more than it takes, or takes nothing, calls the next one.
+//! **At most one sleeper is on the way** (LF4). While a called sleeper has not left, no other is called: a
+//! hundred reasons at once wake one thread and not a hundred. A call that finds the flag `on_the_way` set
+//! relies on the called sleeper. The called sleeper clears the flag, passes a fence and looks for reasons.
+//! The call has read the flag before it was cleared, so the fence of the call is first, and the sleeper sees
+//! its reason. A called sleeper that takes nothing, or leaves more than it takes, calls the next one.
 //!
-//! **The flag always stands for somebody** (L8). It is set under the lock, and with somebody in hand. Were it set for a look
-//! that then finds nobody, whoever saw it would rely on nobody. It is cleared by who was taken out under the same lock before,
-//! so never before it is set.
+//! **The flag is set only while a called sleeper exists** (L8). A call sets it under the lock, after it has
+//! taken a sleeper from the list. If a call set the flag first and then found no sleeper, other calls would
+//! rely on a thread that does not exist. The taken sleeper clears the flag after it has held the same lock,
+//! so never before the flag is set.
 //!
-//! **Who leaves while it is called** (L1, L6) learns from the list, under the lock, which was first. There is no third case:
-//! who is not on it any more was called, is about to be woken, and answers for the call; also if it leaves for good.
+//! **A sleeper that leaves while it is called** (L1, L6) learns from the list, under the lock, which came
+//! first. There is no third case: a sleeper that is no longer on the list was called, is about to be woken,
+//! and answers for the call, also if it leaves for good.
 //!
-//! **Whether it comes at all** is the deputy's to see, who has [`another`](Line::call_another) called. Then two are on the
-//! way. The first of them that leaves clears the flag for both, so that more are called than are needed; each looks after it
-//! has cleared, so nothing is lost.
+//! **A called sleeper may fail to run.** The deputy notices and has [another one](Line::call_another) called.
+//! Then two are on the way. The first of them that leaves clears the flag for both, so a later call may wake
+//! one more than is needed. Both look for reasons after they have cleared the flag, so no reason is lost.
 
 use std::collections::VecDeque;
 
 use crate::sync::{self, Arc, AtomicBool, AtomicUsize, Mutex, Ordering};
 
-/// Which of those that sleep is woken first.
+/// Number of pieces of work left from which on [waking a sleeper](Line::is_wake_worth) pays.
+const WORTH_A_WAKE: usize = 2;
+
+/// Selects which sleeper of the best rank is woken first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The one that parked last: its caches are warm, and threads that are not needed stay asleep.
+    /// The sleeper that parked last: its caches are warm, and threads that are not needed stay asleep.
     #[default]
     LastInFirstOut,
-    /// The one that has waited longest: work spreads over all threads.
+    /// The sleeper that has waited longest: work spreads over all threads.
     FirstInFirstOut,
 }
 
-/// Who comes first; the better claim is the greater one.
+/// The claim of a thread to lead, or of a runner to be woken; the better claim is the greater value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// It is here only to lead, because nobody else did. It does so where nobody else can.
+    /// The thread exists only to lead, and leads only while neither a host nor a guest can.
     Relief,
-    /// It only awaits a future, and leads only where no host can. As a runner: it is polled by a stranger, who may not come.
+    /// The thread only awaits a future, and leads only while no host can. As a runner: a stranger polls it,
+    /// and may never do so again.
     Guest,
-    /// It hosts a runner: tasks that its events wake are polled by it directly. It leads whenever it can.
+    /// The thread hosts a runner and polls the tasks that its events wake, and leads whenever it can.
     Host,
 }
 
-/// Those who sleep, or are about to. Each of them is in it once, at most.
+/// The sleepers, and the threads that are about to sleep. Each of them is in the line at most once.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     order: Order,
-    /// How many; a hint that saves the lock, under which it is written.
+    /// The length of `waiting`, written under its lock: a hint that saves taking the lock.
     length: AtomicUsize,
-    /// Somebody was called and has not left.
+    /// Whether a sleeper was called that has not left.
     on_the_way: AtomicBool,
-    /// In the order in which they came.
+    /// Pieces of work that have to be left before waking a sleeper pays.
+    worth_a_wake: AtomicUsize,
+    /// The sleepers in the order in which they entered.
     waiting: Mutex<VecDeque<(Rank, Arc<T>)>>,
 }
 
-/// Whom a call found.
+/// The result of a call.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Called<T> {
-    /// Nobody waits whose rank is good enough.
-    Nobody,
-    /// Somebody who was called before is on the way, and will see the reason.
+    /// No sleeper in the line has a sufficient rank. If the line is empty, a sleeper that was called before
+    /// may be on the way all the same.
+    NoSleeper,
+    /// A sleeper that was called before is on the way, and will see the reason.
     OnTheWay,
-    /// The caller wakes this one.
+    /// The caller has to wake this sleeper.
     Wake(Arc<T>),
 }
 
 impl<T> Line<T> {
+    /// Makes an empty line. `order` says which sleeper of the best rank is called first.
     pub(crate) fn new(order: Order) -> Self {
         Self {
             order,
             length: AtomicUsize::new(0),
             on_the_way: AtomicBool::new(false),
+            worth_a_wake: AtomicUsize::new(WORTH_A_WAKE),
             waiting: Mutex::new(VecDeque::new()),
         }
     }
 
-    /// `who` is about to sleep: it looks for a reason not to after this.
-    pub(crate) fn enter(&self, who: &Arc<T>, rank: Rank) {
+    /// Adds `sleeper`, which is about to sleep and has to look for a reason to stay awake after this. Passes
+    /// the fence for that.
+    pub(crate) fn enter(&self, sleeper: &Arc<T>, rank: Rank) {
         let mut waiting = sync::lock(&self.waiting);
-        waiting.push_back((rank, who.clone()));
+        waiting.push_back((rank, sleeper.clone()));
         self.length.store(waiting.len(), Ordering::Relaxed);
         drop(waiting);
-        // ORDER: pairs with the fence in `call`. Either we see its reason, or it sees us.
+        // ORDER: pairs with the fence in `call`. Either this thread sees the caller's reason, or the caller
+        // sees this entry.
         sync::full_fence();
     }
 
-    /// `who` entered and is awake. True if it was called: then it looks for a reason after this, and calls the next one if it
-    /// leaves some.
-    pub(crate) fn leave(&self, who: &Arc<T>) -> bool {
+    /// Removes `sleeper`, which is awake and has entered since it left last. Returns whether it was called:
+    /// then no sleeper is on its way any more, and this one has to look for a reason after this, and to call
+    /// the next sleeper if it leaves reasons behind.
+    pub(crate) fn leave(&self, sleeper: &Arc<T>) -> bool {
         let mut waiting = sync::lock(&self.waiting);
-        // From the back: who leaves by itself came lately more often than not.
-        if let Some(at) = waiting.iter().rposition(|(_, other)| Arc::ptr_eq(other, who)) {
+        // From the back: a sleeper that leaves by itself has usually entered recently.
+        if let Some(at) = waiting.iter().rposition(|(_, other)| Arc::ptr_eq(other, sleeper)) {
             waiting.remove(at);
             self.length.store(waiting.len(), Ordering::Relaxed);
             return false;
         }
         drop(waiting);
         self.on_the_way.store(false, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `call`. Whoever still saw the flag has left a reason that we see.
+        // ORDER: pairs with the fence in `call`. If a caller still saw the flag, its reason is visible to
+        // this thread.
         sync::full_fence();
         true
     }
 
-    /// Whether nobody waits, as far as one can tell without a lock.
+    /// Returns whether the line is empty. A hint, read without the lock.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many wait, as far as one can tell without a lock.
+    /// Returns how many sleepers are in the line. A hint, read without the lock.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.length.load(Ordering::Relaxed)
     }
 
-    /// Those that wait.
+    /// Returns the sleepers in the line, in the order in which they entered.
     pub(crate) fn waiting(&self) -> Vec<Arc<T>> {
-        let mut who = Vec::with_capacity(self.len());
-        who.extend(sync::lock(&self.waiting).iter().map(|(_, who)| who.clone()));
-        who
+        let mut sleepers = Vec::with_capacity(self.len());
+        sleepers.extend(sync::lock(&self.waiting).iter().map(|(_, sleeper)| sleeper.clone()));
+        sleepers
     }
 
-    /// Whether somebody was called who has not left.
+    /// Returns whether a call now would wake a sleeper: a sleeper is in the line, and no called sleeper is
+    /// still on its way. A hint, read without a fence.
     #[inline]
-    pub(crate) fn somebody_comes(&self) -> bool {
+    pub(crate) fn has_sleeper(&self) -> bool {
+        !self.is_empty() && !self.has_called()
+    }
+
+    /// Returns whether to wake a sleeper to share the work: at least [`WORTH_A_WAKE`] pieces are left beside
+    /// the piece that the caller does itself, or pieces are [long](Self::set_long_pieces); and a sleeper is
+    /// in the line, and no sleeper that was called is still on its way. The caller counts the events of the
+    /// batch, or the tasks that wait.
+    ///
+    /// A wake costs a futex call and a switch of threads, about as much as a short request. The caller has
+    /// done a single short piece before a woken thread arrives, so for that piece the wake is wasted; two
+    /// pieces or more occupy both threads. Where pieces are long, the woken thread arrives in time for the
+    /// next piece: with two connections two events are never left, and without this case one thread would do
+    /// all the work.
+    ///
+    /// A woken leader asks the same question, and a woken runner calls the next one while any task is left.
+    /// So wakes form a chain until all threads work or less is left.
+    ///
+    /// Skipping a wake loses no work: the caller takes the next piece itself, and if it blocks or computes
+    /// instead, the deputy notices.
+    #[inline]
+    pub(crate) fn is_wake_worth(&self, left: impl FnOnce() -> usize) -> bool {
+        // If all threads are awake, which is usual under load, the count is not needed.
+        self.has_sleeper() && left() >= self.worth_a_wake.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the pieces of work are long: then waking a sleeper pays even if no piece is left.
+    pub(crate) fn set_long_pieces(&self, are_long: bool) {
+        self.worth_a_wake.store(if are_long { 0 } else { WORTH_A_WAKE }, Ordering::Relaxed);
+    }
+
+    /// Returns whether a sleeper was called that has not left. A hint, read without a fence.
+    #[inline]
+    pub(crate) fn has_called(&self) -> bool {
         self.on_the_way.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits whose rank is better; as far as one can tell without a fence.
+    /// Returns whether a sleeper of better rank is in the line. A hint, read without a fence.
     pub(crate) fn has_better(&self, than: Rank) -> bool {
         !self.is_empty() && sync::lock(&self.waiting).iter().any(|(rank, _)| *rank > than)
     }
 
-    /// There is a reason, which is visible already: takes the best one of those whose rank is `reach` or better out of the line.
+    /// Takes the best sleeper with a rank of at least `reach` out of the line, unless a sleeper that was
+    /// called is still on its way. Wakes none: the caller does. The reason has to be visible before this.
     #[inline]
     pub(crate) fn call(&self, reach: Rank) -> Called<T> {
-        // ORDER: pairs with the fences in `enter` and `leave`.
+        // ORDER: pairs with the fences in `enter` and `leave`. A thread that enters or leaves sees the
+        // reason, or this call sees its entry or its cleared flag.
         sync::full_fence();
         self.invite(reach)
     }
 
-    /// The same without the fence. If the caller has passed none since the reason became visible, somebody who enters or
-    /// leaves at this very moment may miss it.
+    /// Takes a sleeper out of the line as [`call`](Line::call) does, without the fence. Unless the caller has
+    /// passed a fence since its reason became visible, a thread that enters or leaves at this moment may miss
+    /// the reason.
     #[inline]
     pub(crate) fn invite(&self, reach: Rank) -> Called<T> {
         if self.is_empty() {
-            return Called::Nobody;
+            return Called::NoSleeper;
         }
-        if self.somebody_comes() { Called::OnTheWay } else { self.choose(reach, Self::somebody_comes) }
+        if self.has_called() { Called::OnTheWay } else { self.choose(reach, Self::has_called) }
     }
 
-    /// The same if whoever was called may not come.
+    /// Does the same as [`call`](Line::call), even if a called sleeper is on the way: that sleeper may never
+    /// run.
     pub(crate) fn call_another(&self, reach: Rank) -> Called<T> {
         self.choose(reach, |_| false)
     }
 
+    /// Takes the best sleeper with a rank of at least `reach` out of the line, and marks it as on its way.
+    /// Returns [`Called::OnTheWay`], and takes none, if `is_settled`, which is asked under the lock.
     #[cold]
     fn choose(&self, reach: Rank, is_settled: impl FnOnce(&Self) -> bool) -> Called<T> {
         let mut waiting = sync::lock(&self.waiting);
@@ -177,16 +236,16 @@ impl<T> Line<T> {
             return Called::OnTheWay;
         }
         let ranks = waiting.iter().map(|(rank, _)| *rank).enumerate();
-        // Of several that are equal, `max_by_key` finds the last.
+        // Of several equal ranks, `max_by_key` returns the last.
         let best = match self.order {
             Order::LastInFirstOut => ranks.max_by_key(|(_, rank)| *rank),
             Order::FirstInFirstOut => ranks.rev().max_by_key(|(_, rank)| *rank),
         };
-        let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::Nobody };
-        let (_, who) = waiting.remove(at).expect("it was found there");
+        let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::NoSleeper };
+        let (_, sleeper) = waiting.remove(at).expect("it was found there");
         self.length.store(waiting.len(), Ordering::Relaxed);
         self.on_the_way.store(true, Ordering::Relaxed);
-        Called::Wake(who)
+        Called::Wake(sleeper)
     }
 }
 
@@ -205,18 +264,18 @@ mod tests {
         (Rank::Guest, "guest 2"),
     ];
 
-    /// Calls all whose rank is `reach` or better, one after the other.
+    /// Calls all sleepers with a rank of at least `reach`, one after the other.
     fn called(order: Order, reach: Rank) -> Vec<&'static str> {
         let line = Line::new(order);
         ALL.into_iter().for_each(|(rank, name)| line.enter(&Arc::new(name), rank));
         let next = || match line.call(reach) {
-            Called::Wake(who) => {
-                assert!(matches!(line.call(reach), Called::OnTheWay | Called::Nobody), "one at a time");
-                assert!(line.leave(&who));
-                Some(*who)
+            Called::Wake(sleeper) => {
+                assert!(matches!(line.call(reach), Called::OnTheWay | Called::NoSleeper), "one at a time");
+                assert!(line.leave(&sleeper));
+                Some(*sleeper)
             }
-            Called::OnTheWay => unreachable!("who was called has left"),
-            Called::Nobody => None,
+            Called::OnTheWay => unreachable!("the called sleeper has left"),
+            Called::NoSleeper => None,
         };
         std::iter::from_fn(next).collect()
     }
@@ -233,7 +292,25 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_by_itself_was_not_called_and_cannot_be() {
+    fn a_wake_is_worth_it_if_two_pieces_are_left_and_no_sleeper_is_on_its_way() {
+        let line = Line::new(Order::default());
+        assert!(!line.is_wake_worth(|| 9), "no sleeper");
+        let sleepers = [(); 2].map(Arc::new);
+        sleepers.iter().for_each(|sleeper| line.enter(sleeper, Rank::Host));
+        assert_eq!([0, 1, 2, 9].map(|left| line.is_wake_worth(|| left)), [false, false, true, true]);
+        let Called::Wake(called) = line.call(Rank::Host) else { panic!("a sleeper waits") };
+        assert!(!line.is_wake_worth(|| 9), "a sleeper is on its way");
+        assert!(line.leave(&called));
+        assert!(line.is_wake_worth(|| 2), "the next one may be woken");
+        let by_length = [true, false].map(|are_long| {
+            line.set_long_pieces(are_long);
+            [0, 1, 2].map(|left| line.is_wake_worth(|| left))
+        });
+        assert_eq!(by_length, [[true; 3], [false, false, true]], "long pieces are worth a wake each");
+    }
+
+    #[test]
+    fn a_sleeper_that_leaves_by_itself_was_not_called_and_cannot_be() {
         let line = Line::new(Order::default());
         let [guest, host] = [(); 2].map(Arc::new);
         line.enter(&guest, Rank::Guest);
@@ -241,7 +318,7 @@ mod tests {
         assert!(line.has_better(Rank::Guest) && !line.has_better(Rank::Host));
         assert!(!line.leave(&host));
         assert!(line.has_better(Rank::Relief) && !line.has_better(Rank::Guest));
-        assert!(matches!(line.call(Rank::Relief), Called::Wake(who) if Arc::ptr_eq(&who, &guest)));
-        assert!(line.is_empty() && line.somebody_comes());
+        assert!(matches!(line.call(Rank::Relief), Called::Wake(called) if Arc::ptr_eq(&called, &guest)));
+        assert!(line.is_empty() && line.has_called());
     }
 }

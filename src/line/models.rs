@@ -1,11 +1,11 @@
-//! Loom models of the line. A reason that nobody comes for shows as a deadlock.
+//! Loom models of the line. A reason for which no sleeper is called shows as a deadlock.
 
 use super::*;
 use crate::sync::models::{Latch, Thread, model, park};
 use loom::thread;
 
-/// Some threads that wait for reasons, of which there are two kinds: two, so that taking one says nothing about the other. All
-/// of it is relaxed: what is seen of it is due to the line.
+/// Threads that wait for reasons of two kinds. There are two kinds so that taking a reason of the first says
+/// nothing about the second. All accesses to the reasons are relaxed: only the line makes them visible.
 struct Users {
     line: Line<Thread>,
     reasons: [AtomicUsize; 2],
@@ -16,14 +16,14 @@ impl Users {
         Arc::new(Self { line: Line::new(Order::default()), reasons: [(); 2].map(|()| AtomicUsize::new(0)) })
     }
 
-    /// Calls somebody, whatever the rank.
+    /// Calls a sleeper of any rank.
     fn call(&self) {
         self.call_from(Rank::Relief);
     }
 
     fn call_from(&self, reach: Rank) {
-        if let Called::Wake(who) = self.line.call(reach) {
-            who.unpark();
+        if let Called::Wake(sleeper) = self.line.call(reach) {
+            sleeper.unpark();
         }
     }
 
@@ -44,7 +44,7 @@ impl Users {
         self.reasons.iter().any(take)
     }
 
-    /// Takes one reason, sleeping until there is one; and lets somebody else have the next.
+    /// Takes one reason, sleeping until there is one. If a reason is left, calls a sleeper for it.
     fn take_or_sleep(&self, rank: Rank) {
         let me = me();
         while !self.take() {
@@ -59,16 +59,16 @@ impl Users {
         }
     }
 
-    /// Enters for another thread, which does not look.
+    /// Enters on behalf of another thread, which does not look for reasons.
     fn enter_asleep(&self, rank: Rank) -> Arc<Thread> {
-        let who = me();
-        self.line.enter(&who, rank);
-        who
+        let sleeper = me();
+        self.line.enter(&sleeper, rank);
+        sleeper
     }
 
     fn assert_nothing_left(&self) {
         assert!(!self.has_reason());
-        assert!(!self.line.somebody_comes(), "somebody is on the way for ever");
+        assert!(!self.line.has_called(), "a called sleeper is on the way for ever");
         assert!(self.line.is_empty());
         assert!(sync::lock(&self.line.waiting).is_empty());
     }
@@ -78,15 +78,15 @@ fn me() -> Arc<Thread> {
     Arc::new(crate::sync::models::current())
 }
 
-/// Does it on a thread of its own.
+/// Runs `body` on a thread of its own.
 fn spawn(users: &Arc<Users>, body: impl FnOnce(&Users) + 'static) -> thread::JoinHandle<()> {
     let users = users.clone();
     thread::spawn(move || body(&users))
 }
 
-/// N2, L3: the reason becomes visible before, while, or after the only one that waits for it enters.
+/// N2, L3: the reason becomes visible before, while, or after the only thread that waits for it enters.
 #[test]
-fn n2_a_reason_beside_somebody_who_enters_is_not_lost() {
+fn n2_a_reason_beside_a_sleeper_that_enters_is_not_lost() {
     model(|| {
         let users = Users::new();
         let giver = spawn(&users, |users| users.give(0));
@@ -96,7 +96,7 @@ fn n2_a_reason_beside_somebody_who_enters_is_not_lost() {
     });
 }
 
-/// N2, L8: two reasons from two threads, of which one may rely on the other's call.
+/// N2, L8: two threads give a reason each, and one of them may rely on the other's call.
 #[test]
 fn l8_two_reasons_at_once_for_one_are_both_taken() {
     model(|| {
@@ -108,9 +108,9 @@ fn l8_two_reasons_at_once_for_one_are_both_taken() {
     });
 }
 
-/// L8: each takes one reason and does not come back, so the one that was called has to call the other.
+/// L8: each thread takes one reason and does not return, so the called thread has to call the other.
 #[test]
-fn l8_who_was_called_calls_the_next_for_what_is_left() {
+fn l8_a_called_sleeper_calls_the_next_for_the_reasons_left() {
     model(|| {
         let users = Users::new();
         let others = [(); 2].map(|()| spawn(&users, |users| users.take_or_sleep(Rank::Host)));
@@ -120,9 +120,9 @@ fn l8_who_was_called_calls_the_next_for_what_is_left() {
     });
 }
 
-/// LF4: however many call at once, at most one is on the way, and the others know.
+/// LF4: of two calls at once, one wakes a sleeper, and the other learns that a sleeper is on the way.
 #[test]
-fn lf4_two_calls_at_once_find_one() {
+fn lf4_two_calls_at_once_wake_one_sleeper() {
     model(|| {
         let users = Users::new();
         let asleep = [(); 2].map(|()| users.enter_asleep(Rank::Host));
@@ -133,18 +133,18 @@ fn lf4_two_calls_at_once_find_one() {
         let woken_here = match users.line.call(Rank::Relief) {
             Called::Wake(_) => true,
             Called::OnTheWay => false,
-            Called::Nobody => unreachable!("two wait"),
+            Called::NoSleeper => unreachable!("two wait"),
         };
         assert!(woken_here ^ woken.join().unwrap());
-        assert!(users.line.somebody_comes());
-        assert_eq!(asleep.iter().filter(|who| users.line.leave(who)).count(), 1);
+        assert!(users.line.has_called());
+        assert_eq!(asleep.iter().filter(|sleeper| users.line.leave(sleeper)).count(), 1);
         users.assert_nothing_left();
     });
 }
 
-/// L8: a call that finds nobody, because only a guest is here and it is for hosts, does not hide a host that enters after it.
+/// L8: a call for hosts that finds only a guest does not hide a host that enters after it.
 #[test]
-fn l8_a_call_that_finds_nobody_does_not_hide_who_enters_next() {
+fn l8_a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
     model(|| {
         let users = Users::new();
         let guest = users.enter_asleep(Rank::Guest);
@@ -158,9 +158,10 @@ fn l8_a_call_that_finds_nobody_does_not_hide_who_enters_next() {
     });
 }
 
-/// L1, L6: somebody leaves for good, and is called before, while, or after it does. If it was called, it passes that on.
+/// L1, L6: a thread leaves for good, and is called before, while, or after it does. If it was called, it
+/// calls the next.
 #[test]
-fn l6_a_call_to_somebody_that_leaves_is_passed_on() {
+fn l6_a_call_to_a_sleeper_that_leaves_is_passed_on() {
     model(|| {
         let users = Users::new();
         let leaver = spawn(&users, |users| {
@@ -176,10 +177,10 @@ fn l6_a_call_to_somebody_that_leaves_is_passed_on() {
     });
 }
 
-/// Who was called does not come until the reason is taken, so the deputy has another one called. Both are on the way then, and
-/// once both have left, nobody is.
+/// The called sleeper does not leave until the reason is taken, so the deputy calls another one. Both are on
+/// the way then, and the flag is clear once both have left.
 #[test]
-fn another_is_called_if_the_first_does_not_come() {
+fn another_sleeper_is_called_if_the_first_does_not_run() {
     model(|| {
         let users = Users::new();
         let taken = Latch::new();
@@ -199,17 +200,17 @@ fn another_is_called_if_the_first_does_not_come() {
                 park();
                 users.line.leave(&me)
             };
-            // It looks at nothing before it is called.
+            // The thread looks for no reason before it is called.
             while !sleep() {}
             assert!(users.take());
             taken.open();
         });
-        // Once a tick.
+        // As the deputy does once a tick.
         loop {
             match users.line.call_another(Rank::Relief) {
                 Called::Wake(other) => break other.unpark(),
-                Called::OnTheWay => unreachable!("that is not asked"),
-                Called::Nobody => thread::yield_now(),
+                Called::OnTheWay => unreachable!("`call_another` ignores the flag"),
+                Called::NoSleeper => thread::yield_now(),
             }
         }
         [comes_late, other].into_iter().for_each(|thread| thread.join().unwrap());

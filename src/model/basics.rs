@@ -1,11 +1,11 @@
-//! What must work before anything else is worth a scenario.
+//! Basics, which must work before any other scenario is of use.
 
 use std::time::Duration;
 
 use super::{explore, explore_twice, spawn};
 use crate::reactor::{Direction, Pipe, Source};
 use crate::sync::{Instant, Mutex, lock};
-use crate::{Runtime, Timer, pool};
+use crate::{Runtime, Timer, current};
 
 fn runtime() -> Runtime {
     Runtime::builder().threads(2).max_threads(4).build().expect("a runtime is made of memory only")
@@ -13,7 +13,7 @@ fn runtime() -> Runtime {
 
 /// Waits for a byte in the pipe, in the reactor of the pool that this runs in.
 async fn read(pipe: &Pipe) {
-    let reactor = pool::current_reactor().expect("inside of a runtime");
+    let reactor = current::current_reactor().expect("inside of a runtime");
     // SAFETY: a number stays what it is.
     let source = unsafe { Source::new(reactor, pipe.raw()) }.expect("there is such a pipe");
     source.perform(Direction::Read, || pipe.read()).await.expect("reading a pipe does not fail");
@@ -66,7 +66,7 @@ fn a_timer_of_the_default_instance_fires_in_time() {
     });
 }
 
-/// That a deadlock is found, a test of the scenarios themselves.
+/// Tests the scenarios themselves: a deadlock is found.
 #[test]
 #[should_panic = "deadlock!"]
 fn two_tasks_that_hold_what_the_other_wants() {

@@ -1,6 +1,6 @@
-//! A task blocks its thread until another one has run, which is spawned from outside at the moment when the first one's
-//! timer fires. Somebody else of the same executor idles all the time: it runs there, though the idle one may lead, and though
-//! who blocks may have been notified of it.
+//! A task blocks its thread until a second task has run, which another thread spawns at the moment when the
+//! first task's timer fires. A second runner of the same executor idles all the time: the second task runs
+//! there, even if the idle thread leads, and even if the runner that blocks was notified of the task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -194,7 +194,8 @@ fn a_stranger_and_a_ticker() {
     explore(1_500, || one_of_two_runners(strangers, ticking));
 }
 
-/// A stranger may be notified of the second task and not come, because what is polled before its `run` blocks.
+/// A stranger may be notified of the second task and not run it, because a future that is polled before its
+/// `run` blocks.
 #[test]
 fn beside_a_stranger_s_run() {
     explore(1_500, || {

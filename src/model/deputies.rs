@@ -72,7 +72,7 @@ fn started_by_two_at_once() {
     });
 }
 
-/// No thread is to be had for a while: a wait gets an error, or somebody who leads.
+/// The system has no thread for a while: a wait returns an error, or a thread leads for it.
 #[test]
 fn no_thread_for_a_foreign_wait() {
     explore(2_500, || {

@@ -1,4 +1,4 @@
-//! Waits under somebody else's `block_on`, before, beside and after shutdowns of the runtime and its end.
+//! Waits under another library's `block_on`, before, beside and after shutdowns of the runtime and its end.
 
 use std::future::Future;
 use std::pin::Pin;

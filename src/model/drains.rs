@@ -11,7 +11,8 @@ use crate::blocking::unblock;
 use crate::sync::thread;
 use crate::{Drained, Runtime, Timer};
 
-/// So late a report may be after the last end, or after the deadline: the threads have to be told, and to end.
+/// How late a report may be after the last end, or after the deadline, in ticks: threads have to be told, and
+/// to end.
 const LATE: u32 = 8;
 
 fn counts(report: &Drained) -> (usize, usize, usize) {
@@ -73,8 +74,8 @@ fn from_two_roles_at_once() {
     });
 }
 
-/// Tasks that wait for the report come at the moment at which others end: the last end is seen all the same. Fails if who waits for it
-/// is told of the first one of them after the second.
+/// Tasks begin to wait for the report at the moment at which others end: the last end is noticed all the
+/// same. Fails if a waiter is told of the first of two ends after the second.
 #[test]
 fn the_last_end_is_not_missed_beside_tasks_that_begin_to_wait() {
     explore(3_500, || {
@@ -114,7 +115,7 @@ fn beside_a_drop() {
     });
 }
 
-/// A task that blocks whoever drops it until this is open.
+/// Spawns a task that blocks the thread that drops it until the latch is open.
 fn blocks_in_its_drop(runtime: &Runtime, latch: &Latch) {
     struct Blocks(Latch);
     impl Drop for Blocks {
@@ -187,7 +188,7 @@ fn the_last_end_of_a_closure_is_not_missed() {
     });
 }
 
-/// The system has no threads for a while: whoever drains tries again.
+/// The system has no threads for a while: the caller of the drain tries again.
 #[test]
 fn without_a_conductor() {
     explore(3_500, || {

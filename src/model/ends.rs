@@ -226,7 +226,7 @@ fn beside_a_spawn_in_a_task() {
     });
 }
 
-/// A worker drops the runtime, as who has its last reference.
+/// A worker drops the last reference to the runtime.
 #[test]
 fn by_a_drop_in_a_task() {
     explore(3_500, || {

@@ -1,5 +1,5 @@
-//! Somebody else's `block_on` inside of ours, which blocks a thread that would have led: in a root future, in a task, in a task
-//! of a local executor; at once, later, and again after the thread has led in between.
+//! Another library's `block_on` inside of ours, which blocks a thread that would have led: in a root future,
+//! in a task, in a task of a local executor; at once, later, and again after the thread has led in between.
 
 use shuttle::rand::{Rng, thread_rng};
 
@@ -29,7 +29,7 @@ fn waits_for_a_pipe() {
     writer.join().expect("it only writes").at_most(SOON, "a byte under a foreign block_on");
 }
 
-/// It is there already.
+/// The event is there already.
 fn waits_for_nothing() {
     let pipe = Pipe::new();
     pipe.write();

@@ -1,5 +1,5 @@
-//! All workers block, so a guest leads, main's `block_on`: it gets its events as promptly as if they were there, but for the
-//! first. When the workers are back, they lead.
+//! All workers block, so a guest, main's `block_on`, leads: except for the first event, it gets its events as
+//! promptly as with free workers. When the workers are back, they lead.
 
 use super::stage::{SOON, settles, writes_in};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks};
@@ -32,7 +32,7 @@ async fn reads_promptly() {
             pace = Pace::new();
         }
     }
-    // Less than it takes to rescue anybody twice.
+    // Less time than two rescues take.
     pace.at_most(3, "the guest's other events");
     writer.join().expect("it only writes");
 }
@@ -49,7 +49,7 @@ fn while_all_workers_block() {
                 Timer::after(ticks(1)).await;
             })
         });
-        // They are stuck by now.
+        // The workers are stuck by now.
         sleep(3);
         runtime.block_on(reads_promptly());
         latch.open();

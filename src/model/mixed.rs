@@ -1,6 +1,7 @@
-//! Small programs at random: a few threads, a few actions each, which block, nest, cancel, and wait for each other as they like.
+//! Small programs at random: a few threads, a few actions each, which block, nest, cancel, and wait for each
+//! other.
 //!
-//! Each action ends in bounded time if what can run does so, so the whole program does.
+//! Each action ends in bounded time if every task that can run does run, and so does the whole program.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +18,14 @@ use crate::{Runtime, Timer, block_on};
 /// Threads that are no workers: the main thread and this many others.
 const THREADS: usize = 2;
 
-/// What an action may take in a program of these sizes: the last resort of nested `block_on`s above all.
+/// The most ticks that an action may take in programs of these sizes. Most of them are for nested
+/// `block_on`s, which help as a last resort.
 const EACH: u32 = 14 + SOON;
 
 /// How deep actions may be inside of one another.
 const DEEPEST: u32 = 2;
 
-/// What an action needs of the program.
+/// The part of the program that an action needs.
 #[derive(Clone)]
 struct World {
     runtime: Arc<Runtime>,
@@ -92,7 +94,7 @@ impl World {
         latch.wait();
     }
 
-    /// What a thread does that is no worker.
+    /// Runs the action on a thread that is not a worker.
     fn root(&self) {
         let action = self.clone().act(0);
         match thread_rng().gen_range(0..3) {
@@ -135,7 +137,7 @@ fn with_one_worker() {
     explore(9_000, || program(1, 64, 2));
 }
 
-/// One of the threads shuts it down, in between.
+/// A thread of the program shuts the runtime down in between.
 #[test]
 fn beside_a_shutdown() {
     explore(9_000, || {
@@ -158,7 +160,8 @@ fn beside_a_shutdown() {
 }
 
 impl World {
-    /// Like `root`, for a runtime that may be shut down: what it waits for may never run, so no thread blocks for it.
+    /// Like `root`, for a runtime that may be shut down: its tasks may never run, so no thread blocks for
+    /// them.
     fn acts_gently(&self) {
         let waits = |future: Pin<Box<dyn Future<Output = ()>>>| match thread_rng().gen_range(0..3) {
             0 => self.runtime.block_on(future),
@@ -174,7 +177,7 @@ impl World {
             }
         });
         match thread_rng().gen_range(0..4) {
-            // It panics, and says why.
+            // Panics with a message if the task was cancelled.
             0 => _ = catch_unwind(AssertUnwindSafe(|| foreign_block_on(task))),
             1 => task.detach(),
             2 => drop(task),

@@ -1,27 +1,32 @@
 //! Scenarios of the whole pool: runtimes, deputies, users' threads, under shuttle's randomized scheduler.
 //!
-//! A scenario is a function that is a process of its own: it makes runtimes, starts threads (with the door's
-//! [`thread::Builder`]), and asserts what it likes. [`explore`] runs it under many schedules, in each of which
-//! - the clock is turned beside it, and when it has been turned `ticks` times it stands still: whoever then still waits is
-//!   reported as a deadlock, by name (with a stack, if `SHUTTLE_CAPTURE_BACKTRACE` is set);
-//! - nothing may be left in the end: threads, the default instance's deputy too, have to end by themselves;
+//! A scenario is a function that acts like a process of its own: it makes runtimes, starts threads (with the
+//! [`thread::Builder`] of `sync`), and asserts what it expects. [`explore`] runs it under many schedules, in
+//! each of which
+//! - a thread advances the clock, at most `ticks` times. After that each thread that still waits is reported
+//!   as a deadlock, by name (with a stack, if `SHUTTLE_CAPTURE_BACKTRACE` is set);
+//! - no thread may be left in the end: all threads, the default instance's deputy too, have to end by
+//!   themselves;
 //! - a [`fault`](sync::fault) or a panic of the scenario's own threads is a failure.
 //!
-//! What can run does so soon: a scenario says so with [`within`], in ticks, because what the deputy mends is not found by
-//! asking whether it ends. In half of the runs ticks are so long that they hardly ever come while a thread has something to do, and
-//! bounds hold to the tick; in the others, in which the deputy looks at threads in the middle of something, there is some [`leeway`].
+//! A scenario asserts with [`within`] how many ticks an operation takes at most. An assertion that the
+//! operation ends would not be enough: the deputy makes it end in any case, only later. In half of the runs
+//! ticks are so long that the clock hardly ever advances while a thread has something to do. In the other
+//! runs they are short, and the deputy looks at threads in the middle of something. The bounds are the same:
+//! ticks that pass while threads work count by the work done in them ([`SlowTicks`](clock::SlowTicks)).
 //!
-//! To replay a failure: take the number under "failing seed:" of the output, and
-//! `SHUTTLE_RANDOM_SEED=<seed> PACELINE_SCHEDULES=1 cargo test ... <name> -- --exact --nocapture`. The seed is good for the
-//! very code that it was found with: a step more or less, and it is another schedule (what is printed is no step). A scenario
+//! To replay a failure: take the number under "failing seed:" of the output, and `SHUTTLE_RANDOM_SEED=<seed>
+//! PACELINE_SCHEDULES=1 cargo test ... <name> -- --exact --nocapture`. The seed is valid only for the code
+//! with which it was found: a step more or less gives another schedule (printing is not a step). A scenario
 //! that calls [`explore`] twice runs both with that seed. `RUST_BACKTRACE=0` keeps the output short, and
-//! `PACELINE_LONGEST=1` prints how long what [`within`] measures took at worst.
+//! `PACELINE_LONGEST=1` prints the longest time that each [`within`] measured.
 //!
-//! What scenarios may not use is what waits outside of shuttle: locks and channels of std's, `async-channel`, sleeping.
-//! They use what [`stage`] has.
+//! Scenarios must not wait outside of shuttle: no locks and channels of std, no `async-channel`, no sleep.
+//! [`stage`] has replacements.
 
 mod basics;
 mod blocked;
+mod computing;
 mod deputies;
 mod dismissed;
 mod drains;
@@ -34,7 +39,6 @@ mod stage;
 mod stuck;
 mod two_pools;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use shuttle::rand::{Rng, thread_rng};
@@ -55,7 +59,8 @@ pub(crate) fn explore(ticks: u32, scenario: impl Fn() + Send + Sync + 'static) {
     explore_with(RandomScheduler::new(schedules()), ticks, scenario);
 }
 
-/// Runs each schedule twice: what a scenario does must depend on nothing else, or no failure could be replayed.
+/// Runs each schedule twice: a scenario must depend only on its schedule, otherwise no failure could be
+/// replayed.
 #[track_caller]
 pub(crate) fn explore_twice(ticks: u32, scenario: impl Fn() + Send + Sync + 'static) {
     let scheduler = RandomScheduler::new(schedules());
@@ -85,17 +90,7 @@ fn explore_with(
 }
 
 process_static! {
-    /// Whether the clock lets others do all that there is to do. Then bounds in ticks can be tight.
-    static SLOW: AtomicBool = AtomicBool::new(true);
-}
-
-/// How much longer than with a slow clock things may take.
-pub(crate) fn leeway() -> u32 {
-    if SLOW.load(Relaxed) { 1 } else { 3 }
-}
-
-process_static! {
-    /// The run's pools. Std's lock: nobody takes a step under it.
+    /// The pools of the run. A lock of std will do: no thread takes a step under it.
     static POOLS: std::sync::Mutex<Vec<Weak<Pool>>> = std::sync::Mutex::default();
 }
 
@@ -107,10 +102,11 @@ pub(crate) fn remember(pool: &Arc<Pool>) {
 fn run_once(ticks: u32, scenario: Arc<impl Fn() + Send + Sync + 'static>) {
     spawn("scenario", move || {
         scenario();
-        Pool::end_default_instance().iter().for_each(remember);
+        if let Some(pool) = Pool::end_default_instance() {
+            remember(&pool);
+        }
     });
     let speed = if thread_rng().gen_bool(0.5) { Speed::Slow } else { Speed::Fast };
-    SLOW.store(speed == Speed::Slow, Relaxed);
     let mut turned = 0;
     while thread::alive() > 0 {
         if turned == ticks {
@@ -124,7 +120,7 @@ fn run_once(ticks: u32, scenario: Arc<impl Fn() + Send + Sync + 'static>) {
     assert!(pools.iter().all(|pool| pool.strong_count() == 0), "a pool is left, and nobody is in it");
 }
 
-/// Time is over. Shuttle reports who waits.
+/// Stops the clock. Shuttle then reports the threads that wait.
 fn stand_still(ticks: u32) -> ! {
     assert_eq!(sync::reported_fault(), None);
     eprintln!("after {ticks} ticks {} threads have not ended; the clock stands still", thread::alive());

@@ -1,4 +1,5 @@
-//! Reliefs: threads that are here only to lead. A waker blocks one; somebody else comes to lead; they end.
+//! Reliefs, which are threads that only lead: a waker blocks one, another thread takes leadership, and they
+//! end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks}
 use crate::reactor::Pipe;
 use crate::{Timer, block_on};
 
-/// A waker that blocks whoever calls it.
+/// A waker that blocks the thread that calls it.
 struct Blocks {
     called: Latch,
     until: Latch,
@@ -25,7 +26,8 @@ impl Wake for Blocks {
     }
 }
 
-/// Waits for a byte with a waker that blocks whoever calls it until `until` is open; returns when it was called.
+/// Waits for a byte with a waker that blocks its caller until `until` is open. Returns when the waker was
+/// called.
 fn blocks_who_leads(pipe: &Pipe, until: &Latch) -> impl Future<Output = std::io::Result<()>> + use<> {
     let reader = Reader::new(pipe);
     let mut wait: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move { reader.byte().await });
@@ -105,7 +107,7 @@ fn somebody_comes_to_lead() {
 fn it_ends() {
     explore(4_500, || {
         waits_for_a_byte();
-        // The deputy too, after the second in which nobody needed it.
+        // The deputy ends too, after a second in which no thread needed it.
         let pace = Pace::new();
         while crate::sync::thread::alive() > 1 {
             pace.at_most(1_010, "reliefs and deputies end where nobody needs them");
@@ -115,7 +117,7 @@ fn it_ends() {
     });
 }
 
-/// The next wait begins in the moment in which the deputy ends, because nobody has needed it for a second.
+/// The next wait begins at the moment at which the deputy ends, because no thread has needed it for a second.
 #[test]
 fn the_next_wait_comes_as_the_deputy_ends() {
     explore(4_500, || {

@@ -1,4 +1,4 @@
-//! What scenarios are made of.
+//! Building blocks of scenarios.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -9,11 +9,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::reactor::{Direction, Pipe, Source};
+use crate::sync::clock::{self, SlowTicks};
 use crate::sync::thread::JoinHandle;
-use crate::sync::{self, Condvar, Instant, Mutex, clock};
-use crate::{Runtime, pool};
+use crate::sync::{self, Condvar, Instant, Mutex};
+use crate::{Runtime, current};
 
-/// How many ticks it may take until the deputy has mended what others broke: two looks, and a tick in which somebody comes.
+/// How many ticks it may take until the deputy has repaired a broken promise: two looks, and a tick in which
+/// a thread comes.
 pub(crate) const SOON: u32 = 4;
 
 /// So many ticks of the clock's.
@@ -21,9 +23,10 @@ pub(crate) fn ticks(number: u32) -> Duration {
     number * clock::TICK
 }
 
-/// The longest that `what` took in any run, for who wants to know how tight a bound is: set `PACELINE_LONGEST`.
-fn note_longest(what: &str, took: u128) {
-    static LONGEST: std::sync::Mutex<std::collections::BTreeMap<String, u128>> =
+/// Prints the longest time that `what` took in any run, if `PACELINE_LONGEST` is set. Shows how tight a bound
+/// is.
+fn note_longest(what: &str, took: u64) {
+    static LONGEST: std::sync::Mutex<std::collections::BTreeMap<String, u64>> =
         std::sync::Mutex::new(std::collections::BTreeMap::new());
     if std::env::var_os("PACELINE_LONGEST").is_none() {
         return;
@@ -38,20 +41,19 @@ fn note_longest(what: &str, took: u128) {
 
 /// Measures how long something takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace(Instant);
+pub(crate) struct Pace(SlowTicks);
 
 impl Pace {
     pub(crate) fn new() -> Self {
-        Self(Instant::now())
+        Self(SlowTicks::now())
     }
 
     /// # Panics
     ///
-    /// If more than `limit` ticks of a slow clock's have gone by. It is a fault, whoever catches the panic.
+    /// Reports a fault if more than `limit` ticks of a slow clock have gone by, even if the panic is caught.
     #[track_caller]
     pub(crate) fn at_most(self, limit: u32, what: impl fmt::Display) {
-        let took = self.0.elapsed().as_nanos() / clock::TICK.as_nanos();
-        let limit = limit * super::leeway();
+        let took = self.0.elapsed();
         note_longest(&format!("{what} ({limit})"), took);
         if took > limit.into() {
             let place = std::panic::Location::caller();
@@ -118,6 +120,10 @@ impl Latch {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        sync::lock(&self.0.state).0
+    }
+
     /// Blocks the thread, as the channels of std do.
     pub(crate) fn wait(&self) {
         let mut state = sync::lock(&self.0.state);
@@ -141,7 +147,7 @@ impl Latch {
     }
 }
 
-/// Somebody else's `block_on`: polls, and blocks the thread until its own waker is called.
+/// Stands for another library's `block_on`: polls, and blocks the thread until its own waker is called.
 pub(crate) fn foreign_block_on<T>(future: impl Future<Output = T>) -> T {
     #[derive(Default)]
     struct Signal(Mutex<bool>, Condvar);
@@ -185,7 +191,7 @@ pub(crate) struct Reader(Source, Pipe);
 impl Reader {
     /// Registers it in the reactor of the thread's pool.
     pub(crate) fn new(pipe: &Pipe) -> Self {
-        let reactor = pool::current_reactor().expect("a poller is made of memory only");
+        let reactor = current::current_reactor().expect("a poller is made of memory only");
         // SAFETY: a number stays what it is.
         let source = unsafe { Source::new(reactor, pipe.raw()) }.expect("there is such a pipe");
         Self(source, pipe.clone())
@@ -205,7 +211,7 @@ pub(crate) fn runtime(threads: usize, max_threads: usize) -> Runtime {
     runtime
 }
 
-/// Asserts that the runtime comes to rest: its workers sleep, and there is nothing that they would have to do.
+/// Asserts that the runtime comes to rest: its workers sleep, and no work is left for them.
 #[track_caller]
 pub(crate) fn settles(runtime: &Runtime) {
     let pace = Pace::new();

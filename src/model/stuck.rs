@@ -1,17 +1,17 @@
-//! Tasks that block their threads until others have run, which were left for those very threads, or for nobody.
+//! Tasks that block their threads until others have run, which were left to those same threads, or to none.
 
 use super::stage::{SOON, settles};
 use super::{Latch, Reader, explore, foreign_block_on, runtime, spawn, ticks, within};
 use crate::reactor::Pipe;
 use crate::{Executor, Timer, block_on};
 
-/// Wakes `others` tasks from inside of a task, which are left in the slot and the ring of its runner, and blocks until all
-/// of them have run.
+/// Wakes `others` tasks from inside of a task, so that they are in the slot and the ring of its runner, and
+/// blocks until all of them have run.
 async fn wakes_and_blocks(others: usize, spawn: impl Fn(Latch, Latch)) {
     let start = Latch::new();
     let done: Vec<_> = (0..others).map(|_| Latch::new()).collect();
     done.iter().for_each(|done| spawn(start.clone(), done.clone()));
-    // They wait for the latch by now, or are on their way.
+    // The tasks wait for the latch by now, or are about to.
     Timer::after(ticks(2)).await;
     start.open();
     within(SOON, "what a blocked runner had is run by another", || done.iter().for_each(Latch::wait));
@@ -93,7 +93,7 @@ fn in_a_slot_of_an_executor() {
     });
 }
 
-/// What a runner has is for others as soon as a foreign `block_on` begins to run an executor on top of it.
+/// Others may take a runner's tasks as soon as a foreign `block_on` begins to run an executor on top of it.
 #[test]
 fn below_a_stranger_that_runs_an_executor() {
     explore(1_500, || {
@@ -134,7 +134,8 @@ fn a_chain_that_is_longer_than_the_workers_are_many() {
     });
 }
 
-/// The last resort: who waits in a nested `block_on` runs the tasks himself, for no thread may be added.
+/// The last resort: the thread that waits in a nested `block_on` runs the tasks itself, since no thread may
+/// be added.
 #[test]
 fn a_nested_block_on_of_a_worker_that_is_the_only_one() {
     fn nested(depth: u32) {

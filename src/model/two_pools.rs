@@ -1,5 +1,5 @@
-//! A source or timer of one pool, awaited in the `block_on` of another one that is nested in it: by its root future, or by a
-//! task of the other pool, where the thread that would lead waits for it.
+//! A source or timer of one pool, awaited in the `block_on` of another one that is nested in it: by its root
+//! future, or by a task of the other pool, where the thread that would lead waits for it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::reactor::Pipe;
 use crate::sync::thread::JoinHandle;
 use crate::{Runtime, Timer, block_on};
 
-/// Something to wait for, and who measures when it came.
+/// Returns a source to wait for, and a thread that measures when its event came.
 fn source() -> (Reader, JoinHandle<Pace>) {
     let pipe = Pipe::new();
     let reader = Reader::new(&pipe);

@@ -1,4 +1,4 @@
-//! [`ToSocketAddrs`]: what can be connected to, or bound; looked up where that takes time.
+//! [`ToSocketAddrs`]: names of addresses to connect to or to bind, looked up if necessary.
 
 use std::error::Error;
 use std::future::Future;
@@ -6,11 +6,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::{fmt, slice};
 
-use crate::blocking::unblock;
+use crate::blocking::try_unblock;
 
-/// What names one address, or several: `"localhost:80"`, `("localhost", 80)`, `([127, 0, 0, 1], 80)`, a `SocketAddr`, a slice of them.
+/// A name of one address, or of several: `"localhost:80"`, `("localhost", 80)`, `([127, 0, 0, 1], 80)`, a
+/// `SocketAddr`, a slice of them.
 ///
-/// Only what is a name is looked up. It is implemented here and nowhere else.
+/// Only host names are looked up. The trait is sealed: other crates cannot implement it.
 ///
 /// ```
 /// use paceline::net::TcpListener;
@@ -29,7 +30,7 @@ pub trait ToSocketAddrs: sealed::Name {}
 
 impl<T: sealed::Name + ?Sized> ToSocketAddrs for T {}
 
-/// The addresses of a name, in the order in which they are to be tried; at least one.
+/// Returns the addresses of a name, in the order in which to try them. The list has at least one.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -41,8 +42,10 @@ impl<T: sealed::Name + ?Sized> ToSocketAddrs for T {}
 ///
 /// # Errors
 ///
-/// `InvalidInput` for what cannot be a name with a port, `NotFound` for one that has no address, and the system's if a look-up fails;
-/// they say for which name.
+/// Returns `InvalidInput` if `name` cannot be a name with a port, `NotFound` for a name without an address,
+/// and the system's error if a look-up fails. A look-up also fails if no [thread that may
+/// block](crate::blocking) can be started, and if the runtime that it belongs to ends, or has ended. The
+/// error contains the name.
 ///
 /// # Cancel safety
 ///
@@ -52,7 +55,9 @@ pub async fn resolve<A: ToSocketAddrs>(name: A) -> io::Result<Vec<SocketAddr>> {
     Ok(target.addresses().await?.into_vec())
 }
 
-/// Tries each address of `name`, until one does.
+/// Runs `attempt` on each address of `name` in turn, until one succeeds. If none does, returns an error with
+/// the kind of the last failure and the texts of all; `what` names the operation in it. Returns the errors of
+/// [`resolve`], too.
 pub(super) async fn try_each<A, T, F>(
     name: A,
     what: &'static str,
@@ -70,10 +75,11 @@ where
             Err(error) => failures.push((address, error)),
         }
     }
-    Err(Failed::error(what, failures))
+    Err(AttemptError::error(what, failures))
 }
 
-/// The first address of `name`, without an allocation if it is one already.
+/// Returns the first address of `name`, or the error of the look-up, if one is needed. If `name` is an
+/// address, this does not allocate.
 pub(super) async fn first<A: ToSocketAddrs>(name: A) -> io::Result<SocketAddr> {
     let addresses = name.target()?.addresses().await?;
     addresses.as_slice().first().copied().ok_or_else(none)
@@ -83,14 +89,15 @@ fn none() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "an empty list of addresses")
 }
 
-/// What could not be done, with one address after the other.
-pub(super) struct Failed<A> {
+/// The error of an operation that failed for each address of a name.
+pub(super) struct AttemptError<A> {
     what: &'static str,
     failures: Vec<(A, io::Error)>,
 }
 
-impl<A: fmt::Display + fmt::Debug + Send + Sync + 'static> Failed<A> {
-    /// The kind of the last one.
+impl<A: fmt::Display + fmt::Debug + Send + Sync + 'static> AttemptError<A> {
+    /// Returns an error with the kind of the last failure and the texts of all; `InvalidInput` if there is
+    /// none, because there was no address. `what` is the verb of the message, such as "connect to".
     pub(super) fn error(what: &'static str, failures: Vec<(A, io::Error)>) -> io::Error {
         match failures.last() {
             Some((_, last)) => io::Error::new(last.kind(), Self { what, failures }),
@@ -99,14 +106,14 @@ impl<A: fmt::Display + fmt::Debug + Send + Sync + 'static> Failed<A> {
     }
 }
 
-/// The same words: `main` prints its error so.
-impl<A: fmt::Display> fmt::Debug for Failed<A> {
+/// Prints the same as `Display`: a `main` that returns the error prints its `Debug` form.
+impl<A: fmt::Display> fmt::Debug for AttemptError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl<A: fmt::Display> fmt::Display for Failed<A> {
+impl<A: fmt::Display> fmt::Display for AttemptError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}", self.what)?;
         for (number, (address, error)) in self.failures.iter().enumerate() {
@@ -116,22 +123,24 @@ impl<A: fmt::Display> fmt::Display for Failed<A> {
     }
 }
 
-impl<A: fmt::Display + fmt::Debug> Error for Failed<A> {
+impl<A: fmt::Display + fmt::Debug> Error for AttemptError<A> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.failures.last().map(|(_, error)| error as _)
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
+    /// One address.
     One(SocketAddr),
+    /// The addresses of a slice, in its order.
     Several(Vec<SocketAddr>),
-    /// To be looked up.
+    /// A host name and a port, to be looked up.
     Name(String, u16),
 }
 
-/// At least one, unless somebody gave an empty slice.
+/// The addresses of a name: at least one, unless the caller gave an empty slice.
 enum Addresses {
     One(SocketAddr),
     Several(Vec<SocketAddr>),
@@ -154,6 +163,7 @@ impl Addresses {
 }
 
 impl Target {
+    /// Returns the addresses. Only a host name is looked up.
     async fn addresses(self) -> io::Result<Addresses> {
         match self {
             Self::One(address) => Ok(Addresses::One(address)),
@@ -163,17 +173,19 @@ impl Target {
     }
 }
 
+/// Looks a host name up, on a thread that may block. Returns `NotFound` if the name has no address; every
+/// error contains the name.
 async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     use std::net::ToSocketAddrs;
 
     let asked = name.clone();
-    let found = unblock(move || (asked.as_str(), port).to_socket_addrs()).await;
+    let found = try_unblock(move || (asked.as_str(), port).to_socket_addrs()).await.and_then(|found| found);
     match found.map(Iterator::collect::<Vec<_>>) {
         Ok(addresses) if addresses.is_empty() => {
             Err(io::Error::new(io::ErrorKind::NotFound, format!("{name:?} has no address")))
         }
         Ok(addresses) => Ok(addresses),
-        Err(error) => Err(Failed::error("look up", vec![(format!("{name:?}"), error)])),
+        Err(error) => Err(AttemptError::error("look up", vec![(format!("{name:?}"), error)])),
     }
 }
 
@@ -183,9 +195,11 @@ mod sealed {
 
     #[diagnostic::on_unimplemented(
         message = "`{Self}` names no socket address",
-        note = "what does: \"localhost:80\", (\"localhost\", 80), ([127, 0, 0, 1], 80), a `SocketAddr`, a slice of them"
+        note = "these do: \"localhost:80\", (\"localhost\", 80), ([127, 0, 0, 1], 80), a `SocketAddr`, a slice of them"
     )]
     pub trait Name {
+        /// Returns the meaning of the name, without a look-up; `InvalidInput` if it cannot be a name with a
+        /// port.
         fn target(&self) -> io::Result<Target>;
     }
 }
@@ -198,7 +212,7 @@ impl Name for SocketAddr {
     }
 }
 
-/// Has `$from` be one address, as the standard library converts it.
+/// Implements the trait for types that convert into one address.
 macro_rules! one {
     ($($from:ty),*) => {
         $(impl Name for $from {
@@ -220,6 +234,7 @@ one!(
 );
 
 impl Name for str {
+    /// An address is parsed. In any other text, the part behind the last colon has to be a port.
     fn target(&self) -> io::Result<Target> {
         if let Ok(address) = self.parse() {
             return Ok(Target::One(address));
@@ -230,12 +245,15 @@ impl Name for str {
         };
         match port.parse() {
             Ok(port) => Ok(Target::Name(name.into(), port)),
-            Err(_) => Err(invalid(format!("{port:?} in {self:?} is no port: one is a number up to 65535"))),
+            Err(_) => {
+                Err(invalid(format!("{port:?} in {self:?} is not a port: a port is a number up to 65535")))
+            }
         }
     }
 }
 
 impl Name for (&str, u16) {
+    /// An address is parsed. Any other text is taken for a host name.
     fn target(&self) -> io::Result<Target> {
         let &(name, port) = self;
         Ok(name.parse().map_or_else(
@@ -321,7 +339,7 @@ mod tests {
     fn each_failure_is_told() {
         let failure =
             |port| (SocketAddr::from(([127, 0, 0, 1], port)), io::ErrorKind::ConnectionRefused.into());
-        let error = Failed::error("connect to", vec![failure(1), failure(2)]);
+        let error = AttemptError::error("connect to", vec![failure(1), failure(2)]);
         assert_eq!(
             error.to_string(),
             "cannot connect to 127.0.0.1:1: connection refused; 127.0.0.1:2: connection refused"

@@ -1,4 +1,4 @@
-//! What TCP and Unix streams have in common, and their halves.
+//! The operations that TCP and Unix streams share, and their halves.
 
 use std::error::Error;
 use std::fmt;
@@ -14,29 +14,31 @@ use super::tcp::TcpStream;
 #[cfg(unix)]
 use super::unix::UnixStream;
 
-/// What a stream is to its halves. A clone is the same stream.
+/// The operations of a stream that its halves need. A clone is the same stream.
 pub trait Stream: Clone {
+    /// Shuts down one direction or both, for all clones.
     fn shut(&self, how: Shutdown) -> io::Result<()>;
+    /// Returns whether the two are clones of one stream.
     fn is_same(&self, other: &Self) -> bool;
 }
 
-/// The half of a stream that reads, borrowed from it: see [`TcpStream::split`](TcpStream::split).
+/// The reading half of a stream, borrowed from it: see [`TcpStream::split`](TcpStream::split).
 #[derive(Clone, Copy, Debug)]
 pub struct ReadHalf<'a, S = TcpStream>(&'a S);
 
-/// The half of a stream that writes, borrowed from it: see [`TcpStream::split`](TcpStream::split). Closing it shuts that side down;
-/// dropping it does nothing.
+/// The writing half of a stream, borrowed from it: see [`TcpStream::split`](TcpStream::split). Closing the
+/// half shuts the writing side down; dropping the half does nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteHalf<'a, S = TcpStream>(&'a S);
 
-/// The half of a stream that reads: see [`TcpStream::into_split`](TcpStream::into_split).
+/// The reading half of a stream: see [`TcpStream::into_split`](TcpStream::into_split).
 #[derive(Debug)]
 pub struct OwnedReadHalf<S = TcpStream>(S);
 
-/// The half of a stream that writes: see [`TcpStream::into_split`](TcpStream::into_split).
+/// The writing half of a stream: see [`TcpStream::into_split`](TcpStream::into_split).
 ///
-/// Dropping it shuts that side down, so that the peer reads to the end although the other half is still there;
-/// [`forget`](OwnedWriteHalf::forget) leaves it open.
+/// Dropping the half shuts the writing side down, so that the peer reads to the end even if the other half
+/// still exists. [`forget`](OwnedWriteHalf::forget) leaves the writing side open.
 #[derive(Debug)]
 pub struct OwnedWriteHalf<S: Stream = TcpStream>(Option<S>);
 
@@ -65,11 +67,11 @@ impl<S: Stream> AsRef<S> for OwnedWriteHalf<S> {
 }
 
 impl<S: Stream> OwnedReadHalf<S> {
-    /// The stream again, if these are its halves.
+    /// Puts the stream together again, if both halves belong to the same one.
     ///
     /// # Errors
     ///
-    /// The halves, if they are those of two streams.
+    /// Returns the halves if they belong to two streams.
     pub fn reunite(self, other: OwnedWriteHalf<S>) -> Result<S, ReuniteError<S>> {
         if !self.0.is_same(other.as_ref()) {
             return Err(ReuniteError(self, other));
@@ -80,27 +82,29 @@ impl<S: Stream> OwnedReadHalf<S> {
 }
 
 impl<S: Stream> OwnedWriteHalf<S> {
-    /// Drops it, and leaves its side open until the other half is dropped, too.
+    /// Drops the half, and leaves the writing side open until the other half is dropped, too.
     pub fn forget(mut self) {
         self.0 = None;
     }
 }
 
 impl<S: Stream> Drop for OwnedWriteHalf<S> {
+    /// Shuts the writing side down, and ignores an error. Does nothing after
+    /// [`forget`](OwnedWriteHalf::forget).
     fn drop(&mut self) {
         if let Some(stream) = self.0.take() {
-            // There is nobody to tell, and nothing that could be done.
+            // A destructor cannot return the error, and no caller could act on it.
             let _ = stream.shut(Shutdown::Write);
         }
     }
 }
 
-/// Two halves that are not those of one stream.
+/// An error: two halves that do not belong to the same stream.
 #[derive(Debug)]
 pub struct ReuniteError<S: Stream = TcpStream>(
-    /// The half that reads.
+    /// The reading half.
     pub OwnedReadHalf<S>,
-    /// The half that writes.
+    /// The writing half.
     pub OwnedWriteHalf<S>,
 );
 
@@ -112,7 +116,7 @@ impl<S: Stream> fmt::Display for ReuniteError<S> {
 
 impl<S: Stream + fmt::Debug> Error for ReuniteError<S> {}
 
-/// Shuts the writing side down. A peer that has gone already knows.
+/// Shuts the writing side down. `NotConnected` is no error: the peer is gone.
 pub(super) fn close(stream: &impl Stream) -> io::Result<()> {
     match stream.shut(Shutdown::Write) {
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -120,7 +124,8 @@ pub(super) fn close(stream: &impl Stream) -> io::Result<()> {
     }
 }
 
-/// Has a handle read as `$io` does, which is a reference that does, out of `$this`, a `&mut` to the handle.
+/// Implements `AsyncRead` for `$handle` by that of the reference `$io`, which is taken out of `$this`, a
+/// `&mut` to the handle.
 macro_rules! reads {
     ([$($generics:tt)*] $handle:ty, [$($bound:tt)*], |$this:ident| $io:expr) => {
         impl<$($generics)*> AsyncRead for $handle
@@ -146,7 +151,8 @@ macro_rules! reads {
     };
 }
 
-/// Has a handle write as `$io` does, and shut `$stream` down when it is closed. A socket keeps nothing back that could be flushed.
+/// Implements `AsyncWrite` for `$handle` by that of `$io`. Closing shuts `$stream` down. Flushing does
+/// nothing: a socket has no buffer of its own.
 macro_rules! writes {
     ([$($generics:tt)*] $handle:ty, [$($bound:tt)*], |$this:ident| $io:expr, $stream:expr) => {
         impl<$($generics)*> AsyncWrite for $handle
@@ -174,6 +180,7 @@ macro_rules! writes {
                 Poll::Ready(Ok(()))
             }
 
+            /// Shuts the writing side down, without waiting. `NotConnected` is no error.
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 let $this = self.get_mut();
                 Poll::Ready(close($stream))
@@ -182,7 +189,7 @@ macro_rules! writes {
     };
 }
 
-/// What the streams have in common.
+/// Implements what the stream types have in common.
 macro_rules! stream {
     ($stream:ident) => {
         reads!([] $stream, [], |this| &*this.0);
@@ -202,7 +209,8 @@ macro_rules! stream {
 
         #[cfg(any(feature = "hyper", feature = "tokio-io"))]
         impl $stream {
-            /// As that of `Async`.
+            /// Reads into memory that may be uninitialized. Returns how many bytes at the beginning of `buf`
+            /// are initialized now.
             #[inline]
             pub(crate) fn poll_read_uninit(
                 &self,
@@ -214,57 +222,60 @@ macro_rules! stream {
         }
 
         impl $stream {
-            /// Waits until there is something to read, or the peer has ended. It may be by chance: a read may wait nevertheless.
+            /// Waits until there are bytes to read, or until the peer has ended its side. The wake-up may be
+            /// spurious: a read afterwards may still have to wait.
             ///
             /// # Errors
             ///
-            /// Those of the reactor.
+            /// Returns the errors of the reactor.
             ///
             /// # Cancel safety
             ///
-            /// Dropping the future loses nothing.
+            /// Dropping the future loses no bytes.
             pub async fn readable(&self) -> io::Result<()> {
                 self.0.readable().await
             }
 
-            /// Waits until there is room to write. It may be by chance: a write may wait nevertheless.
+            /// Waits until there is room to write. The wake-up may be spurious: a write afterwards may still
+            /// have to wait.
             ///
             /// # Errors
             ///
-            /// Those of the reactor.
+            /// Returns the errors of the reactor.
             ///
             /// # Cancel safety
             ///
-            /// Dropping the future loses nothing.
+            /// Dropping the future loses no bytes.
             pub async fn writable(&self) -> io::Result<()> {
                 self.0.writable().await
             }
 
-            /// Shuts one direction down, or both, for all clones: the peer reads to the end; what is read here has ended.
+            /// Shuts down one direction or both, for all clones. After shutting down the writing side the
+            /// peer reads to the end; after the reading side, reads here return the end of the stream.
             ///
             /// # Errors
             ///
-            /// Those of `shutdown`, such as `NotConnected`.
+            /// Returns the errors of `shutdown`, such as `NotConnected`.
             pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
                 self.0.get_ref().shutdown(how)
             }
 
-            /// The error that the socket has kept, which this takes away.
+            /// Returns the error that the socket has stored, and clears it.
             ///
             /// # Errors
             ///
-            /// Those of `getsockopt`.
+            /// Returns the errors of `getsockopt`.
             pub fn take_error(&self) -> io::Result<Option<io::Error>> {
                 self.0.get_ref().take_error()
             }
 
-            /// Two halves, for as long as this is borrowed. They cost nothing.
+            /// Borrows the stream as two halves, at no cost.
             pub fn split(&self) -> (ReadHalf<'_, Self>, WriteHalf<'_, Self>) {
                 (ReadHalf(self), WriteHalf(self))
             }
 
-            /// Two halves that go their own ways. Dropping the one that writes shuts that side down; see
-            /// [`OwnedWriteHalf`].
+            /// Splits the stream into two halves that are independent. Dropping the writing half shuts that
+            /// side down: see [`OwnedWriteHalf`].
             pub fn into_split(self) -> (OwnedReadHalf<Self>, OwnedWriteHalf<Self>) {
                 (OwnedReadHalf(self.clone()), OwnedWriteHalf(Some(self)))
             }
@@ -280,93 +291,3 @@ reads!(['a, S] ReadHalf<'a, S>, [for<'s> &'s S: AsyncRead], |this| this.0);
 reads!([S: Unpin] OwnedReadHalf<S>, [for<'s> &'s S: AsyncRead], |this| &this.0);
 writes!(['a, S: Stream] WriteHalf<'a, S>, [for<'s> &'s S: AsyncWrite], |this| this.0, this.0);
 writes!([S: Stream + Unpin] OwnedWriteHalf<S>, [for<'s> &'s S: AsyncWrite], |this| this.as_ref(), this.as_ref());
-
-/// Has `$handle`, whose first field is an `Arc<Async<$std>>` of which `$new` makes one, become what it is built on and be made of it, and lend
-/// out its descriptor.
-macro_rules! handle {
-    ($handle:ident, $std:ty, $field:tt, $new:expr) => {
-        impl From<Async<$std>> for $handle {
-            fn from(io: Async<$std>) -> Self {
-                Arc::new(io).into()
-            }
-        }
-
-        impl From<Arc<Async<$std>>> for $handle {
-            fn from(io: Arc<Async<$std>>) -> Self {
-                $new(io)
-            }
-        }
-
-        impl From<$handle> for Arc<Async<$std>> {
-            fn from(handle: $handle) -> Self {
-                handle.$field
-            }
-        }
-
-        /// In non-blocking mode from then on, and with the reactor of the current runtime.
-        impl TryFrom<$std> for $handle {
-            type Error = io::Error;
-
-            fn try_from(io: $std) -> io::Result<Self> {
-                Async::new(io).map(Self::from)
-            }
-        }
-
-        #[cfg(unix)]
-        impl std::os::fd::AsFd for $handle {
-            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-                self.$field.get_ref().as_fd()
-            }
-        }
-
-        #[cfg(unix)]
-        impl std::os::fd::AsRawFd for $handle {
-            fn as_raw_fd(&self) -> std::os::fd::RawFd {
-                self.$field.get_ref().as_raw_fd()
-            }
-        }
-
-        #[cfg(unix)]
-        impl TryFrom<std::os::fd::OwnedFd> for $handle {
-            type Error = io::Error;
-
-            fn try_from(fd: std::os::fd::OwnedFd) -> io::Result<Self> {
-                Self::try_from(<$std>::from(fd))
-            }
-        }
-
-        #[cfg(windows)]
-        impl std::os::windows::io::AsSocket for $handle {
-            fn as_socket(&self) -> std::os::windows::io::BorrowedSocket<'_> {
-                self.$field.get_ref().as_socket()
-            }
-        }
-
-        #[cfg(windows)]
-        impl std::os::windows::io::AsRawSocket for $handle {
-            fn as_raw_socket(&self) -> std::os::windows::io::RawSocket {
-                self.$field.get_ref().as_raw_socket()
-            }
-        }
-    };
-}
-
-/// Options of `$handle`'s socket, which is in `$field`, as the standard library has them.
-macro_rules! options {
-    ($handle:ident.$field:tt: $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
-        impl $handle {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Errors
-                ///
-                /// The system's.
-                pub fn $name(&self $(, $arg: $type)*) -> io::Result<$result> {
-                    self.$field.get_ref().$name($($arg),*)
-                }
-            )*
-        }
-    };
-}
-
-pub(super) use {handle, options};

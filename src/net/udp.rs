@@ -1,16 +1,17 @@
-//! UDP by name.
+//! UDP sockets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::addresses::{Failed, ToSocketAddrs, first, try_each};
-use super::streams::{handle, options};
+use super::addresses::{AttemptError, ToSocketAddrs, first, try_each};
+use super::socket::{handle, options};
 use crate::io::Async;
 
 /// A UDP socket.
 ///
-/// Clones are the same socket; any number of tasks may send and receive at once, and each datagram goes to one of them.
+/// Clones are the same socket. Any number of tasks may send and receive at once; each datagram goes to one of
+/// them.
 ///
 /// ```
 /// use paceline::net::UdpSocket;
@@ -32,21 +33,23 @@ pub struct UdpSocket(Arc<Async<std::net::UdpSocket>>);
 handle!(UdpSocket, std::net::UdpSocket, 0, Self);
 
 impl UdpSocket {
-    /// A socket on the first address of a name that can be bound; port 0 lets the system choose one.
+    /// Creates a socket on the first address of a name that can be bound. With port 0 the system chooses the
+    /// port.
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`](super::resolve) and of `bind`, such as `AddrInUse`.
+    /// Returns the errors of [`resolve`](super::resolve) and of `bind`, such as `AddrInUse`.
     pub async fn bind<A: ToSocketAddrs>(name: A) -> io::Result<Self> {
         let bind = |address| std::future::ready(Async::<std::net::UdpSocket>::bind::<SocketAddr>(address));
         try_each(name, "bind to", bind).await.map(Self::from)
     }
 
-    /// Has [`send`](UdpSocket::send) send to the first address of a name that can be connected to, and receives from nobody else.
+    /// Connects the socket to the first address of a name that can be connected to: [`send`](UdpSocket::send)
+    /// sends to it, and datagrams of other senders are discarded.
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`](super::resolve) and of `connect`.
+    /// Returns the errors of [`resolve`](super::resolve) and of `connect`.
     pub async fn connect<A: ToSocketAddrs>(&self, name: A) -> io::Result<()> {
         try_each(name, "connect to", |address| std::future::ready(self.0.get_ref().connect(address))).await
     }
@@ -55,11 +58,11 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of `send`; `ConnectionRefused` is said of one that was sent before.
+    /// Returns the errors of `send`. `ConnectionRefused` is about an earlier datagram.
     ///
     /// # Cancel safety
     ///
-    /// It is sent in the very poll that returns.
+    /// The datagram is sent in the same poll that returns.
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.0.send(buf).await
     }
@@ -68,94 +71,95 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of [`resolve`](super::resolve) and of `sendto`.
+    /// Returns the errors of [`resolve`](super::resolve) and of `sendto`.
     ///
     /// # Cancel safety
     ///
-    /// It is sent in the very poll that returns.
+    /// The datagram is sent in the same poll that returns.
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], name: A) -> io::Result<usize> {
         let address = first(name).await?;
         let sent = self.0.send_to(buf, address).await;
-        sent.map_err(|error| Failed::error("send to", vec![(address, error)]))
+        sent.map_err(|error| AttemptError::error("send to", vec![(address, error)]))
     }
 
-    /// Receives a datagram from the peer of [`connect`](UdpSocket::connect). What does not fit into `buf` is lost.
+    /// Receives a datagram from the peer of [`connect`](UdpSocket::connect). Bytes that do not fit into `buf`
+    /// are lost.
     ///
     /// # Errors
     ///
-    /// Those of `recv`.
+    /// Returns the errors of `recv`.
     ///
     /// # Cancel safety
     ///
-    /// It is taken in the very poll that returns.
+    /// The datagram is received in the same poll that returns.
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.recv(buf).await
     }
 
-    /// Receives a datagram, and says from whom. What does not fit into `buf` is lost.
+    /// Receives a datagram and returns its length and its sender. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     ///
     /// # Cancel safety
     ///
-    /// It is taken in the very poll that returns.
+    /// The datagram is received in the same poll that returns.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.recv_from(buf).await
     }
 
-    /// As [`recv`](UdpSocket::recv), and leaves the datagram there.
+    /// Like [`recv`](UdpSocket::recv), but leaves the datagram in the queue.
     ///
     /// # Errors
     ///
-    /// Those of `recv`.
+    /// Returns the errors of `recv`.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.peek(buf).await
     }
 
-    /// As [`recv_from`](UdpSocket::recv_from), and leaves the datagram there.
+    /// Like [`recv_from`](UdpSocket::recv_from), but leaves the datagram in the queue.
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.peek_from(buf).await
     }
 }
 
 options! { UdpSocket.0:
-    /// The address of this side.
+    /// Returns the local address.
     local_addr() -> SocketAddr;
-    /// The address of the peer of [`connect`](UdpSocket::connect).
+    /// Returns the address of the peer of [`connect`](UdpSocket::connect).
     peer_addr() -> SocketAddr;
-    /// The error that the socket has kept, which this takes away.
+    /// Returns the error that the socket has stored, and clears it.
     take_error() -> Option<io::Error>;
-    /// Whether it may send to broadcast addresses.
+    /// Returns whether the socket may send to broadcast addresses.
     broadcast() -> bool;
-    /// Sets whether it may send to broadcast addresses.
+    /// Sets whether the socket may send to broadcast addresses.
     set_broadcast(broadcast: bool) -> ();
-    /// How many routers a packet may pass.
+    /// Returns how many routers a packet may pass.
     ttl() -> u32;
     /// Sets how many routers a packet may pass.
     set_ttl(ttl: u32) -> ();
-    /// Whether this machine receives what it sends to a group.
+    /// Returns whether this machine receives the datagrams that it sends to a group.
     multicast_loop_v4() -> bool;
-    /// Sets whether this machine receives what it sends to a group.
+    /// Sets whether this machine receives the datagrams that it sends to a group.
     set_multicast_loop_v4(receives: bool) -> ();
-    /// How many routers a packet to a group may pass.
+    /// Returns how many routers a packet to a group may pass.
     multicast_ttl_v4() -> u32;
     /// Sets how many routers a packet to a group may pass.
     set_multicast_ttl_v4(ttl: u32) -> ();
-    /// Whether this machine receives what it sends to a group, by IPv6.
+    /// Returns whether this machine receives the datagrams that it sends to a group, by IPv6.
     multicast_loop_v6() -> bool;
-    /// Sets whether this machine receives what it sends to a group, by IPv6.
+    /// Sets whether this machine receives the datagrams that it sends to a group, by IPv6.
     set_multicast_loop_v6(receives: bool) -> ();
-    /// Joins a group on the interface with an address; `UNSPECIFIED` lets the system choose one.
+    /// Joins a group on the interface with the given address; `UNSPECIFIED` lets the system choose one.
     join_multicast_v4(group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
     /// Leaves a group.
     leave_multicast_v4(group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
-    /// Joins a group on an interface, by its number; 0 lets the system choose one.
+    /// Joins a group on the interface with the given number; 0 lets the system choose one.
     join_multicast_v6(group: &Ipv6Addr, interface: u32) -> ();
     /// Leaves a group.
     leave_multicast_v6(group: &Ipv6Addr, interface: u32) -> ();

@@ -1,16 +1,16 @@
 //! Unix sockets.
 //!
-//! Wherever a path names a socket, a leading zero byte on Linux and Android means the abstract namespace. A listener leaves its path
-//! behind: remove it before the next one is bound.
+//! In every path that names a socket, a leading zero byte on Linux and Android means the abstract namespace.
+//! A listener does not remove its path: remove it before the next one is bound.
 
 use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::accepting::{Accepting, Incoming};
-use super::addresses::Failed;
-use super::streams::{handle, options};
+use super::acceptor::Acceptor;
+use super::addresses::AttemptError;
+use super::socket::{handle, options};
 use crate::io::Async;
 
 /// A listener for Unix stream connections. Clones are the same listener.
@@ -32,10 +32,11 @@ use crate::io::Async;
 #[derive(Clone, Debug)]
 pub struct UnixListener {
     io: Arc<Async<std::os::unix::net::UnixListener>>,
-    accepting: Arc<Accepting>,
+    acceptor: Arc<Acceptor>,
 }
 
-/// A Unix stream connection. Clones are the same connection; what holds for a [`TcpStream`](super::TcpStream) holds for it.
+/// A Unix stream connection. Clones are the same connection. What is said about
+/// [`TcpStream`](super::TcpStream) applies here as well.
 #[derive(Clone, Debug)]
 pub struct UnixStream(pub(super) Arc<Async<std::os::unix::net::UnixStream>>);
 
@@ -57,106 +58,104 @@ pub struct UnixStream(pub(super) Arc<Async<std::os::unix::net::UnixStream>>);
 #[derive(Clone, Debug)]
 pub struct UnixDatagram(Arc<Async<std::os::unix::net::UnixDatagram>>);
 
-handle!(UnixListener, std::os::unix::net::UnixListener, io, |io| Self { io, accepting: Arc::default() });
+handle!(UnixListener, std::os::unix::net::UnixListener, io, |io| Self { io, acceptor: Arc::default() });
 handle!(UnixStream, std::os::unix::net::UnixStream, 0, Self);
 handle!(UnixDatagram, std::os::unix::net::UnixDatagram, 0, Self);
 
-/// What was tried with a path, for an error.
+/// Returns a function that adds the path and the operation to an error.
 fn with(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> io::Error {
-    move |error| Failed::error(what, vec![(format!("{path:?}"), error)])
+    move |error| AttemptError::error(what, vec![(format!("{path:?}"), error)])
 }
 
 impl UnixListener {
-    /// Listens on a path, which must not exist yet.
+    /// Creates a listener at a path, which must not exist yet.
     ///
     /// # Errors
     ///
-    /// Those of `bind` and `listen`, such as `AddrInUse` for a path that exists.
+    /// Returns the errors of `bind` and `listen`, such as `AddrInUse` for a path that exists.
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Self> {
         let path = path.as_ref();
         Async::<std::os::unix::net::UnixListener>::bind(path).map(Self::from).map_err(with(path, "listen on"))
     }
 
-    /// Waits for the next connection: as [`TcpListener::accept`](super::TcpListener::accept).
+    /// Waits for the next connection, like [`TcpListener::accept`](super::TcpListener::accept).
     ///
     /// # Errors
     ///
-    /// Those of `accept`. The listener works on after them.
+    /// Returns the errors of `accept`. The listener can still be used afterwards.
     ///
     /// # Cancel safety
     ///
-    /// A connection is taken in the very poll that returns it: dropping the future loses none.
+    /// A connection is accepted in the same poll that returns it: dropping the future loses none. A
+    /// [`Task`](crate::Task) differs from a future: if a task is cancelled during that poll, the connection
+    /// is dropped with the task's output, which closes it.
     pub async fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
-        let (stream, peer) = self.accepting.accept(|| self.io.accept()).await?;
+        let (stream, peer) = self.acceptor.accept(|| self.io.accept()).await?;
         Ok((stream.into(), peer))
-    }
-
-    /// The connections as an endless stream: see [`accept`](UnixListener::accept).
-    pub fn incoming(&self) -> Incoming<'_, UnixStream> {
-        Incoming::new(move || async { self.accept().await.map(|(stream, _peer)| stream) })
     }
 }
 
 impl UnixStream {
-    /// Connects to the listener on a path.
+    /// Connects to the listener at a path.
     ///
     /// # Errors
     ///
-    /// Those of `connect`, such as `NotFound` where there is no path and `ConnectionRefused` where nobody listens.
+    /// Returns the errors of `connect`, such as `NotFound` if the path does not exist and `ConnectionRefused`
+    /// if there is no listener.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the attempt up and closes the socket.
+    /// Dropping the future abandons the attempt and closes the socket.
     pub async fn connect<P: AsRef<Path>>(path: P) -> io::Result<Self> {
         let path = path.as_ref();
         let stream = Async::<std::os::unix::net::UnixStream>::connect(path).await;
         stream.map(Self::from).map_err(with(path, "connect to"))
     }
 
-    /// Two streams that are connected with each other.
+    /// Creates two streams that are connected to each other.
     ///
     /// # Errors
     ///
-    /// Those of `socketpair`.
+    /// Returns the errors of `socketpair`.
     pub fn pair() -> io::Result<(Self, Self)> {
         Async::<std::os::unix::net::UnixStream>::pair().map(|(one, other)| (one.into(), other.into()))
     }
 }
 
 impl UnixDatagram {
-    /// A socket on a path, which must not exist yet.
+    /// Creates a socket at a path, which must not exist yet.
     ///
     /// # Errors
     ///
-    /// Those of `bind`, such as `AddrInUse` for a path that exists.
+    /// Returns the errors of `bind`, such as `AddrInUse` for a path that exists.
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Self> {
         let path = path.as_ref();
         Async::<std::os::unix::net::UnixDatagram>::bind(path).map(Self::from).map_err(with(path, "bind to"))
     }
 
-    /// A socket without a name.
+    /// Creates a socket without a name.
     ///
     /// # Errors
     ///
-    /// Those of `socket`.
+    /// Returns the errors of `socket`.
     pub fn unbound() -> io::Result<Self> {
         Async::<std::os::unix::net::UnixDatagram>::unbound().map(Self::from)
     }
 
-    /// Two sockets that are connected with each other.
+    /// Creates two sockets that are connected to each other.
     ///
     /// # Errors
     ///
-    /// Those of `socketpair`.
+    /// Returns the errors of `socketpair`.
     pub fn pair() -> io::Result<(Self, Self)> {
         Async::<std::os::unix::net::UnixDatagram>::pair().map(|(one, other)| (one.into(), other.into()))
     }
 
-    /// Has [`send`](UnixDatagram::send) send to a path.
+    /// Connects the socket to the socket at a path: [`send`](UnixDatagram::send) sends to it.
     ///
     /// # Errors
     ///
-    /// Those of `connect`.
+    /// Returns the errors of `connect`.
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         let path = path.as_ref();
         self.0.get_ref().connect(path).map_err(with(path, "connect to"))
@@ -166,71 +165,72 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of `send`.
+    /// Returns the errors of `send`.
     ///
     /// # Cancel safety
     ///
-    /// It is sent in the very poll that returns.
+    /// The datagram is sent in the same poll that returns.
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.0.send(buf).await
     }
 
-    /// Sends a datagram to a path.
+    /// Sends a datagram to the socket at a path. While the receiver's queue is full, the call keeps a thread
+    /// busy; [`send`](UnixDatagram::send) after [`connect`](UnixDatagram::connect) does not.
     ///
     /// # Errors
     ///
-    /// Those of `sendto`.
+    /// Returns the errors of `sendto`.
     ///
     /// # Cancel safety
     ///
-    /// It is sent in the very poll that returns.
+    /// The datagram is sent in the same poll that returns.
     pub async fn send_to<P: AsRef<Path>>(&self, buf: &[u8], path: P) -> io::Result<usize> {
         let path = path.as_ref();
         self.0.send_to(buf, path).await.map_err(with(path, "send to"))
     }
 
-    /// Receives a datagram. What does not fit into `buf` is lost.
+    /// Receives a datagram. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// Those of `recv`.
+    /// Returns the errors of `recv`.
     ///
     /// # Cancel safety
     ///
-    /// It is taken in the very poll that returns.
+    /// The datagram is received in the same poll that returns.
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.0.recv(buf).await
     }
 
-    /// Receives a datagram, and says from whom. What does not fit into `buf` is lost.
+    /// Receives a datagram and returns its length and its sender. Bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     ///
     /// # Cancel safety
     ///
-    /// It is taken in the very poll that returns.
+    /// The datagram is received in the same poll that returns.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.0.recv_from(buf).await
     }
 }
 
 options! { UnixListener.io:
-    /// The address on which it listens.
+    /// Returns the address that the listener is bound to.
     local_addr() -> SocketAddr;
 }
 
 options! { UnixStream.0:
-    /// The address of this side.
+    /// Returns the local address.
     local_addr() -> SocketAddr;
-    /// The address of the other side.
+    /// Returns the address of the peer.
     peer_addr() -> SocketAddr;
 }
 
 options! { UnixDatagram.0:
-    /// The address of this side.
+    /// Returns the local address.
     local_addr() -> SocketAddr;
-    /// The address of the peer.
+    /// Returns the address of the peer.
     peer_addr() -> SocketAddr;
 }

@@ -1,39 +1,56 @@
-//! The crew: a runtime's own threads. A worker is nothing but a `block_on` of the executor's `run`.
+//! The crew: a runtime's own threads. A worker is a thread in a `block_on` of the executor's `run`.
 
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::block_on::Root;
+use super::block_on::{PoolSource, Root};
 use super::parting::Parting;
-use super::patience::Who;
-use super::{Pool, StallHook, Station, block_on, slice};
+use super::stall::StallHook;
+use super::{Pool, Station, block_on, slice};
 use crate::ambient;
 use crate::executor::{Run, StateRef};
+use crate::probe::KnownThread;
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
+use crate::waking;
 
-/// How long a thread beyond the usual number stays when nobody needs it.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long a thread beyond the usual number stays when it is not needed.
+const SURPLUS_LINGER: Duration = Duration::from_secs(1);
 
-/// How large a worker's stack is if nothing is said: the standard library's default.
+/// Size of a worker's stack if the program sets none: the standard library's default.
 const STACK_SIZE: usize = 2 << 20;
 
-/// What a runtime's owner wants to have called.
+/// A function that the owner of a runtime wants to have called.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 
-/// What a crew is made of.
+/// Returns the name of a thread of a runtime, from its number among the workers or among the threads for
+/// closures that block.
+pub(crate) type ThreadNames = Arc<dyn Fn(usize) -> String + Send + Sync>;
+
+/// The settings of a crew.
 pub(crate) struct CrewConfig {
+    /// The executor that the workers run.
     pub(crate) state: StateRef,
+    /// The wanted number of workers that do not block; 0 in a runtime of the current thread.
     pub(crate) threads: usize,
+    /// The largest number of workers, with those that were added.
     pub(crate) max_threads: usize,
+    /// The beginning of the names of threads that the program gives no name.
     pub(crate) name: String,
+    pub(crate) thread_names: Option<ThreadNames>,
+    /// The size of the threads' stacks in bytes, if the program sets it.
     pub(crate) stack_size: Option<usize>,
+    /// Called on each worker before its first task.
     pub(crate) on_start: Option<Hook>,
+    /// Called on each worker before it ends.
     pub(crate) on_stop: Option<Hook>,
+    /// Called on a thread that polls tasks and is about to sleep: see
+    /// [`ParkHooks`](super::park_hooks::ParkHooks).
     pub(crate) on_park: Option<Hook>,
+    /// Called on such a thread when it has work again after `on_park`.
     pub(crate) on_unpark: Option<Hook>,
+    /// Called with each report of a stall, on a thread of its own.
     pub(crate) on_stall: Option<StallHook>,
 }
 
@@ -53,18 +70,13 @@ pub(crate) struct Crew {
     config: CrewConfig,
     /// All workers were started once.
     complete: Flag,
-    /// Held by who starts them.
+    /// Held by the thread that starts the workers.
     starting: Mutex<()>,
-    /// It takes no tasks any more.
-    pub(super) closed: Flag,
-    pub(super) parting: Parting,
-    pub(super) stopped: Flag,
+    pub(crate) parting: Parting,
     pub(super) stop: Event,
     roll: Mutex<Roll>,
     pub(super) changed: Condvar,
-    /// A hook that was told of a stall is not back yet.
-    pub(super) reporting: Flag,
-    /// Threads added because all others were stuck.
+    /// Counts threads that were added because all others were stuck.
     pub(crate) replacements: Counter,
 }
 
@@ -72,47 +84,51 @@ pub(crate) struct Crew {
 pub(super) struct Roll {
     /// Threads that were started and have not ended.
     pub(super) live: usize,
-    /// Those of them that are only starting, in order.
-    starting: Vec<Starter>,
+    /// The numbers of the live threads that are still starting, in order, and the time at which each of
+    /// them began to start.
+    starting: Vec<(usize, Instant)>,
+    /// Number of workers that were ever started: the number of the next one's name is one more.
     ever: usize,
-    pub(super) threads: Vec<Who>,
+    /// Workers that run.
+    pub(super) threads: Vec<KnownThread>,
+    /// Hands that run.
+    pub(super) hands: Vec<KnownThread>,
+    /// Number of hands that were started and have not begun.
+    pub(super) hands_coming: usize,
     /// Other threads that cancel tasks.
-    pub(super) cancelling: Vec<Who>,
+    pub(super) cancelling: Vec<KnownThread>,
     /// Workers that wait for all others to stop, in a task that shuts the runtime down.
     pub(super) stoppers: Vec<thread::ThreadId>,
-    /// Times that nobody was left to wait for.
+    /// How many times a stopper found that no thread was left to wait for.
     pub(super) stops: usize,
 }
 
-#[derive(Debug)]
-struct Starter {
-    number: usize,
-    since: Instant,
-    is_reserve: bool,
-}
-
-/// What a crew has by way of threads.
-pub(super) struct Staff {
-    pub(super) live: usize,
-    /// Those of them that take longer to start than they should.
-    pub(super) late: usize,
-    /// There is a reserve, or one is starting, and not late.
-    pub(super) reserve: bool,
+/// The numbers of a crew's threads, as plain data.
+#[derive(Clone, Debug)]
+pub(crate) struct Staff {
+    /// The wanted number of workers that do not block: `Builder::threads`.
+    pub(crate) threads: usize,
+    /// The largest number of workers; 0 once the crew was stopped.
+    pub(crate) max_threads: usize,
+    /// Workers that were started and have not ended.
+    pub(crate) live: usize,
+    /// Live workers that take longer to start than they should.
+    pub(crate) late: usize,
+    /// How many workers may take tasks from the queues at the same time, as of now.
+    pub(crate) limit: usize,
 }
 
 impl Crew {
+    /// Makes a crew without threads: [`start`](Self::start) starts them.
     pub(super) fn new(config: CrewConfig) -> Self {
         Self {
             config,
             complete: Flag::new(false),
             starting: Mutex::new(()),
-            closed: Flag::new(false),
-            parting: Parting::default(),
-            stopped: Flag::new(false),
+            parting: Parting::new(),
             stop: Event::new(),
             roll: Mutex::default(),
             changed: Condvar::new(),
-            reporting: Flag::new(false),
             replacements: Counter::default(),
         }
     }
@@ -121,12 +137,12 @@ impl Crew {
         &self.config.state
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// Whether this is the executor that its workers run.
-    pub(super) fn runs(&self, state: &StateRef) -> bool {
+    /// Returns whether the workers run this executor.
+    pub(crate) fn runs(&self, state: &StateRef) -> bool {
         std::ptr::eq(&**self.state(), &**state)
     }
 
@@ -134,63 +150,74 @@ impl Crew {
         self.config.state.has_surplus()
     }
 
-    /// Whether there are to be no workers: its tasks are polled by whoever is in a `block_on`.
+    /// Returns whether the crew has no workers: the threads in a `block_on` poll its tasks.
     pub(crate) fn is_unmanned(&self) -> bool {
         self.config.threads == 0
     }
 
-    /// Whether somebody wants to know when a thread sleeps.
-    pub(super) fn tells_of_sleep(&self) -> bool {
+    /// Returns whether the program has a hook for threads that park or unpark.
+    pub(super) fn has_park_hooks(&self) -> bool {
         self.config.on_park.is_some() || self.config.on_unpark.is_some()
     }
 
-    /// The calling thread is about to sleep, or is up again.
+    /// Calls the hook for a thread that is about to sleep (`parks`), or is awake again.
     #[cold]
-    pub(super) fn tells(&self, pool: &Arc<Pool>, parks: bool) {
+    pub(super) fn call_park_hook(&self, pool: &Arc<Pool>, parks: bool) {
         call(pool, if parks { self.config.on_park.as_ref() } else { self.config.on_unpark.as_ref() });
     }
 
-    pub(super) fn stall_hook(&self) -> Option<StallHook> {
+    pub(crate) fn stall_hook(&self) -> Option<StallHook> {
         self.config.on_stall.clone()
     }
 
-    /// Whether there are workers, or will be, or those that were stopped are not gone yet.
+    /// Returns whether there are workers, or will be, or workers that were stopped are not gone yet.
     pub(super) fn is_at_work(&self) -> bool {
         !self.is_stopped() || self.live() > 0
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.is_set()
-    }
-
-    /// Threads alive right now.
+    /// Returns how many threads are alive: workers, and threads that were hired to clear up.
     pub(crate) fn live(&self) -> usize {
-        self.roll().live
+        let roll = self.roll();
+        roll.live + roll.hands.len() + roll.hands_coming
     }
 
-    /// The threads, but those that are just being started.
+    /// Returns the workers and hands, except those that are still starting.
     pub(super) fn workers(&self) -> Vec<thread::Thread> {
-        self.roll().threads.iter().map(|who| who.thread.clone()).collect()
+        let roll = self.roll();
+        roll.threads.iter().chain(&roll.hands).map(|known| known.thread.clone()).collect()
     }
 
-    /// How many threads there are; and how many of them take longer than `limit` to start, in a hook that blocks, perhaps: each of
-    /// them twice as long as the one before, for all of them may only wait for a core.
-    pub(super) fn staff(&self, now: Instant, limit: Duration) -> Staff {
+    /// Returns the numbers of threads. A thread counts as late if it takes longer than `limit` to start,
+    /// perhaps because a hook blocks it. Each further thread gets twice the time of the one before, because
+    /// all of them may only wait for a core.
+    pub(crate) fn staff(&self, now: Instant, limit: Duration) -> Staff {
         let roll = self.roll();
         let limits = (0..).map(|number: u32| limit * (1 << number.min(16)));
-        let is_late = |starter: &Starter, limit| now.saturating_duration_since(starter.since) >= limit;
-        let late =
-            roll.starting.iter().zip(limits).take_while(|(starter, limit)| is_late(starter, *limit)).count();
-        let starts = roll.starting[late..].iter().any(|starter| starter.is_reserve);
-        Staff { live: roll.live, late, reserve: starts || self.config.state.has_reserve() }
+        let is_late = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
+        let starting = roll.starting.iter().zip(limits);
+        let late = starting.take_while(|((_, since), limit)| is_late(*since, *limit)).count();
+        Staff {
+            threads: self.config.threads,
+            max_threads: if self.is_stopped() { 0 } else { self.config.max_threads },
+            live: roll.live,
+            late,
+            limit: self.config.state.limit(),
+        }
     }
 
-    /// How large the stacks of the runtime's threads are to be, if anything was said.
+    /// Returns the name that the program gives to the thread of this number; `None` if the program gives no
+    /// names, or if its function panics.
+    pub(crate) fn given_thread_name(&self, number: usize) -> Option<String> {
+        let names = self.config.thread_names.as_ref()?;
+        waking::catch(|| names(number))
+    }
+
+    /// Returns the size of stack that the program has set for the runtime's threads.
     pub(crate) fn given_stack_size(&self) -> Option<usize> {
         self.config.stack_size
     }
 
-    /// How large a worker's stack is.
+    /// Returns the size of a worker's stack.
     pub(crate) fn stack_size(&self) -> usize {
         self.config.stack_size.unwrap_or(STACK_SIZE)
     }
@@ -199,23 +226,27 @@ impl Crew {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the workers, if that was not done yet. When it fails, those that run stay, and the next call starts the
-    /// rest.
+    /// Starts the workers, and the deputy, unless that was done. Waits if another thread is starting them. If
+    /// it fails, the workers that run stay, and the next call starts the rest.
     #[inline]
     pub(crate) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
         if self.complete.is_set() { Ok(()) } else { self.start_the_rest(pool) }
     }
 
+    /// Starts the deputy and the workers that are missing; only the deputy if the crew was stopped. Waits
+    /// if another thread is starting them. After an error, which says how many workers run, those stay.
     #[cold]
     fn start_the_rest(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        // Whoever comes while another one starts them has to know whether there are any.
+        // A caller that comes while another thread starts the workers has to wait until it is known whether
+        // there are any.
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
-        while self.hire(pool, self.config.threads, false).map_err(|error| self.short_of_threads(&error))? {}
+        while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
         self.complete.set(true);
         Ok(())
     }
 
+    /// Returns `error` with a message that says how many workers run, and what helps.
     fn short_of_threads(&self, error: &io::Error) -> io::Error {
         let (wanted, live) = (self.config.threads, self.live());
         let what = format!(
@@ -226,15 +257,15 @@ impl Crew {
         io::Error::new(error.kind(), what)
     }
 
-    /// How many workers there are to be that do not block.
-    pub(super) fn threads(&self) -> usize {
+    /// Returns the wanted number of workers that do not block: `Builder::threads`.
+    pub(crate) fn threads(&self) -> usize {
         self.config.threads
     }
 
-    /// One more thread, because all others are stuck; as the reserve, because they compute. False if there are as many as there
-    /// may be.
-    pub(super) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, is_reserve: bool) -> bool {
-        let hired = self.hire(pool, self.config.max_threads, is_reserve);
+    /// Starts one more worker, because all others are stuck, and counts it as a replacement. Returns false if
+    /// there are as many as there may be, if the crew was stopped, or if no thread can be started.
+    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
+        let hired = self.hire(pool, self.config.max_threads);
         let added = matches!(hired, Ok(true));
         if added {
             self.replacements.add_shared(1);
@@ -242,76 +273,70 @@ impl Crew {
         added
     }
 
-    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize, is_reserve: bool) -> io::Result<bool> {
-        self.enlist(pool, is_reserve, |roll| roll.live < limit && !self.is_stopped())
-    }
-
-    /// One more thread for a crew that was stopped, and is to be cleared up: that is the first thing it does.
-    pub(super) fn hire_for_the_end(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
-        matches!(self.enlist(pool, false, |_| true), Ok(true))
-    }
-
-    fn enlist(
-        self: &Arc<Self>,
-        pool: &Arc<Pool>,
-        is_reserve: bool,
-        may: impl FnOnce(&Roll) -> bool,
-    ) -> io::Result<bool> {
+    /// Starts one worker. Returns `Ok(false)` if `limit` workers or more are alive, or if the crew was
+    /// stopped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if no thread can be started.
+    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize) -> io::Result<bool> {
         let number = {
             let mut roll = self.roll();
-            if !may(&roll) {
+            if roll.live >= limit || self.is_stopped() {
                 return Ok(false);
             }
             roll.live += 1;
             roll.ever += 1;
             let number = roll.ever;
-            roll.starting.push(Starter { number, since: Instant::now(), is_reserve });
+            roll.starting.push((number, Instant::now()));
             number
         };
-        let mut builder = thread::Builder::new().name(format!("{}-{number}", self.config.name));
+        let name = self.given_thread_name(number).unwrap_or_else(|| format!("{}-{number}", self.config.name));
+        let mut builder = thread::Builder::new().name(name);
         if let Some(size) = self.config.stack_size {
             builder = builder.stack_size(size);
         }
-        let (crew, pool) = (self.clone(), pool.clone());
-        let started = builder.spawn(move || crew.work(&pool, number, is_reserve));
-        started.map(|_| true).inspect_err(|_| {
-            let mut roll = self.roll();
-            roll.live -= 1;
-            roll.has_started(number);
-        })
+        let mut place = CrewPlace { crew: self.clone(), number, thread: None, is_left: false };
+        let pool = pool.clone();
+        // If no thread can be started, the place is given back when the closure is dropped.
+        let started = builder.spawn(move || place.crew.clone().work(&pool, &mut place));
+        started.map(|_| true)
     }
 
-    /// A worker's life.
-    fn work(&self, pool: &Arc<Pool>, number: usize, is_reserve: bool) {
-        let who = Who::here();
+    /// Runs a worker from its start to its end, and calls its hooks. If the crew is stopped, the worker
+    /// cancels tasks and calls its hook for the end before it counts as gone, and the last one of the crew
+    /// cancels what is left once more. If there are more workers than usual, the worker ends when the
+    /// deputy releases it, or when it was not needed for [`SURPLUS_LINGER`]; it counts as gone before it
+    /// calls that hook. A panic of its loop does not end it.
+    fn work(&self, pool: &Arc<Pool>, place: &mut CrewPlace) {
+        let known = KnownThread::here();
+        place.thread = Some(known.id());
         ambient::move_in();
-        self.roll().threads.push(who);
-        if is_reserve {
+        self.roll().threads.push(known);
+        if self.config.state.limit() != usize::MAX {
+            // The worker was added for events, beside threads that compute.
             slice::shorten();
         }
-        // One that comes to clear up where there are no workers is none.
-        let (on_start, on_stop) = (self.config.on_start.as_ref(), self.config.on_stop.as_ref());
-        let [on_start, on_stop] = [on_start, on_stop].map(|hook| hook.filter(|_| !self.is_unmanned()));
-        call(pool, on_start);
-        // Its runner is known before it counts as started: a reserve is missed at no moment.
-        let begin = if is_reserve { Run::reserve } else { Run::new };
+        let on_stop = self.config.on_stop.as_ref();
+        call(pool, self.config.on_start.as_ref());
         let mut stopped = Box::pin(self.until_stopped());
-        let mut run = begin(self.config.state.clone(), stopped.as_mut() as Root<'_>);
-        self.roll().has_started(number);
+        let mut run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
+        self.roll().remove_starting(place.number);
         loop {
-            let linger = self.is_overstaffed(0).then_some(LINGER);
-            let worked = catch_unwind(AssertUnwindSafe(|| {
-                block_on::drive(Some(pool), Arc::new(Station::lingering(linger)), run)
-            }));
-            // A panic out of a waker must not cost a thread (P2).
-            let unneeded = matches!(worked, Ok(None));
+            let linger = self.is_overstaffed(0).then_some(SURPLUS_LINGER);
+            // A panic of the loop must not end the thread (P2).
+            let worked = waking::catch(|| {
+                block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), run)
+            });
+            let unneeded = matches!(worked, Some(None));
             let is_stopped = self.is_stopped();
             if is_stopped {
-                // Before this thread counts as gone, so that who waits for that finds all futures dropped and the hook called.
+                // Before this thread counts as gone: a thread that waits for that finds all futures dropped
+                // and the hook called.
                 self.clear_up(pool);
                 call(pool, on_stop);
             }
-            if self.may_leave(is_stopped, unneeded) {
+            if self.leave(place, is_stopped, unneeded) {
                 if !is_stopped {
                     call(pool, on_stop);
                 }
@@ -322,47 +347,79 @@ impl Crew {
         }
         self.changed.notify_all();
         if self.is_stopped() && self.live() == 0 {
-            // Nobody may be waiting for that: the runtime was shut down inside of a task.
+            // Perhaps no other thread waits for the end and does this: the runtime may have been shut down
+            // inside of a task.
             self.cancel_all(pool);
         }
     }
 
+    /// Waits until the crew is stopped; not at all if it was.
     pub(super) async fn until_stopped(&self) {
         let listener = self.stop.listen();
-        // A stop that came before we listened.
+        // A stop that came before `listen` is found here.
         if !self.is_stopped() {
             listener.await;
         }
     }
 
-    /// Whether there are more threads than usual, not counting those that are `stuck`.
-    pub(super) fn is_overstaffed(&self, stuck: usize) -> bool {
+    /// Returns whether there are more workers than usual, not counting so many that are `stuck`.
+    pub(crate) fn is_overstaffed(&self, stuck: usize) -> bool {
         self.roll().live > self.config.threads.saturating_add(stuck)
     }
 
-    /// Whether this thread may end: the crew was stopped, or nobody needs it and there are more than usual. Then it
-    /// counts as gone from that moment (L11).
-    fn may_leave(&self, is_stopped: bool, unneeded: bool) -> bool {
+    /// Removes the thread from the crew if the crew was stopped, or if the thread is not needed and there
+    /// are more than usual. The thread counts as gone from that moment (L11). Returns false if it stays.
+    fn leave(&self, place: &mut CrewPlace, is_stopped: bool, unneeded: bool) -> bool {
         let mut roll = self.roll();
         let leaves = is_stopped || unneeded && roll.live > self.config.threads;
         if leaves {
-            roll.live -= 1;
-            let me = thread::current().id();
-            roll.threads.retain(|who| who.id() != me);
+            place.give_back(&mut roll);
         }
         leaves
     }
 }
 
-/// A hook that panics has said so by its panic message; the thread goes on all the same.
+/// A thread's place in the crew, which exists before the thread does. Dropping it gives the place back,
+/// however the thread ended.
+struct CrewPlace {
+    crew: Arc<Crew>,
+    number: usize,
+    /// `None` before the thread runs.
+    thread: Option<thread::ThreadId>,
+    is_left: bool,
+}
+
+impl CrewPlace {
+    /// Removes the thread from the roll. The drop of the place does not do so again.
+    fn give_back(&mut self, roll: &mut Roll) {
+        self.is_left = true;
+        roll.live -= 1;
+        roll.remove_starting(self.number);
+        roll.threads.retain(|known| Some(known.id()) != self.thread);
+    }
+}
+
+impl Drop for CrewPlace {
+    /// Removes the thread from the roll, unless it has left, and wakes the threads that wait for it.
+    fn drop(&mut self) {
+        if !self.is_left {
+            let crew = self.crew.clone();
+            self.give_back(&mut crew.roll());
+            crew.changed.notify_all();
+        }
+    }
+}
+
+/// Calls the hook, if there is one, as a visit to `pool`: what the hook spawns or registers belongs to that
+/// pool. If the hook panics, the panic hook reports that, and the thread goes on.
 pub(super) fn call(pool: &Arc<Pool>, hook: Option<&Hook>) {
     if let Some(hook) = hook {
-        let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook())));
+        waking::call(|| pool.visit(|| hook()));
     }
 }
 
 impl Roll {
-    fn has_started(&mut self, number: usize) {
-        self.starting.retain(|other| other.number != number);
+    fn remove_starting(&mut self, number: usize) {
+        self.starting.retain(|(other, _)| *other != number);
     }
 }

@@ -1,14 +1,21 @@
-//! [`Drained`]: what is said of the graceful end of a runtime.
+//! [`Drained`], the report of a graceful end, and [`StuckThread`]. Both are plain data: the layer `end`
+//! makes them, and the crew that has ended keeps the report for all callers.
 
 use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
 
-use super::StuckThread;
+use crate::executor::TaskGroup;
+use crate::sync::thread;
+
+/// How many groups of cancelled tasks the sentence names.
+const NAMED: usize = 5;
 
 /// How a runtime came to its end: see [`Runtime::drain`](crate::Runtime::drain).
 ///
-/// Its [`Display`](fmt::Display) is a sentence: "drained in 52ms: 9 tasks finished, 1 was cancelled, and 1 thread is stuck:
-/// paceline-1 (spawned at src/main.rs:9:5)".
+/// Its [`Display`](fmt::Display) is a sentence: "drained in 52ms: 9 tasks finished, 1 was cancelled
+/// (spawned at src/main.rs:20:9, 51ms old), and 1 thread is stuck: paceline-1 (spawned at
+/// src/main.rs:9:5)".
 ///
 /// # Examples
 ///
@@ -20,71 +27,115 @@ use super::StuckThread;
 /// runtime.spawn(std::future::pending::<()>()).detach();
 /// let report = paceline::block_on(runtime.drain(Duration::from_millis(1)));
 /// assert_eq!((report.finished, report.cancelled, report.stuck.len()), (0, 1, 0));
-/// assert!(report.to_string().ends_with("no task finished, 1 was cancelled"));
+/// assert_eq!(report.cancelled_tasks[0].spawned_at.file(), file!());
+/// println!("{report}");    // ... no task finished, 1 was cancelled (spawned at src/main.rs:6:5, 1.0ms old)
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Drained {
-    /// Tasks that came to their end in time: done, failed, or cancelled by whoever had them.
+    /// Tasks that ended in time: they finished, panicked, or were cancelled by the program.
     pub finished: usize,
-    /// Tasks that had not, and were cancelled: their futures are dropped, but for those that are `undropped`.
+    /// Tasks that did not end in time and were cancelled: their futures are dropped, except those of
+    /// [`undropped`](Self::undropped) tasks.
     pub cancelled: usize,
-    /// So many of these are behind destructors that block, or that take more than ten seconds altogether.
+    /// The cancelled tasks, grouped by spawn line, the largest group first. Tasks that end at the moment of
+    /// the deadline may be missing here, and so are tasks that were never polled and are not dropped yet.
+    pub cancelled_tasks: Vec<TaskGroup>,
+    /// How many of the cancelled tasks are not dropped yet, because they are behind destructors that block,
+    /// or that take more than ten seconds altogether.
     pub undropped: usize,
-    /// Threads that are still in a task, or in its destructor, and which: it goes on until that ends, and is cancelled then. A thread is
-    /// there once for each task, if one waits for another on top of it.
+    /// Threads that are still in a task, or in its destructor, and the task. Such a task goes on until its
+    /// poll ends, and is cancelled then. A thread is listed once for each task, if a task waits for another
+    /// one on top of it.
     pub stuck: Vec<StuckThread>,
-    /// Closures that [block](crate::blocking) and had not begun at the deadline: they never do.
+    /// Closures that [block](crate::blocking) and had not begun at the deadline, and so never run.
     pub jobs_cancelled: usize,
-    /// Those that had, and have not returned, by their names; that of [`unblock`](crate::unblock()), and of one without a name, is where it was
-    /// made. Nobody waits for them any more. Among them are those whose own deadline has passed before.
+    /// The names of closures that had begun and have not returned. The name of an
+    /// [`unblock`](crate::unblock()) closure, or of one without a name, is the place where it was made. The
+    /// runtime does not wait for these closures any more. The list includes closures with a deadline of
+    /// their own that has passed before.
     pub jobs_lost: Vec<String>,
-    /// How long it took.
+    /// How long the drain took.
     pub took: Duration,
 }
 
+/// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StuckThread {
+    /// Where the task was spawned that keeps the thread; `None` if something else does, such as a hook or a
+    /// destructor.
+    pub spawned_at: Option<&'static Location<'static>>,
+    /// The name of the thread, if it has one.
+    pub name: Option<String>,
+    /// The thread.
+    pub id: thread::ThreadId,
+}
+
+impl fmt::Display for StuckThread {
+    /// Writes the thread's name and, if known, where the task that keeps it was spawned.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or("(unnamed)"))?;
+        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {at})"))
+    }
+}
+
 impl Drained {
-    /// Whether all tasks, and closures that block, came to their end in time.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// runtime.spawn(async {}).detach();
-    /// assert!(paceline::block_on(runtime.drain(Duration::from_secs(5))).is_clean());
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// Returns whether all tasks, and closures that block, ended in time: none was cancelled by the drain or
+    /// lost, and no thread is stuck.
     pub fn is_clean(&self) -> bool {
-        let Self { finished: _, cancelled, undropped: _, stuck, jobs_cancelled, jobs_lost, took: _ } = self;
+        let Self {
+            finished: _,
+            cancelled,
+            cancelled_tasks: _,
+            undropped: _,
+            stuck,
+            jobs_cancelled,
+            jobs_lost,
+            took: _,
+        } = self;
         (*cancelled, *jobs_cancelled) == (0, 0) && stuck.is_empty() && jobs_lost.is_empty()
+    }
+
+    /// Returns what the sentence says of the cancelled tasks, in parentheses after a space: how many are not
+    /// dropped, and the [`NAMED`] largest groups. Empty if there is nothing to say.
+    fn details(&self) -> String {
+        let mut details = Vec::new();
+        if self.undropped > 0 {
+            details.push(format!("{} of them not dropped yet", self.undropped));
+        }
+        let named = &self.cancelled_tasks[..self.cancelled_tasks.len().min(NAMED)];
+        details.extend(named.iter().map(ToString::to_string));
+        let named = named.iter().map(|group| group.number).sum::<usize>();
+        if (1..self.cancelled).contains(&named) {
+            details.push(format!("and {} more", self.cancelled - named));
+        }
+        if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
     }
 }
 
 impl fmt::Display for Drained {
+    /// Writes how long the drain took, how many tasks finished and were cancelled, and, if there are any, the
+    /// jobs that never began or are lost, and the stuck threads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "drained in {:.0?}: ", self.took)?;
-        let mut parts = vec![many(self.finished, "no task finished", "task finished", "tasks finished")];
-        let undropped = match self.undropped {
-            0 => String::new(),
-            many => format!(" ({many} of them not dropped yet)"),
-        };
-        parts
-            .push(many(self.cancelled, "none was cancelled", "was cancelled", "were cancelled") + &undropped);
+        let mut parts = vec![counted(self.finished, "no task finished", "task finished", "tasks finished")];
+        let cancelled = counted(self.cancelled, "none was cancelled", "was cancelled", "were cancelled");
+        parts.push(cancelled + &self.details());
         if self.jobs_cancelled > 0 {
-            parts.push(many(self.jobs_cancelled, "", "job never began", "jobs never began"));
+            parts.push(counted(self.jobs_cancelled, "", "job never began", "jobs never began"));
         }
         if !self.jobs_lost.is_empty() {
             let names = self.jobs_lost.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-            parts.push(many(self.jobs_lost.len(), "", "job is lost: ", "jobs are lost: ") + &names);
+            parts.push(counted(self.jobs_lost.len(), "", "job is lost: ", "jobs are lost: ") + &names);
         }
         if !self.stuck.is_empty() {
             let mut threads: Vec<_> = self.stuck.iter().map(|stuck| stuck.id).collect();
             threads.dedup();
             let names = self.stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            parts.push(many(threads.len(), "", "thread is stuck: ", "threads are stuck: ") + &names);
+            parts.push(counted(threads.len(), "", "thread is stuck: ", "threads are stuck: ") + &names);
         }
         let last = if parts.len() > 2 { parts.pop() } else { None };
         f.write_str(&parts.join(", "))?;
@@ -92,7 +143,8 @@ impl fmt::Display for Drained {
     }
 }
 
-fn many(number: usize, none: &str, one: &str, more: &str) -> String {
+/// Returns `none`, `1 {one}` or `{number} {more}`.
+fn counted(number: usize, none: &str, one: &str, more: &str) -> String {
     match number {
         0 => none.into(),
         1 => format!("1 {one}"),
@@ -125,6 +177,19 @@ mod tests {
         let text = "2 jobs never began, and 2 jobs are lost: \"upload\", \"from src/main.rs:3:5\"";
         is(&with_lost, &format!("no task finished, none was cancelled, {text}"));
         assert!(!with_jobs.is_clean() && !with_lost.is_clean());
+    }
+
+    #[test]
+    fn it_names_five_groups_of_what_was_cancelled_and_says_how_many_more_there_are() {
+        let spawned_at = std::panic::Location::caller();
+        let group = |number| TaskGroup { spawned_at, number, oldest: Some(Duration::from_secs(3)) };
+        let one = Drained { cancelled: 1, cancelled_tasks: vec![group(1)], ..Drained::default() };
+        is(&one, &format!("no task finished, 1 was cancelled (spawned at {spawned_at}, 3.0s old)"));
+        let cancelled_tasks = [9, 5, 4, 3, 2, 1].map(group).into();
+        let report = Drained { cancelled: 26, undropped: 2, cancelled_tasks, ..Drained::default() };
+        let named = [9, 5, 4, 3, 2].map(|number| group(number).to_string()).join("; ");
+        let text = format!("26 were cancelled (2 of them not dropped yet; {named}; and 3 more)");
+        is(&report, &format!("no task finished, {text}"));
     }
 
     #[test]

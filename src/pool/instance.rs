@@ -3,32 +3,36 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-use super::annex::Annex;
-use super::{Policy, Pool};
+use super::Pool;
+use crate::blocking_threads::Threads;
 use crate::fork::Origin;
-use crate::sync::{Mutex, MutexGuard, process_static};
+use crate::sync::{self, Mutex, MutexGuard, process_static};
 
-/// Where the default instance of a process is. A child leaves its parent's as it is, with the lock, which a thread that it
-/// has not may hold.
+/// The place of a process's default instance. A child of `fork` leaves its parent's place alone, with the
+/// lock: a thread that the child does not have may hold it.
 #[derive(Debug)]
 struct Instance {
     origin: Origin,
     pool: Mutex<Option<Arc<Pool>>>,
-    /// Of the process: there is one also where there is no pool.
-    annex: Annex,
+    /// The pools of all runtimes that were made in this process; some of them may be gone.
+    all: Mutex<Vec<Weak<Pool>>>,
+    /// The threads for closures that block, which exist without a pool, too.
+    blocking: OnceLock<Arc<Threads>>,
 }
 
 process_static! {
-    /// Null, or a [`Instance`] that is never freed. Std's atomic, because the pool is behind a lock, which is where threads meet.
+    /// Null, or an [`Instance`] that is never freed. An atomic of std, because threads synchronize by the
+    /// lock of the pool.
     static INSTANCE: AtomicPtr<Instance> = AtomicPtr::new(ptr::null_mut());
 }
 
+/// Returns this process's place, and makes one if there is none.
 fn place() -> &'static Instance {
-    // ORDER: Acquire pairs with the Release in `replace`: the instance as it was made.
+    // ORDER: Acquire pairs with the Release in `replace`: the contents of the instance are visible.
     let known = INSTANCE.load(Ordering::Acquire);
-    // SAFETY: a place that was published is never freed.
+    // SAFETY: the pointer is null or was published in `replace`, and a published instance is never freed.
     match unsafe { known.as_ref() } {
         Some(instance) if instance.origin.is_here() => instance,
         _ => replace(known),
@@ -39,44 +43,48 @@ fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
     place().pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// This process's place, instead of `known`, which is none.
+/// Makes this process's place, in place of `known`, and returns it; or the place that another thread made
+/// meanwhile. `known` is null, or the place of another process.
 #[cold]
 fn replace(known: *mut Instance) -> &'static Instance {
-    let fresh = Instance { origin: Origin::here(), pool: Mutex::new(None), annex: Annex::default() };
+    let (pool, all) = (Mutex::new(None), Mutex::new(Vec::new()));
+    let fresh = Instance { origin: Origin::here(), pool, all, blocking: OnceLock::new() };
     let fresh = Box::into_raw(Box::new(fresh));
-    // ORDER: Release pairs with the Acquire here and in `instance`.
+    // ORDER: Release pairs with the Acquire here and in `place`: it publishes the contents of the instance.
     match INSTANCE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: it is published now, and so never freed.
+        // SAFETY: the box is published now, and never freed.
         Ok(_) => unsafe { &*fresh },
         Err(other) => {
-            // SAFETY: `fresh` was not published.
+            // SAFETY: `fresh` comes from `Box::into_raw` above, and was not published.
             drop(unsafe { Box::from_raw(fresh) });
-            // SAFETY: a place that was published is never freed; this one is of the same process, whose only other
-            // threads are its own.
+            // SAFETY: a published instance is never freed. This one was published after `known`, by another
+            // thread of this process.
             unsafe { &*other }
         }
     }
 }
 
 impl Pool {
-    /// The default instance, made now if there is none yet.
-    pub(crate) fn default_instance() -> io::Result<Arc<Self>> {
+    /// Returns the default instance. If there is none, calls `make`, with the lock held, and keeps the pool
+    /// until the process ends. If `make` fails, returns its error, and the next call tries again.
+    pub(crate) fn default_or_make(make: impl FnOnce() -> io::Result<Arc<Self>>) -> io::Result<Arc<Self>> {
         let mut default = instance();
         if let Some(pool) = &*default {
             return Ok(pool.clone());
         }
-        let pool = Self::new(Policy::default())?;
+        let pool = make()?;
         pool.is_default.set(true);
         *default = Some(pool.clone());
         Ok(pool)
     }
 
-    /// Whether there is a default instance.
+    /// Returns whether there is a default instance.
     pub(crate) fn is_installed() -> bool {
         instance().is_some()
     }
 
-    /// Makes `pool` the default instance. False if there is one already.
+    /// Makes `pool` the default instance, which keeps it alive. Returns false, and changes nothing, if there
+    /// is one already.
     pub(crate) fn install(pool: &Arc<Self>) -> bool {
         let mut default = instance();
         let free = default.is_none();
@@ -87,26 +95,37 @@ impl Pool {
         free
     }
 
-    /// Ends the default instance: a scenario's process is over.
+    /// Adds this pool to those that [`all`](Self::all) returns. Before the list grows, removes the pools
+    /// that are gone, so the list is at most about twice as long as the number of pools.
+    pub(crate) fn publish(self: &Arc<Self>) {
+        let mut all = sync::lock(&place().all);
+        if all.len() == all.capacity() {
+            all.retain(|pool| pool.strong_count() > 0);
+        }
+        all.push(Arc::downgrade(self));
+    }
+
+    /// Returns the default instance, if there is one; then the pools of all runtimes of this process that
+    /// were not dropped, in the order in which they were made.
+    pub(crate) fn all() -> Vec<Arc<Self>> {
+        let default = instance().clone();
+        let others: Vec<_> = sync::lock(&place().all).iter().filter_map(Weak::upgrade).collect();
+        let others = others.into_iter().filter(|pool| !pool.is_default.is_set() && !pool.is_ended());
+        default.into_iter().chain(others).collect()
+    }
+
+    /// Ends the default instance, at the end of a scenario's process.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn end_default_instance() -> Option<Arc<Self>> {
         let default = instance().take();
-        default.iter().for_each(|pool| pool.end());
+        if let Some(pool) = &default {
+            pool.end();
+        }
         default
     }
 }
 
-/// What a layer above keeps with the default instance.
-pub(super) fn annex_of_the_process() -> &'static Annex {
-    &place().annex
-}
-
-/// The descriptor that the default instance waits on. That instance is never dropped.
-#[cfg(unix)]
-pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
-    use std::os::fd::{AsRawFd, BorrowedFd};
-    let pool = Pool::default_instance().ok()?;
-    let fd = pool.reactor.descriptor()?.as_raw_fd();
-    // SAFETY: its `Instance` keeps the pool, and with it the descriptor, until the process ends.
-    Some(unsafe { BorrowedFd::borrow_raw(fd) })
+/// Returns the place for the threads for closures that block in the default instance.
+pub(super) fn blocking_of_the_process() -> &'static OnceLock<Arc<Threads>> {
+    &place().blocking
 }

@@ -1,26 +1,29 @@
 //! A pool: one reactor, the threads that take turns leading it, and the deputy that watches over them.
 //!
-//! Here the layers below meet: [`Leadership`] guards the reactor's [`Batch`], and each [`Station`] is one thread in
-//! `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers); without one it lives off the threads
-//! that come by.
+//! This module connects the layers below: [`Leadership`] guards the reactor's [`Batch`], and each
+//! [`Station`] is one thread in `block_on`. A pool may have a [`Crew`] of its own (a runtime's workers);
+//! without a crew it is served by the threads that call `block_on`.
 //!
-//! The README beside this file lists what the runtime promises itself, and who notices when a promise is broken.
+//! The README beside this file lists what the runtime promises itself, and which part notices when a
+//! promise is broken.
 
-mod annex;
-mod audit;
-mod backstage;
 pub(crate) mod block_on;
+mod blocking;
+mod clearing;
 mod crew;
 mod deputy;
-mod drain;
 mod drained;
 mod entered;
+mod entry;
 mod finding;
-mod hands;
+mod help;
 mod instance;
-mod parting;
-mod patience;
-mod relief;
+mod leader_wait;
+pub(crate) mod on_stack;
+mod park_hooks;
+pub(crate) mod parting;
+pub(crate) mod requests;
+pub(crate) mod serve;
 #[cfg_attr(
     all(
         target_os = "linux",
@@ -38,48 +41,34 @@ mod relief;
     path = "slice_whole.rs"
 )]
 mod slice;
-mod stall;
+pub(crate) mod stall;
 mod station;
 mod stay;
-mod stop;
-mod stuck;
-mod syscall;
-#[cfg_attr(
-    all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
-    path = "thread_state_proc.rs"
-)]
-#[cfg_attr(
-    not(all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri)))),
-    path = "thread_state_unknown.rs"
-)]
-mod thread_state;
+mod tasks;
 mod threads;
-mod witness;
+mod turn;
+mod without_reactor;
 
-pub(crate) use annex::{current_annex, default_annex};
-pub(crate) use backstage::{AtWork, Backstage};
-pub(crate) use crew::{Crew, CrewConfig, Hook};
-pub(crate) use deputy::Deputy;
-pub use drained::Drained;
-pub(crate) use entered::Entry;
-#[cfg(unix)]
-pub(crate) use instance::default_descriptor;
-pub(crate) use patience::Who;
-pub(crate) use stall::StallHook;
-pub use stall::{Stall, StallKind};
-use station::Station;
+pub(crate) use blocking::{current_blocking, default_blocking};
+pub(crate) use crew::{Crew, CrewConfig, Hook, Staff, ThreadNames};
+pub(crate) use deputy::{Deputy, Watch};
+pub use drained::{Drained, StuckThread};
+pub(crate) use entry::Entry;
+pub(crate) use finding::{Finding, Spot};
+pub(crate) use station::{Culprit, Station};
 use stay::Stay;
-pub use stuck::StuckThread;
-pub use syscall::Syscall;
+pub(crate) use stay::with_current_pool;
+pub(crate) use tasks::PoolTasks;
 pub use threads::{Role, ThreadInfo, ThreadKind};
 
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::executor::{Caught, Counters, Overseer, State, StateRef};
+use crate::blocking_threads::Threads;
+use crate::executor::{Caught, Overseer, PollCounters, State, StateRef};
 use crate::leadership::{Leadership, Order};
-use crate::reactor::{Batch, Reactor};
+use crate::reactor::{Batch, Clock, ClockHeld, Reactor};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
 
 /// When a leader that found an event wakes a follower to lead in its place.
@@ -87,18 +76,21 @@ use crate::sync::{self, Flag, Instant, Mutex, Tally};
 /// See [`Builder::promotion`](crate::Builder::promotion).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promotion {
-    /// When it pays: as long as those that were woken lately found more work, beside somebody else who worked, than their way
-    /// was worth; or when the task that comes next is known to block. Otherwise leadership is left vacant, and whoever is
-    /// awake takes it. On a machine with idle cores the threads spread within some dozens of events that are worth sharing; on
-    /// a full one, the pool goes back to one thread. Where it is busy all the time, [`Eager`](Self::Eager) is tried now and then for
-    /// 100 milliseconds, and kept up as long as more gets done that way, because other programs have the cores, say.
+    /// If at least two events are left beside the event that the leader found, and no follower that was
+    /// woken is still on its way; if the polls of tasks take 16 us and more, which the deputy measures on
+    /// Linux, even if no event is left; or if the task that comes next is known to block or to compute.
+    /// Otherwise the leader only gives leadership up, and the first thread that is awake takes it. The
+    /// woken follower applies the same rule, so a burst of events wakes thread after thread until fewer
+    /// than two events are left. A single event of short polls wakes no thread: a wake costs about as much
+    /// as a short request.
     #[default]
     Adaptive,
-    /// Before each event, as the pattern's authors have it.
+    /// Before each event, as the pattern's authors have it, if no follower is on its way.
     Eager,
 }
 
-/// How a pool behaves.
+/// How a pool leads, waits and keeps time. Each field is set by the method of the same name of
+/// [`Builder`](crate::Builder), which describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     pub(crate) promotion: Promotion,
@@ -122,10 +114,11 @@ impl Default for Policy {
     }
 }
 
-/// How often the end of a pool looks whether leadership is free, which is held for some instructions by who is awake.
+/// How often the end of a pool tries to lead, while another thread does. A thread that is awake leads for
+/// some instructions only.
 const PARTING_LOOKS: u32 = 1000;
 
-/// One reactor and its threads.
+/// A reactor and its threads.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) leadership: Leadership<Batch>,
@@ -133,28 +126,36 @@ pub(crate) struct Pool {
     pub(crate) policy: Policy,
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
-    /// Threads that wait, anywhere, in a `block_on` inside of a task of the crew's.
+    /// Threads that wait in a `block_on`, of any pool, inside of a task of the crew's.
     helpers: Mutex<Vec<Arc<Station>>>,
-    /// Executors that strangers run, of the default instance.
+    /// Executors that threads outside of any `block_on` of ours run; only in the default instance.
     overseen: Mutex<Vec<Weak<State>>>,
     /// Threads that are here only to lead.
-    reliefs: Tally,
-    /// Its owner is gone.
+    pub(crate) reliefs: Tally,
+    /// The owner of the pool is gone.
     ended: Flag,
     crew: OnceLock<Arc<Crew>>,
-    /// What a layer above keeps here.
-    annex: annex::Annex,
-    /// It is the default instance.
+    /// The threads for closures that block, made on first use. In the default instance, `instance.rs` has
+    /// them.
+    blocking: OnceLock<Arc<Threads>>,
+    /// The pool is the default instance.
     is_default: Flag,
-    /// What runners counted here that are gone.
-    past_polls: Counters,
+    /// The sums of the counters of runners that are gone.
+    past_polls: PollCounters,
     itself: Weak<Pool>,
 }
 
 impl Pool {
-    pub(crate) fn new(policy: Policy) -> io::Result<Arc<Self>> {
+    /// Creates a pool without threads. The deputy, which runs `watch`, is started when it is needed: for
+    /// the first source or timer, for example. Returns the system's error if the reactor or the deputy
+    /// cannot be made, for want of a descriptor for example. The first pool of a process reads
+    /// `PACELINE_REPORT`, and prints a line for each name in there that does not exist.
+    pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
+        // An unknown name in `PACELINE_REPORT` is reported when the program starts, and not at the first
+        // stall.
+        requests::read();
         let (reactor, batch) = Reactor::new(policy.portable, policy.spin, policy.timer_slack)?;
-        let deputy = Deputy::new(policy.max_blind)?;
+        let deputy = Deputy::new(policy.max_blind, watch)?;
         let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(batch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
@@ -165,13 +166,13 @@ impl Pool {
             reliefs: Tally::new(),
             ended: Flag::new(false),
             crew: OnceLock::new(),
-            annex: annex::Annex::default(),
+            blocking: OnceLock::new(),
             is_default: Flag::new(false),
-            past_polls: Counters::default(),
+            past_polls: PollCounters::default(),
             itself: itself.clone(),
             policy,
         });
-        pool.deputy.serves(pool.itself.clone());
+        pool.deputy.set_pool(pool.itself.clone());
         let [needed, last] = [(); 2].map(|()| pool.deputy.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
             needed: Box::new(move || needed.call()),
@@ -180,20 +181,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The pool whose thread this is, else the default instance.
-    pub(crate) fn current() -> io::Result<Arc<Self>> {
-        stay::with_current_pool(Arc::clone).map_or_else(Self::default_instance, Ok)
-    }
-
-    /// Whether the pool is that of a process from which this one was forked (P10).
+    /// Returns whether the pool belongs to a process from which this one was forked (P10).
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         self.reactor.is_inherited()
     }
 
-    /// # Panics
-    ///
-    /// If the pool is another process's.
+    /// Panics if the pool belongs to a process from which this one was forked.
     #[inline]
     pub(crate) fn assert_not_inherited(&self) {
         if self.is_inherited() {
@@ -201,69 +195,76 @@ impl Pool {
         }
     }
 
-    /// The workers, if the pool has any.
+    /// Returns the crew, if the pool has one.
     pub(crate) fn crew(&self) -> Option<&Arc<Crew>> {
         self.crew.get()
     }
 
-    /// The crew, if it has workers: a runtime of the [current thread](crate::Builder::current_thread) lives off those that come by.
-    fn workforce(&self) -> Option<&Arc<Crew>> {
+    /// Returns the crew, if it has workers. A runtime of the [current
+    /// thread](crate::Builder::current_thread) has none: the threads that call `block_on` poll its tasks.
+    pub(crate) fn workforce(&self) -> Option<&Arc<Crew>> {
         self.crew().filter(|crew| !crew.is_unmanned())
     }
 
-    /// The workers, of which there are none before [`Crew::start`], if the pool had no crew.
+    /// Returns the crew. If the pool had none, this makes one with the settings that `config` returns, and
+    /// registers the deputy with the crew's executor; the workers start with [`Crew::start`].
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
             let crew = Arc::new(Crew::new(config()));
-            self.oversees(crew.state());
+            self.oversee(crew.state());
             crew
         })
     }
 
-    /// A thread enters.
-    fn enters(&self, station: &Arc<Station>) {
+    /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy.
+    fn add_station(&self, station: &Arc<Station>) {
         sync::lock(&self.stations).push(station.clone());
-        self.has_risen();
+        self.notify_deputy();
     }
 
-    /// It leaves.
-    fn leaves(&self, station: &Arc<Station>) {
+    /// Removes a thread that leaves its `block_on`, and notifies the deputy.
+    fn remove_station(&self, station: &Arc<Station>) {
         sync::lock(&self.stations).retain(|other| !Arc::ptr_eq(other, station));
-        self.has_risen();
+        self.notify_deputy();
     }
 
-    /// The calling thread leads and is about to sleep; lately it `slept` for so many nanoseconds. Until it has risen it runs no
-    /// code but ours.
+    /// Stands the deputy down if all threads sleep, if the pool still needs a deputy, and if this pays. The
+    /// calling thread leads and is about to sleep; lately it `slept` for so many nanoseconds at a time. Until
+    /// it has called [`notify_deputy`](Self::notify_deputy) after that sleep, it runs no user code.
     #[inline]
-    fn rests(self: &Arc<Self>, slept: u64) {
+    fn stand_down_deputy(self: &Arc<Self>, slept: u64) {
         if self.deputy.is_long(slept) {
-            // It is not busy, and the deputy need not look any more, which would find that.
-            self.leadership.gain.set_lavish(false);
-            self.deputy.stand_down(|| audit::Audit::default().is_quiet(self) && self.needs_deputy());
+            self.deputy.stand_down(|| self.is_quiet(false) && self.needs_deputy());
         }
     }
 
-    /// A thread of the pool is awake, or has left it: what it promises is watched from now on.
+    /// Notifies the deputy of a thread that is awake or has left the pool: from now on the deputy watches its
+    /// promises. Starts a deputy if there is none and the pool needs one; if that fails, the next call tries
+    /// again.
     #[inline]
-    pub(crate) fn has_risen(&self) {
+    pub(crate) fn notify_deputy(&self) {
         let _ = self.deputy.call_if(|| self.needs_deputy());
     }
 
-    /// The same for a deputy that has just said that it is gone: what comes from now on is told to be the first.
-    fn still_needs_deputy(&self) -> bool {
+    /// Returns whether a deputy that has just resigned is needed after all. The next source or timer of the
+    /// reactor counts as the first again, and calls the deputy.
+    pub(crate) fn still_needs_deputy(&self) -> bool {
         self.reactor.start_over();
         self.needs_deputy()
     }
 
-    /// Whether there is anything that a deputy could be needed for.
-    fn needs_deputy(&self) -> bool {
+    /// Returns whether the pool needs a deputy: a source or timer is registered, the crew has workers or
+    /// may still start them, a thread may have to wait for another one, or an executor that threads outside
+    /// of any `block_on` run has several runners.
+    pub(crate) fn needs_deputy(&self) -> bool {
         self.reactor.is_needed()
             || self.workforce().is_some_and(|crew| crew.is_at_work())
             || self.has_company()
             || !self.overseen().is_empty()
     }
 
-    /// Whether somebody is here who could wait for somebody else.
+    /// Returns whether a thread of the pool may have to wait for another thread: two threads are in a
+    /// `block_on`, reliefs not counted, or one hosts a runner of an executor that other runners run, too.
     fn has_company(&self) -> bool {
         let stations = sync::lock(&self.stations);
         let mut members = stations.iter().filter(|station| !station.is_relief());
@@ -272,50 +273,79 @@ impl Pool {
             || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
     }
 
-    /// Whether all threads sleep, and beside no task that one of them could run.
-    fn is_asleep(&self) -> bool {
-        sync::lock(&self.stations).iter().all(|station| station.is_quiet() && !station.sleeps_beside_tasks())
+    /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits that one
+    /// of them could run, and leadership is not vacant while an event is awaited. If the deputy is
+    /// `helpless`, waiting tasks count only while a thread in a nested `block_on` can run them: the deputy
+    /// sees all such threads, and a thread that enters a nested `block_on` later calls the deputy.
+    pub(crate) fn is_quiet(&self, helpless: bool) -> bool {
+        let vacant = || self.leadership.is_vacant() && self.reactor.is_awaited();
+        self.is_settled(helpless, |station| station.is_quiet()) && !vacant()
     }
 
-    /// Whether a thread that is awake runs, as opposed to one that blocks.
-    fn is_busy(&self) -> bool {
+    /// Returns whether each thread `is_still`, and no task waits that one of them could run; see
+    /// [`is_quiet`](Self::is_quiet).
+    pub(crate) fn is_settled(&self, helpless: bool, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
+        let hopeless = || helpless && self.helpers().is_empty();
+        let crew_waits = || self.workforce().is_some_and(|crew| crew.has_surplus()) && !hopeless();
+        let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
+        sync::lock(&self.stations).iter().all(is_still)
+            && !crew_waits()
+            && !self.overseen().iter().any(|state| state.is_open())
+    }
+
+    /// Returns whether a thread of the pool that is awake runs, and does not block.
+    pub(crate) fn is_busy(&self) -> bool {
         self.stations().iter().any(|station| !station.is_quiet() && station.runs())
     }
 
-    /// A thread waits in a `block_on` inside of a task of the crew's.
-    fn gets_helper(&self, station: Arc<Station>) {
+    /// Adds a thread that waits in a `block_on` inside of a task of the crew's.
+    fn add_helper(&self, station: Arc<Station>) {
         sync::lock(&self.helpers).push(station);
     }
 
-    fn loses_helper(&self, station: &Arc<Station>) {
+    fn remove_helper(&self, station: &Arc<Station>) {
         sync::lock(&self.helpers).retain(|other| !Arc::ptr_eq(other, station));
     }
 
-    /// Those of them that are on top of their threads' stacks.
-    fn helpers(&self) -> Vec<Arc<Station>> {
+    /// Returns the threads that wait in a `block_on` inside of a task of the crew's, and are in no further
+    /// `block_on` on top of it.
+    pub(crate) fn helpers(&self) -> Vec<Arc<Station>> {
         sync::lock(&self.helpers).iter().filter(|station| station.is_on_top()).cloned().collect()
     }
 
-    /// A thread of this pool runs that executor: the deputy is told when there is something to see.
-    fn oversees(&self, executor: &State) {
+    /// Registers the deputy with an executor that a thread of this pool runs, so that the executor notifies
+    /// it when there is something to watch. Notifies it now if several runners run the executor.
+    fn oversee(&self, executor: &State) {
         let deputy: Weak<dyn Overseer> = Arc::<Deputy>::downgrade(&self.deputy);
         executor.alarms.add(deputy);
         if executor.has_company() {
-            self.has_risen();
+            self.notify_deputy();
         }
     }
 
-    /// Executors that strangers run and others with them.
-    fn overseen(&self) -> Vec<StateRef> {
+    /// Registers an executor that threads outside of `block_on` run, unless it is registered already.
+    /// Returns the deputy to notify of its tasks.
+    pub(crate) fn oversee_stranger(&self, executor: Weak<State>) -> Weak<dyn Overseer> {
+        let mut overseen = sync::lock(&self.overseen);
+        if !overseen.iter().any(|known| Weak::ptr_eq(known, &executor)) {
+            overseen.push(executor);
+        }
+        Arc::<Deputy>::downgrade(&self.deputy)
+    }
+
+    /// Returns the registered executors that are alive and that several threads run. Forgets those that are
+    /// gone.
+    pub(crate) fn overseen(&self) -> Vec<StateRef> {
         let mut overseen = sync::lock(&self.overseen);
         overseen.retain(|executor| executor.strong_count() > 0);
         let in_company = overseen.iter().filter_map(Weak::upgrade).filter(|executor| executor.has_company());
         in_company.map(StateRef::Shared).collect()
     }
 
-    /// How tasks came to be polled by this pool's threads, whosever they are.
-    pub(crate) fn polls(&self) -> Counters {
-        let polls = Counters::default();
+    /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.
+    /// Runners that are gone are included.
+    pub(crate) fn polls(&self) -> PollCounters {
+        let polls = PollCounters::default();
         polls.absorb(&self.past_polls);
         for station in self.stations() {
             station.runners.lock().iter().for_each(|hosted| polls.absorb(&hosted.runner.counters));
@@ -323,41 +353,44 @@ impl Pool {
         polls
     }
 
-    fn stations(&self) -> Vec<Arc<Station>> {
+    pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
         sync::lock(&self.stations).clone()
     }
 
-    /// The calling thread is about to run a task that is known to block, or to compute: for one that computes no thread is
-    /// wanted at once.
+    /// Has another thread lead, if none does, while the calling thread polls a task that is known to block or
+    /// to compute. If no follower can lead, and the task blocks, asks the deputy to add a thread at once.
     fn cover_for_slow_task(&self, known: Caught) {
         if self.leadership.is_vacant() && !self.leadership.pass_on() && known == Caught::Blocking {
             self.deputy.ask_for_help();
         }
     }
 
-    /// Runs user code that is not polled by a thread of the pool: what it spawns and registers is the pool's all the
-    /// same.
+    /// Runs user code that is not polled by a thread of the pool: whatever it spawns and registers belongs
+    /// to the pool all the same.
     pub(crate) fn visit<R>(self: &Arc<Self>, code: impl FnOnce() -> R) -> R {
         let frame = Stay::visit(self);
         let _visit = frame.enter();
         code()
     }
 
-    /// Whether its owner is gone.
+    /// Returns whether the owner of the pool is gone.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.is_set()
     }
 
-    /// Its owner is gone. Whoever waits for a source or timer is told, and nobody watches any more. Said, and not left to
-    /// `drop`, because the last reference may be anybody's: a stuck worker's, or that of a waker that was just called.
+    /// Ends the pool, because its owner is gone: its sources return errors, tasks that wait for its timers
+    /// are woken, and the deputy and the reliefs are told to end. Fires the events in the batch, too, unless
+    /// another thread leads during [`PARTING_LOOKS`] tries. An explicit call and not part of `drop`, because
+    /// any thread may hold the last reference: a stuck worker, or a waker that was just called.
     pub(crate) fn end(&self) {
         self.ended.set(true);
         self.deputy.end();
         self.reactor.close();
         self.relieve_reliefs();
-        // What is in the batch is waited for as well. Whoever leads, asleep perhaps, takes it or leaves it to us.
+        // Tasks wait for the events in the batch, too. Another leader, which may be asleep, fires them or
+        // leaves them to this thread.
         for _ in 0..PARTING_LOOKS {
-            if relief::take_turn(&self.itself.upgrade().expect("somebody calls this")) {
+            if self.itself.upgrade().expect("the caller holds a reference").take_turn() {
                 break;
             }
             self.reactor.interrupt();
@@ -365,37 +398,22 @@ impl Pool {
         }
     }
 
-    /// Whether nothing is open here: nobody awake, no task that waits, nobody who was notified and did not come.
+    /// Returns whether nothing is open in this pool: no thread is awake, no task waits, and no notified
+    /// thread is still on its way.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn is_at_rest(self: &Arc<Self>) -> bool {
         let state = self.crew().map(|crew| crew.state());
-        audit::Audit::default().is_quiet(self) && state.is_none_or(|state| state.is_at_rest())
+        self.is_quiet(false) && state.is_none_or(|state| state.is_at_rest())
     }
 
-    /// Whether somebody is here only to lead.
-    fn has_relief(&self) -> bool {
-        self.reliefs.get() > 0
-    }
-
-    /// There is nothing to lead for any more.
-    fn relieve_reliefs(&self) {
+    /// Wakes all reliefs, because there is nothing to lead for any more: each ends if that is still so.
+    pub(crate) fn relieve_reliefs(&self) {
         let stations = self.stations();
         stations.iter().filter(|station| station.is_relief()).for_each(std::task::Wake::wake_by_ref);
     }
 }
 
-/// Shows the default instance's deputy an executor that strangers run; returns whom to tell of it. `None` where there is no
-/// descriptor for an instance: the next stranger tries again.
-pub(crate) fn oversee(executor: Weak<State>) -> Option<Weak<dyn Overseer>> {
-    let pool = Pool::default_instance().ok()?;
-    let mut overseen = sync::lock(&pool.overseen);
-    if !overseen.iter().any(|known| Weak::ptr_eq(known, &executor)) {
-        overseen.push(executor);
-    }
-    let deputy: Weak<dyn Overseer> = Arc::<Deputy>::downgrade(&pool.deputy);
-    Some(deputy)
-}
-
+/// Panics with a message for a child of `fork` that uses a runtime of its parent.
 #[cold]
 fn inherited() -> ! {
     panic!(
@@ -405,59 +423,15 @@ fn inherited() -> ! {
     );
 }
 
-/// The reactor of the runtime whose thread this is, else the default instance's.
-#[inline]
-pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
-    match stay::with_current_pool(|pool| pool.reactor.clone()) {
-        Some(reactor) => Ok(reactor),
-        None => default_reactor(),
-    }
-}
-
-/// What the clock says by which the timers of the current runtime are due.
+/// Returns the time of the clock by which the timers of the current runtime are due.
 #[inline]
 pub(crate) fn now() -> Instant {
-    #[cfg(feature = "test-clock")]
-    if crate::reactor::Clock::any_stood() {
-        return stay::with_current_pool(|pool| pool.reactor.clock.now()).unwrap_or_else(Instant::now);
-    }
-    Instant::now()
+    Clock::now_by(|| stay::with_current_pool(|pool| pool.reactor.clock.now()))
 }
 
-/// While it is there, the clock of the runtime in which it was made does not leap.
-#[derive(Debug)]
-pub(crate) struct ClockHeld {
-    #[cfg(feature = "test-clock")]
-    reactor: Option<Arc<Reactor>>,
-}
-
-impl ClockHeld {
-    #[inline]
-    pub(crate) fn here() -> Self {
-        Self {
-            #[cfg(feature = "test-clock")]
-            reactor: stay::with_current_pool(|pool| {
-                pool.reactor.clock.holds();
-                pool.reactor.clone()
-            }),
-        }
-    }
-}
-
-#[cfg(feature = "test-clock")]
-impl Drop for ClockHeld {
-    fn drop(&mut self) {
-        if let Some(reactor) = &self.reactor {
-            reactor.clock.releases();
-            // The leader may sleep because of this.
-            if reactor.clock.stands() {
-                reactor.interrupt();
-            }
-        }
-    }
-}
-
-/// The default instance's reactor.
-pub(crate) fn default_reactor() -> io::Result<Arc<Reactor>> {
-    Ok(Pool::default_instance()?.reactor.clone())
+/// Holds the clock of the runtime that the calling thread is in: the clock does not leap while the value
+/// exists.
+#[inline]
+pub(crate) fn hold_clock() -> ClockHeld {
+    ClockHeld::new(|| stay::with_current_pool(|pool| pool.reactor.clone()))
 }

@@ -1,172 +1,319 @@
-//! [`Parting`]: who waits for the report of a runtime's end, and what has become known of it so far.
+//! [`Parting`]: how far the end of a runtime has come, which tasks wait for its report, and the report.
 //!
-//! **Tasks that wait for the report** are known by what was on the stack when they asked ([`Inside`]).
+//! The layer `end` drives this state. Workers ask two questions: which tasks they may cancel, and whether a
+//! task that waited for the report gets one more poll.
 //!
-//! | on the stack | what comes of it |
+//! | [`Phase`] | from there on | entered by |
+//! |---|---|---|
+//! | `Running` | | |
+//! | `Closed` | a task that is spawned from outside is cancelled at once | a drain |
+//! | `Cancelling` | workers stop after their polls, and drop tasks that are not kept | shutdown; conductor |
+//! | `Reported` | the report is out; tasks that waited for it are polled for the last time | the conductor |
+//! | `Over` | no task is kept | the conductor |
+//!
+//! The phase only grows. Changes are made under the lock of the book; reads take no lock.
+//!
+//! **Tasks that wait for the report** are known by what was on the stack when they asked ([`TasksOnStack`]).
+//!
+//! | on the stack | effect |
 //! |---|---|
-//! | the task's poll | the task is kept by whoever cancels, until it has had the report |
-//! | the same, and that poll has not ended | its thread counts neither as one to wait for nor as stuck: it waits in somebody else's `block_on` |
+//! | the task's poll | the task is kept until it has had the report |
+//! | the task, in a poll that goes on: a foreign `block_on` | the thread does not count as stuck |
 //! | tasks below a `block_on` of ours | the same, until the caller is gone |
+//! | a closure that blocks for the same runtime | the caller panics: the end waits for the closure |
 //!
-//! They are counted as they come and go, and found by what tells them apart: ten thousand may ask. How many there are is said to who
-//! waits for the last end (`executor/vigil.rs`) under the same lock: an older number never follows a newer one.
+//! Callers are counted as they come and go, and each has a key, so that ten thousand callers may ask. The
+//! thread that waits for the last end (`executor/vigil.rs`) learns the number of waiting tasks under the
+//! same lock, so an older number never replaces a newer one.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::fmt;
 use std::mem;
-use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use super::{Backstage, Crew, Drained};
-use crate::executor::Inside;
-use crate::sync::{self, Instant, Mutex, thread};
+use super::Drained;
+use crate::executor::{State, TaskPoll, TasksOnStack};
+use crate::stage::Stage;
+use crate::sync::{self, AtomicU8, Instant, Mutex, Ordering, thread};
 use crate::waking;
 
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+enum Phase {
+    Running,
+    Closed,
+    Cancelling,
+    Reported,
+    Over,
+}
+
 /// The end of a crew.
-#[derive(Default)]
-pub(super) struct Parting {
-    book: Mutex<Book>,
+pub(crate) struct Parting {
+    /// A [`Phase`]. Written under the lock of the book.
+    phase: AtomicU8,
+    book: Mutex<DrainBook>,
 }
 
 #[derive(Default)]
-struct Book {
-    has_begun: bool,
+struct DrainBook {
+    /// When the first drain began.
     began: Option<Instant>,
-    /// Somebody conducts it.
+    /// A thread conducts the end.
     is_conducted: bool,
-    /// Somebody else has stopped the workers, or is about to.
-    is_stopped: bool,
-    /// Tasks that had ended when it began.
+    /// Tasks that had ended when the first drain began.
     ended: usize,
-    /// The earliest of all that were asked for; `None` is never.
+    /// The earliest deadline of all callers; `None` is never.
     deadline: Option<Instant>,
+    /// The callers that wait for the report, by their keys.
     callers: HashMap<u64, Caller>,
-    /// Of those that sleep.
+    /// The wakers of the callers that sleep.
     wakers: HashMap<u64, Waker>,
-    tasks: HashMap<usize, Kept>,
-    below: HashMap<thread::ThreadId, Below>,
-    /// Tasks in which somebody waits for the report, by the last two.
+    /// The tasks that wait for the report, by the address that the task's waker points to.
+    tasks: HashMap<usize, Insider>,
+    /// The threads that wait for the report in a `block_on` that is nested in tasks.
+    below: HashMap<thread::ThreadId, NestedWait>,
+    /// How many tasks wait for the report, by `tasks` and `below`.
     insiders: usize,
-    /// So many had ended when somebody else stopped the workers.
+    /// How many tasks had ended when a shutdown stopped the workers.
     cut_short: Option<usize>,
-    backstage: Option<Arc<dyn Backstage>>,
     report: Option<Drained>,
-    /// Until when tasks may be polled that have been, since the report is out.
+    /// Once the report is out: the time until which a task may be polled more than once.
     last_polls: Option<Instant>,
-    /// Nobody is kept any more.
-    is_over: bool,
+    /// The key of the last caller.
     next: u64,
 }
 
-/// Who waits for the report.
-#[derive(Clone, Copy, Debug)]
-struct Caller {
-    inside: Inside,
+/// A caller that waits for the report: the tasks that it is in, and its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    inside: TasksOnStack,
     thread: thread::ThreadId,
 }
 
-/// A task that does.
+impl Caller {
+    /// Returns the caller for the calling thread.
+    pub(crate) fn here(state: &State) -> Self {
+        Self { inside: state.inside(), thread: thread::current().id() }
+    }
+}
+
+/// A task that waits for the report.
 #[derive(Debug)]
-struct Kept {
+struct Insider {
+    /// How many of the callers are in this task.
     callers: usize,
-    /// Where it asked last, and in which poll.
+    /// The thread on which the task asked last.
     thread: thread::ThreadId,
-    poll: u64,
-    /// It was polled since the report is out.
+    /// The stage of the runner when the task asked last.
+    poll: Stage,
+    /// The task was polled since the report came out.
     was_polled: bool,
 }
 
-/// A thread that does, in a `block_on` that is nested in tasks.
+/// A thread that waits for the report in a `block_on` that is nested in tasks.
 #[derive(Debug)]
-struct Below {
+struct NestedWait {
+    /// How many of the callers are on this thread.
     callers: usize,
+    /// How many tasks are below the `block_on`.
     tasks: usize,
 }
 
-/// How it stands.
-pub(super) struct Standing {
-    pub(super) insiders: usize,
-    pub(super) began: Option<Instant>,
-    pub(super) deadline: Option<Instant>,
-    pub(super) cut_short: Option<usize>,
-    /// Tasks that had ended when it began.
-    pub(super) ended: usize,
+/// A copy of the parts of the book that the conductor needs.
+pub(crate) struct Standing {
+    /// How many tasks wait for the report.
+    pub(crate) insiders: usize,
+    /// When the first drain began.
+    pub(crate) began: Option<Instant>,
+    /// The earliest deadline of all callers; `None` is never.
+    pub(crate) deadline: Option<Instant>,
+    /// How many tasks had ended when a shutdown stopped the workers, if one did.
+    pub(crate) cut_short: Option<usize>,
+    /// Tasks that had ended when the end began.
+    pub(crate) ended: usize,
 }
 
 impl Standing {
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
 impl Parting {
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn new() -> Self {
+        Self { phase: AtomicU8::new(Phase::Running as u8), book: Mutex::default() }
+    }
+
+    /// Returns whether the end has come to this phase, or further. Writes before the phase are visible then.
+    #[inline]
+    fn has_come_to(&self, phase: Phase) -> bool {
+        // ORDER: Acquire pairs with the Release in `advance`: all writes before the phase began are
+        // visible.
+        self.phase.load(Ordering::Acquire) >= phase as u8
+    }
+
+    /// Enters a phase, unless the end has come further, and wakes no thread. `_book` shows that the caller
+    /// holds the lock.
+    fn advance(&self, _book: &mut DrainBook, phase: Phase) {
+        if !self.has_come_to(phase) {
+            // ORDER: Release pairs with the Acquire in `has_come_to`: it publishes all writes before the
+            // phase.
+            self.phase.store(phase as u8, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_closed(&self) -> bool {
+        self.has_come_to(Phase::Closed)
+    }
+
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        self.has_come_to(Phase::Cancelling)
+    }
+
+    /// Returns whether the report is out.
+    pub(super) fn is_reported(&self) -> bool {
+        self.has_come_to(Phase::Reported)
+    }
+
+    /// Returns a copy of the parts of the book that the conductor needs, all of one moment.
+    pub(crate) fn standing(&self) -> Standing {
         let book = sync::lock(&self.book);
-        let Book { insiders, began, deadline, cut_short, ended, .. } = *book;
+        let DrainBook { insiders, began, deadline, cut_short, ended, .. } = *book;
         Standing { insiders, began, deadline, cut_short, ended }
     }
 
-    /// Whether the task, by what its waker points to, is not to be cancelled yet.
+    /// Returns whether the task must not be cancelled yet. `task` is the data pointer of its waker.
     pub(super) fn keeps(&self, task: usize) -> bool {
         let book = sync::lock(&self.book);
-        !book.is_over && book.tasks.contains_key(&task)
+        !self.has_come_to(Phase::Over) && book.tasks.contains_key(&task)
     }
 
-    /// Whether there are such tasks; `None` if there will be none.
-    pub(super) fn keeps_any(&self) -> Option<bool> {
+    /// Returns whether any task must not be cancelled yet; `None` if there will be no such task: no drain was
+    /// begun, or it is over.
+    pub(crate) fn keeps_any(&self) -> Option<bool> {
         let book = sync::lock(&self.book);
-        (book.has_begun && !book.is_over).then_some(!book.tasks.is_empty())
+        (book.began.is_some() && !self.has_come_to(Phase::Over)).then_some(!book.tasks.is_empty())
     }
 
-    /// Whether the task waits for the report.
-    pub(super) fn awaits(&self, task: usize) -> bool {
+    /// Returns whether the task waits for the report.
+    pub(crate) fn awaits(&self, task: usize) -> bool {
         sync::lock(&self.book).tasks.contains_key(&task)
     }
 
-    /// Whether this thread waits for the report, in tasks that wait for it, or in that poll of that task.
-    pub(super) fn excuses(&self, thread: thread::ThreadId, polls: &[(usize, u64)]) -> bool {
+    /// Returns whether this thread waits for the report: in a nested `block_on` in tasks, or in one of
+    /// these polls.
+    pub(crate) fn excuses(&self, thread: thread::ThreadId, polls: &[TaskPoll]) -> bool {
         let book = sync::lock(&self.book);
-        let waits = |(task, poll): &(usize, u64)| {
-            book.tasks.get(task).is_some_and(|kept| kept.thread == thread && kept.poll == *poll)
+        let waits = |poll: &TaskPoll| {
+            book.tasks.get(&poll.task).is_some_and(|kept| kept.thread == thread && kept.poll == poll.stage)
         };
         book.below.contains_key(&thread) || polls.iter().any(waits)
     }
 
-    /// Whether the task is to be polled, now that the report is out: once in any case, and again for some time.
+    /// Returns whether the task is to be polled, now that the report is out, and counts that as a poll: once
+    /// in any case, and more often until `last_polls` of [`publish`](Self::publish). False for a task that
+    /// does not wait for the report.
     pub(super) fn gets_a_poll(&self, task: usize) -> bool {
         let mut book = sync::lock(&self.book);
         let in_time = book.last_polls.is_some_and(|until| Instant::now() < until);
-        let is_over = book.is_over;
-        let kept = book.tasks.get_mut(&task).filter(|_| !is_over);
+        let kept = book.tasks.get_mut(&task).filter(|_| !self.has_come_to(Phase::Over));
         kept.is_some_and(|kept| !mem::replace(&mut kept.was_polled, true) || in_time)
     }
 
-    /// What is behind the tasks, once it begins; and whether the report is out.
-    pub(super) fn backstage(&self) -> (Option<Arc<dyn Backstage>>, bool) {
-        let book = sync::lock(&self.book);
-        (book.backstage.clone(), book.report.is_some())
+    /// Counts one more caller that waits for the report, and returns its key. The first one begins the end:
+    /// tasks that are spawned from outside are cancelled from then on. The earliest `deadline` of all callers
+    /// counts. Wakes the thread that waits for the last task, so that it counts again.
+    pub(crate) fn enter(&self, state: &State, caller: Caller, deadline: Option<Instant>) -> u64 {
+        let mut book = sync::lock(&self.book);
+        let key = book.add(caller);
+        book.deadline = match (book.deadline, deadline) {
+            (Some(known), Some(asked)) => Some(known.min(asked)),
+            (known, asked) => known.or(asked),
+        };
+        self.advance(&mut book, Phase::Closed);
+        if book.began.is_none() {
+            book.began = Some(Instant::now());
+            book.ended = state.census().0;
+            book.cut_short = self.is_stopped().then_some(book.ended);
+        }
+        state.set_threshold(book.insiders);
+        key
     }
 
-    /// Somebody is to conduct it. False if somebody does.
-    pub(super) fn claims_conduct(&self) -> bool {
+    /// Returns the report when it is out; `None` if no thread conducts the end any more. Otherwise keeps
+    /// `waker` for that, in place of the caller's former one. `caller` is where the caller is polled now.
+    pub(crate) fn poll_report(
+        &self,
+        state: &State,
+        key: u64,
+        caller: Caller,
+        waker: Waker,
+    ) -> Poll<Option<Drained>> {
+        let mut book = sync::lock(&self.book);
+        if book.move_to(key, caller) {
+            state.set_threshold(book.insiders);
+        }
+        let is_over = book.report.is_some() || !book.is_conducted;
+        let (report, old) = if is_over {
+            (Poll::Ready(book.report.clone()), Some(waker))
+        } else {
+            (Poll::Pending, book.wakers.insert(key, waker))
+        };
+        drop(book);
+        waking::discard(old);
+        report
+    }
+
+    /// Removes a caller, and wakes the thread that waits for the last task, so that it counts again.
+    pub(crate) fn leave(&self, state: &State, key: u64) {
+        let mut book = sync::lock(&self.book);
+        let waker = book.remove(key);
+        state.set_threshold(book.insiders);
+        drop(book);
+        waking::discard(waker);
+    }
+
+    /// Ends the wait of a drain, if one is in progress, because a shutdown stops the workers and cancels the
+    /// tasks. Enters the phase `Cancelling` in any case, and wakes no worker.
+    pub(crate) fn cut_short(&self, state: &State) {
+        let mut book = sync::lock(&self.book);
+        if book.began.is_some() && book.cut_short.is_none() {
+            book.cut_short = Some(state.census().0);
+            state.set_threshold(book.insiders);
+        }
+        self.advance(&mut book, Phase::Cancelling);
+    }
+
+    /// Enters the phase `Cancelling`.
+    pub(super) fn stop(&self) {
+        self.advance(&mut sync::lock(&self.book), Phase::Cancelling);
+    }
+
+    /// Claims to conduct the end. Returns false if another thread has claimed it.
+    pub(crate) fn claim_conduct(&self) -> bool {
         !mem::replace(&mut sync::lock(&self.book).is_conducted, true)
     }
 
-    /// He cannot. Whoever relied on him is woken.
-    pub(super) fn gives_conduct_up(&self) {
-        self.tells(|book| book.is_conducted = false);
+    /// Gives the claim back, and wakes all callers: one of them has to claim it.
+    pub(crate) fn give_conduct_up(&self) {
+        self.change(|book| book.is_conducted = false);
     }
 
-    /// The report is out. Tasks that wait for it are polled until then.
-    pub(super) fn publish(&self, report: Drained, last_polls: Instant) {
-        self.tells(|book| {
+    /// Publishes the report, and wakes all callers. Tasks that wait for it are polled until `last_polls`.
+    pub(crate) fn publish(&self, report: Drained, last_polls: Instant) {
+        self.change(|book| {
             book.report = Some(report);
             book.last_polls = Some(last_polls);
+            self.advance(book, Phase::Reported);
         });
     }
 
-    /// Changes what all wait for, and wakes them: one by one, without the lock, because a waker is anybody's code.
-    fn tells(&self, what: impl FnOnce(&mut Book)) {
+    /// Applies `what` to the book, then wakes all callers: one by one, without the lock, because a waker may
+    /// run user code.
+    fn change(&self, what: impl FnOnce(&mut DrainBook)) {
         let wakers = {
             let mut book = sync::lock(&self.book);
             what(&mut book);
@@ -175,46 +322,69 @@ impl Parting {
         wakers.into_values().for_each(waking::wake);
     }
 
-    /// Nobody is kept any more.
-    pub(super) fn is_over(&self) {
-        sync::lock(&self.book).is_over = true;
+    /// Keeps no task from now on.
+    pub(crate) fn finish(&self) {
+        self.advance(&mut sync::lock(&self.book), Phase::Over);
     }
 }
 
-impl Book {
-    fn enters(&mut self, caller: Caller) -> u64 {
-        let Caller { inside, thread } = caller;
-        match inside {
-            Inside::Nothing => {}
-            Inside::Task(task, poll) => {
-                let fresh = Kept { callers: 0, thread, poll, was_polled: false };
-                let kept = self.tasks.entry(task).or_insert(fresh);
-                self.insiders += usize::from(kept.callers == 0);
-                *kept = Kept { callers: kept.callers + 1, thread, poll, was_polled: kept.was_polled };
-            }
-            Inside::Below(tasks) => {
-                let below = self.below.entry(thread).or_insert(Below { callers: 0, tasks: 0 });
-                below.callers += 1;
-                self.insiders += tasks.saturating_sub(below.tasks);
-                below.tasks = below.tasks.max(tasks);
-            }
-        }
+impl DrainBook {
+    /// Adds a caller, and returns its key.
+    fn add(&mut self, caller: Caller) -> u64 {
+        self.count(caller);
         self.next += 1;
         self.callers.insert(self.next, caller);
         self.next
     }
 
-    fn leaves(&mut self, key: u64) -> Option<Waker> {
-        let waker = self.wakers.remove(&key);
-        self.forgets(key);
-        waker
+    /// Notes where the caller is polled, and counts the caller for the tasks there in place of the former
+    /// ones. Returns false if that has not changed.
+    fn move_to(&mut self, key: u64, caller: Caller) -> bool {
+        let Some(before) = self.callers.insert(key, caller).filter(|before| *before != caller) else {
+            return false;
+        };
+        // In this order: a task to which both callers belong stays in the book.
+        self.count(caller);
+        self.discount(before);
+        true
     }
 
-    fn forgets(&mut self, key: u64) {
-        let Some(Caller { inside, thread }) = self.callers.remove(&key) else { return };
+    /// Removes a caller, and returns its waker if it sleeps.
+    fn remove(&mut self, key: u64) -> Option<Waker> {
+        if let Some(caller) = self.callers.remove(&key) {
+            self.discount(caller);
+        }
+        self.wakers.remove(&key)
+    }
+
+    /// Counts a caller for the tasks that it is in; a caller in no task counts nothing. A task adds one
+    /// insider with its first caller, and its entry takes the thread and the poll of its latest caller. A
+    /// thread with tasks below a nested `block_on` adds as many insiders as the highest number of tasks
+    /// that one of its callers has named, until its last caller leaves.
+    fn count(&mut self, caller: Caller) {
+        let Caller { inside, thread } = caller;
         match inside {
-            Inside::Nothing => {}
-            Inside::Task(task, _) => {
+            TasksOnStack::Nothing | TasksOnStack::Foreign => {}
+            TasksOnStack::Task(TaskPoll { task, stage: poll, .. }) => {
+                let fresh = Insider { callers: 0, thread, poll, was_polled: false };
+                let kept = self.tasks.entry(task).or_insert(fresh);
+                self.insiders += usize::from(kept.callers == 0);
+                *kept = Insider { callers: kept.callers + 1, thread, poll, was_polled: kept.was_polled };
+            }
+            TasksOnStack::Below(tasks) => {
+                let below = self.below.entry(thread).or_insert(NestedWait { callers: 0, tasks: 0 });
+                below.callers += 1;
+                self.insiders += tasks.saturating_sub(below.tasks);
+                below.tasks = below.tasks.max(tasks);
+            }
+        }
+    }
+
+    /// Takes back what [`count`](Self::count) did. With its last caller, a task or thread leaves the book.
+    fn discount(&mut self, caller: Caller) {
+        match caller.inside {
+            TasksOnStack::Nothing | TasksOnStack::Foreign => {}
+            TasksOnStack::Task(TaskPoll { task, .. }) => {
                 let Some(kept) = self.tasks.get_mut(&task) else { return };
                 kept.callers -= 1;
                 if kept.callers == 0 {
@@ -222,108 +392,20 @@ impl Book {
                     self.insiders -= 1;
                 }
             }
-            Inside::Below(_) => {
-                let Some(below) = self.below.get_mut(&thread) else { return };
+            TasksOnStack::Below(_) => {
+                let Some(below) = self.below.get_mut(&caller.thread) else { return };
                 below.callers -= 1;
                 if below.callers == 0 {
                     self.insiders -= below.tasks;
-                    self.below.remove(&thread);
+                    self.below.remove(&caller.thread);
                 }
             }
         }
     }
 }
 
-/// One who waits for the report, until it is dropped.
-pub(super) struct Waiting<'a> {
-    crew: &'a Crew,
-    key: u64,
-}
-
-impl Waiting<'_> {
-    /// Waits for the report; `None` if nobody conducts it any more.
-    pub(super) async fn is_told(&self) -> Option<Drained> {
-        poll_fn(|cx| {
-            let waker = cx.waker().clone();
-            let mut book = sync::lock(&self.crew.parting.book);
-            let is_over = book.report.is_some() || !book.is_conducted;
-            let (said, old) = if is_over {
-                (Poll::Ready(book.report.clone()), Some(waker))
-            } else {
-                (Poll::Pending, book.wakers.insert(self.key, waker))
-            };
-            drop(book);
-            waking::discard(old);
-            said
-        })
-        .await
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        let mut book = sync::lock(&self.crew.parting.book);
-        let waker = book.leaves(self.key);
-        self.crew.state().is_enough(book.insiders);
-        drop(book);
-        waking::discard(waker);
-    }
-}
-
-impl Crew {
-    /// Whether tasks are taken no more.
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_set()
-    }
-
-    /// Whether the report is out.
-    pub(crate) fn is_drained(&self) -> bool {
-        sync::lock(&self.parting.book).report.is_some()
-    }
-
-    /// One more waits for the report; with the first one it begins.
-    pub(super) fn takes_part(
-        &self,
-        backstage: &Arc<dyn Backstage>,
-        deadline: Option<Instant>,
-    ) -> Waiting<'_> {
-        super::stop::will_stop();
-        self.closed.set(true);
-        let caller = Caller { inside: self.state().is_on_stack(), thread: thread::current().id() };
-        // A destructor that blocks already has a name then.
-        self.state().watch_drops();
-        let mut book = sync::lock(&self.parting.book);
-        let key = book.enters(caller);
-        let begins = !mem::replace(&mut book.has_begun, true);
-        book.deadline = match (book.deadline, deadline) {
-            (Some(known), Some(asked)) => Some(known.min(asked)),
-            (known, asked) => known.or(asked),
-        };
-        if begins {
-            book.began = Some(Instant::now());
-            book.backstage = Some(backstage.clone());
-            book.ended = self.state().census().0;
-            book.cut_short = book.is_stopped.then_some(book.ended);
-        }
-        self.state().is_enough(book.insiders);
-        drop(book);
-        Waiting { crew: self, key }
-    }
-
-    /// Somebody stops the workers, and cancels the tasks: there is nothing to wait for.
-    pub(super) fn cuts_short(&self) {
-        let mut book = sync::lock(&self.parting.book);
-        book.is_stopped = true;
-        if book.has_begun && book.cut_short.is_none() {
-            book.cut_short = Some(self.state().census().0);
-            self.state().is_enough(book.insiders);
-        }
-    }
-}
-
-impl std::fmt::Debug for Parting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Parting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parting").finish_non_exhaustive()
     }
 }

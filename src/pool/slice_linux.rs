@@ -1,7 +1,8 @@
-//! A short time slice for a thread that is there to react, where Linux has them (6.12 and later).
+//! A short time slice for a thread that is there to react, on Linux 6.12 and later.
 //!
-//! A thread that wakes up beside others that compute gets a core at once if its slice is shorter than theirs; else it
-//! waits until one of them has used its own up, which is milliseconds. It gets no more of the core than without.
+//! A thread that wakes up beside threads that compute gets a core at once if its slice is shorter than
+//! theirs; otherwise it waits for milliseconds, until one of them has used up its own slice. A short slice
+//! does not change a thread's share of the core.
 
 use std::ffi::c_long;
 use std::fs;
@@ -15,24 +16,25 @@ struct Attributes {
     flags: u64,
     nice: i32,
     priority: u32,
-    /// Of the normal policy: the slice, in nanoseconds; the kernel takes 0.1 to 100 ms.
+    /// For the normal policy this is the slice, in nanoseconds; the kernel accepts 0.1 to 100 ms.
     runtime: u64,
     deadline: u64,
     period: u64,
 }
 
-/// `sched_setattr` and `sched_getattr`. C libraries have no functions for these, but for the newest.
+/// The numbers of `sched_setattr` and `sched_getattr`. Most C libraries have no functions for them.
 #[cfg(target_arch = "x86_64")]
 const CALLS: [c_long; 2] = [314, 315];
 #[cfg(target_arch = "aarch64")]
 const CALLS: [c_long; 2] = [274, 275];
 
-/// The policy of threads that nobody has given another one.
+/// The policy of threads that were given no other one.
 const NORMAL: u32 = 0;
 const SHORTEST: u64 = 100_000;
 const RESET_ON_FORK: u64 = 1;
 
-/// Asks for one on the calling thread. Nothing happens where that is refused, or the thread has a policy of its own.
+/// Asks for the shortest slice on the calling thread, for good. Has no effect if the system refuses, if the
+/// thread has a policy of its own, or if a filter of system calls is in force.
 pub(super) fn shorten() {
     if !is_unfiltered() {
         return;
@@ -40,26 +42,29 @@ pub(super) fn shorten() {
     unsafe extern "C" {
         fn syscall(number: c_long, ...) -> c_long;
     }
-    // C libraries take all of these for `long`, whatever the call makes of them.
+    // `syscall` reads each argument as a `long`, whatever type the system call gives it.
     const ME: c_long = 0;
     const NO_FLAGS: c_long = 0;
     const SIZE: c_long = size_of::<Attributes>() as c_long;
     let [set, get] = CALLS;
     let mut attributes = Attributes::default();
-    // SAFETY: `syscall` is declared as C libraries have it. The kernel writes no more than it is told there is room for.
+    // SAFETY: the declaration of `syscall` is that of C libraries. `attributes` is valid for writes of
+    // `SIZE` bytes, and the kernel writes no more than that.
     let got = unsafe { syscall(get, ME, &raw mut attributes, SIZE, NO_FLAGS) };
     if got != 0 || attributes.policy != NORMAL {
         return;
     }
-    // All else stays as it was, and for this thread only: those that it starts, and processes, begin with the usual slice.
+    // All other attributes stay as they were. The slice is for this thread only: threads and processes that
+    // it starts begin with the usual one.
     (attributes.size, attributes.runtime) = (SIZE as u32, SHORTEST);
     attributes.flags |= RESET_ON_FORK;
-    // SAFETY: as above; the kernel reads as much as `size` says.
+    // SAFETY: as above; the kernel reads as many bytes as `attributes.size` says.
     let _ = unsafe { syscall(set, ME, &raw const attributes, NO_FLAGS) };
 }
 
-/// Whether no filter of system calls is in force, which may end the process for this one: services that have no business
-/// with other threads' priorities are often run so (systemd's `SystemCallFilter=~@resources`). Nobody tells what it does.
+/// Returns whether no filter of system calls is in force. A filter may end the process for this call:
+/// services that need not change priorities often run with one (systemd's `SystemCallFilter=~@resources`).
+/// No interface tells what a filter forbids.
 fn is_unfiltered() -> bool {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "0"))
@@ -71,14 +76,15 @@ mod tests {
 
     use super::*;
 
-    /// The calling thread's, in nanoseconds.
+    /// Returns the calling thread's slice, in nanoseconds.
     fn slice() -> Option<u64> {
         let text = fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = text.lines().find(|line| line.starts_with("se.slice"))?;
         line.rsplit(':').next()?.trim().parse().ok()
     }
 
-    /// Fails if the call is made whatever a filter has to say: this one allows all, others end the process.
+    /// Fails if the call is made although a filter is in force. This filter allows all calls; others end
+    /// the process.
     #[test]
     fn where_calls_are_filtered_this_one_is_not_made() {
         #[repr(C)]
@@ -95,7 +101,8 @@ mod tests {
             let allow = Instruction(6, 0, 0, 0x7fff_0000);
             let program = Program(1, &raw const allow);
             let [one, zero]: [c_long; 2] = [1, 0];
-            // SAFETY: as C has it; the kernel copies the program. It is for this thread only.
+            // SAFETY: the declaration of `prctl` is that of C. The kernel copies the program, which is
+            // valid for the call. The filter is in force for this thread only.
             let filters = unsafe {
                 prctl(SET_NO_NEW_PRIVILEGES, one, zero, zero, zero) == 0
                     && prctl(SET_SECCOMP, FILTER, &raw const program) == 0
@@ -108,7 +115,8 @@ mod tests {
         .unwrap();
     }
 
-    /// The kernel says so, where it is new enough and tells. Fails, there, if nothing is asked for, or threads inherit it.
+    /// Reads the slice back where the kernel is new enough and reports it. Fails, there, if no slice is
+    /// asked for, or if threads inherit it.
     #[test]
     fn a_slice_is_shortened_for_one_thread() {
         std::thread::spawn(move || {
@@ -121,7 +129,7 @@ mod tests {
         .unwrap();
     }
 
-    /// Whether this kernel lets threads choose.
+    /// Returns whether this kernel lets threads choose their slice.
     fn has_slices() -> bool {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let mut numbers =

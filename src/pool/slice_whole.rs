@@ -1,4 +1,4 @@
-//! A short time slice, where there is none to be had.
+//! A short time slice, on systems where a thread cannot ask for one.
 
-/// Asks for one on the calling thread: in vain.
+/// Does nothing.
 pub(super) fn shorten() {}

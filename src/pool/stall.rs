@@ -1,43 +1,71 @@
-//! [`Stall`]: what is reported of a task that blocks its thread, or computes, and how.
+//! [`Stall`]: the report of a task that blocks its thread, or computes.
 
-use std::mem;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::syscall::Syscall;
-use super::witness::{Doing, Witness};
-use super::{Pool, Station};
-use crate::sync::{Counter, thread};
-
-/// How long a task must have blocked its thread, or computed, before it is reported.
-pub(super) const STALL: Duration = Duration::from_millis(10);
+use crate::probe::Syscall;
+use crate::rounded::Rounded;
+use crate::sync::{Counter, Flag, thread};
 
 /// A task that does not let go of its thread: see [`Builder::on_stall`](crate::Builder::on_stall).
 ///
-/// Its [`Display`](std::fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 has blocked paceline-1 for
-/// 10.9ms (in futex)", or "... has computed on paceline-1 for 12ms without a pause".
+/// A stall may be reported several times, while it lasts: [`is_first`](Stall::is_first) tells the first
+/// report from the later ones. [`Metrics::stalls`](crate::Metrics::stalls) counts each stall once.
+///
+/// Its [`Display`](std::fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 has blocked
+/// paceline-1 for 10.9ms (in futex)", or "... has computed on paceline-1 for 12.0ms without a pause". Later
+/// reports of the same stall say "still": "the task spawned at src/main.rs:9:5 still blocks paceline-1, for
+/// 109ms so far (in futex)".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {
-    /// Where the task was spawned; or the `block_on` was called.
+    /// Where the task was spawned, or the `block_on` was called.
     pub spawned_at: &'static Location<'static>,
-    /// It is no task, but the future of that `block_on`.
+    /// The report is about no task, but about the future of that `block_on`.
     pub in_block_on: bool,
-    /// What it is at.
+    /// Whether the task blocks or computes.
     pub kind: StallKind,
-    /// For how long, so far. Of a task that computes this is processor time, not counting waits for a core.
+    /// How long the stall has lasted. For a task that computes this is processor time, without waits for a
+    /// core.
     pub blocked_for: Duration,
     /// The name of the thread, if it has one.
     pub thread: Option<String>,
     /// The thread.
     pub thread_id: thread::ThreadId,
+    pub(crate) is_first: bool,
 }
 
-/// What a task is at that does not let go of its thread.
+impl Stall {
+    /// Returns whether this is the first report of this stall. Later reports are of the same poll, which
+    /// goes on: each comes when the stall has become ten times as long.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = mpsc::channel();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(1)
+    ///     .on_stall(move |stall| _ = tell.send(stall.is_first()))
+    ///     .build()?;
+    /// runtime.block_on(runtime.spawn(async { std::thread::sleep(Duration::from_millis(300)) }));
+    /// assert!(told.recv().unwrap());     // after 10 ms
+    /// assert!(!told.recv().unwrap());    // after 100 ms: the same stall
+    /// assert_eq!(runtime.metrics().stalls, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_first(&self) -> bool {
+        self.is_first
+    }
+}
+
+/// The kind of a [`Stall`]: why a task does not let go of its thread.
 ///
-/// A task that only waits for a core, because others use them all, is at nothing wrong and is not reported;
-/// [`Metrics::starved`](crate::Metrics::starved) counts these.
+/// A task that only waits for a core, because others use them all, is not at fault and is not reported;
+/// [`Metrics::starved`](crate::Metrics::starved) counts such tasks.
 ///
 /// # Examples
 ///
@@ -60,130 +88,95 @@ pub struct Stall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StallKind {
-    /// Its thread sleeps, in this system call if that is known: a lock, a file, a channel of the standard library's. Another thread
-    /// does its work meanwhile. Let the task await instead, or have a thread of its own block.
+    /// The thread sleeps, in this system call if that is known: it waits for a lock, a file, or a channel
+    /// of the standard library. Another thread does its work meanwhile. Let the task await instead, or move
+    /// what blocks to [`unblock`](crate::unblock()).
     Blocked(Option<Syscall>),
-    /// It computes, without an `await` at which others would have their turn. Another thread sees to events meanwhile, if no
-    /// other did; what else waits has one core less. Let it yield now and then, or compute in smaller pieces.
+    /// The task computes, without an `await` at which others would have their turn. Another thread sees to
+    /// events meanwhile; other work has one core less. Let the task yield now and then, or compute in
+    /// smaller pieces.
     Computing,
-    /// One of the two: this system does not tell which. So far, that is all but Linux.
+    /// The task blocks or computes: this system does not tell which. So far, only Linux tells.
     Unknown,
 }
 
 impl std::fmt::Display for Stall {
+    /// Writes which code has stalled which thread, how and for how long; "still" in later reports; and the
+    /// system call, if it is known.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let thread = self.thread.as_deref().unwrap_or("a thread without a name");
-        let Self { spawned_at, blocked_for, .. } = self;
-        let who = if self.in_block_on { "future of the block_on" } else { "task spawned" };
-        write!(f, "the {who} at {spawned_at} has ")?;
+        let subject = if self.in_block_on { "future of the block_on" } else { "task spawned" };
+        let lasted = Rounded(self.blocked_for);
+        write!(f, "the {subject} at {} ", self.spawned_at)?;
+        match (self.is_first, self.kind) {
+            (true, StallKind::Blocked(_)) => write!(f, "has blocked {thread} for {lasted}")?,
+            (true, StallKind::Computing) => {
+                write!(f, "has computed on {thread} for {lasted} without a pause")?
+            }
+            (true, StallKind::Unknown) => write!(f, "has not let go of {thread} for {lasted}")?,
+            (false, StallKind::Blocked(_)) => write!(f, "still blocks {thread}, for {lasted} so far")?,
+            (false, StallKind::Computing) => {
+                write!(f, "still computes on {thread}, for {lasted} so far without a pause")?;
+            }
+            (false, StallKind::Unknown) => {
+                write!(f, "still does not let go of {thread}, for {lasted} so far")?
+            }
+        }
         match self.kind {
-            StallKind::Blocked(Some(call)) => write!(f, "blocked {thread} for {blocked_for:?} (in {call})"),
-            StallKind::Blocked(None) => write!(f, "blocked {thread} for {blocked_for:?}"),
-            StallKind::Computing => write!(f, "computed on {thread} for {blocked_for:?} without a pause"),
-            StallKind::Unknown => write!(f, "not let go of {thread} for {blocked_for:?}"),
+            StallKind::Blocked(Some(call)) => write!(f, " (in {call})"),
+            _ => Ok(()),
         }
     }
 }
 
-/// Who does not let go.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Culprit {
-    /// Where it was spawned, or its `block_on` called. It may be gone in the meantime.
-    pub(super) place: Option<&'static Location<'static>>,
-    pub(super) is_root: bool,
-}
-
-/// How many tasks have stalled.
-#[derive(Debug, Default)]
+/// Counters of stalls.
+#[derive(Debug)]
 pub(crate) struct Stalls {
     pub(crate) all: Counter,
     pub(crate) blocked: Counter,
     pub(crate) computing: Counter,
-    /// And how many did not, but waited for a core for as long.
+    /// Tasks that did not stall, but waited for a core for as long.
     pub(crate) starved: Counter,
+    /// A report is in progress: the hook has not returned yet.
+    pub(crate) reporting: Flag,
 }
 
-/// What is told, and when, of a task that does not let go of its thread.
-#[derive(Debug)]
-pub(super) struct Reports {
-    /// When it is reported next.
-    next: Duration,
-    is_counted: bool,
-    is_starved: bool,
-}
-
-impl Reports {
-    pub(super) fn new() -> Self {
-        Self { next: STALL, is_counted: false, is_starved: false }
-    }
-
-    /// Counts and reports a stall when it has lasted long enough, and reports it again whenever it has become ten times as long.
-    pub(super) fn look(
-        &mut self,
-        pool: &Arc<Pool>,
-        station: &Station,
-        culprit: Culprit,
-        doing: Doing,
-        witness: &Witness,
-    ) {
-        let stalls = &pool.deputy.stalls;
-        if witness.waited >= STALL && !mem::replace(&mut self.is_starved, true) {
-            stalls.starved.add_shared(1);
-        }
-        let (lasted, count) = match doing {
-            Doing::Waits | Doing::Dozes => return,
-            // It began up to a tick before it was first seen.
-            Doing::Blocks => (witness.blocked.saturating_add(pool.deputy.tick()), &stalls.blocked),
-            Doing::Computes => (witness.computed, &stalls.computing),
-        };
-        if lasted < self.next {
-            return;
-        }
-        if !mem::replace(&mut self.is_counted, true) {
-            stalls.all.add_shared(1);
-            count.add_shared(u64::from(witness.tells()));
-        }
-        let kind = match doing {
-            _ if !witness.tells() => StallKind::Unknown,
-            Doing::Computes => StallKind::Computing,
-            _ => StallKind::Blocked(station.state.syscall()),
-        };
-        if report(pool, station, culprit, kind, lasted) {
-            self.next = lasted.saturating_mul(10);
-        }
+impl Default for Stalls {
+    fn default() -> Self {
+        let [all, blocked, computing, starved] = [(); 4].map(|()| Counter::default());
+        Self { all, blocked, computing, starved, reporting: Flag::new(false) }
     }
 }
 
-/// What to call when a task does not let go of its thread.
+/// The program's hook for stalls.
 pub(crate) type StallHook = Arc<dyn Fn(&Stall) + Send + Sync>;
 
-/// Calls the hook, if there is one, on a thread of its own: the deputy waits for nobody. One report at a time: false if the
-/// last one is not through, or no thread is to be had, and this one should be tried again.
-fn report(
-    pool: &Arc<Pool>,
-    station: &Station,
-    culprit: Culprit,
-    kind: StallKind,
-    blocked_for: Duration,
-) -> bool {
-    let Some(crew) = pool.crew() else { return true };
-    let (Some(hook), Some(spawned_at)) = (crew.stall_hook(), culprit.place) else { return true };
-    if crew.reporting.raise() {
-        return false;
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stall_is_a_sentence_with_a_rounded_time_and_the_second_report_says_still() {
+        let spawned_at = Location::caller();
+        let stall = |kind, is_first| Stall {
+            spawned_at,
+            in_block_on: false,
+            kind,
+            blocked_for: Duration::from_nanos(10_265_191),
+            thread: Some("mine-1".into()),
+            thread_id: thread::current().id(),
+            is_first,
+        };
+        let is = |kind, is_first, text: &str| {
+            let stall: Stall = stall(kind, is_first);
+            assert_eq!(stall.to_string(), format!("the task spawned at {spawned_at} {text}"));
+            assert_eq!(stall.is_first(), is_first);
+        };
+        is(StallKind::Blocked(None), true, "has blocked mine-1 for 10.3ms");
+        is(StallKind::Blocked(None), false, "still blocks mine-1, for 10.3ms so far");
+        is(StallKind::Computing, true, "has computed on mine-1 for 10.3ms without a pause");
+        is(StallKind::Computing, false, "still computes on mine-1, for 10.3ms so far without a pause");
+        is(StallKind::Unknown, true, "has not let go of mine-1 for 10.3ms");
+        is(StallKind::Unknown, false, "still does not let go of mine-1, for 10.3ms so far");
     }
-    let name = station.thread.name().map(Into::into);
-    let (in_block_on, thread_id) = (culprit.is_root, station.thread.id());
-    let stall = Stall { spawned_at, in_block_on, kind, blocked_for, thread: name, thread_id };
-    let reporter = (pool.clone(), crew.clone());
-    let started = thread::Builder::new().name("paceline-report".into()).spawn(move || {
-        let (pool, crew) = reporter;
-        // A hook that panics has said so by its panic message.
-        let _ = catch_unwind(AssertUnwindSafe(|| pool.visit(|| hook(&stall))));
-        drop(hook);
-        crew.reporting.set(false);
-    });
-    if started.is_err() {
-        crew.reporting.set(false);
-    }
-    started.is_ok()
 }

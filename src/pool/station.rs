@@ -1,166 +1,182 @@
-//! [`Station`]: one `block_on` in progress, as its waker and as the deputy sees it.
+//! [`Station`]: one `block_on` in progress, as its waker and the deputy see it.
 
 use std::panic::Location;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::Wake;
 use std::time::Duration;
 
-use super::finding::{Finding, Findings, Spot};
-use super::stall::Culprit;
-use super::thread_state::ThreadState;
-use super::{Pool, Stay};
-use crate::executor::{Caught, Runner, Runners, State, Surroundings};
+use super::Pool;
+use super::finding::{Finding, Spot};
+use crate::executor::{self, Caught, Hosted, Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
+use crate::probe::ThreadState;
 use crate::reactor::Reactor;
-use crate::sync::{self, Counter, Flag, thread};
+use crate::stage::{Stage, StageCell};
+use crate::sync::{self, Flag, Mutex, thread};
 
-/// One `block_on`, as other threads see it.
+/// A `block_on`, as other threads see it.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) seat: sync::Arc<Seat>,
-    /// Where it is: not a reference to the pool, because a waker that is left anywhere would keep that alive.
-    pool: OnceLock<(Arc<Reactor>, Weak<Pool>)>,
-    /// A nested `block_on` on the same thread does the waiting.
-    suspended: Flag,
-    /// It is nested in a task of this pool's own executor, and may be asked to run others.
-    helps: OnceLock<Weak<Pool>>,
-    /// Where it was called, if it is there for a future of the user's.
+    /// The pool that the `block_on` has joined. Weak, because the station is the waker of its root future,
+    /// and copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that
+    /// is gone. The reactor is a separate reference, so that a wake never drops a pool.
+    pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
+    /// How far the thread has got.
+    pub(crate) stage: StageCell,
+    /// The pool with the task in which this `block_on` is nested. The deputy of that pool may ask the
+    /// thread to run other tasks.
+    helped: OnceLock<Weak<Pool>>,
+    /// Where the `block_on` was called, if it drives a future of the user's.
     called_at: Option<&'static Location<'static>>,
-    /// How often that future was polled.
-    polls: Counter,
-    /// Odd while its thread fires an event; the deputy compares it with what it was a tick ago.
-    pulse: Counter,
-    /// What it counts as where no runner is hosted here.
+    /// The rank of the seat while the thread hosts no runner.
     own_rank: Rank,
-    /// How long the thread waits when nobody needs it; for ever, if it is there for its own future.
+    /// How long the thread stays while it is not needed; `None` if it stays until its future is done.
     pub(crate) linger: Option<Duration>,
-    /// What the deputy wants of it.
+    /// The deputy wants the thread to leave.
     goes: Flag,
+    /// The thread calls a hook of the program's.
+    pub(crate) in_hook: Flag,
+    /// The deputy wants the thread to run tasks while it waits.
     is_asked: Flag,
     /// The runners that this thread hosts.
-    pub(super) runners: Runners,
-    pub(super) thread: thread::Thread,
-    pub(super) state: ThreadState,
-    /// What the deputy knows of it, if it got no further.
-    pub(super) findings: Findings,
+    pub(crate) runners: Runners,
+    pub(crate) thread: thread::Thread,
+    pub(crate) state: ThreadState,
+    /// The last finding of the deputy about this thread, from a time when it made no progress.
+    finding: Mutex<Option<Finding>>,
 }
 
-/// What a thread is at in one `block_on`, as far as can be seen from outside.
+/// The user code that a thread runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
-    /// Whose code it runs, if that is known.
-    pub(super) culprit: Option<Culprit>,
-    /// What the deputy found, if it has been there for longer.
-    pub(super) finding: Option<Finding>,
-    /// It fires an event.
-    fires: bool,
+pub(crate) struct Culprit {
+    /// Where the task was spawned, or the `block_on` was called. The task may have ended in the meantime.
+    pub(crate) place: Option<&'static Location<'static>>,
+    /// The code is the future of a `block_on`, and not a task.
+    pub(crate) is_root: bool,
 }
 
-impl At {
-    pub(super) fn is_task(&self) -> bool {
+/// The activity of a thread in one `block_on`, as far as other threads can see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Activity {
+    /// The user code that the thread runs, if that is known.
+    pub(crate) culprit: Option<Culprit>,
+    /// The finding of the deputy, if the thread has been there for longer.
+    pub(crate) finding: Option<Finding>,
+    /// The thread calls a waker, or runs waiting tasks inside of a nested wait.
+    calls_waker: bool,
+}
+
+impl Activity {
+    pub(crate) fn is_task(&self) -> bool {
         self.culprit.is_some_and(|culprit| !culprit.is_root)
     }
 
-    /// Whether all that is known is that it is awake.
-    pub(super) fn is_anywhere(&self) -> bool {
-        !self.is_task() && !self.fires && self.finding.is_none()
+    /// Returns whether nothing is known but that the thread is awake.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.is_task() && !self.calls_waker && self.finding.is_none()
     }
 }
 
-/// What the deputy wants of a thread.
+/// A wish of the deputy about a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Wish {
-    /// To leave.
+    /// The thread is to leave.
     Go,
-    /// To run tasks while it waits.
+    /// The thread is to run tasks while it waits.
     Help,
 }
 
 impl Station {
-    /// A station for a future of the user's.
+    /// Creates a station for a future of the user's.
     pub(crate) fn new(called_at: &'static Location<'static>) -> Self {
         Self { called_at: Some(called_at), ..Self::with(Rank::Guest, None) }
     }
 
-    /// A station that is left when nobody needs it for as long as `linger`.
+    /// Creates a station for a worker. Its thread leaves when it was not needed for as long as `linger`.
     pub(crate) fn lingering(linger: Option<Duration>) -> Self {
         Self::with(Rank::Guest, linger)
     }
 
-    /// The same for a thread that is here only to lead.
-    pub(super) fn relief(linger: Duration) -> Self {
+    /// Creates a station for a relief, a thread that is here only to lead. The thread leaves when it was not
+    /// needed for as long as `linger`.
+    pub(crate) fn relief(linger: Duration) -> Self {
         Self::with(Rank::Relief, Some(linger))
     }
 
+    /// Creates a station for the calling thread, in no pool yet and without a future of the user's. If
+    /// `linger` is `None`, the thread leaves only when it is told to.
     fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),
-            suspended: Flag::new(false),
-            helps: OnceLock::new(),
+            stage: StageCell::default(),
+            helped: OnceLock::new(),
             called_at: None,
-            polls: Counter::default(),
-            pulse: Counter::default(),
             own_rank,
             linger,
             goes: Flag::new(false),
+            in_hook: Flag::new(false),
             is_asked: Flag::new(false),
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),
-            findings: Findings::default(),
+            finding: Mutex::new(None),
         }
     }
 
-    /// Whether a thread of the user's called it.
-    pub(super) fn is_called(&self) -> bool {
+    /// Returns whether the `block_on` drives a future of the user's.
+    pub(crate) fn is_called(&self) -> bool {
         self.called_at.is_some()
     }
 
-    /// What its thread is at; if that is awake, and here.
-    pub(super) fn at(&self) -> At {
-        let pulse = self.pulse();
-        let task = || {
-            let hosted = self.runners.lock();
-            hosted.iter().find_map(|hosted| {
-                let (runner, beat) = (&hosted.runner, hosted.runner.beat());
-                let place = runner.spawned_at();
-                let spot = Spot::in_task(runner, beat, pulse);
-                // Where it came back meanwhile, the place may be that of its next task.
-                (beat.is_in_task() && runner.beat() == beat).then_some((place, spot))
-            })
-        };
-        if let Some((place, spot)) = task() {
-            let culprit = Some(Culprit { place, is_root: false });
-            return At { culprit, finding: self.findings.at(spot), fires: false };
+    /// Returns what the thread is doing: it polls a task, calls a waker, or is in the user's root future, as
+    /// far as is known. This holds only if the thread is awake, and in no other `block_on` on top.
+    pub(crate) fn activity(&self) -> Activity {
+        let polls = |hosted: &Hosted| Some((hosted.runner.task_poll()?, hosted.runner.clone()));
+        let task = self.runners.lock().iter().find_map(polls);
+        if let Some((poll, runner)) = task {
+            let culprit = Some(Culprit { place: poll.spawned_at, is_root: false });
+            let finding = self.finding_at(self.spot(Some((&runner, poll.stage))));
+            return Activity { culprit, finding, calls_waker: false };
         }
-        if pulse % 2 == 1 {
-            return At { culprit: None, finding: self.findings.at(Spot::at_event(pulse)), fires: true };
-        }
-        let culprit = self.called_at.map(|place| Culprit { place: Some(place), is_root: true });
-        let spot = Spot::in_future(self.polls.get(), pulse);
-        At { culprit, finding: self.findings.at(spot).filter(|_| culprit.is_some()), fires: false }
+        let spot = self.spot(None);
+        let calls_waker = spot.0.is_at_work();
+        let culprit = self.root().filter(|_| !calls_waker);
+        let finding = self.finding_at(spot).filter(|_| calls_waker || culprit.is_some());
+        Activity { culprit, finding, calls_waker }
     }
 
-    /// Whether it stands in for a worker that is stuck.
-    pub(super) fn is_replacement(&self) -> bool {
+    /// Keeps what the deputy found of a thread that made no progress.
+    pub(crate) fn keep_finding(&self, finding: Finding) {
+        *sync::lock(&self.finding) = Some(finding);
+    }
+
+    /// Returns what the deputy found, if the thread is still at `spot`.
+    fn finding_at(&self, spot: Spot) -> Option<Finding> {
+        sync::lock(&self.finding).filter(|finding| finding.spot == spot)
+    }
+
+    /// Returns whether the thread is a replacement for a worker that is stuck.
+    pub(crate) fn is_replacement(&self) -> bool {
         self.linger.is_some() && !self.is_relief()
     }
 
-    /// Whether it is here only to lead.
-    pub(super) fn is_relief(&self) -> bool {
+    /// Returns whether the thread is here only to lead.
+    pub(crate) fn is_relief(&self) -> bool {
         self.own_rank == Rank::Relief
     }
 
-    /// Lets a replacement go, even if it leads: somebody else will.
-    pub(super) fn release(self: &Arc<Self>) {
+    /// Tells a replacement to leave, even if it leads: another thread will lead then.
+    pub(crate) fn release(self: &Arc<Self>) {
         self.goes.set(true);
         self.wake_by_ref();
     }
 
-    /// If the thread sleeps here, has it run tasks while it waits.
-    pub(super) fn ask_for_help(self: &Arc<Self>) -> bool {
+    /// Asks the thread to run tasks while it waits, and wakes it. Has no effect, and returns false, if it
+    /// does not sleep.
+    pub(crate) fn ask_for_help(self: &Arc<Self>) -> bool {
         let sleeps = self.seat.is_asleep();
         if sleeps {
             self.is_asked.set(true);
@@ -169,105 +185,109 @@ impl Station {
         sleeps
     }
 
-    /// What the deputy wants.
+    /// Returns what the deputy wants of the thread. A request for help is returned once; the order to go,
+    /// from then on.
     #[inline]
     pub(crate) fn wish(&self) -> Option<Wish> {
         if self.goes.is_set() { Some(Wish::Go) } else { self.is_asked.take().then_some(Wish::Help) }
     }
 
-    /// The pool in one of whose own tasks it is nested.
-    pub(crate) fn helps(&self) -> Option<Arc<Pool>> {
-        self.helps.get().and_then(Weak::upgrade)
+    /// Returns the pool with the task in which the `block_on` is nested.
+    pub(crate) fn helped_pool(&self) -> Option<Arc<Pool>> {
+        self.helped.get().and_then(Weak::upgrade)
     }
 
-    /// It is nested in a task of `pool`'s own executor.
-    pub(super) fn can_help(self: &Arc<Self>, pool: &Arc<Pool>) {
-        let _ = self.helps.set(Arc::downgrade(pool));
-        pool.gets_helper(self.clone());
+    /// Registers the `block_on`, which is nested in a task of `pool`'s own executor, as one in which the
+    /// thread can run other tasks.
+    pub(crate) fn register_helper(self: &Arc<Self>, pool: &Arc<Pool>) {
+        let _ = self.helped.set(Arc::downgrade(pool));
+        pool.add_helper(self.clone());
     }
 
-    /// Whether its thread is here, and in no other `block_on` on top.
-    pub(super) fn is_on_top(&self) -> bool {
-        !self.suspended.is_set()
+    /// Returns whether the thread is in no other `block_on` on top of this one.
+    pub(crate) fn is_on_top(&self) -> bool {
+        !self.stage.is_suspended()
     }
 
-    /// Another `block_on` on top of it does the waiting. Meanwhile its thread is no host of its pool, because it will not come
-    /// back to lead before the other one is done. True if it is in a pool, to which it has to come back.
-    pub(super) fn suspend(&self, pool: Option<&Arc<Pool>>) -> bool {
-        self.suspended.set(true);
+    /// Suspends this `block_on`, because the thread begins another one on top of it. Meanwhile the thread
+    /// is no host of its pool, because it does not return to lead before the other `block_on` ends. Returns
+    /// true if [`resume`](Self::resume) has to make it a host again.
+    pub(crate) fn suspend(&self, pool: Option<&Arc<Pool>>) -> bool {
+        self.stage.suspend();
         pool.is_some_and(|pool| pool.leadership.suspend(&self.seat))
     }
 
-    /// The other one is done.
-    pub(super) fn resume(&self, pool: Option<&Arc<Pool>>) {
-        self.suspended.set(false);
-        pool.iter().for_each(|pool| pool.leadership.resume(&self.seat));
+    /// Resumes this `block_on`: the one on top of it has ended. With `pool`, the thread joins that pool's
+    /// leadership again.
+    pub(crate) fn resume(&self, pool: Option<&Arc<Pool>>) {
+        self.stage.resume();
+        if let Some(pool) = pool {
+            pool.leadership.resume(&self.seat);
+        }
     }
 
-    fn ranks_as(&self, pool: Option<&Pool>, rank: Rank) {
+    /// Changes the rank of the seat, and of the thread in the pool's leadership if it is in it.
+    fn set_rank(&self, pool: Option<&Pool>, rank: Rank) {
         match pool {
             Some(pool) => pool.leadership.set_rank(&self.seat, rank),
             None => self.seat.set_rank(rank),
         }
     }
 
-    /// The thread begins to fire an event, or has fired it.
-    #[inline]
-    pub(crate) fn fires(&self) {
-        self.pulse.add(1);
+    /// Returns the future of the `block_on`, if that is the user's.
+    pub(crate) fn root(&self) -> Option<Culprit> {
+        self.called_at.map(|place| Culprit { place: Some(place), is_root: true })
     }
 
-    /// How many events it has fired, twice; one more while it fires one.
-    pub(super) fn pulse(&self) -> u64 {
-        self.pulse.get()
+    /// Returns how far the thread has got: with a runner that it hosts and that is at this stage, or
+    /// without a runner.
+    pub(crate) fn spot(&self, runner: Option<(&Arc<Runner>, Stage)>) -> Spot {
+        (self.stage.get(), runner.map(|(runner, stage)| (Arc::as_ptr(runner).addr(), stage)))
     }
 
-    /// Its future is polled.
-    #[inline]
-    pub(crate) fn polls(&self) {
-        self.polls.add(1);
+    /// Returns how far the thread has got, if it hosts no runner.
+    pub(crate) fn spot_of_guest(&self) -> Option<Spot> {
+        self.runners.lock().is_empty().then(|| self.spot(None))
     }
 
-    /// Of a thread that hosts nobody: where its `block_on` was called, and how far it has got in that.
-    pub(super) fn guest(&self) -> Option<(&'static Location<'static>, (u64, u64))> {
-        let called_at = self.called_at.filter(|_| self.runners.lock().is_empty())?;
-        Some((called_at, (self.polls.get(), self.pulse())))
-    }
-
-    /// Whether it hosts a runner of an executor that somebody else runs as well.
-    pub(super) fn is_in_company(&self) -> bool {
+    /// Returns whether the thread hosts a runner of an executor that other threads run as well.
+    pub(crate) fn is_in_company(&self) -> bool {
         self.runners.lock().iter().any(|hosted| hosted.state.has_company())
     }
 
-    /// Whether its thread runs, as opposed to one that blocks.
-    pub(super) fn runs(&self) -> bool {
+    /// Returns whether the thread runs, and does not block.
+    pub(crate) fn runs(&self) -> bool {
         self.state.is_running().unwrap_or(false)
     }
 
-    /// Whether it hosts a runner of an executor in which somebody sleeps beside tasks that wait.
-    pub(super) fn sleeps_beside_tasks(&self) -> bool {
+    /// Returns whether the thread hosts a runner of an executor in which a runner sleeps beside tasks that
+    /// wait.
+    pub(crate) fn sleeps_beside_tasks(&self) -> bool {
         self.runners.lock().iter().any(|hosted| hosted.state.is_open())
     }
 
-    /// Whether it hosts a runner of the pool's own executor.
-    pub(super) fn works_for(&self, pool: &Pool) -> bool {
+    /// Returns whether the thread hosts a runner of the pool's own executor.
+    pub(crate) fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };
         self.runners.lock().iter().any(|hosted| crew.runs(&hosted.state))
     }
 
-    pub(super) fn attach(&self, pool: &Arc<Pool>) {
-        let address = (pool.reactor.clone(), Arc::downgrade(pool));
+    /// Sets the pool of this `block_on`, and registers its deputy with the executors that run here. Panics if
+    /// there is a pool already.
+    pub(crate) fn attach(&self, pool: &Arc<Pool>) {
+        let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
         self.pool.set(address).expect("a station belongs to one pool");
-        self.runners.lock().iter().for_each(|hosted| pool.oversees(&hosted.state));
+        self.runners.lock().iter().for_each(|hosted| pool.oversee(&hosted.state));
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.get().and_then(|(_, pool)| pool.upgrade())
     }
 
-    /// Whether nothing happens here that the deputy would have to watch.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.suspended.is_set() || self.seat.is_asleep()
+    /// Returns whether nothing happens here that the deputy would have to watch: the thread sleeps, or is in
+    /// another `block_on` on top of this one.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.stage.is_suspended() || self.seat.is_asleep()
     }
 }
 
@@ -276,10 +296,14 @@ impl Wake for Station {
         self.wake_by_ref();
     }
 
+    /// Wakes the root future: by a flag if this `block_on` is the topmost one of the calling thread, and
+    /// otherwise by the root token, which unparks the thread or interrupts the poller.
     #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
-        if !Stay::woken_here(self) && self.seat.wake_root() == Rouse::Interrupt {
-            if let Some((reactor, ..)) = self.pool.get() {
+        // The waker points to this station, and `Stay::at` has given the host the same address.
+        if !executor::wake_root_on_top(Arc::as_ptr(self).cast()) && self.seat.wake_root() == Rouse::Interrupt
+        {
+            if let Some(reactor) = self.pool.get().and_then(|(reactor, _)| reactor.upgrade()) {
                 reactor.interrupt();
             }
         }
@@ -291,21 +315,30 @@ impl Surroundings for Station {
         &self.runners
     }
 
-    fn hosts(&self, executor: &State) {
+    /// Makes the thread a host in the leadership, and registers the pool's deputy with the executor.
+    fn note_hosted(&self, executor: &State) {
         let pool = self.pool();
-        self.ranks_as(pool.as_deref(), Rank::Host);
-        pool.iter().for_each(|pool| pool.oversees(executor));
+        self.set_rank(pool.as_deref(), Rank::Host);
+        if let Some(pool) = pool {
+            pool.oversee(executor);
+        }
     }
 
-    fn forgets(&self, runner: &Runner, last: bool) {
+    /// Adds the counters of the runner, which has left the thread, to the sums of the pool. With the last
+    /// runner, the thread gets its own rank back.
+    fn note_forgotten(&self, runner: &Runner, last: bool) {
         let pool = self.pool();
         if last {
-            self.ranks_as(pool.as_deref(), self.own_rank);
+            self.set_rank(pool.as_deref(), self.own_rank);
         }
-        pool.iter().for_each(|pool| pool.past_polls.absorb(&runner.counters));
+        if let Some(pool) = pool {
+            pool.past_polls.absorb(&runner.counters);
+        }
     }
 
     fn cover(&self, known: Caught) {
-        self.pool().iter().for_each(|pool| pool.cover_for_slow_task(known));
+        if let Some(pool) = self.pool() {
+            pool.cover_for_slow_task(known);
+        }
     }
 }

@@ -1,85 +1,78 @@
-//! [`Stay`]: the pool's part of a frame. One `block_on`, as its own thread sees it; or a visit of the pool's to user code.
+//! [`Stay`]: the pool's part of a frame. A frame is one `block_on` as its own thread sees it, or a visit:
+//! user code that the pool calls outside of any `block_on`.
 
 use std::cell::{Cell, OnceCell};
 use std::ptr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::entered::{self, Entered};
+use super::entered::{self, EnteredPools};
 use super::{Pool, Station};
 use crate::ambient::{self, Ambient};
 use crate::executor::Host;
 use crate::frame::{self, Frame, Here, OnTop};
 
-/// Tasks on top of one another at most.
+/// Limit of tasks on top of one another on one stack.
 const DEEPEST: u32 = 64;
 
-/// What a thread knows of its `block_on`, or visit.
-// The executor sees a frame of what comes first.
+/// The pool's state of one `block_on`, or of one visit, for its own thread.
+// The executor reads this frame as a frame of a `Host`, so `host` comes first.
 #[repr(C)]
 pub(crate) struct Stay {
     pub(crate) host: Host,
-    /// `None` is a visit.
+    /// `None` for a visit.
     station: Option<Arc<Station>>,
     pool: OnceCell<Arc<Pool>>,
-    /// How many tasks wait on this thread for others on top of them, and where on its stack the first of these began.
+    /// How many tasks wait on this thread for others on top of them, and the stack address at which the
+    /// first of those others began.
     depth: Cell<(u32, usize)>,
-    /// Pools that were entered by hand on top of it.
-    entered: Entered,
+    /// Pools that were entered by hand on top of this frame.
+    entered: EnteredPools,
     _ambient: Ambient,
 }
 
-// The part of a frame of either is at the same address.
+// `Stay` and `Host` have the same alignment, so the part of a frame lies at the same address for both.
 const _: () = assert!(align_of::<Stay>() == align_of::<Host>());
 
-/// A `block_on` in progress; dropping the value leaves it.
-pub(crate) struct Staying<'a> {
+/// A `block_on` in progress; dropping the value leaves the `block_on`.
+pub(crate) struct StayGuard<'a> {
     frame: OnTop<'a, Stay>,
-    /// The one below is in its pool again after this.
+    /// The `block_on` below has to rejoin its pool's leadership when this one ends.
     resumes: bool,
 }
 
 impl Stay {
-    /// Of a `block_on`.
+    /// Creates the frame of a `block_on`, which `begin` enters.
     pub(crate) fn at(station: &Arc<Station>) -> Frame<Self> {
         let root = Arc::as_ptr(station).cast();
         Self::frame(Host::new(root, Some(station.clone())), Some(station.clone()), OnceCell::new())
     }
 
-    /// The thread is called by a pool outside of any `block_on`: in a hook, or to drop a future. Free functions act on that
-    /// pool meanwhile.
+    /// Creates the frame of a visit: a hook, or the drop of a future, outside of any `block_on`. Free
+    /// functions act on that pool meanwhile.
     pub(super) fn visit(pool: &Arc<Pool>) -> Frame<Self> {
         Self::frame(Host::new(ptr::null(), None), None, OnceCell::from(pool.clone()))
     }
 
+    /// Creates a frame that is not entered yet. The calling thread is in the ambient context from now on,
+    /// until the frame is dropped.
     fn frame(host: Host, station: Option<Arc<Station>>, pool: OnceCell<Arc<Pool>>) -> Frame<Self> {
         let depth = frame::here(|here| all(here).next().map_or((0, 0), |below| below.depth.get()));
-        let (depth, entered, _ambient) = (Cell::new(depth), Entered::new(), ambient::enter());
+        let (depth, entered, _ambient) = (Cell::new(depth), EnteredPools::new(), ambient::enter());
         Frame::new(Self { host, station, pool, depth, entered, _ambient })
     }
 
-    /// Takes note of a wake of this station's own future, if this is its thread and it is on top.
-    #[inline]
-    pub(super) fn woken_here(station: &Arc<Station>) -> bool {
-        // SAFETY: all frames are made here.
-        frame::here(|here| match unsafe { here.part::<Stay>() } {
-            Some(Stay { host, station: Some(top), .. }) if Arc::ptr_eq(top, station) => {
-                host.set_woken(true);
-                true
-            }
-            _ => false,
-        })
-    }
-
-    /// Runs `code`, which is a task's poll, on top of the task that waits here, on a thread with a stack of this size, of which
-    /// half is for the tasks themselves.
+    /// Runs `code`, which polls a task, on top of the task that waits here, and returns its result. At most
+    /// [`DEEPEST`] levels may be on top of one another. A level may begin only if it is less than half of
+    /// `stack_size` away from the first level: the other half is for the tasks themselves.
     ///
     /// # Panics
     ///
-    /// If that is too deep. Whoever waits here fails, and nobody else.
+    /// Panics if the tasks are nested too deeply. The panic is that of the waiting task, and affects no
+    /// other.
     pub(crate) fn go_deeper<R>(&self, stack_size: usize, code: impl FnOnce() -> R) -> R {
-        struct Back<'a>(&'a Cell<(u32, usize)>, (u32, usize));
-        impl Drop for Back<'_> {
+        struct DepthGuard<'a>(&'a Cell<(u32, usize)>, (u32, usize));
+        impl Drop for DepthGuard<'_> {
             fn drop(&mut self) {
                 self.0.set(self.1);
             }
@@ -93,18 +86,18 @@ impl Stay {
             "`block_on` is nested {depth} tasks deep on one worker, because the runtime may have no more threads \
              (`Builder::max_threads`): let it have more, or await instead of blocking"
         );
-        let _back = Back(&self.depth, before);
+        let _back = DepthGuard(&self.depth, before);
         self.depth.set((depth + 1, first));
         code()
     }
 
-    /// Whether its own future was woken.
+    /// Returns whether the future of this `block_on` was woken.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
         self.host.is_woken() || self.station.as_ref().is_some_and(|station| station.seat.root_woken())
     }
 
-    /// Consumes all wake-ups of its own future.
+    /// Consumes all wake-ups of the future of this `block_on`. Returns whether there was one.
     #[inline]
     pub(crate) fn take_woken(&self) -> bool {
         let here = self.host.set_woken(false);
@@ -112,26 +105,30 @@ impl Stay {
     }
 }
 
-/// What this thread knows of its `block_on`s and visits, the innermost first.
+/// Returns the `block_on`s and visits of this thread, the innermost first.
 fn all(here: &Here) -> impl Iterator<Item = &Stay> {
-    // SAFETY: all frames are made in this file.
+    // SAFETY: the parts of all frames are `Stay`s: only this file makes frames.
     unsafe { here.parts() }
 }
 
-/// Shows `f` the innermost pool in which this thread is, unless it is another process's.
+/// Calls `f` with the innermost pool that this thread is in or has entered by hand. Returns `None` if there
+/// is none, or if that pool belongs to another process.
 #[inline]
-pub(super) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
+pub(crate) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     with_innermost_pool(|_| true, f)
 }
 
-/// Shows `f` the pool in which a `block_on` here would be: not that of a hook, or of what blocks on purpose, which are called by the pool
-/// and are not its threads.
+/// Calls `f` with the pool in which a `block_on` here would be: the innermost one, if a `block_on` is in it
+/// or if it was entered by hand. Otherwise returns `None`: the pools of hooks and of closures that block do
+/// not count, because the pool calls these outside of its threads' `block_on`s.
 pub(super) fn with_pool_of_block_on<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     with_innermost_pool(|stay| stay.station.is_some(), f)
 }
 
-/// Shows `f` the innermost pool in which this thread is, or that was entered on it, unless it is another process's; or if the stay there does
-/// not count.
+/// Calls `f` with the innermost pool that this thread is in or has entered by hand. Returns `None` if there
+/// is no such pool. Also returns `None`, and tries no pool further out, if that pool belongs to another
+/// process, or if the thread is in it by a frame for which `counts` returns false. For a pool that was
+/// entered by hand `counts` is not asked.
 #[inline]
 fn with_innermost_pool<R>(counts: impl FnOnce(&Stay) -> bool, f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     frame::here(|here| {
@@ -147,8 +144,9 @@ fn with_innermost_pool<R>(counts: impl FnOnce(&Stay) -> bool, f: impl FnOnce(&Ar
     })
 }
 
-/// Runs `code`, which polls tasks of the pool: on top of another one of them, perhaps, and then not too [deep](Stay::go_deeper).
-pub(super) fn deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnOnce() -> R) -> R {
+/// Runs `code`, which polls tasks of the pool. If a task of that pool waits below on this stack, the depth
+/// is [limited](Stay::go_deeper).
+pub(super) fn poll_deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnOnce() -> R) -> R {
     frame::here(|here| {
         let works = |stay: &&Stay| stay.station.as_ref().is_some_and(|station| station.works_for(pool));
         match all(here).find(works) {
@@ -158,22 +156,25 @@ pub(super) fn deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnOnce()
     })
 }
 
-/// Shows `f` where on this thread pools are entered now: on top of the innermost frame, or outside of any.
-pub(super) fn with_entered<R>(f: impl FnOnce(&Entered) -> R) -> Option<R> {
+/// Calls `f` with the list to which a pool that is entered now belongs: that of the innermost frame, or the
+/// list outside of all frames. Returns `None` if the thread is ending and that list is gone.
+pub(super) fn with_entered<R>(f: impl FnOnce(&EnteredPools) -> R) -> Option<R> {
     frame::here(|here| match all(here).next() {
         Some(stay) => Some(f(&stay.entered)),
         None => entered::with_outside(f),
     })
 }
 
-/// Shows `f` all places where pools may have been entered on this thread, the innermost first, until it returns something.
-pub(super) fn find_entered<R>(mut f: impl FnMut(&Entered) -> Option<R>) -> Option<R> {
+/// Calls `f` with each list of pools that were entered on this thread, the innermost first, until `f` returns
+/// a value, and returns that.
+pub(super) fn find_entered<R>(mut f: impl FnMut(&EnteredPools) -> Option<R>) -> Option<R> {
     let found = frame::here(|here| all(here).find_map(|stay| f(&stay.entered)));
     found.or_else(|| entered::with_outside(f).flatten())
 }
 
 impl Drop for Stay {
-    /// It is on top no longer. Pools that were entered in it, and are not left, are so where it was.
+    /// Moves the pools that were entered in this frame, and are not left, to the frame below. This frame is
+    /// not the innermost any more.
     fn drop(&mut self) {
         if self.entered.any() {
             let entered = &self.entered;
@@ -182,7 +183,8 @@ impl Drop for Stay {
     }
 }
 
-/// Shows `f` the innermost `block_on`, and its station.
+/// Calls `f` with the innermost `block_on` of this thread and its station. Skips visits on top of it; returns
+/// `None` if the thread is in no `block_on`.
 fn with_innermost<R>(f: impl FnOnce(&Stay, &Arc<Station>) -> R) -> Option<R> {
     frame::here(|here| {
         let (stay, station) = all(here).find_map(|stay| Some((stay, stay.station.as_ref()?)))?;
@@ -191,35 +193,41 @@ fn with_innermost<R>(f: impl FnOnce(&Stay, &Arc<Station>) -> R) -> Option<R> {
 }
 
 impl Frame<Stay> {
-    /// The thread begins a `block_on`. Another one below it is suspended, and what waits there is for others.
-    pub(crate) fn begin(&self) -> Staying<'_> {
+    /// Begins a `block_on`, in no pool yet. If another one is below, this suspends it, and hands the tasks
+    /// that wait there to other threads.
+    pub(crate) fn begin(&self) -> StayGuard<'_> {
         let resumes = with_innermost(|below, station| {
             below.host.hand_over();
             station.suspend(below.pool.get().filter(|pool| !pool.is_inherited()))
         });
-        Staying { frame: self.enter(), resumes: resumes.unwrap_or(false) }
+        StayGuard { frame: self.enter(), resumes: resumes.unwrap_or(false) }
     }
 }
 
-impl Staying<'_> {
-    /// A waker was called that is left over: see [`Frame::keep`].
+impl StayGuard<'_> {
+    /// Keeps a waker that was called: see [`Frame::keep`].
     #[inline]
     pub(crate) fn keep(&self, waker: Option<Waker>) {
         self.frame.keep(waker);
     }
 
-    /// Lets go of what is left over. That may run anybody's code, so this thread does not lead (LF2); and it may wake the
-    /// future, so that is looked at after this.
+    /// Drops the kept waker and forgets the runners that have left. Both may run user code, so this thread
+    /// must not lead (LF2); and both may wake the future, so check for a wake-up after this.
     #[inline]
-    pub(crate) fn clears_up(&self) {
-        // Whoever was woken last has had the time to wait again.
+    pub(crate) fn clear_up(&self) {
+        // It was kept for the task woken last, which has had the time to wait again.
         self.keep(None);
         self.host.forget_left();
     }
 
-    /// The thread is about to sleep. False if there is something to do after all.
-    pub(crate) fn rests(&self) -> bool {
-        // One runner may have been called for another one's tasks, while they said so.
+    /// Prepares the thread for sleep: puts its runners into the lines of sleepers, and returns true. The
+    /// caller calls [`Host::rise`] after the sleep. Returns false, with no runner in a line, if the thread
+    /// has to stay awake: because the future of this `block_on` was woken; because a runner has tasks or its
+    /// future was woken, and then its `run` is woken; or because a runner has left, and then the caller calls
+    /// [`clear_up`](Self::clear_up) before the next attempt. A runner that asked for a poll before and got
+    /// none keeps no thread awake: its tasks go to others.
+    pub(crate) fn try_rest(&self) -> bool {
+        // A runner may have been called for another runner's tasks while the runners began to rest.
         let rests = self.host.rest() && !self.is_woken();
         if !rests {
             self.host.rise();
@@ -227,26 +235,28 @@ impl Staying<'_> {
         rests
     }
 
-    /// The `block_on` has a pool: from now on its deputy sees when this thread is stuck.
-    pub(crate) fn joins(&self, pool: &Arc<Pool>) {
+    /// Joins the pool: from now on its deputy notices if this thread is stuck, and tasks may be left in its
+    /// runners. If this `block_on` is nested in a task of a pool's own executor, that pool may ask the thread
+    /// for help. Called once, and not for a visit: panics otherwise.
+    pub(crate) fn join(&self, pool: &Arc<Pool>) {
         let stay = self.frame.part();
-        let station = stay.station.as_ref().expect("a visitor joins nothing");
+        let station = stay.station.as_ref().expect("a visit joins no pool");
         assert!(stay.pool.set(pool.clone()).is_ok(), "a `block_on` is in one pool");
         station.attach(pool);
-        self.frame.leads(ptr::from_ref(&*pool.reactor).cast());
+        self.frame.set_leads(ptr::from_ref(&*pool.reactor).cast());
         let works = |below: &Stay| {
             let pool = below.pool.get()?;
             below.station.as_ref()?.works_for(pool).then(|| pool.clone())
         };
         if let Some(blocked) = frame::here(|here| all(here).skip(1).find_map(works)) {
-            station.can_help(&blocked);
+            station.register_helper(&blocked);
         }
-        pool.enters(station);
-        stay.host.is_watched();
+        pool.add_station(station);
+        stay.host.set_watched();
     }
 }
 
-impl std::ops::Deref for Staying<'_> {
+impl std::ops::Deref for StayGuard<'_> {
     type Target = Stay;
 
     fn deref(&self) -> &Stay {
@@ -254,24 +264,28 @@ impl std::ops::Deref for Staying<'_> {
     }
 }
 
-impl Drop for Staying<'_> {
-    /// The future is gone by now.
+impl Drop for StayGuard<'_> {
+    /// Leaves the pool and the frame, and resumes the `block_on` below. Wakers may be called, so the thread
+    /// must not lead. The future was dropped before.
     fn drop(&mut self) {
         self.keep(None);
         self.host.close();
         let (station, pool) = (self.station.as_ref(), self.pool.get());
         if let (Some(station), Some(pool)) = (station, pool.filter(|pool| !pool.is_inherited())) {
-            let helped = station.helps();
-            helped.iter().filter(|pool| !pool.is_inherited()).for_each(|pool| pool.loses_helper(station));
-            pool.leaves(station);
+            if let Some(helped) = station.helped_pool().filter(|pool| !pool.is_inherited()) {
+                helped.remove_helper(station);
+            }
+            pool.remove_station(station);
         }
-        // It is on top no longer, whatever it says.
+        // Leave the frame first: `with_innermost` has to find the `block_on` below.
         self.frame.leave();
         with_innermost(|below, station| {
             let pool = below.pool.get().filter(|pool| !pool.is_inherited());
             station.resume(pool.filter(|_| self.resumes));
-            // Nobody has looked at it meanwhile, and its thread may sleep next.
-            pool.iter().for_each(|pool| pool.has_risen());
+            // The deputy did not watch that `block_on` meanwhile, and its thread may sleep next.
+            if let Some(pool) = pool {
+                pool.notify_deputy();
+            }
         });
     }
 }

@@ -1,9 +1,10 @@
-//! [`ThreadInfo`]: what each thread of a pool is at, as whoever asks finds it.
+//! [`ThreadInfo`]: what each thread of a pool is doing, as a caller finds it.
 //!
-//! Threads write nothing down for this. Who sleeps says so in its seat, who waits for leadership is in the line, who polls a
-//! task has said of which `spawn` for the deputy; and what that has found of those that got no further is in their
-//! [findings](super::finding). Only who leads *and* is awake, in the moments before it sleeps, is nowhere to be read: it is the one of
-//! whom nothing else is known.
+//! Threads record nothing for this. A thread that sleeps has marked its seat; a thread that waits for
+//! leadership is in the line; a thread that polls a task has noted the `spawn` of that task for the deputy;
+//! and the deputy keeps its [findings](super::Finding) about threads that made no progress. Only a leader
+//! that is awake, in the moments before it sleeps, has left no mark: it is the thread of which nothing else
+//! is known.
 
 use std::fmt;
 use std::panic::Location;
@@ -11,16 +12,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::finding::Finding;
-use super::station::At;
-use super::witness::Doing;
+use super::station::Activity;
 use super::{Pool, Station};
+use crate::executor::Hosted;
 use crate::leadership::{Rank, Seat};
+use crate::probe::Doing;
 use crate::sync::{self, Instant, thread};
 
-/// One thread of a runtime, and what it is at: see [`Runtime::threads`](crate::Runtime::threads).
+/// A thread of a runtime, and what it is doing: see [`Runtime::threads`](crate::Runtime::threads).
 ///
-/// Its [`Display`](fmt::Display) is a sentence: "paceline-1 leads", "paceline-3 (added) blocks for 12ms, in the task spawned at
-/// src/main.rs:9:5".
+/// Its [`Display`](fmt::Display) is a sentence: "paceline-1 leads", "paceline-3 (added) blocks for 12ms, in
+/// the task spawned at src/main.rs:9:5".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadInfo {
@@ -28,26 +30,28 @@ pub struct ThreadInfo {
     pub name: Option<String>,
     /// The thread.
     pub id: thread::ThreadId,
-    /// Why it is there.
+    /// Why the thread is in the runtime.
     pub kind: ThreadKind,
-    /// What it is at.
+    /// The current activity of the thread.
     pub role: Role,
-    /// Where the task was spawned that it polls, the innermost one; or where its `block_on` was called, if it is in that future.
-    /// Who waits in a `block_on` inside of a task, and leads or follows there, is in that task.
+    /// Where the task was spawned that the thread polls, the innermost one; or where its `block_on` was
+    /// called, if the thread is in that future. A thread that leads or follows in a `block_on` inside of a
+    /// task is in that task.
     pub spawned_at: Option<&'static Location<'static>>,
-    /// It is no task, but the future of that `block_on`.
+    /// The location is that of a `block_on`, and the thread polls the future of that call, not a task.
     pub in_block_on: bool,
-    /// For how long it has been in this one poll, or waker, as the deputy knows it: since the first look that found it there, which comes up to
-    /// [`max_blind`](crate::Builder::max_blind) after it began. `None` of what it has not seen twice. Of who waits in a `block_on` inside
-    /// of a task it knows only what it has seen since all threads slept last, for then it sleeps, too.
+    /// How long the thread has been in this one poll, or waker: since the first look of the deputy that
+    /// found it there, which comes up to [`max_blind`](crate::Builder::max_blind) after the poll began.
+    /// `None` if the deputy has not seen the thread there twice. If all threads sleep, the deputy sleeps,
+    /// too; so of a thread that waits in a `block_on` inside of a task it knows only the time since then.
     pub in_poll_for: Option<Duration>,
 }
 
-/// What a thread of a runtime is at, right now.
+/// The current activity of a thread of a runtime.
 ///
-/// [`Blocks`](Role::Blocks), [`Computes`](Role::Computes) and [`Starves`](Role::Starves) are the deputy's word, which it gives at its second look:
-/// until then such a thread processes. Where the system does not tell them apart, which is so on all but Linux so far, who gets no
-/// further counts as one that blocks.
+/// [`Blocks`](Role::Blocks), [`Computes`](Role::Computes) and [`Starves`](Role::Starves) come from the
+/// deputy, which decides at its second look: until then such a thread processes. If the system does not
+/// tell them apart, which so far only Linux does, a thread that makes no progress counts as blocked.
 ///
 /// # Examples
 ///
@@ -64,20 +68,22 @@ pub struct ThreadInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// It waits for events, for all of them.
+    /// The thread waits for events, on behalf of all threads.
     Leads,
-    /// It sleeps, or is about to, until there is something for it: leadership, tasks, or its own future's wake-up.
+    /// The thread sleeps, or is about to, until there is something for it: leadership, tasks, or the
+    /// wake-up of its own future.
     Follows,
-    /// It is on its way: it polls a task or a future, calls a waker, or looks for what to do next.
+    /// The thread is awake: it polls a task or a future, calls a waker, or looks for what to do next.
     Processes,
-    /// It processes, and sleeps in that: in a lock, a file, a system call; or in a `block_on` of another runtime's.
+    /// The thread processes, and sleeps meanwhile: in a lock, a file, another system call, or a `block_on`
+    /// of another runtime.
     Blocks,
-    /// It processes, and has computed without a pause.
+    /// The thread processes, and has computed without a pause.
     Computes,
-    /// It processes, and would go on if it had a core.
+    /// The thread processes, and would go on if it had a core.
     Starves,
-    /// It is in no `block_on`: it starts, or is in the hook for that; or it ends, and drops what is cancelled, or polls who waits for
-    /// the report of a drain.
+    /// The thread is in no `block_on`: it starts, or is in the hook for that; or it ends, and drops what is
+    /// cancelled, or polls tasks that wait for the report of a drain.
     Outside,
 }
 
@@ -85,15 +91,16 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ThreadKind {
-    /// One of the [`threads`](crate::Builder::threads) that there are to be.
+    /// A worker among the usual number of [`threads`](crate::Builder::threads).
     Worker,
-    /// A worker, too, that was added because others block, and goes when it is not needed.
+    /// A worker that was added because others block, and that leaves when it is not needed.
     Replacement,
-    /// A worker that was added because others compute: it sees to events, and leaves to them what waits.
+    /// A worker beyond the usual number that holds no permit to take tasks from the queues, while permits are
+    /// scarce because others compute: it serves events.
     Reserve,
     /// A thread of yours, in a `block_on` of this runtime.
     Caller,
-    /// It is there only to lead, because nobody else did.
+    /// A thread that is there only to lead, because no other thread did.
     Relief,
 }
 
@@ -124,6 +131,8 @@ impl fmt::Display for ThreadKind {
 }
 
 impl fmt::Display for ThreadInfo {
+    /// Writes the name, the kind unless it is a worker, the role, and, if known, for how long and in which
+    /// code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name.as_deref().unwrap_or("a thread without a name"))?;
         if self.kind != ThreadKind::Worker {
@@ -133,21 +142,23 @@ impl fmt::Display for ThreadInfo {
         if let Some(lasts) = self.in_poll_for {
             write!(f, " for {lasts:.1?}")?;
         }
-        let who = if self.in_block_on { "future of the block_on" } else { "task spawned" };
-        self.spawned_at.map_or(Ok(()), |at| write!(f, ", in the {who} at {at}"))
+        let subject = if self.in_block_on { "future of the block_on" } else { "task spawned" };
+        self.spawned_at.map_or(Ok(()), |at| write!(f, ", in the {subject} at {at}"))
     }
 }
 
-/// A thread; and its rank, if it may be the one that leads without a trace of it.
-struct Seen {
+/// A thread as the caller found it; and its rank, if the thread may lead without a mark of that.
+struct ThreadSnapshot {
     info: ThreadInfo,
     may_lead: Option<Rank>,
 }
 
 impl Pool {
-    /// What each thread is at: the workers first, in the order in which they came.
+    /// Returns what each thread is doing: the workers first, in the order in which they began to run, then
+    /// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
+    /// thread is reported as the leader. Empty in a child of `fork`.
     pub(crate) fn threads(&self) -> Vec<ThreadInfo> {
-        // In the child of a fork there is none of them, and their locks may be anything.
+        // A child of `fork` has none of these threads, and their locks may be in any state.
         if self.is_inherited() {
             return Vec::new();
         }
@@ -163,53 +174,55 @@ impl Pool {
         let line = self.leadership.waiting();
         let mut all = Vec::with_capacity(threads.len());
         for (number, (thread, its)) in threads.iter().enumerate() {
-            let kind = kind_of(self, its, number < hired);
+            let kind = kind_of(its, number < hired);
             all.push(look_at(thread, kind, its, &line));
         }
-        one_leads(self.leadership.rank_of_leader(), &mut all);
+        settle_leader(self.leadership.rank_of_leader(), &mut all);
         all.into_iter().map(|seen| seen.info).collect()
     }
 }
 
-/// Why a thread is here that is in these `block_on`s, the innermost last.
-fn kind_of(pool: &Pool, its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
-    let is_reserve = |station: &Arc<Station>| {
-        station.runners.lock().iter().any(|hosted| {
-            hosted.runner.is_reserve() && pool.crew().is_some_and(|crew| crew.runs(&hosted.state))
-        })
-    };
+/// Returns why a thread is here that is in these `block_on`s, the innermost last. `is_hired` says that it
+/// is a worker or a hand of the crew. Such a thread counts as a worker while it is in no `block_on`.
+fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
+    // Permits are limited only in the crew's executor.
+    let is_spare = |hosted: &Hosted| hosted.state.limit() != usize::MAX && !hosted.runner.holds_permit();
+    let is_reserve = |station: &Arc<Station>| station.runners.lock().iter().any(is_spare);
     match its.first() {
         Some(station) if station.is_relief() => ThreadKind::Relief,
         Some(station) if !is_hired && station.is_called() => ThreadKind::Caller,
-        Some(station) if is_reserve(station) => ThreadKind::Reserve,
+        Some(station) if station.is_replacement() && is_reserve(station) => ThreadKind::Reserve,
         Some(station) if station.is_replacement() => ThreadKind::Replacement,
         _ => ThreadKind::Worker,
     }
 }
 
-/// What it is at, while the threads in `line` wait for leadership.
+/// Returns what a thread is doing, while the threads in `line` wait for leadership. `its` are the stations of
+/// its `block_on`s, the innermost last. The role is provisional: [`settle_leader`] corrects it.
 fn look_at(
     thread: &thread::Thread,
     kind: ThreadKind,
     its: &[Arc<Station>],
     line: &[sync::Arc<Seat>],
-) -> Seen {
+) -> ThreadSnapshot {
     let sleeps =
         |top: &Station| top.seat.is_asleep() || line.iter().any(|seat| sync::Arc::ptr_eq(seat, &top.seat));
-    let task_of = |its: &[Arc<Station>]| its.iter().rev().map(|station| station.at()).find(At::is_task);
-    // Where it waits on top of a task, that is the one which it is in. What it polls in this `block_on`, if it has just woken up,
-    // belongs to another role.
+    let task_of =
+        |its: &[Arc<Station>]| its.iter().rev().map(|station| station.activity()).find(Activity::is_task);
+    // A thread that leads or follows on top of a task is in that task. If it has just woken up and polls
+    // something in this `block_on`, that belongs to another role.
     let below = |top: &Arc<Station>| {
         let number = its.iter().position(|station| Arc::ptr_eq(station, top));
         task_of(&its[..number.unwrap_or(0)])
     };
-    // Who asks is awake, in code of the user's: it does not lead (LF2).
+    // The calling thread is awake, in user code: it does not lead (LF2).
     let asks = thread.id() == thread::current().id();
-    let found = |at: At| at.finding.map(|finding| role_of(finding.doing));
+    let found = |at: Activity| at.finding.map(|finding| role_of(finding.doing));
     let mut may_lead = None;
     let (role, at) = match its.iter().rfind(|station| station.is_on_top()) {
         None if its.is_empty() => (Role::Outside, None),
-        // In the `block_on` of another pool, or of none yet: unless it is known to be awake, it sleeps there.
+        // In the `block_on` of another pool, or of none yet: the thread sleeps there, unless it is known to
+        // be awake.
         None => {
             let at = task_of(its);
             let role = at.and_then(found).unwrap_or(Role::Blocks);
@@ -218,8 +231,8 @@ fn look_at(
         Some(top) if top.seat.is_polling() => (Role::Leads, below(top)),
         Some(top) if sleeps(top) => (Role::Follows, below(top)),
         Some(top) => {
-            let at = top.at();
-            may_lead = (at.is_anywhere() && !asks).then(|| top.seat.rank());
+            let at = top.activity();
+            may_lead = (at.is_unknown() && !asks).then(|| top.seat.rank());
             let role = match found(at).unwrap_or(Role::Processes) {
                 Role::Blocks | Role::Starves if asks => Role::Processes,
                 role => role,
@@ -238,9 +251,10 @@ fn look_at(
         in_block_on: culprit.is_some_and(|culprit| culprit.is_root),
         in_poll_for: at.and_then(|at| at.finding).map(lasts),
     };
-    Seen { info, may_lead }
+    ThreadSnapshot { info, may_lead }
 }
 
+/// Returns the role of a thread that the deputy found doing this. One that dozes counts as processing.
 fn role_of(doing: Doing) -> Role {
     match doing {
         Doing::Blocks => Role::Blocks,
@@ -250,9 +264,11 @@ fn role_of(doing: Doing) -> Role {
     }
 }
 
-/// The threads were looked at one after the other: of several that led the last one does. Where none of them sleeps in the poller, and
-/// somebody of this rank leads, it is the only one of that rank of whom nothing else is known; or it is not to be told.
-fn one_leads(led_by: Option<Rank>, all: &mut [Seen]) {
+/// Leaves at most one leader. The threads were examined one after the other, so of several that led the
+/// last one leads now. If no thread sleeps in the poller, and a thread of the rank `led_by` leads, the
+/// leader is the only thread of that rank of which nothing else is known; if there are several, none is
+/// reported as the leader.
+fn settle_leader(led_by: Option<Rank>, all: &mut [ThreadSnapshot]) {
     let mut leaders = all.iter_mut().filter(|seen| seen.info.role == Role::Leads).rev();
     if leaders.next().is_some() {
         return leaders.for_each(|seen| seen.info.role = Role::Processes);
@@ -268,18 +284,18 @@ fn one_leads(led_by: Option<Rank>, all: &mut [Seen]) {
 mod tests {
     use super::*;
 
-    fn seen(role: Role, may_lead: Option<Rank>) -> Seen {
+    fn seen(role: Role, may_lead: Option<Rank>) -> ThreadSnapshot {
         let (name, id) = (Some("mine-1".into()), thread::current().id());
         let (spawned_at, in_poll_for) = (Some(Location::caller()), None);
         let kind = ThreadKind::Worker;
-        Seen {
+        ThreadSnapshot {
             info: ThreadInfo { name, id, kind, role, spawned_at, in_block_on: true, in_poll_for },
             may_lead,
         }
     }
 
-    fn roles(led_by: Option<Rank>, mut all: Vec<Seen>) -> Vec<Role> {
-        one_leads(led_by, &mut all);
+    fn roles(led_by: Option<Rank>, mut all: Vec<ThreadSnapshot>) -> Vec<Role> {
+        settle_leader(led_by, &mut all);
         all.iter().map(|seen| seen.info.role).collect()
     }
 
@@ -293,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leads_awake_is_the_only_one_of_its_rank_of_whom_nothing_is_known() {
+    fn a_leader_that_is_awake_is_the_only_thread_of_its_rank_of_which_nothing_is_known() {
         use Role::{Follows, Leads, Processes};
         let all = |ranks: [Option<Rank>; 3]| ranks.map(|rank| seen(Processes, rank)).into();
         let (host, guest) = (Some(Rank::Host), Some(Rank::Guest));
@@ -301,12 +317,12 @@ mod tests {
         assert_eq!(roles(guest, all([None, host, guest])), [Processes, Processes, Leads]);
         assert_eq!(roles(host, all([host, host, None])), [Processes; 3]);
         assert_eq!(roles(None, all([None, host, guest])), [Processes; 3]);
-        // It sleeps, so it is known.
+        // A leader that sleeps is known.
         let known = vec![seen(Leads, None), seen(Processes, host), seen(Follows, None)];
         assert_eq!(roles(host, known), [Leads, Processes, Follows]);
-        // It is in no future of anybody's then.
+        // A leader is in no future.
         let mut all = vec![seen(Processes, guest)];
-        one_leads(guest, &mut all);
+        settle_leader(guest, &mut all);
         assert_eq!(all[0].info.to_string(), "mine-1 leads");
     }
 

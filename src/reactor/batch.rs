@@ -1,27 +1,27 @@
-//! [`Batch`]: the half of the reactor that only the leader may use. The batch of events, what is due, and the
-//! memory of how events come.
+//! [`Batch`]: the half of the reactor that only the leader may use: the batch of events, the timers that are
+//! due, and statistics of how events arrive.
 //!
-//! The batch belongs to the handle set, not to the thread that fetched it: whoever leads takes the next event of
-//! it, so nothing waits behind a slow handler (R7).
+//! The batch belongs to the handle set, not to the thread that fetched it: each leader takes the next event
+//! of it, so no event waits behind a slow handler (R7).
 
 use std::io;
 use std::task::Waker;
 use std::time::Duration;
 
 use super::readiness::Happened;
-use super::sys::{self, Patience};
+use super::sys::{self, EventWait};
 use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::spin::{Moment, Spin};
 use crate::sync::Instant;
 use crate::waking;
 
-/// So many timers that are due together are handed out before sources get their turn. A look at the poller costs what a
-/// timer or two do, and some five times that on the portable path: it hardly shows. And a source waits for a few dozen
-/// tasks, however many timers are due.
+/// Number of due timers that fire in a row before sources get their turn. A look at the poller costs as much
+/// as a timer or two, and some five times that on the portable path, so its cost hardly shows. A source waits
+/// for at most a few dozen tasks, however many timers are due.
 const TIMERS_IN_A_ROW: usize = 32;
 
-/// Something that happened, to be fired by the thread that took it.
+/// An event, to be fired by the thread that took it.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A source reported.
@@ -34,24 +34,27 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Batch {
     events: sys::Events,
+    /// The place in `events` of the next event to take.
     next: usize,
-    /// Timers that are due; the last one fires next.
+    /// Timers that are due. The last one fires next.
     due: Vec<Due<Waker>>,
-    /// So many of them may fire before sources get their turn.
+    /// How many more of them may fire before sources get their turn.
     in_a_row: usize,
-    /// What was announced last, until the clock says that it has passed.
+    /// The deadline that was announced last, until the clock says that it has passed.
     deadline: u64,
-    /// How often the clock was set until then.
+    /// The clock's count of changes at that announcement.
     changes: u32,
-    /// That is a look which gathers timers.
+    /// Whether the announced look gathers timers.
     gathers: bool,
     spin: Spin,
-    /// How long it may stay awake without work.
+    /// How long the leader may stay awake without work.
     spin_limit: Duration,
+    /// The moment without work, while the leader stays awake in it.
     idle: Option<Moment>,
 }
 
 impl Batch {
+    /// Creates an empty batch. A leader may stay awake for `spin` without work.
     pub(super) fn new(spin: Duration) -> Self {
         Self {
             events: sys::Events::new(),
@@ -67,13 +70,15 @@ impl Batch {
         }
     }
 
-    /// Events that were fetched and not taken yet.
+    /// Returns how many events and due timers were collected and not taken yet.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.events.list.len() - self.next + self.due.len()
     }
 
-    /// The next event of the batch. `None` when nothing is left, timers included.
+    /// Takes the next event of the batch. Due timers come first, but after [`TIMERS_IN_A_ROW`] of them the
+    /// sources have their turn, for which the poller is asked again if need be. Returns `None` when neither
+    /// events nor timers are left.
     #[inline]
     pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
         loop {
@@ -101,7 +106,7 @@ impl Batch {
         }
     }
 
-    /// What was announced has passed.
+    /// Forgets the announced deadline, which has passed, and collects the due timers.
     #[cold]
     fn clock_rang(&mut self, reactor: &Reactor) {
         self.events.deadline = None;
@@ -109,60 +114,72 @@ impl Batch {
         self.expire(reactor, reactor.clock.now());
     }
 
-    /// Sees what sources have to say while timers wait for their turn. It is with the timers again after that.
+    /// Looks for events of sources while timers wait for their turn, and ignores an error. After this the
+    /// timers have their turn again.
     #[cold]
     fn glance(&mut self, reactor: &Reactor) {
-        // An error is met again by the look that follows the last timer.
-        let _ = self.fetch(reactor, Patience::None);
+        // An error recurs at the look that follows the last timer.
+        let _ = self.fetch(reactor, EventWait::None);
     }
 
-    /// Asks the poller, without waiting. True if it had something.
+    /// Asks the poller, without waiting, and collects the timers that are overdue, unless due timers are
+    /// left in the batch. Returns whether there is an event or a timer that was not there before. No event of
+    /// a source may be left: the new events replace the list.
     pub(crate) fn look(&mut self, reactor: &Reactor) -> io::Result<bool> {
-        self.fetch(reactor, Patience::None)
+        self.fetch(reactor, EventWait::None)
     }
 
-    /// The same before a sleep, where a look costs less than it can save.
+    /// Does the same as [`look`](Self::look) where a look costs less than it can save before a sleep: with
+    /// epoll. Elsewhere returns false without a look.
     #[inline]
     pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> io::Result<bool> {
         if reactor.sys.is_epoll { self.look(reactor) } else { Ok(false) }
     }
 
-    /// Whether to stay awake for now, although there is nothing to do: call [`look`](Self::look) again.
+    /// Returns whether to stay awake for now, although there is nothing to do: then this has yielded to other
+    /// threads, and [`look`](Self::look) has to be called again. The first call since an event, a sleep or
+    /// [`interrupted`](Self::interrupted) begins the idle time, and decides whether to stay awake in it.
     pub(crate) fn stays_awake(&mut self) -> bool {
         if self.idle.is_none() {
             self.idle = self.spin.idle(self.spin_limit);
-            // It is known that nothing is to be had before the deadline but what sources bring, and that timers are many.
-            self.idle.iter_mut().filter(|_| self.gathers).for_each(Moment::sleeps);
+            // Only events of sources can arrive before the deadline, and timers are many.
+            if let (Some(moment), true) = (&mut self.idle, self.gathers) {
+                moment.cancel();
+            }
         }
         self.idle.as_mut().is_some_and(Moment::stays_awake)
     }
 
-    /// For how many nanoseconds leaders slept lately; see [`Spin::slept_lately`].
+    /// Returns for how many nanoseconds leaders slept lately; see [`Spin::slept_lately`].
     pub(crate) fn slept_lately(&self) -> u64 {
         self.spin.slept_lately()
     }
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
-    /// `cancelled` is asked once the others know that they have to interrupt.
+    /// `cancelled` is asked after the announcement, when other threads know that they have to interrupt; if
+    /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this only looks. A
+    /// signal ends the wait, too, so the batch may be empty afterwards.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
         let _announced = reactor.slumber.announce();
         if cancelled() {
             self.interrupted(reactor);
             return Ok(());
         }
-        let patience = if reactor.timers.earliest() < self.deadline {
-            // An earlier deadline came between the last look and the announcement.
-            Patience::None
+        let wait = if reactor.timers.earliest() < self.deadline {
+            // An earlier deadline was set between the last look and the announcement.
+            EventWait::None
         } else {
             reactor.counters.sleeps.add(1);
-            Patience::Forever
+            EventWait::Forever
         };
-        self.fetch(reactor, patience).map(|_| ())
+        self.fetch(reactor, wait).map(|_| ())
     }
 
-    /// Where the clock stands, and nothing has happened, goes on to the next timer, if there is one. True if there is something.
+    /// If the clock is stopped and no event is there, moves it on to the next timer, unless the clock is
+    /// held. Returns whether there may be something to do: an event, a due timer, or a task that a holder of
+    /// the clock has woken. Returns false, without a look, if the clock runs.
     #[inline]
-    pub(crate) fn leaps(&mut self, reactor: &Reactor) -> io::Result<bool> {
+    pub(crate) fn try_leap(&mut self, reactor: &Reactor) -> io::Result<bool> {
         if !reactor.clock.stands() {
             return Ok(false);
         }
@@ -173,35 +190,39 @@ impl Batch {
         if self.look(reactor)? {
             return Ok(true);
         }
-        let may_be_something = reactor.clock.leaps(next);
+        let may_be_something = reactor.clock.try_leap(next);
         if may_be_something {
             self.look(reactor)?;
         }
         Ok(may_be_something)
     }
 
-    /// The leader turns to something else than events.
+    /// Ends the idle time: the leader turns to something else than events.
     pub(crate) fn interrupted(&mut self, reactor: &Reactor) {
         self.idle_over(reactor, false);
     }
 
-    fn fetch(&mut self, reactor: &Reactor, patience: Patience) -> io::Result<bool> {
+    /// Replaces the events by those of a wait that is as long as `wait` allows. Before the wait, announces
+    /// the earliest deadline, if that or the clock has changed; if that deadline has passed, only looks, and
+    /// collects the timers that are overdue. While due timers are left, does neither. Returns whether there
+    /// is anything new.
+    fn fetch(&mut self, reactor: &Reactor, wait: EventWait) -> io::Result<bool> {
         self.in_a_row = TIMERS_IN_A_ROW;
         let left = self.due.len();
-        debug_assert!(left == 0 || patience == Patience::None, "nobody sleeps while timers are due");
+        debug_assert!(left == 0 || wait == EventWait::None, "no leader sleeps while timers are due");
         let earliest = reactor.timers.earliest();
-        // The clock has time while timers are left: what falls due meanwhile comes after them.
+        // While due timers are left, the clock can wait: timers that fall due meanwhile come after them.
         let news = left == 0 && (earliest != self.deadline || reactor.clock.changes() != self.changes);
         let overdue = if news { self.announce(reactor, earliest)? } else { None };
         self.next = 0;
-        // What is overdue waits for no event of the clock's, and for sources no longer than a look takes.
-        reactor.sys.way.wait(&mut self.events, if overdue.is_some() { Patience::None } else { patience })?;
+        // An overdue timer needs no event of the clock, and waits for sources no longer than a look takes.
+        reactor.sys.way.wait(&mut self.events, if overdue.is_some() { EventWait::None } else { wait })?;
         if let Some(now) = overdue {
             self.expire(reactor, now);
         }
         let found = self.events.list.len() + self.due.len() - left;
-        if found > 0 || patience == Patience::Forever {
-            self.idle_over(reactor, patience == Patience::Forever);
+        if found > 0 || wait == EventWait::Forever {
+            self.idle_over(reactor, wait == EventWait::Forever);
         }
         if found == 0 {
             reactor.counters.empty_waits.add(1);
@@ -209,12 +230,12 @@ impl Batch {
         }
         reactor.counters.waits.add(1);
         reactor.counters.events.add(found as u64);
-        self.spin.saw(found);
+        self.spin.record_events(found);
         Ok(true)
     }
 
-    /// Has the clock ring for timers at `earliest`. If that has passed, returns the time instead: what was announced before
-    /// stays so.
+    /// Announces `earliest` to the clock. If that time has passed, returns the present time instead, and the
+    /// last announcement remains.
     #[cold]
     fn announce(&mut self, reactor: &Reactor, earliest: u64) -> io::Result<Option<Instant>> {
         let changes = reactor.clock.changes();
@@ -230,6 +251,7 @@ impl Batch {
         Ok(None)
     }
 
+    /// Ends the idle time, if there is one, and counts it. `slept` says whether the leader slept at its end.
     fn idle_over(&mut self, reactor: &Reactor, slept: bool) {
         if let Some(idle) = self.idle.take() {
             let awake = self.spin.over(&idle, slept);
@@ -237,8 +259,8 @@ impl Batch {
         }
     }
 
-    /// Collects what is due, unless some that was due before is left: later than that it is anyway, and the next look, for
-    /// which the deadline is news again, finds it.
+    /// Collects the due timers, unless earlier ones are left: these are newer, and the next look finds them,
+    /// because their deadline differs from the announced one.
     #[cold]
     fn expire(&mut self, reactor: &Reactor, now: Instant) {
         if !self.due.is_empty() {
@@ -248,14 +270,15 @@ impl Batch {
     }
 }
 
-/// What is due when the last leader has gone is nobody else's to fire. (Sources that are left in the batch are told by
-/// [`Reactor::close`], as all are.)
 impl Drop for Batch {
+    /// Fires the due timers that the last leader left, because no other thread can. ([`Reactor::close`] fires
+    /// the sources left in the batch, as it fires all sources.)
     fn drop(&mut self) {
         self.due.drain(..).rev().for_each(|timer| waking::wake(timer.value));
     }
 }
 
-// Not for miri: its clock runs with its steps, and what is left in an executor that nobody runs is a leak to it.
+// Not for miri: its clock runs with its steps, and it reports tasks left in an executor that is not run as
+// leaks.
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle, miri))))]
 mod tests;

@@ -1,17 +1,17 @@
-//! The reactor: the handle set. It knows descriptors, deadlines and wakers, never tasks or roles.
+//! The reactor: the handle set. This module knows descriptors, deadlines and wakers, never tasks or roles.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`Reactor`] | what any thread may use: registration, timers, interrupting the leader |
-//! | [`Batch`] | what only the leader may use: the batch of events, and waiting for the next |
+//! | [`Reactor`] | the half that any thread may use: registration, timers, interrupting the leader |
+//! | [`Batch`] | the half that only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
-//! | [`marks`] | what else is known about it: ends, errors, urgent data |
-//! | [`record`] | what there is of a source here: who waits meets who tells |
-//! | [`records`] | where these are, so that a key leads to one without a lock |
+//! | [`marks`] | other facts about a source: ends, errors, urgent data |
+//! | [`record`] | the reactor's half of a source, where waiters and events meet |
+//! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
 //! | [`clock`] | the clock they are due by, which tests may stop |
-//! | [`slumber`] | whether the leader sleeps, so that others know whether to ring |
+//! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
@@ -30,15 +30,17 @@ mod waiters;
 mod wheel;
 
 pub(crate) use batch::{Batch, Event};
-pub(crate) use clock::Clock;
+pub(crate) use clock::{Clock, ClockHeld};
 pub(crate) use marks::{Marks, Noted};
-pub(crate) use readiness::{Snapshot, Until};
+pub(crate) use readiness::{ReadinessSnapshot, Until};
 pub(crate) use record::Displace;
 pub(crate) use slumber::Slumber;
 pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))))]
+pub(crate) use sys::unless_refused;
 pub(crate) use timers::Alarm;
 
 use std::io;
@@ -54,7 +56,7 @@ use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
 use records::Records;
 use sys::raw::RawSource;
-use timers::{Changed, Timers};
+use timers::{Change, Timers};
 
 /// The two directions in which a source can be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +69,8 @@ impl Direction {
     const BOTH: [Direction; 2] = [Direction::Read, Direction::Write];
 }
 
-/// What an event carries: a record and the generation of the source in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The key of an event: a record and the generation of the source in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
 /// Bits of a key that name the record: all that a `usize` leaves beside the generation.
@@ -89,27 +91,29 @@ impl Key {
     }
 }
 
-/// What the leader counts.
+/// Counters that the leader increments.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct WaitCounters {
     /// Waits that returned events.
     pub(crate) waits: Counter,
     /// Waits that returned none.
     pub(crate) empty_waits: Counter,
     /// Waits that were allowed to sleep.
     pub(crate) sleeps: Counter,
+    /// Events and due timers that waits returned.
     pub(crate) events: Counter,
+    /// Time that leaders stayed awake without work, in nanoseconds.
     pub(crate) spun_nanos: Counter,
-    /// Times that somebody interrupted a sleeping leader.
+    /// Interrupts of a sleeping leader.
     pub(crate) interrupts: Counter,
 }
 
-/// Whom the reactor tells what it cannot handle itself.
+/// Functions of the owner that the reactor calls.
 pub(crate) struct Hooks {
-    /// Somebody waits on a thread that does not lead here, or the first source or timer is there. An error if nobody can be
-    /// found who leads.
+    /// Called when a thread that does not lead here waits, or the first source or timer is registered.
+    /// Returns an error if no thread can be found that leads.
     pub(crate) needed: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
-    /// The last source or timer is gone.
+    /// Called when the last source or timer is gone.
     pub(crate) empty: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -122,18 +126,19 @@ pub(crate) struct Reactor {
     pub(crate) clock: Clock,
     slumber: Slumber,
     hooks: OnceLock<Hooks>,
-    /// Somebody wants to know when the last source or timer is gone.
+    /// Whether [`Hooks::empty`] is to be called when the last source or timer is gone.
     tells_when_empty: AtomicBool,
     closed: Flag,
-    pub(crate) counters: Counters,
+    pub(crate) counters: WaitCounters,
 }
 
 impl Reactor {
-    /// A reactor, and the leader's half of it. `spin` is how long a leader may stay awake without work, `slack` for how long
-    /// timers that are due one after the other are gathered.
+    /// Makes a reactor, and the leader's half of it, and starts no thread. Uses no epoll if `portable`.
+    /// `spin` is how long a leader may stay awake without work; without epoll it counts as zero. `slack` is
+    /// for how long timers that are due one after the other are gathered.
     pub(crate) fn new(portable: bool, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
         let sys = sys::Sys::new(portable)?;
-        // Where a look costs as much as a sleep, there is nothing to gain from spinning.
+        // If a look costs as much as a sleep, spinning gains nothing.
         let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
         let reactor = Self {
             origin: Origin::here(),
@@ -145,18 +150,20 @@ impl Reactor {
             hooks: OnceLock::new(),
             tells_when_empty: AtomicBool::new(false),
             closed: Flag::new(false),
-            counters: Counters::default(),
+            counters: WaitCounters::default(),
         };
         Ok((reactor, batch))
     }
 
+    /// Sets the hooks. Panics if there are hooks already.
     pub(crate) fn set_hooks(&self, hooks: Hooks) {
         assert!(self.hooks.set(hooks).is_ok(), "a reactor has one owner");
     }
 
-    /// The owner is gone: nobody will lead here any more. Whoever waits is told, and whoever waits later.
+    /// Closes the reactor: its owner is gone, and no thread will lead here any more. Wakes all waiters: those
+    /// of sources find an error, also if they begin later; those of timers arm them elsewhere. Runs wakers.
     pub(crate) fn close(&self) {
-        // Who begins to wait after its word was fired below sees this, because both change that word.
+        // ORDER: a wait that begins after its word was fired below sees this, because both change that word.
         self.closed.set(true);
         for (key, _) in self.records.live() {
             waking::discard(self.fire(Event::Source(key, Happened::EVERYTHING)));
@@ -164,14 +171,16 @@ impl Reactor {
         self.timers.close();
     }
 
-    /// Whether it is that of a process from which this one was forked.
+    /// Returns whether the reactor belongs to the process that forked this one.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         !self.origin.is_here()
     }
 
-    /// Somebody waits: if this thread will not lead here by itself, the owner has to know (LF5). Returns which turn of
-    /// its the thread is in, if it will.
+    /// Makes sure that a thread leads for a wait that the current thread begins. If this thread will lead
+    /// here by itself, returns its present turn. Otherwise asks the owner for a thread that leads (LF5), and
+    /// returns `None`. Returns an error if no such thread can be found, or if the reactor is closed or
+    /// inherited.
     #[inline]
     fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
         match self.turn(here) {
@@ -180,17 +189,19 @@ impl Reactor {
         }
     }
 
-    /// Which turn of its this thread is in, if it leads here when it has nothing else to do.
+    /// Returns the present turn of this thread, if it leads here when it has nothing else to do.
     #[inline]
     fn turn(&self, here: &Here) -> Option<u32> {
         here.turn_at(ptr::from_ref(self).cast())
     }
 
-    /// An error once the owner is gone.
+    /// Returns an error once the owner is gone.
     fn assert_open(&self) -> io::Result<()> {
         if self.closed.is_set() { Err(closed()) } else { Ok(()) }
     }
 
+    /// Asks the owner for a thread that leads, for a wait of a thread that will not. Returns an error if none
+    /// can be found, or if the reactor is closed or belongs to the process that forked this one.
     #[cold]
     fn note_foreign_wait(&self) -> io::Result<()> {
         if self.is_inherited() {
@@ -200,32 +211,36 @@ impl Reactor {
         self.assert_open()?;
         self.find_leader().map_err(|error| {
             let what =
-                format!("nobody waits for events here, and no thread can be started that does: {error}");
+                format!("no thread waits for events here, and no thread can be started to do so: {error}");
             io::Error::new(error.kind(), what)
         })
     }
 
+    /// Asks the owner for a thread that leads. A reactor without hooks has none to ask, and returns `Ok`.
     #[cold]
     fn find_leader(&self) -> io::Result<()> {
         self.hooks.get().map_or(Ok(()), |hooks| (hooks.needed)())
     }
 
-    /// Has [`Hooks::empty`] called, or not, when the last source or timer is gone.
+    /// Sets whether [`Hooks::empty`] is called when the last source or timer is gone.
     pub(crate) fn tell_when_empty(&self, watched: bool) {
-        // ORDER: before the fence in `Duty::doze`, after which it is looked whether anything is left. So either that look sees
-        // that the last one is gone, or who takes it away sees this.
+        // ORDER: before the fence in `Duty::doze`, after which the deputy checks whether anything is left. So
+        // either that check sees that the last source or timer is gone, or the thread that removes it sees
+        // this flag.
         self.tells_when_empty.store(watched, Ordering::SeqCst);
     }
 
-    /// A source or timer is gone; if it was the last one, whoever wants to know is told.
+    /// Calls [`Hooks::empty`] if no source or timer is left and the call is [asked
+    /// for](Self::tell_when_empty). Each caller has just removed a source or a timer.
     #[inline]
     fn note_gone(&self) {
-        // ORDER: pairs with the fence in `Duty::doze`, as does the count that was taken down before this.
+        // ORDER: pairs with the fence in `Duty::doze`, as does the decrement of the count before this.
         if self.tells_when_empty.load(Ordering::SeqCst) && !self.is_needed() {
             self.note_empty();
         }
     }
 
+    /// Calls [`Hooks::empty`], if there are hooks.
     #[cold]
     fn note_empty(&self) {
         if let Some(hooks) = self.hooks.get() {
@@ -233,6 +248,10 @@ impl Reactor {
         }
     }
 
+    /// Registers a source, and asks the owner for a thread that leads. If none can be found, that is no
+    /// error: the next caller asks again. Returns an error if the system does not take the source, or once
+    /// the reactor is closed.
+    ///
     /// # Safety
     ///
     /// `raw` stays open until it is deregistered.
@@ -241,16 +260,22 @@ impl Reactor {
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.way.add(raw, key) };
-        added.inspect_err(|_| self.records.retire(key))?;
-        // Each time, for nothing if somebody watches already: beside the call to the system it costs nothing. Where no thread
-        // is to be had, the next one who comes by tries again.
+        added.inspect_err(|_| {
+            self.records.retire(key);
+            // The source was counted for a moment, so a check in between found the reactor needed.
+            self.note_gone();
+        })?;
+        // At each registration, even if a thread watches already: that costs nothing beside the system call.
+        // If no thread can be had, the next caller tries again.
         let _ = self.find_leader();
         Ok(key)
     }
 
+    /// Removes a source; if it was the last one, calls [`Hooks::empty`] if that is asked for. Does nothing in
+    /// the child of a fork. The record is freed even if the system returns an error.
     fn deregister(&self, key: Key, raw: RawSource) -> io::Result<()> {
         if self.is_inherited() {
-            // The registration is the parent's.
+            // The registration belongs to the parent.
             return Ok(());
         }
         let result = self.sys.way.delete(raw, key);
@@ -259,20 +284,24 @@ impl Reactor {
         result
     }
 
-    /// In which directions somebody waits for this source.
+    /// Returns whether a task waits for this source in each direction, in the order of [`Direction::BOTH`].
     fn wants(&self, key: Key) -> [bool; 2] {
         let now = self.records.get(key.index()).readiness.snapshot();
         Direction::BOTH.map(|direction| now.is_armed(direction))
     }
 
-    /// Tells whoever waits for this event. Runs wakers, so the caller does not lead and holds no lock (LF3). It does not panic
-    /// if they do: it is no business of the thread's. Returns a waker that is left over.
+    /// Wakes the waiters of this event; for a source, its present waiters, unless the source is gone. Where
+    /// events disarm their source, arms it again for the directions that are still awaited. Runs wakers, so
+    /// the caller must neither lead nor hold a lock (LF3). A panic of a waker does not leave this function,
+    /// because it does not concern this thread. A due timer is gone after this, which calls [`Hooks::empty`]
+    /// if that is asked for and nothing else is left. Returns one of the wakers, for reuse, if one was in a
+    /// cell or a timer.
     #[inline]
     pub(crate) fn fire(&self, event: Event) -> Option<Waker> {
         match event {
             Event::Timer(waker) => {
                 waking::wake_by_ref(&waker);
-                // It may have been cancelled since it was due, when it still counted.
+                // The timer may have been cancelled since it was due, when it still counted.
                 self.note_gone();
                 Some(waker)
             }
@@ -282,9 +311,9 @@ impl Reactor {
                     record.marked.note(key.generation(), happened.marks);
                 }
                 let delivery = record.readiness.event(key.generation(), happened);
-                // Where events disarm, what else is awaited is armed again.
+                // If events disarm their source, the other awaited direction is armed again.
                 if !self.sys.is_epoll && self.wants(key).contains(&true) {
-                    // A source that went away meanwhile is no news to anybody.
+                    // An error means that the source was removed meanwhile, which concerns no waiter.
                     let _ = self.sys.way.rearm(key, None, &|| self.wants(key));
                 }
                 record.deliver(delivery, || self.records.free(key))
@@ -292,75 +321,84 @@ impl Reactor {
         }
     }
 
-    /// Timers are on time from now on, to the nanosecond, for who stops the clock.
+    /// Stops the clock. Returns false if it is stopped already. From now on timers are exact to the
+    /// nanosecond, because the thread that stops the clock expects it.
     #[cfg(feature = "test-clock")]
     pub(crate) fn stop_clock(&self) -> bool {
         self.timers.gather_no_more();
         self.clock.stop()
     }
 
-    /// Makes a leader that sleeps in the poller look up. The reason must be visible already: a token in a seat,
-    /// an earlier deadline, a host on the list.
+    /// Makes a leader that sleeps in the poller look up; does nothing if none sleeps, if this sleep was
+    /// interrupted already, or in the child of a fork. The reason must be visible already: a token in a
+    /// seat, an earlier deadline, a host in the line.
     pub(crate) fn interrupt(&self) {
         self.slumber.interrupt(|| {
             if self.is_inherited() {
                 return;
             }
             self.counters.interrupts.add_shared(1);
-            // It fails only if the descriptor is gone, and then nobody can be asleep on it.
+            // An error means that the descriptor is gone, and then no thread sleeps on it.
             let _ = self.sys.way.interrupt();
         });
     }
 
+    /// Makes the arming of a timer by the current thread known. Asks the owner for a thread that leads if
+    /// this one will not lead here by itself, and ignores an error. Interrupts the leader, unless `changed`
+    /// is [`Change::Nothing`].
     #[inline]
-    fn deadline_changed(&self, changed: Changed) {
-        // A timer has no way to return an error: where nobody can be found to lead, it fires when somebody comes who does.
+    fn deadline_changed(&self, changed: Change) {
+        // A timer cannot return an error. If no thread can be found to lead, the timer fires when a thread
+        // comes that leads.
         let _ = frame::here(|here| self.note_wait(here));
-        if changed != Changed::Nothing {
+        if changed != Change::Nothing {
             self.deadline_is_earlier(changed);
         }
     }
 
-    fn deadline_is_earlier(&self, changed: Changed) {
-        if changed == Changed::First {
+    /// Interrupts the leader, so that it announces the deadline. If no thread watches over the timers, asks
+    /// the owner for one that leads before that.
+    fn deadline_is_earlier(&self, changed: Change) {
+        if changed == Change::First {
             let _ = self.find_leader();
         }
         self.interrupt();
     }
 
-    /// Nobody watches any more: the next source or timer is the first.
+    /// Forgets that timers are watched: the next one counts as the first.
     pub(crate) fn start_over(&self) {
         self.timers.start_over();
     }
 
-    /// What a leader waits on, where that is a descriptor.
+    /// Returns the descriptor on which a leader waits, if there is one.
     #[cfg(unix)]
     pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.sys.way.descriptor()
     }
 
-    /// Sources registered right now.
+    /// Returns the number of registered sources.
     pub(crate) fn sources(&self) -> usize {
         self.records.in_use()
     }
 
-    /// Timers armed right now.
+    /// Returns the number of armed timers.
     pub(crate) fn timers(&self) -> usize {
         self.timers.armed()
     }
 
-    /// Whether somebody waits for a source or timer. Takes a look at each source.
+    /// Returns whether a timer is armed or due, or a task waits for a source, or has waited for one and given
+    /// up. Reads the word of each source.
     pub(crate) fn is_awaited(&self) -> bool {
         self.timers.any() || self.records.any_awaited()
     }
 
-    /// Whether anything could happen here.
+    /// Returns whether anything could happen here: a source is registered, or a timer armed or due.
     pub(crate) fn is_needed(&self) -> bool {
         self.sources() > 0 || self.timers.any()
     }
 }
 
-/// What somebody is told whose runtime was dropped.
+/// Returns the error for a source whose runtime was dropped.
 fn closed() -> io::Error {
     io::Error::other("the runtime in which this source was registered is gone")
 }
@@ -368,5 +406,33 @@ fn closed() -> io::Error {
 impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reactor").field("sys", &self.sys).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, paceline_epoll, not(any(paceline_loom, paceline_shuttle, miri))))]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// A source that cannot be registered is counted for a moment. Fails if the reactor is not told that it
+    /// is gone.
+    #[test]
+    fn a_registration_that_fails_is_gone_like_any_other() {
+        let (reactor, _batch) = Reactor::new(false, Duration::ZERO, Duration::ZERO).unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let tells = told.clone();
+        reactor.set_hooks(Hooks {
+            needed: Box::new(|| Ok(())),
+            empty: Box::new(move || _ = tells.fetch_add(1, Ordering::Relaxed)),
+        });
+        reactor.tell_when_empty(true);
+        let file = std::fs::File::open("Cargo.toml").unwrap();
+        // SAFETY: the file stays open; it is not registered.
+        let error = unsafe { reactor.register(raw::of_fd(file.as_fd())) }.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!((reactor.sources(), told.load(Ordering::Relaxed)), (0, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! The readiness word: all that is known about one source, in one atomic.
+//! The readiness word: the readiness of one source, in one atomic.
 //!
 //! ```text
 //!  63        44 43        28 27        12 11  10 9    5 4    0
@@ -9,23 +9,34 @@
 //!
 //! | flag | meaning | set by | cleared by |
 //! |---|---|---|---|
-//! | `READY` | an operation is worth a try | [`event`](Readiness::event) | [`clear`](Readiness::clear) |
-//! | `CUT` | something else than an empty (or full) buffer may cut a transfer short: an end, which no edge follows, or an urgent mark, with more behind it | `event` | `clear` after a `WouldBlock` |
-//! | `ARMED` | the cell holds the waker of somebody who waits | [`settle`](Readiness::settle) | `event`, [`claim`](Readiness::claim) |
-//! | `BUSY` | one thread has the cell to itself | `claim`, `event` | `settle`, [`release`](Readiness::release) |
-//! | `LISTED` | somebody may wait on the list beside the cell | [`list`](Readiness::list) | `event` |
+//! | `READY` | an operation is worth a try | [`event`] | [`clear`] |
+//! | `CUT` | a short transfer proves nothing, see below | [`event`] | [`clear`] after a `WouldBlock` |
+//! | `ARMED` | the cell holds the waker of a waiting task | [`settle`] | [`event`], [`claim`] |
+//! | `BUSY` | one thread has the cell to itself | [`claim`], [`event`] | [`settle`], [`release`] |
+//! | `LISTED` | a task may wait on the list beside the cell | [`list`] | [`event`] |
 //!
-//! The tick of a direction counts its events. It is what makes clearing safe (S7): a thread that saw
-//! `WouldBlock` clears readiness only if no event came since it read the word. It wraps after 65 536 events of one
+//! [`event`]: ReadinessWord::event
+//! [`clear`]: ReadinessWord::clear
+//! [`settle`]: ReadinessWord::settle
+//! [`claim`]: ReadinessWord::claim
+//! [`release`]: ReadinessWord::release
+//! [`list`]: ReadinessWord::list
+//!
+//! `CUT` says that something else than an empty (or full) buffer may cut a transfer short: an end, which no
+//! edge follows, or an urgent mark with more data behind it.
+//!
+//! The tick of a direction counts its events, which makes clearing safe (S7): a thread that saw `WouldBlock`
+//! clears readiness only if no event came since it read the word. The tick wraps after 65 536 events of one
 //! direction between two adjacent steps of one thread.
 //!
-//! The generation is part of each key; an event whose key has another one is of a source that is gone (S2, S3).
-//! `G` (gone) says that the source was retired while a thread had a cell; that thread frees the record.
+//! The generation is part of each key; an event whose key has another one belongs to a source that is gone
+//! (S2, S3). `G` (gone) says that the source was retired while a thread had a cell; that thread frees the
+//! record.
 //!
-//! Why no event is lost (LF6): an event either finds `ARMED` and wakes the waker, or it finds `BUSY` and advances
-//! the tick, which the owner of the cell compares in `settle` (then it is [`Settled::Overtaken`]), or it finds
-//! neither and leaves `READY` and the tick behind, which `claim` looks at before it takes the cell. All three are
-//! compare-and-swaps on one word, so there is no fourth case.
+//! Why no event is lost (LF6): an event finds `ARMED` and wakes the waker; or it finds `BUSY` and advances
+//! the tick, which the owner of the cell compares in `settle` (then the result is [`Settlement::Overtaken`]);
+//! or it finds neither and leaves `READY` and the tick behind, which `claim` reads before it takes the cell.
+//! All three are compare-and-swaps on one word, so there is no fourth case.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -43,19 +54,19 @@ const FLAGS: u64 = (1 << 12) - 1;
 const TICK_SHIFT: [u32; 2] = [12, 28];
 const GENERATION_SHIFT: u32 = 44;
 
-/// How many bits of a generation a key carries. A key must fit into a `usize` beside the record's index.
+/// Number of generation bits that a key carries. A key must fit into a `usize` beside the record's index.
 pub(crate) const GENERATION_BITS: u32 = if usize::BITS == 64 { 64 - GENERATION_SHIFT } else { 10 };
 const GENERATIONS: u64 = 1 << GENERATION_BITS;
 
-/// In either direction.
+/// The `BUSY` flags of both directions.
 const ANY_BUSY: u64 = flag(Direction::Read, BUSY) | flag(Direction::Write, BUSY);
 
 const fn flag(direction: Direction, flag: u64) -> u64 {
     flag << (direction as u32 * DIRECTION_BITS)
 }
 
-/// What the operating system said about a source: in which directions it is ready, in which a short transfer proves
-/// nothing, and what else.
+/// The operating system's report of a source: the directions in which it is ready, those in which a short
+/// transfer proves nothing, and its marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Happened {
     pub(crate) read: bool,
@@ -66,11 +77,12 @@ pub(crate) struct Happened {
 }
 
 impl Happened {
-    /// As before an operation has proved otherwise.
+    /// The state before an operation has proved otherwise.
     pub(crate) const EVERYTHING: Self = Self { read: true, write: true, ..Self::NOTHING };
     pub(crate) const NOTHING: Self =
         Self { read: false, write: false, read_cut: false, write_cut: false, marks: Marks::NONE };
 
+    /// Returns whether the source is ready in this direction, and whether a short transfer proves nothing.
     fn in_direction(self, direction: Direction) -> (bool, bool) {
         match direction {
             Direction::Read => (self.read, self.read_cut),
@@ -79,22 +91,23 @@ impl Happened {
     }
 }
 
-/// When a wait is over.
+/// The condition that ends a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// As soon as an operation is worth a try.
+    /// An operation is worth a try.
     Ready,
-    /// When an event has come since this tick: a source that is ready is made to report it.
+    /// An event has come since this tick. The wait makes a ready source report again.
     After(u16),
-    /// When one has come since this tick by itself, where events do.
+    /// An event has come since this tick by itself, on ways that report events unasked.
     Told(u16),
 }
 
 /// A copy of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Snapshot(u64);
+pub(crate) struct ReadinessSnapshot(u64);
 
-impl Snapshot {
+impl ReadinessSnapshot {
+    /// Returns whether the condition of a wait holds: the direction is ready, or its tick has changed.
     pub(crate) fn has(self, direction: Direction, until: Until) -> bool {
         match until {
             Until::Ready => self.0 & flag(direction, READY) != 0,
@@ -106,6 +119,7 @@ impl Snapshot {
         (self.0 >> TICK_SHIFT[direction as usize]) as u16
     }
 
+    /// Returns whether a task waits in the cell or on the list, or has waited there and given up.
     pub(crate) fn is_armed(self, direction: Direction) -> bool {
         self.0 & flag(direction, ARMED | LISTED) != 0
     }
@@ -118,6 +132,7 @@ impl Snapshot {
         (self.0 >> GENERATION_SHIFT) as u32
     }
 
+    /// Returns the word with the tick of this direction advanced by one; the tick wraps.
     fn with_next_tick(self, direction: Direction) -> Self {
         let shift = TICK_SHIFT[direction as usize];
         let tick = u64::from(self.tick(direction).wrapping_add(1));
@@ -125,8 +140,8 @@ impl Snapshot {
     }
 }
 
-/// Whom an event concerns: the `ARMED` bit of a direction whose cell this thread now has, with a waker in it (wake it,
-/// then [`Readiness::release`]), and the `LISTED` bit of one whose list is to be notified.
+/// The waiters of an event: the `ARMED` bit of a direction whose cell this thread now has, with a waker in it
+/// (wake it, then [`ReadinessWord::release`]), and the `LISTED` bit of a direction whose list is to be woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct Delivery(u64);
@@ -148,64 +163,68 @@ impl Delivery {
     }
 }
 
-/// What came of an attempt to take the cell.
+/// The result of an attempt to take the cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Claim {
-    /// No need to wait.
+    /// There is no need to wait.
     Over,
     /// Another thread has the cell for a moment: try again later.
     Contended,
-    /// The cell is this thread's until it settles; `occupied` if somebody else's waker may be waiting in it.
+    /// The cell belongs to this thread until it settles; `occupied` if the waker of another task may be
+    /// waiting in it.
     Taken { tick: u16, occupied: bool },
 }
 
-/// What came of a cell's new content.
+/// The result of settling a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Settled {
-    /// The waker in the cell will be woken by the next event.
+pub(crate) enum Settlement {
+    /// The next event will wake the waker in the cell.
     Armed,
-    /// An event came meanwhile. The cell is still this thread's: wake who should know, then release it.
+    /// An event came meanwhile. The cell still belongs to this thread, which has to wake its waker and to
+    /// release it.
     Overtaken,
 }
 
-/// Who frees the record of a source that is gone.
+/// Says which thread frees the record of a source that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Release {
-    /// Nobody yet.
+    /// No thread yet.
     Nothing,
     /// This thread.
     Free,
 }
 
-/// Whether readiness may be forgotten.
+/// The reason why readiness may be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// The operation said `WouldBlock`.
+    /// The operation returned `WouldBlock`.
     WouldBlock,
     /// The operation moved less than it was asked to.
     ShortTransfer,
 }
 
-/// The word.
+/// The readiness word of one source.
 #[derive(Debug)]
-pub(crate) struct Readiness(AtomicU64);
+pub(crate) struct ReadinessWord(AtomicU64);
 
-impl Readiness {
-    /// The word of a record that no source uses yet.
+impl ReadinessWord {
+    /// Makes the word of a record that no source uses yet.
     pub(crate) fn new() -> Self {
         Self(AtomicU64::new(GONE))
     }
 
+    /// Replaces the word by the one that `f` returns for it; if another thread changes the word meanwhile,
+    /// calls `f` again. `None` leaves the word as it is. Returns the verdict of the last call.
     // ORDER: `Acquire` on each successful change pairs with the `Release` of the change before it, so that
     // the owner of a cell sees what its previous owner wrote there.
     #[inline]
-    fn change<R>(&self, mut f: impl FnMut(Snapshot) -> (Option<u64>, R)) -> R {
+    fn change<R>(&self, mut f: impl FnMut(ReadinessSnapshot) -> (Option<u64>, R)) -> R {
         let mut now = self.0.load(Ordering::Acquire);
         loop {
-            let (new, verdict) = f(Snapshot(now));
+            let (new, verdict) = f(ReadinessSnapshot(now));
             let Some(new) = new else { return verdict };
             match self.0.compare_exchange_weak(now, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return verdict,
@@ -215,21 +234,26 @@ impl Readiness {
     }
 
     #[inline]
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        // ORDER: Acquire pairs with the Release of the change that it shows.
-        Snapshot(self.0.load(Ordering::Acquire))
+    pub(crate) fn snapshot(&self) -> ReadinessSnapshot {
+        // ORDER: Acquire pairs with the Release of the change that wrote this value.
+        ReadinessSnapshot(self.0.load(Ordering::Acquire))
     }
 
-    /// The record gets a source. Both directions count as ready until an operation says otherwise.
+    /// Opens the record for a new source, and returns its generation. Both directions count as ready until an
+    /// operation proves otherwise.
     pub(crate) fn open(&self) -> u32 {
         let generation = self.snapshot().generation();
         let flags = flag(Direction::Read, READY) | flag(Direction::Write, READY);
-        // ORDER: Release pairs with the Acquire of whatever looks next: the slot as its last source left it, emptied.
+        // ORDER: Release pairs with the Acquire of the next read of the word: the record as its last source
+        // left it, emptied.
         self.0.store(u64::from(generation) << GENERATION_SHIFT | flags, Ordering::Release);
         generation
     }
 
-    /// An event of the source with this generation.
+    /// Records an event of the source with this generation, and returns its waiters. The caller has to wake
+    /// them, and gets each cell among them until it [releases](Self::release) that cell. The waiter in a cell
+    /// that another thread has is not among them: that thread sees the tick. Does not record the event's
+    /// marks. Does nothing if that source is gone.
     #[inline]
     pub(crate) fn event(&self, generation: u32, happened: Happened) -> Delivery {
         self.change(|now| {
@@ -245,7 +269,7 @@ impl Readiness {
                 next = next.with_next_tick(direction);
                 let waits = next.0 & flag(direction, ARMED | LISTED);
                 let busy = next.0 & flag(direction, BUSY);
-                // A cell that somebody has stays as it is: its owner will see the tick.
+                // A taken cell stays as it is: its owner will see the tick.
                 let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
                 let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
                 next.0 = next.0 & !fires | takes | flag(direction, READY | if cut { CUT } else { 0 });
@@ -255,7 +279,8 @@ impl Readiness {
         })
     }
 
-    /// Somebody wants to wait: takes the cell, unless there is nothing to wait for.
+    /// Takes the cell for a wait. If the wait is over already, or if another thread has the cell, leaves the
+    /// cell and returns [`Claim::Over`] or [`Claim::Contended`].
     #[inline]
     pub(crate) fn claim(&self, direction: Direction, until: Until) -> Claim {
         self.change(|now| {
@@ -271,18 +296,19 @@ impl Readiness {
         })
     }
 
-    /// The cell holds the waker that the next event is to wake; `tick` is from the claim.
+    /// Arms the cell, which now holds the waker that the next event has to wake, and gives it back. If an
+    /// event has come since the claim, which returned `tick`, the cell stays with this thread.
     #[inline]
-    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> Settled {
+    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> Settlement {
         self.change(|now| {
             if now.tick(direction) != tick {
-                return (None, Settled::Overtaken);
+                return (None, Settlement::Overtaken);
             }
-            (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), Settled::Armed)
+            (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), Settlement::Armed)
         })
     }
 
-    /// This thread is done with the cell.
+    /// Gives the cell back. Says which thread frees the record, if the source is gone.
     #[inline]
     pub(crate) fn release(&self, direction: Direction) -> Release {
         self.change(|now| {
@@ -292,7 +318,7 @@ impl Readiness {
         })
     }
 
-    /// Somebody waits on the list; false if there is nothing to wait for.
+    /// Announces a waiter on the list. Returns false, and announces none, if the wait is over already.
     pub(crate) fn list(&self, direction: Direction, until: Until) -> bool {
         self.change(|now| {
             if now.has(direction, until) {
@@ -302,7 +328,8 @@ impl Readiness {
         })
     }
 
-    /// An operation proved that the source is not ready, unless an event came since `tick`.
+    /// Clears readiness, because an operation proved that the source is not ready. Does nothing if an event
+    /// has come since `tick`, or if the proof is a short transfer and `CUT` is set.
     #[inline]
     pub(crate) fn clear(&self, direction: Direction, tick: u16, proof: Proof) {
         self.change(|now| {
@@ -312,7 +339,8 @@ impl Readiness {
         });
     }
 
-    /// The source is gone: its generation ends, and with it every event on its way.
+    /// Retires the source: its generation ends, and with it every event on its way. Says which thread frees
+    /// the record: this one, unless another one has a cell of it.
     pub(crate) fn retire(&self) -> Release {
         self.change(|now| {
             let generation = ((u64::from(now.generation()) + 1) % GENERATIONS) << GENERATION_SHIFT;
@@ -329,8 +357,8 @@ mod tests {
 
     const IN: Happened = Happened { read: true, ..Happened::NOTHING };
 
-    fn open() -> (Readiness, u32) {
-        let word = Readiness::new();
+    fn open() -> (ReadinessWord, u32) {
+        let word = ReadinessWord::new();
         let generation = word.open();
         word.clear(Direction::Read, 0, Proof::WouldBlock);
         (word, generation)
@@ -361,7 +389,7 @@ mod tests {
         let Claim::Taken { tick, occupied } = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert!(!occupied);
         assert!(word.event(generation, IN).is_empty());
-        assert_eq!(word.settle(Direction::Read, tick), Settled::Overtaken);
+        assert_eq!(word.settle(Direction::Read, tick), Settlement::Overtaken);
         assert_eq!(word.release(Direction::Read), Release::Nothing);
         assert_eq!(word.claim(Direction::Read, Until::Ready), Claim::Over);
     }
@@ -370,7 +398,7 @@ mod tests {
     fn the_thread_that_fires_frees_the_slot_of_a_source_that_went_away() {
         let (word, generation) = open();
         let Claim::Taken { tick, .. } = word.claim(Direction::Read, Until::Ready) else { panic!() };
-        assert_eq!(word.settle(Direction::Read, tick), Settled::Armed);
+        assert_eq!(word.settle(Direction::Read, tick), Settlement::Armed);
         assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert_eq!(word.retire(), Release::Nothing);
         assert_eq!(word.release(Direction::Read), Release::Free);

@@ -1,69 +1,73 @@
-//! [`Record`]: what the reactor keeps of one source, and how those who wait there meet those who tell them.
+//! [`Record`]: the reactor's half of one source, where waiters and events meet.
 //!
-//! The poller has no part in any of this, so the loom models drive these very functions. Whoever finds that a source is
-//! gone and nobody is left in its record (see [`Release`]) calls `free`, which is the owner's of all records.
+//! The poller has no part in this, so the loom models drive these very functions. A thread that finds that a
+//! source is gone and that no thread has a cell of its record (see [`Release`]) calls `free`, which the owner
+//! of all records provides.
 
 use std::mem;
 use std::task::Waker;
 
 use super::Direction;
-use super::marks::Marked;
-use super::readiness::{Claim, Delivery, Readiness, Release, Settled, Until};
-use super::waiters::{Listed, Waiters};
+use super::marks::MarkWord;
+use super::readiness::{Claim, Delivery, ReadinessWord, Release, Settlement, Until};
+use super::waiters::{ListEntry, Waiters};
 use crate::sync::{AtomicBool, AtomicU32, Ordering, ProtocolCell};
 use crate::waking;
 
 /// The reactor's half of a source.
 #[derive(Debug)]
 pub(super) struct Record {
-    pub(super) readiness: Readiness,
-    pub(super) marked: Marked,
-    /// A waker for each direction, owned by whoever holds the direction's BUSY flag.
+    pub(super) readiness: ReadinessWord,
+    pub(super) marked: MarkWord,
+    /// A waker for each direction, owned by the thread that holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<Waker>>; 2],
-    /// Those who wait beside the cell's owner.
+    /// The tasks that wait beside the task in the cell.
     pub(super) lists: [Waiters; 2],
     /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
-    /// Whether the waker in the cell is there by [`Displace::Quietly`] alone; read and written by whoever has the cell.
+    /// Whether the waker in the cell was stored by [`Displace::Quietly`] alone; used by the thread that has
+    /// the cell.
     gives_way: [AtomicBool; 2],
-    /// In which turn of its thread a waiter last came to the cell, and the tick then.
+    /// The turn of its thread in which a waiter last came to the cell, and the tick then.
     pub(super) waits: [AtomicU32; 2],
 }
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
 unsafe impl Sync for Record {}
 
-/// Whether a waiter may take the cell from another one, which is then woken.
+/// Whether a waiter may take the cell from another waiter, which is then woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Displace {
     Yes,
     No,
-    /// It may, and if the other one came in this way, too, that is forgotten: who waits so knows that the last one counts.
+    /// The waiter may take the cell. If the other waiter came in this way, too, it is not woken: such waiters
+    /// know that only the last one counts.
     Quietly,
 }
 
-/// What came of waiting.
+/// The result of an attempt to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Wait {
-    /// There is nothing to wait for, after all.
+    /// The wait is over already.
     Over,
     /// The waker will be called.
     Waiting,
-    /// The waker will be called, or was, but the I/O may be possible already: this thread has waited here before in the
-    /// same turn, and no event came since, as a caller does who polls twice without going to sleep; or it does not look for
-    /// events at all; or another thread had the cell, because an event is being delivered. So who polls without a wait in
-    /// between has what is there with the second poll after an event.
+    /// The waker will be called, or was, but the I/O may be possible already. Either this thread has waited
+    /// here before in the same turn, and no event came since, as a caller does that polls twice without going
+    /// to sleep; or this thread does not look for events at all; or another thread had the cell, because an
+    /// event is being delivered. So a caller that polls without a wait in between finds the data with its
+    /// second poll after an event.
     Unsure,
-    /// Another task waits there.
+    /// Another task waits in the cell.
     Occupied,
 }
 
 impl Record {
     pub(super) fn new() -> Self {
         Self {
-            readiness: Readiness::new(),
-            marked: Marked::new(),
+            readiness: ReadinessWord::new(),
+            marked: MarkWord::new(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
@@ -72,15 +76,16 @@ impl Record {
         }
     }
 
-    /// The record gets a source, of this generation.
+    /// Opens the record for a new source, and returns its generation.
     pub(super) fn open(&self) -> u32 {
         let generation = self.readiness.open();
         self.marked.open(generation);
         generation
     }
 
-    /// Wakes those whom an event concerns. Runs wakers, so the caller does not lead and holds no lock (LF3). Returns one of the
-    /// wakers, which is left over.
+    /// Wakes the waiters of an event. Runs wakers, so the caller must neither lead nor hold a lock (LF3).
+    /// Calls `free` if the source is gone and no other thread has a cell. Returns the waker of a cell, for
+    /// reuse; `None` if no cell had one.
     #[inline]
     pub(super) fn deliver(&self, delivery: Delivery, free: impl Fn()) -> Option<Waker> {
         let mut called = None;
@@ -98,8 +103,9 @@ impl Record {
         called
     }
 
-    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that comes to
-    /// wait again on another thread must find the cell free. Returns the waker, which is left over.
+    /// Takes the waker out of a cell that this thread has, gives the cell back, then wakes: a woken task that
+    /// waits again on another thread must find the cell free. Calls `free` if the source is gone and no other
+    /// thread has a cell. Returns the waker, for reuse.
     #[inline]
     pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) -> Option<Waker> {
         // SAFETY: this thread has the cell until it releases it.
@@ -110,7 +116,12 @@ impl Record {
         waker.inspect(waking::wake_by_ref)
     }
 
-    /// Leaves a copy of `waker` in the direction's cell.
+    /// Waits in the direction's cell: stores a copy of `waker` there, unless it is there already. Stores
+    /// nothing if the wait is over, if another task waits there and `displace` forbids to take its place,
+    /// or if another thread has the cell: then wakes `waker`. Wakes a task that it displaces, as `displace`
+    /// says. If an event comes meanwhile, wakes the waker in the cell and returns [`Wait::Over`]. `copy`
+    /// makes the copy; its panic leaves the cell free. Calls `free` if the source is retired meanwhile and
+    /// no other thread has a cell.
     #[inline]
     pub(super) fn enter(
         &self,
@@ -129,8 +140,8 @@ impl Record {
             }
             Claim::Taken { tick, occupied } => (tick, occupied),
         };
-        let held = Held { record: self, direction, free: &free };
-        // SAFETY: the claim gave us the cell.
+        let held = ClaimedCell { record: self, direction, free: &free };
+        // SAFETY: the claim has given the cell to this thread.
         let (ours, displaced) = unsafe {
             self.wakers[direction as usize].with_mut(|cell| match cell {
                 Some(present) if present.will_wake(waker) => (true, None),
@@ -138,70 +149,74 @@ impl Record {
                 _ => (true, cell.replace(copy(waker))),
             })
         };
-        // Relaxed: only who has the cell gets here.
+        // Relaxed suffices: only the thread that has the cell gets here.
         let (quietly, gives_way) = (displace == Displace::Quietly, &self.gives_way[direction as usize]);
         let gave_way = occupied && gives_way.load(Ordering::Relaxed);
         if ours {
-            // The same waker again may stand for another wait besides, which does not give way.
+            // A waker that was in the cell already may stand for another wait as well, which does not give
+            // way.
             let is_another = displaced.is_some() || !occupied;
             gives_way.store(quietly && (gave_way || is_another), Ordering::Relaxed);
         }
         let settled = self.readiness.settle(direction, tick);
         match settled {
-            Settled::Armed => mem::forget(held),
-            Settled::Overtaken => drop(held),
+            Settlement::Armed => mem::forget(held),
+            Settlement::Overtaken => drop(held),
         }
         match displaced {
             Some(displaced) if occupied && !(quietly && gave_way) => waking::wake(displaced),
-            // Woken before, or of somebody who went away or gives way.
+            // Woken before, or stored by a task that is gone or gives way.
             stale => waking::discard(stale),
         }
         match settled {
-            Settled::Overtaken => Wait::Over,
-            Settled::Armed if ours => Wait::Waiting,
-            Settled::Armed => Wait::Occupied,
+            Settlement::Overtaken => Wait::Over,
+            Settlement::Armed if ours => Wait::Waiting,
+            Settlement::Armed => Wait::Occupied,
         }
     }
 
-    /// Waits on the list beside the cell, in a place there; false if there is nothing to wait for.
+    /// Waits on the list beside the cell, with an entry that is there, which gets a clone of `waker`. Returns
+    /// false if the wait is over already, or if the waker of the entry was called.
     pub(super) fn stay_listed(
         &self,
         direction: Direction,
         until: Until,
         waker: &Waker,
-        listed: &Listed,
+        listed: &ListEntry,
     ) -> bool {
-        // On the list first, then the flag: an event between the two finds the flag missing but advances the tick, which
-        // `list` looks at.
-        listed.still_waits(waker) && self.readiness.list(direction, until)
+        // The entry first, then the flag: an event between the two finds the flag missing but advances the
+        // tick, which `list` compares.
+        listed.renew(waker) && self.readiness.list(direction, until)
     }
 
-    /// The source is gone; the record is used again once no thread has one of its cells.
+    /// Retires the source. Calls `free`, unless a thread has a cell of the record: then that thread frees the
+    /// record.
     pub(super) fn retire(&self, free: impl FnOnce()) {
         if self.readiness.retire() == Release::Free {
             free();
         }
     }
 
-    /// Forgets what the source left. The caller was told to free the record.
+    /// Empties the record for its next source, and drops the wakers without calling them. The caller was told
+    /// to free the record.
     pub(super) fn clear(&self) {
         for direction in Direction::BOTH {
-            // SAFETY: the source is gone and no thread had a cell, so nobody else can get at this one.
+            // SAFETY: the source is gone and no thread has a cell, so no other thread can reach this one.
             waking::discard(unsafe { self.wakers[direction as usize].with_mut(Option::take) });
             self.blind[direction as usize].store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// A cell that was claimed and does not settle: an event came first, or a waker's `clone` panicked. It is given back, and
-/// whoever waits in it is woken, and comes back.
-struct Held<'a, F: Fn()> {
+/// A cell that was claimed and did not settle, because an event came first or a waker's `clone` panicked. Its
+/// drop gives the cell back and wakes the waiter in it, which comes back.
+struct ClaimedCell<'a, F: Fn()> {
     record: &'a Record,
     direction: Direction,
     free: &'a F,
 }
 
-impl<F: Fn()> Drop for Held<'_, F> {
+impl<F: Fn()> Drop for ClaimedCell<'_, F> {
     #[cold]
     fn drop(&mut self) {
         waking::discard(self.record.fire_cell(self.direction, self.free));
@@ -212,30 +227,15 @@ impl<F: Fn()> Drop for Held<'_, F> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
 
     use super::super::readiness::{Happened, Proof};
     use super::*;
+    use crate::waking::WakeCounter;
     use Direction::{Read, Write};
 
     const IN: Happened = Happened { read: true, ..Happened::NOTHING };
 
-    #[derive(Default)]
-    struct Woken(AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    impl Woken {
-        fn times(self: &Arc<Self>) -> usize {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
-
-    /// A record whose source is not ready, and the source's generation.
+    /// Returns a record whose source is not ready, and the source's generation.
     fn open() -> (Record, u32) {
         let record = Record::new();
         let generation = record.readiness.open();
@@ -245,7 +245,7 @@ mod tests {
         (record, generation)
     }
 
-    fn enter(record: &Record, waiter: &Arc<Woken>, displace: Displace) -> Wait {
+    fn enter(record: &Record, waiter: &Arc<WakeCounter>, displace: Displace) -> Wait {
         record.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
             panic!("the source is there")
         })
@@ -255,12 +255,12 @@ mod tests {
         record.deliver(record.readiness.event(generation, IN), || panic!("the source is there"));
     }
 
-    /// (The last part fails if the same waker, which waits twice, is taken for one that gives way.)
+    /// The last part fails if the same waker, which waits twice, is taken for one that gives way.
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn who_came_quietly_gives_way_quietly_and_nobody_else_does() {
+    fn a_quiet_waiter_gives_way_quietly_and_no_other_does() {
         let (record, _) = open();
-        let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         for waiter in [&first, &second, &first] {
             assert_eq!(enter(&record, waiter, Displace::Quietly), Wait::Waiting);
         }
@@ -286,9 +286,9 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn s4_who_waits_in_the_cell_keeps_it_until_somebody_displaces_it() {
+    fn s4_a_waiter_keeps_the_cell_until_another_displaces_it() {
         let (record, generation) = open();
-        let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         let waker = Waker::from(first.clone());
         for displace in [Displace::No, Displace::No, Displace::Yes] {
             let entered = record
@@ -306,9 +306,9 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_that_cannot_be_copied_leaves_the_cell_free_and_forgets_nobody() {
+    fn a_waker_that_cannot_be_copied_leaves_the_cell_free_and_forgets_no_waiter() {
         let (record, generation) = open();
-        let (first, second) = (Arc::<Woken>::default(), Arc::<Woken>::default());
+        let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         assert_eq!(enter(&record, &first, Displace::No), Wait::Waiting);
         let frees = AtomicUsize::new(0);
         let fail = |meanwhile: &dyn Fn()| {
@@ -327,14 +327,14 @@ mod tests {
         fire(&record, generation);
         assert_eq!(first.times(), 2);
         record.readiness.clear(Read, 1, Proof::WouldBlock);
-        fail(&|| record.retire(|| panic!("somebody has the cell")));
+        fail(&|| record.retire(|| panic!("a thread has the cell")));
         assert_eq!(frees.load(Ordering::Relaxed), 1, "the last one that had a cell frees the record");
     }
 
     #[test]
     fn lf6_an_event_wakes_the_cell_and_the_list_of_its_direction() {
         let (record, generation) = open();
-        let [cell, beside, other] = [(); 3].map(|()| Arc::<Woken>::default());
+        let [cell, beside, other] = [(); 3].map(|()| Arc::<WakeCounter>::default());
         let waker = Waker::from(beside.clone());
         let listed = record.lists[Read as usize].add(&waker);
         let elsewhere = record.lists[Write as usize].add(&other.clone().into());
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(enter(&record, &cell, Displace::No), Wait::Waiting);
         fire(&record, generation);
         assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
-        // It is ready; then it is not, but whoever was woken is on the list no more.
+        // The source is ready at first; when it is not, the woken waiter is not on the list any more.
         let again = record.lists[Read as usize].add(&waker);
         assert!(!record.stay_listed(Read, Until::Ready, &waker, &again));
         record.readiness.clear(Read, 1, Proof::WouldBlock);
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
         let (record, _) = open();
-        let waiter = Arc::<Woken>::default();
+        let waiter = Arc::<WakeCounter>::default();
         assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);
         record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;

@@ -1,9 +1,9 @@
-//! The records in which sources live: memory that moves never and is freed with the reactor, so that the leader
-//! can go from an event's key to its record without a lock and without counting references.
+//! The memory of the records, in which sources live. This memory never moves and is freed with the reactor,
+//! so the leader gets from an event's key to its record without a lock and without counting references.
 
 use std::sync::OnceLock;
 
-use super::readiness::Snapshot;
+use super::readiness::ReadinessSnapshot;
 use super::record::Record;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicUsize, Mutex, Ordering};
@@ -17,18 +17,20 @@ const PAGES: usize = 26;
 pub(super) struct Records {
     pages: [OnceLock<Box<[Record]>>; PAGES],
     free: Mutex<Free>,
+    /// The number of registered sources.
     in_use: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Free {
-    /// Records that were used before; the last one freed is the next one used.
+    /// Freed records. The last one freed is the next one used.
     used: Vec<u32>,
     /// The first record that was never used.
     fresh: u32,
 }
 
 impl Records {
+    /// Makes a list without records: [`acquire`](Self::acquire) allocates their pages.
     pub(super) fn new() -> Self {
         Self {
             pages: [const { OnceLock::new() }; PAGES],
@@ -37,19 +39,21 @@ impl Records {
         }
     }
 
-    /// Sources registered right now.
+    /// Returns the number of registered sources.
     pub(super) fn in_use(&self) -> usize {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Retires a source.
+    /// Retires a source, which counts no longer, and frees its record; if a thread still has a cell of it,
+    /// that thread frees it.
     pub(super) fn retire(&self, key: Key) {
         // ORDER: pairs with the fence in `Duty::doze`: see `Reactor::note_gone`, which comes after this.
         self.in_use.fetch_sub(1, Ordering::SeqCst);
         self.get(key.index()).retire(|| self.free(key));
     }
 
-    /// A record for a new source.
+    /// Opens a record for a new source, and counts the source. Takes the record that was freed last, else the
+    /// first unused one, for which this may allocate a page.
     pub(super) fn acquire(&self) -> Key {
         let index = {
             let mut free = sync::lock(&self.free);
@@ -65,15 +69,17 @@ impl Records {
         Key::new(index, self.get(index).open())
     }
 
-    /// The record of a source that is gone is used again. Whoever was told so by it calls this.
+    /// Frees the record of a source that is gone, for its next source. The thread that the record told to
+    /// free it calls this.
     #[cold]
     pub(super) fn free(&self, key: Key) {
         self.get(key.index()).clear();
         sync::lock(&self.free).used.push(key.index());
     }
 
-    /// All sources that are registered, and what is known about each.
-    pub(super) fn live(&self) -> impl Iterator<Item = (Key, Snapshot)> {
+    /// Returns all registered sources, and the readiness of each. Reads them one after the other, so not all
+    /// of one moment; misses those whose records are first used meanwhile.
+    pub(super) fn live(&self) -> impl Iterator<Item = (Key, ReadinessSnapshot)> {
         let used = sync::lock(&self.free).fresh;
         let source = |index| {
             let now = self.get(index).readiness.snapshot();
@@ -82,17 +88,19 @@ impl Records {
         (0..used).filter_map(source)
     }
 
-    /// Whether somebody waits for any of them, or has waited and given up.
+    /// Returns whether a task waits for any of them, or has waited and given up.
     pub(super) fn any_awaited(&self) -> bool {
         self.live().any(|(_, now)| Direction::BOTH.iter().any(|direction| now.is_armed(*direction)))
     }
 
+    /// Returns the record with this index. May panic if the index was never given out.
     #[inline]
     pub(super) fn get(&self, index: u32) -> &Record {
         let (page, offset) = Self::page_of(index);
         &self.pages[page].get().expect("a record's page exists once its index was given out")[offset]
     }
 
+    /// Returns the page of a record, and its place in the page.
     #[inline]
     fn page_of(index: u32) -> (usize, usize) {
         let shifted = index as usize + FIRST_PAGE;
@@ -138,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_registered_is_live_and_only_what_somebody_waits_for_is_awaited() {
+    fn only_registered_sources_are_live_and_only_those_with_a_waiter_are_awaited() {
         use super::super::readiness::{Proof, Until};
         use super::super::record::{Displace, Wait};
         let records = Records::new();

@@ -1,38 +1,41 @@
-//! [`Slumber`]: whether the leader sleeps in the poller, so that others know whether to ring.
+//! [`Slumber`]: whether the leader sleeps in the poller, so that other threads know whether to ring.
 //!
-//! No reason to look up is lost between the two sides. Who sleeps: announces it, fence, looks for reasons. Who has a
-//! reason: makes it visible, fence, looks whether somebody sleeps. Of two fences one is first, so at least one of the two
-//! sees the other.
+//! No reason to look up is lost between the two sides. The leader announces that it sleeps, passes a fence,
+//! and looks for reasons. Another thread makes its reason visible, passes a fence, and reads the
+//! announcement. The fences are sequentially consistent, so one of them is first, and at least one side sees
+//! the other.
 
 use crate::sync::{AtomicBool, Ordering, full_fence};
 
-/// The leader sleeps in the poller, or is about to.
+/// Whether the leader sleeps in the poller, or is about to.
 #[derive(Debug)]
 pub(crate) struct Slumber(AtomicBool);
 
-/// The others know that they have to ring, as long as this is there.
+/// The leader's announcement. While it exists, other threads know that they have to ring.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Announced<'a>(&'a Slumber);
+pub(crate) struct Announcement<'a>(&'a Slumber);
 
 impl Slumber {
     pub(crate) fn new() -> Self {
         Self(AtomicBool::new(false))
     }
 
-    /// The leader is about to sleep: it looks for reasons not to after this.
+    /// Announces that the leader is about to sleep. The leader has to look for reasons not to after this.
     #[inline]
-    pub(crate) fn announce(&self) -> Announced<'_> {
+    pub(crate) fn announce(&self) -> Announcement<'_> {
         self.0.store(true, Ordering::Relaxed);
-        // ORDER: pairs with the fence in `interrupt`.
+        // ORDER: pairs with the fence in `interrupt`. Either the leader sees the reason, or the other thread
+        // sees the announcement.
         full_fence();
-        Announced(self)
+        Announcement(self)
     }
 
-    /// Calls `ring` if the leader sleeps and nobody else has done so. The reason must be visible already.
+    /// Calls `ring` if the leader sleeps and no other thread has rung for this sleep. The reason must be
+    /// visible already.
     #[inline]
     pub(crate) fn interrupt(&self, ring: impl FnOnce()) {
-        // ORDER: pairs with the fence in `announce`.
+        // ORDER: pairs with the fence in `announce`, as explained there.
         full_fence();
         if self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed) {
             ring();
@@ -40,7 +43,7 @@ impl Slumber {
     }
 }
 
-impl Drop for Announced<'_> {
+impl Drop for Announcement<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.0.store(false, Ordering::Relaxed);

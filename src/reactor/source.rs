@@ -1,11 +1,15 @@
-//! [`Source`]: a descriptor in the reactor's hands, and the ways to wait for it.
+//! [`Source`]: a registered descriptor, and the ways to wait for it.
 //!
 //! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
 //! operation while the word says that it is worth a try, and clears readiness when the operation proves
-//! otherwise. The word is behind the operating system until somebody has looked for events, so a caller who may come
-//! back before that gets one try more ([`Wait::Unsure`]). A *blind* wait (`poll_blind`, [`BlindWait`]) does not see
-//! what its caller does next, so it asks for an event that comes after it began, and re-arms the source so that one
-//! comes if the source *is* ready.
+//! otherwise. The word is behind the operating system until a thread has looked for events, so a caller that
+//! may come back before that gets one more try ([`Wait::Unsure`]).
+//!
+//! A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next. So it asks for an
+//! event that comes after it began, and re-arms the source so that one comes if the source *is* ready. Such
+//! an event may have been fetched before the wait began, and report an older state: for example the first
+//! event of a socket that was not connected yet. If no operation follows that would find out, the wait asks
+//! the system before it ends ([`Source::poll_until_ready`], [`BlindWait::poll_until_ready`]).
 
 use std::future::poll_fn;
 use std::io;
@@ -14,20 +18,24 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::marks::Noted;
+use super::marks::{Marks, Noted};
 use super::raw::RawSource;
-use super::readiness::{Proof, Snapshot, Until};
+use super::readiness::{Proof, ReadinessSnapshot, Until};
 use super::record::{Displace, Record, Wait};
-use super::waiters::Listed;
+use super::waiters::ListEntry;
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
 use crate::sync::Ordering;
 
-/// A descriptor registered with a reactor; dropping it deregisters.
+mod blind;
+
+pub(crate) use blind::BlindWait;
+
+/// A descriptor registered with a reactor. Dropping it deregisters the descriptor.
 #[derive(Debug)]
 pub(crate) struct Source {
     reactor: Arc<Reactor>,
-    /// The record of `key`, found once.
+    /// The record of `key`, looked up once.
     record: NonNull<Record>,
     key: Key,
     raw: RawSource,
@@ -38,11 +46,14 @@ unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
 
-/// What a direction's `blind` word says while a `poll_readable` or `poll_writable` waits; the low half is the tick.
+/// The flag of a direction's `blind` word while a `poll_readable` or `poll_writable` waits. The low half is
+/// the tick.
 const BLIND: u32 = 1 << 16;
 
 impl Source {
-    /// Registers `raw`.
+    /// Registers `raw` with the reactor, and keeps the reactor alive. Does not own the descriptor: the drop
+    /// deregisters it, and leaves it open. Returns an error if the system does not take the descriptor, or if
+    /// the reactor is closed.
     ///
     /// # Safety
     ///
@@ -54,7 +65,7 @@ impl Source {
         Ok(Source { reactor, record, key, raw })
     }
 
-    /// Takes the descriptor out of the reactor.
+    /// Takes the descriptor out of the reactor as the drop does, and returns the error. Leaves it open.
     pub(crate) fn deregister(self) -> io::Result<()> {
         let this = mem::ManuallyDrop::new(self);
         let result = this.reactor.deregister(this.key, this.raw);
@@ -74,8 +85,10 @@ impl Source {
         self.record().readiness.snapshot().tick(direction)
     }
 
-    /// Runs `op` until it says something else than `WouldBlock`, waiting for readiness in between. One waiter a
-    /// direction: the task of the last caller is woken, and one that it displaces is woken at once, if at all.
+    /// Runs `op` until it returns something else than `WouldBlock` or `Interrupted`, waiting for readiness in
+    /// between. There is one waiter per direction: the task of the last caller is woken, and a task that it
+    /// displaces is woken at once, if at all. `displace` must not be [`Displace::No`]. Returns an error, too,
+    /// if a wait is needed and no thread can be found that leads, or the reactor is closed.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
@@ -89,9 +102,9 @@ impl Source {
         })
     }
 
-    /// Like [`poll_io`](Self::poll_io), for transfers of which one that moves less than `full` bytes proves that
-    /// the socket is drained (or full): readiness is cleared without asking again. So `full` is no more than one call is
-    /// sure to move, and 0 where a short transfer proves nothing.
+    /// Does the same as [`poll_io`](Self::poll_io), for transfers: if one moves less than `full` bytes, the
+    /// socket is drained (or full), and readiness is cleared without asking again. So `full` must be no more
+    /// than one call is sure to move, and 0 if a short transfer proves nothing.
     #[inline]
     pub(crate) fn poll_transfer(
         &self,
@@ -106,14 +119,15 @@ impl Source {
             tick = self.tick(direction);
             op()
         }))?;
-        // Nothing moved is the end of the stream: it stays ready.
+        // A transfer of nothing is the end of the stream, which stays ready.
         if 0 < moved && moved < full {
             self.record().readiness.clear(direction, tick, Proof::ShortTransfer);
         }
         Poll::Ready(Ok(moved))
     }
 
-    /// The async form of [`poll_io`](Self::poll_io): any number of these may wait at once.
+    /// The async form of [`poll_io`](Self::poll_io): any number of these may wait at once, and none displaces
+    /// another.
     pub(crate) async fn perform<R>(
         &self,
         direction: Direction,
@@ -127,7 +141,9 @@ impl Source {
         .await
     }
 
-    /// Tries `op` whenever it is worth a try, until it says something else than `WouldBlock` or `wait` has begun a wait.
+    /// Tries `op` whenever it is worth a try, until it returns something else than `WouldBlock` or
+    /// `Interrupted`, or `wait` has begun a wait, or fails: its error is returned. After [`Wait::Unsure`]
+    /// tries once more, whatever the word says.
     #[inline]
     fn try_or_wait<R>(
         &self,
@@ -147,14 +163,16 @@ impl Source {
             }
             match wait()? {
                 Wait::Waiting => return Poll::Pending,
-                // Whatever the word says: whoever waits already is woken, too.
+                // Whatever the word says: a waiter is stored already, and will be woken, too.
                 Wait::Unsure => return attempt(op).map_or(Poll::Pending, Poll::Ready),
                 Wait::Over | Wait::Occupied => {}
             }
         }
     }
 
-    /// Waits until an operation is worth a try, as far as is known; one waiter a direction, the last one.
+    /// Waits until an operation is worth a try, as far as is known. Each direction has one waiter: the last
+    /// caller. An earlier caller of this function is not woken. Returns an error once the reactor is closed,
+    /// or if no thread can be found that leads.
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.reach_or_wait(direction, Until::Ready, || {
             self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Quietly)
@@ -166,17 +184,21 @@ impl Source {
         self.reach(direction, Until::Ready).await
     }
 
-    /// Waits until an event came after `seen`, whatever it says; any number of these may wait at once.
-    pub(crate) async fn event(&self, direction: Direction, seen: Snapshot) -> io::Result<()> {
+    /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
+    /// not come unasked, asks for one. Any number of these may wait at once.
+    pub(crate) async fn event(&self, direction: Direction, seen: ReadinessSnapshot) -> io::Result<()> {
         self.reach(direction, Until::Told(seen.tick(direction))).await
     }
 
+    /// Waits until the condition holds; any number of these may wait at once.
     async fn reach(&self, direction: Direction, until: Until) -> io::Result<()> {
         let mut waiter = Waiter::default();
         poll_fn(|cx| self.reach_or_wait(direction, until, || waiter.poll(self, direction, until, cx))).await
     }
 
-    /// Who waits here is woken by the next event also where the wait is [`Wait::Unsure`]: it just is not tried, as nobody here knows how.
+    /// Waits until the condition holds. Returns an error once the reactor is closed, and the error of `wait`,
+    /// which begins a wait. The next event wakes the caller also if the wait is [`Wait::Unsure`]: no try is
+    /// made, because there is no operation here.
     fn reach_or_wait(
         &self,
         direction: Direction,
@@ -184,10 +206,10 @@ impl Source {
         mut wait: impl FnMut() -> io::Result<Wait>,
     ) -> Poll<io::Result<()>> {
         loop {
-            // Its end makes each source ready, for those who find out by trying.
+            // The reactor's end makes each source ready, for callers that find out by trying.
             self.reactor.assert_open()?;
             if self.known().0.has(direction, until) {
-                // It may have ended in between.
+                // The reactor may have ended in between.
                 return Poll::Ready(self.reactor.assert_open());
             }
             if let Wait::Waiting | Wait::Unsure = wait()? {
@@ -196,7 +218,9 @@ impl Source {
         }
     }
 
-    /// Runs `op` if it is worth a try, else says `WouldBlock` for it.
+    /// Runs `op` once, and clears readiness if that would block. Returns `WouldBlock` without running `op`
+    /// only if the word says that it is not worth a try and stays up to date: with epoll, on a thread that
+    /// leads here.
     pub(crate) fn try_once<R>(
         &self,
         direction: Direction,
@@ -204,7 +228,8 @@ impl Source {
     ) -> io::Result<R> {
         let readiness = &self.record().readiness;
         let before = readiness.snapshot();
-        // What is known stays up to date without a wait only where each edge is reported, and somebody looks: this thread, at last.
+        // Without a wait, the cached readiness stays up to date only if each edge is reported, and a thread
+        // looks for events: this thread, in the end.
         let is_told = || self.reactor.sys.is_epoll && frame::here(|here| self.reactor.turn(here).is_some());
         if !before.has(direction, Until::Ready) && is_told() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -216,32 +241,48 @@ impl Source {
         })
     }
 
-    /// What is known right now.
-    pub(crate) fn known(&self) -> (Snapshot, Noted) {
+    /// Returns copies of the readiness word and of the marks, the word first.
+    pub(crate) fn known(&self) -> (ReadinessSnapshot, Noted) {
         let record = self.record();
-        // In this order: whoever sees an event in the word sees what it said.
+        // In this order: a caller that sees an event in the word sees its marks.
         (record.readiness.snapshot(), record.marked.get())
     }
 
-    /// An operation that somebody else ran said `WouldBlock`. What came after `seen` is kept.
-    pub(crate) fn forget(&self, direction: Direction, seen: Snapshot) {
+    /// Returns what is known at the moment; of the [ends](Marks::ENDS) only those that the system says still
+    /// hold. Forgets the others.
+    pub(crate) fn known_to_hold(&self) -> (ReadinessSnapshot, Noted) {
+        let (word, noted) = self.known();
+        if !noted.has(Marks::ENDS) {
+            return (word, noted);
+        }
+        let left = self.reactor.sys.way.ends(self.raw);
+        (word, self.record().marked.keep_ends(noted, left))
+    }
+
+    /// Clears readiness, because an operation that the caller ran returned `WouldBlock`. Events after `seen`
+    /// are kept.
+    pub(crate) fn forget(&self, direction: Direction, seen: ReadinessSnapshot) {
         self.record().readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
     }
 
-    /// What was said beside readiness has been seen to, unless something was said after `seen`.
+    /// Forgets the passing marks, because the caller has handled them. Marks after `seen` are kept.
     pub(crate) fn forget_marks(&self, seen: Noted) {
         self.record().marked.forget(seen);
     }
 
-    /// That a new source counts as ready is taken back; what an event said is not.
+    /// Takes back that a new source counts as ready. The report of an event is kept.
     pub(crate) fn presume_not_ready(&self, direction: Direction) {
         self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
 
-    /// A blind wait, one waiter a direction.
+    /// Polls a blind wait. The first call begins it; an event that comes after that ends it, and the call
+    /// after that begins another. There is one waiter per direction: the last caller. The earlier one is
+    /// woken. A wait ends with an error if the reactor is closed, or no thread can be found that leads, or
+    /// the poller cannot be asked.
     pub(crate) fn poll_blind(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let blind = &self.record().blind[direction as usize];
-        // Relaxed: the contract is one waiter a direction; what is awaited lives in the readiness word.
+        // Relaxed suffices: the contract is one waiter per direction, and the awaited state is in the
+        // readiness word.
         let tick = match blind.load(Ordering::Relaxed) {
             0 => {
                 let tick = self.tick(direction);
@@ -258,7 +299,34 @@ impl Source {
         Poll::Ready(result.map(|_| ()))
     }
 
-    /// Leaves `waker` in the direction's cell.
+    /// Polls a blind wait that ends only when the source is ready: asks the system after each event, and
+    /// waits again if it is not.
+    pub(crate) fn poll_until_ready(
+        &self,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.poll_blind(direction, cx))?;
+            // Read before the system is asked: an event that is fired after this ends the next wait.
+            let tick = self.tick(direction);
+            if self.is_ready(direction) {
+                return Poll::Ready(Ok(()));
+            }
+            // Relaxed: as in `poll_blind`.
+            let blind = &self.record().blind[direction as usize];
+            blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
+        }
+    }
+
+    /// Asks the system whether the source is ready.
+    fn is_ready(&self, direction: Direction) -> bool {
+        self.reactor.sys.way.is_ready(self.raw, direction)
+    }
+
+    /// Waits in the direction's cell, as [`Record::enter`] does. If the waker is stored there, makes the
+    /// poller report to it, and returns what [`complete_wait`](Self::complete_wait) returns. A wait that is
+    /// [`Wait::Unsure`] because another thread has the cell counts as a visit of this turn, too.
     #[inline]
     fn wait_in_cell(
         &self,
@@ -272,10 +340,10 @@ impl Source {
         frame::here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
             match self.record().enter(direction, until, waker, copy, displace, free) {
-                Wait::Waiting => self.go_on_waiting(here, direction, until, tick),
-                // It comes back, and this was a look.
+                Wait::Waiting => self.complete_wait(here, direction, until, tick),
+                // The caller comes back, and this attempt counts as a look.
                 Wait::Unsure => {
-                    self.reactor.turn(here).inspect(|turn| _ = self.was_here(direction, *turn, tick));
+                    self.reactor.turn(here).inspect(|turn| _ = self.note_visit(direction, *turn, tick));
                     Ok(Wait::Unsure)
                 }
                 settled => Ok(settled),
@@ -283,34 +351,39 @@ impl Source {
         })
     }
 
-    /// Whether a wait began in this turn already, and no event came since.
+    /// Records a wait in this turn. Returns whether a wait began in this turn already, and no event came
+    /// since.
     #[inline]
-    fn was_here(&self, direction: Direction, turn: u32, tick: u16) -> bool {
+    fn note_visit(&self, direction: Direction, turn: u32, tick: u16) -> bool {
         let this = turn << 16 | u32::from(tick);
         let last = &self.record().waits[direction as usize];
-        // Relaxed: a number that is out of date costs a try that was not needed.
+        // Relaxed suffices: an outdated number costs an unnecessary try.
         let again = last.load(Ordering::Relaxed) == this;
         last.store(this, Ordering::Relaxed);
         again
     }
 
-    /// Who waits is where an event finds it: has the poller report to it, too. `tick` was the direction's before it came.
+    /// Completes a wait whose waker an event will find: makes the poller report to it, too. Returns
+    /// [`Wait::Unsure`] if this thread does not lead here by itself, or if it has waited here before in this
+    /// turn and no event has come since, else [`Wait::Waiting`]. Returns an error if no thread can be found
+    /// that leads, if the reactor is closed, or if the poller cannot be asked. `tick` was the direction's
+    /// before the waker was stored.
     #[inline]
-    fn go_on_waiting(&self, here: &Here, direction: Direction, until: Until, tick: u16) -> io::Result<Wait> {
+    fn complete_wait(&self, here: &Here, direction: Direction, until: Until, tick: u16) -> io::Result<Wait> {
         let reactor = &*self.reactor;
         let turn = reactor.note_wait(here)?;
-        // An edge reports itself; only who does not trust the cached readiness needs another look.
+        // An edge reports itself; only a wait that does not trust the cached readiness needs another report.
         if !reactor.sys.is_epoll || matches!(until, Until::After(_)) {
             reactor.sys.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
         }
         let Some(turn) = turn else { return Ok(Wait::Unsure) };
-        // After an event somebody has looked, whoever it was. Who tried nevertheless would find what a quick peer has sent
-        // meanwhile, and so stay with this one peer for ever while others wait for their turn.
-        Ok(if self.was_here(direction, turn, tick) { Wait::Unsure } else { Wait::Waiting })
+        // After an event the source was looked at, by some thread. A further try would find what a quick peer
+        // has sent meanwhile, and so stay with this one peer for ever while others wait for their turn.
+        Ok(if self.note_visit(direction, turn, tick) { Wait::Unsure } else { Wait::Waiting })
     }
 }
 
-/// Runs `op`, again if a signal ended it; `None` if it would block.
+/// Runs `op`, again if a signal ended it. Returns `None` if it would block.
 #[inline]
 fn attempt<R>(op: &mut impl FnMut() -> io::Result<R>) -> Option<io::Result<R>> {
     loop {
@@ -325,24 +398,26 @@ fn attempt<R>(op: &mut impl FnMut() -> io::Result<R>) -> Option<io::Result<R>> {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl std::os::fd::AsFd for Source {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        // SAFETY: it stays open as long as it is registered, as the caller of `new` promised.
+        // SAFETY: the descriptor stays open as long as it is registered, as the caller of `new` promised.
         unsafe { std::os::fd::BorrowedFd::borrow_raw(self.raw) }
     }
 }
 
 impl Drop for Source {
+    /// Deregisters the descriptor, which stays open, and ignores an error.
     fn drop(&mut self) {
-        // Nobody is left to tell; the descriptor may be closed already by a caller that broke its promise.
+        // There is no caller to return an error to; the descriptor may be closed already by a caller that
+        // broke its promise.
         let _ = self.reactor.deregister(self.key, self.raw);
     }
 }
 
-/// One future's place among those that wait for a source: in the cell if that is free, else on the list.
+/// One future's place among the waiters of a source: in the cell if that is free, else on the list.
 #[derive(Debug, Default)]
-struct Waiter(Option<Listed>);
+struct Waiter(Option<ListEntry>);
 
 impl Waiter {
-    /// Never [`Wait::Occupied`].
+    /// Waits in the cell, or on the list if another task is in the cell. Never returns [`Wait::Occupied`].
     fn poll(
         &mut self,
         source: &Source,
@@ -360,35 +435,9 @@ impl Waiter {
         };
         let tick = source.tick(direction);
         if record.stay_listed(direction, until, cx.waker(), listed) {
-            return frame::here(|here| source.go_on_waiting(here, direction, until, tick));
+            return frame::here(|here| source.complete_wait(here, direction, until, tick));
         }
         self.0 = None;
         Ok(Wait::Over)
-    }
-}
-
-/// A blind wait as the state of a future; any number may wait at once. Dropping it ends the wait.
-#[derive(Debug)]
-pub(crate) struct BlindWait {
-    direction: Direction,
-    after: Option<u16>,
-    waiter: Waiter,
-}
-
-impl BlindWait {
-    pub(crate) fn new(direction: Direction) -> Self {
-        Self { direction, after: None, waiter: Waiter::default() }
-    }
-
-    pub(crate) fn poll(&mut self, source: &Source, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let tick = *self.after.get_or_insert_with(|| source.tick(self.direction));
-        loop {
-            if self.waiter.poll(source, self.direction, Until::After(tick), cx)? != Wait::Over {
-                return Poll::Pending;
-            }
-            if source.record().readiness.snapshot().has(self.direction, Until::After(tick)) {
-                return Poll::Ready(Ok(()));
-            }
-        }
     }
 }

@@ -1,21 +1,22 @@
-//! Timers: a [`Wheel`] under a lock, and the earliest deadline beside it for those who only want to know that.
+//! Timers: a [`Wheel`] under a lock, and beside it the earliest deadline, which can be read without the lock.
 //!
-//! The earliest deadline that others see is never late, but may be early: cancelling the earliest timer leaves it
-//! alone, and the leader finds out when it looks. That costs one look where the alternative costs a search in each
-//! cancellation (N5: only an earlier deadline interrupts the leader).
+//! The published deadline is never late, but may be early: cancelling the earliest timer leaves it unchanged,
+//! and the leader finds out when it looks. The early deadline costs one look where the alternative costs a
+//! search in each cancellation (N5: only an earlier deadline interrupts the leader).
 //!
 //! # Storms
 //!
-//! To announce a deadline to the kernel and to be woken for it costs more than a timer does. So when timers are due one
-//! after the other they are gathered: after some have fired, the leader looks again no sooner than a *slack* later, and
-//! takes all that is due by then. That is decided here, so `earliest` is when the leader looks, and not when the timer is
-//! due; and a deadline that is before that look interrupts nobody.
+//! Announcing a deadline to the kernel and being woken for it costs more than a timer does. So timers that
+//! are due one after the other are gathered: after some have fired, the leader looks again no sooner than a
+//! *slack* later, and takes all timers that are due by then. This module decides that, so `earliest` is the
+//! time of the leader's look, and not that of the timer; and a deadline before that look interrupts no
+//! thread.
 //!
-//! - Nothing is early: a look finds only what is due.
-//! - Nothing is late by more than the slack: what was due at the last look fired in it, so what did not is due later than
-//!   that, and the next look is a slack after the last.
-//! - Nobody waits for what was due when timers fired last; and the first timer after a slack without any is looked for at
-//!   its deadline.
+//! - No timer is early: a look finds only due timers.
+//! - No timer is late by more than the slack: timers that were due at the last look fired in it, so the
+//!   others are due later than that, and the next look is a slack after the last.
+//! - A timer that was due when timers fired last does not wait; and the first timer after a slack without any
+//!   is looked for at its deadline.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -28,28 +29,32 @@ use crate::frame;
 use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
-/// No timer is armed.
+/// The deadline when no timer is armed.
 const NEVER: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct Timers {
+    /// The moment from which deadlines are counted, in nanoseconds.
     origin: Instant,
+    /// The time of the leader's next look, published for other threads; [`NEVER`] if no timer is armed.
     earliest: AtomicU64,
-    /// How long after a look that fired timers the next one is, at least.
+    /// The minimum time from a look that fired timers to the next look, in nanoseconds.
     slack: AtomicU64,
-    /// The time of that look, [`NEVER`] before the first; and that of the next. Changed under the lock by the leader, so exact
-    /// for who has either.
+    /// The time of that look, [`NEVER`] before the first; and that of the next. The leader changes them under
+    /// the lock, so they are exact for the leader and under the lock.
     fired: AtomicU64,
     gathered: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
-    /// Nobody watches over timers; changed under the lock.
+    /// Whether no thread watches over the timers; changed under the lock.
     unwatched: AtomicBool,
-    /// `None` once the reactor is closed: whoever has the lock and sees a wheel knows that its timers will be woken.
+    /// `None` once the reactor is closed. While there is a wheel, its timers will be woken.
     wheel: Mutex<Option<Wheel<Waker>>>,
 }
 
 impl Timers {
+    /// Creates timers of which none is armed. `slack` is the minimum time from a look that fired timers to
+    /// the next look.
     pub(super) fn new(slack: Duration) -> Self {
         Self {
             origin: Instant::now(),
@@ -67,72 +72,79 @@ impl Timers {
         sync::lock(&self.wheel).as_ref().map_or(0, Wheel::armed)
     }
 
-    /// When the leader should look next, as a number that only serves for comparison and [`Timers::instant`].
+    /// Returns when the leader should look next, as a number for comparison and for [`Timers::instant`].
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest.load(Ordering::Relaxed)
     }
 
-    /// When the leader looks for what is due at `at`.
+    /// Returns when the leader looks for a timer that is due at `at`.
     #[inline]
     fn look_for(&self, at: u64) -> u64 {
         let waits = at > self.fired.load(Ordering::Relaxed);
         if waits { at.max(self.gathered.load(Ordering::Relaxed)) } else { at }
     }
 
-    /// Whether a look at that time is one that gathers.
+    /// Returns whether a look at that time gathers timers.
     #[inline]
     pub(super) fn gathers(&self, look: u64) -> bool {
         look == self.gathered.load(Ordering::Relaxed)
     }
 
+    /// Returns the moment that a number stands for; none for [`NEVER`].
     pub(super) fn instant(&self, at: u64) -> Option<Instant> {
         if at == NEVER { None } else { self.origin.checked_add(Duration::from_nanos(at)) }
     }
 
-    /// Says how many timers of the batch are left.
+    /// Records how many timers of the batch are left.
     #[inline]
     pub(super) fn set_due(&self, left: usize) {
         self.due.store(left, Ordering::Relaxed);
     }
 
-    /// Whether a timer is armed, or due and not taken yet. Takes the lock only where one is likely.
+    /// Returns whether a timer is armed, or due and not taken yet. Takes the lock only if one is likely.
     pub(super) fn any(&self) -> bool {
         self.due.load(Ordering::Relaxed) > 0 || self.earliest() != NEVER && self.armed() > 0
     }
 
+    /// Returns the number that stands for a moment: zero for one before `origin`, and always less than
+    /// [`NEVER`].
     #[inline]
     pub(super) fn nanos(&self, at: Instant) -> u64 {
         let ahead = at.saturating_duration_since(self.origin);
+        let nanos =
+            ahead.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(ahead.subsec_nanos()));
         // 584 years from now is as good as the end of time.
-        ahead.as_nanos().min(u128::from(NEVER - 1)) as u64
+        nanos.min(NEVER - 1)
     }
 
-    /// Runs `change` on the wheel with `at`. `None` if there is no wheel any more.
+    /// Runs `change` on the wheel with `at`, then publishes the look for `at`, if that is the earliest.
+    /// Returns what that means for the threads that watch the time; from then on a thread is taken to watch.
+    /// Returns `None` if the reactor is closed.
     #[inline]
     fn change<R>(
         &self,
         at: Instant,
         change: impl FnOnce(&mut Wheel<Waker>, u64) -> R,
-    ) -> Option<(R, Changed)> {
+    ) -> Option<(R, Change)> {
         let at = self.nanos(at);
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;
         let result = change(wheel, at);
-        let mut changed = Changed::Nothing;
+        let mut changed = Change::Nothing;
         let look = self.look_for(at);
         if look < self.earliest.load(Ordering::Relaxed) {
             self.earliest.store(look, Ordering::Relaxed);
-            changed = Changed::Earlier;
+            changed = Change::Earlier;
         }
         if self.unwatched.load(Ordering::Relaxed) {
             self.unwatched.store(false, Ordering::Relaxed);
-            changed = Changed::First;
+            changed = Change::First;
         }
         Some((result, changed))
     }
 
-    /// The next look is at the next deadline.
+    /// Ends gathering, and makes the published deadline exact: the next look is at the next deadline.
     #[cfg(feature = "test-clock")]
     pub(super) fn gather_no_more(&self) {
         self.slack.store(0, Ordering::Relaxed);
@@ -140,26 +152,28 @@ impl Timers {
         self.forget_the_cancelled();
     }
 
-    /// What others see is exact again.
+    /// Makes the published deadline exact again after cancellations.
     pub(super) fn forget_the_cancelled(&self) {
         if let Some(wheel) = &*sync::lock(&self.wheel) {
-            self.shows(wheel);
+            self.publish(wheel);
         }
     }
 
-    /// The earliest deadline that others see is what the wheel, which is locked, says.
+    /// Publishes the earliest deadline of the wheel, which is locked.
     #[inline]
-    fn shows(&self, wheel: &Wheel<Waker>) {
+    fn publish(&self, wheel: &Wheel<Waker>) {
         self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
     }
 
-    /// Nobody watches over timers any more: whoever arms the next one is told.
+    /// Forgets that timers are watched: the next arming reports [`Change::First`].
     pub(super) fn start_over(&self) {
         let _wheel = sync::lock(&self.wheel);
         self.unwatched.store(true, Ordering::Relaxed);
     }
 
-    /// Collects the wakers of all timers that are due `now`; the one that was due first is the last.
+    /// Collects the wakers of all timers that are due `now` in `due`, which must be empty; the timer that
+    /// was due first is the last. Then publishes when to look next; if timers were due, that is no sooner
+    /// than the end of the slack. Does nothing if no timer is armed.
     pub(super) fn expire(&self, now: Instant, due: &mut Vec<Due<Waker>>) {
         if self.earliest() == NEVER {
             return;
@@ -168,7 +182,7 @@ impl Timers {
         let mut locked = sync::lock(&self.wheel);
         let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
-        // Within a slack there is no other one, so what is announced for its end stays so.
+        // There is one such look per slack, so the announcement for its end remains.
         if !due.is_empty() && self.gathered.load(Ordering::Relaxed) <= now {
             self.fired.store(now, Ordering::Relaxed);
             self.gathered.store(
@@ -176,32 +190,35 @@ impl Timers {
                 Ordering::Relaxed,
             );
         }
-        self.shows(wheel);
+        self.publish(wheel);
         drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));
     }
 
-    /// Nobody will lead here any more: wakes whoever waits for a timer, to arm it elsewhere, and has no other one armed.
+    /// Ends the timers, because no thread will lead here any more: wakes all waiting tasks, which arm their
+    /// timers elsewhere.
     pub(super) fn close(&self) {
         let wheel = sync::lock(&self.wheel).take();
         self.earliest.store(NEVER, Ordering::Relaxed);
-        wheel.into_iter().flat_map(Wheel::into_values).for_each(waking::wake);
+        if let Some(wheel) = wheel {
+            wheel.into_values().for_each(waking::wake);
+        }
     }
 }
 
-/// What an arming has changed for those who watch the time.
+/// The effect of an arming on the threads that watch the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Changed {
+pub(super) enum Change {
     /// Another deadline is earlier.
     Nothing,
-    /// Its deadline is the earliest now.
+    /// This deadline is the earliest now.
     Earlier,
-    /// It may be the earliest, and nobody watches over any.
+    /// This deadline may be the earliest, and no thread watches over the timers.
     First,
 }
 
-/// One timer that is armed, or has fired; dropping it cancels.
+/// A timer that is armed, or has fired. Dropping it cancels the timer, except in the child of a fork.
 #[derive(Debug)]
 pub(crate) struct Alarm {
     reactor: Arc<Reactor>,
@@ -209,28 +226,31 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// `None` if the reactor is closed.
+    /// Arms a timer. Interrupts the leader if the deadline is the earliest, and asks for one if no thread
+    /// watches over the timers, or if this thread will not lead here by itself. If no thread can be found to
+    /// lead, the timer fires once one comes. Returns `None` if the reactor is closed.
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
-        // Before the lock: it is user code (LF3).
+        // Before the lock, because the copy is user code (LF3).
         let waker = copy(waker);
         let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
         reactor.deadline_changed(changed);
         Some(Self { reactor, id })
     }
 
-    /// Whether its reactor was closed, which woke its task: another one has to be armed.
+    /// Returns whether its reactor was closed, which woke its task: then the task has to arm another timer.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
-        // Relaxed: the wake-up makes it visible.
+        // Relaxed suffices: the wake makes it visible.
         self.reactor.closed.is_set()
     }
 
-    /// Sets another deadline, and another waker, if there is one. False if the timer has fired, which takes its waker,
-    /// and there is no other; or if it [is lost](Self::is_lost).
+    /// Sets another deadline, and another waker, if one is given; also arms a timer anew that has fired, if a
+    /// waker is given. Returns false if the timer has fired, which takes its waker, and none is given; or if
+    /// the timer [is lost](Self::is_lost).
     ///
     /// # Panics
     ///
-    /// If it was armed in the process that forked this one.
+    /// Panics if the timer was armed in the process that forked this one.
     pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) -> bool {
         assert!(
             !self.reactor.is_inherited(),
@@ -249,13 +269,15 @@ fn copy(waker: &Waker) -> Waker {
 }
 
 impl Drop for Alarm {
+    /// Cancels the timer without waking its task; the published deadline stays. If nothing is left in the
+    /// reactor, calls the `empty` hook, if that is asked for. Does nothing in the child of a fork.
     fn drop(&mut self) {
         if self.reactor.is_inherited() {
             return;
         }
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
-        // Most timers are timeouts, so whoever cancels one arms another soon.
+        // Most timers are timeouts, so a task that cancels one arms another soon.
         waking::discard(waker.and_then(|waker| frame::here(|here| here.keep(waker))));
         self.reactor.note_gone();
     }
@@ -263,28 +285,12 @@ impl Drop for Alarm {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
-    use std::task::Wake;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Woken(std::sync::atomic::AtomicUsize);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    impl Woken {
-        fn times(&self) -> usize {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
+    use crate::waking::WakeCounter;
 
     impl Timers {
-        /// Arms a timer so long after the beginning.
-        fn insert(&self, nanos: u64, waiter: &Arc<Woken>) -> (u32, Changed) {
+        /// Arms a timer this long after the origin.
+        fn insert(&self, nanos: u64, waiter: &Arc<WakeCounter>) -> (u32, Change) {
             let waker = waiter.clone().into();
             let at = self.origin + Duration::from_nanos(nanos);
             self.change(at, |wheel, at| wheel.insert(at, waker)).unwrap()
@@ -292,15 +298,15 @@ mod tests {
     }
 
     #[test]
-    fn n5_only_an_earlier_deadline_and_the_first_one_that_nobody_watches_are_told() {
+    fn n5_only_an_earlier_deadline_and_the_first_unwatched_one_are_reported() {
         let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
         let mut insert = |nanos| timers.insert(nanos, &waiter).1;
-        assert_eq!(insert(5_000), Changed::First);
-        assert_eq!([7_000, 5_000].map(&mut insert), [Changed::Nothing; 2]);
-        assert_eq!([4_999, 4_999].map(&mut insert), [Changed::Earlier, Changed::Nothing]);
+        assert_eq!(insert(5_000), Change::First);
+        assert_eq!([7_000, 5_000].map(&mut insert), [Change::Nothing; 2]);
+        assert_eq!([4_999, 4_999].map(&mut insert), [Change::Earlier, Change::Nothing]);
         assert_eq!((timers.earliest(), timers.armed()), (4_999, 5));
         timers.start_over();
-        assert_eq!([9_000, 9_000].map(insert), [Changed::First, Changed::Nothing]);
+        assert_eq!([9_000, 9_000].map(insert), [Change::First, Change::Nothing]);
         assert_eq!(timers.instant(4_000), Some(timers.origin + Duration::from_nanos(4_000)));
         assert_eq!(timers.instant(NEVER), None);
     }
@@ -355,7 +361,7 @@ mod tests {
     #[test]
     fn an_alarm_is_armed_until_it_fires_is_dropped_or_its_reactor_is_closed() {
         let (reactor, _watch) = Reactor::new(false, Duration::ZERO, Duration::ZERO).unwrap();
-        let (reactor, waiter) = (Arc::new(reactor), Arc::<Woken>::default());
+        let (reactor, waiter) = (Arc::new(reactor), Arc::<WakeCounter>::default());
         let (waker, past) = (Waker::from(waiter.clone()), reactor.timers.origin);
         let later = past + Duration::from_secs(3_600);
         let arm = |at| Alarm::arm(reactor.clone(), at, &waker);

@@ -1,6 +1,8 @@
-//! The list of those who wait for a source beside the one in its cell: two tasks in `accept`, say.
+//! The list of the tasks that wait for a source beside the task in its cell, for example two tasks in
+//! `accept`.
 //!
-//! Rare, so it costs a pointer until it is used. Wakers are called and dropped outside the lock (LF3).
+//! Such waiters are rare, so the list costs a pointer until it is used. Wakers are called and dropped outside
+//! the lock (LF3).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -11,17 +13,19 @@ use crate::waking;
 
 /// The waiters of one direction of a source.
 #[derive(Debug, Default)]
-pub(super) struct Waiters(OnceLock<Arc<Mutex<List>>>);
+pub(super) struct Waiters(OnceLock<Arc<Mutex<WaiterList>>>);
 
 #[derive(Debug, Default)]
-struct List {
+struct WaiterList {
+    /// The number of the last arrival.
     next: u64,
-    /// By the number of their arrival.
+    /// The wakers by their number of arrival.
     waiting: BTreeMap<u64, Waker>,
 }
 
 impl Waiters {
-    pub(super) fn add(&self, waker: &Waker) -> Listed {
+    /// Adds an entry at the end of the list, with a clone of `waker`.
+    pub(super) fn add(&self, waker: &Waker) -> ListEntry {
         let list = self.0.get_or_init(Default::default).clone();
         let waker = waker.clone();
         let mut locked = sync::lock(&list);
@@ -29,10 +33,10 @@ impl Waiters {
         let number = locked.next;
         locked.waiting.insert(number, waker);
         drop(locked);
-        Listed { list, number }
+        ListEntry { list, number }
     }
 
-    /// Wakes all.
+    /// Removes the waiters from the list and wakes them.
     #[cold]
     pub(super) fn wake_all(&self) {
         let Some(list) = self.0.get() else { return };
@@ -41,16 +45,16 @@ impl Waiters {
     }
 }
 
-/// A waiter's entry; dropping it takes it off the list.
+/// A waiter's entry. Dropping it removes it from the list.
 #[derive(Debug)]
-pub(super) struct Listed {
-    list: Arc<Mutex<List>>,
+pub(super) struct ListEntry {
+    list: Arc<Mutex<WaiterList>>,
     number: u64,
 }
 
-impl Listed {
-    /// Whether nobody woke it yet; then the next one to do so will call `waker`.
-    pub(super) fn still_waits(&self, waker: &Waker) -> bool {
+impl ListEntry {
+    /// Replaces the waker, which the next event will call. Returns false if the waiter was woken already.
+    pub(super) fn renew(&self, waker: &Waker) -> bool {
         let fresh = waker.clone();
         let mut list = sync::lock(&self.list);
         let Some(present) = list.waiting.get_mut(&self.number) else { return false };
@@ -61,7 +65,8 @@ impl Listed {
     }
 }
 
-impl Drop for Listed {
+impl Drop for ListEntry {
+    /// Removes the waiter from the list if it was not woken, and drops its waker outside of the lock.
     fn drop(&mut self) {
         let waker = sync::lock(&self.list).waiting.remove(&self.number);
         waking::discard(waker);

@@ -1,13 +1,15 @@
 //! A hierarchical timing wheel with exact deadlines.
 //!
 //! Timers are mostly timeouts: armed, then cancelled. So arming and cancelling are a few instructions on
-//! doubly-linked lists in one vector, whatever the number of timers, and order is made only as time passes.
+//! doubly-linked lists in one vector, whatever the number of timers, and timers are sorted only as time
+//! passes.
 //!
-//! Time is in nanoseconds. A bucket of the lowest level spans 2^16 of them (65 us), one of each further level 64
-//! times as many; eight levels cover all of `u64`. An entry lives on the level of the highest group of six bits in
-//! which its deadline differs from the wheel's time, in the bucket which that group of its deadline names. So on
-//! every level the occupied buckets lie ahead of the wheel's time, and the lowest occupied level holds the earliest
-//! entry. When time reaches a bucket, its entries are due or move to lower levels, each at most once a level.
+//! Time is in nanoseconds. A bucket of the lowest level spans 2^16 of them (65 us), a bucket of each further
+//! level 64 times as many; eight levels cover all of `u64`. An entry lives on the level of the highest group
+//! of six bits in which its deadline differs from the wheel's time, in the bucket that this group of its
+//! deadline names. So on every level the occupied buckets lie ahead of the wheel's time, and the lowest
+//! occupied level holds the earliest entry. When time reaches a bucket, its entries are due or move to lower
+//! levels, each at most once a level.
 
 use std::iter::successors;
 
@@ -16,48 +18,59 @@ const GROUP: u32 = 6;
 const LEVELS: usize = 8;
 const BUCKETS: usize = 1 << GROUP;
 
-/// No entry: there are fewer.
+/// The index of no entry: there are fewer.
 const NIL: u32 = u32::MAX;
-/// `bucket_of` of an entry that is on no list.
+/// The `bucket_of` of an entry that is on no list.
 const FIRED: u16 = u16::MAX;
 
-/// Entries looked at for the earliest deadline of a bucket before its start is taken for it.
+/// Number of entries to compare for the earliest deadline of a bucket. In a larger bucket its start counts as
+/// the earliest deadline.
 const SCAN: usize = 64;
 
 #[derive(Debug)]
-struct Entry<T> {
+struct WheelEntry<T> {
     deadline: u64,
+    /// The next entry of its bucket's list, or of the list of free entries; or [`NIL`].
     next: u32,
+    /// The previous entry of its bucket's list, or [`NIL`].
     previous: u32,
-    /// The number of its arming; in what would be padding.
+    /// The number of its arming, in what would be padding.
     number: u32,
+    /// The level and bucket of the list that the entry is on, as one number; or [`FIRED`].
     bucket_of: u16,
-    /// There while the entry is armed.
+    /// `Some` while the entry is armed.
     value: Option<T>,
 }
 
 /// An entry that is due.
 #[derive(Debug)]
 pub(super) struct Due<T> {
-    /// Its deadline, then the number of its arming, counted so that older is less even where numbers have wrapped.
+    /// The deadline, then the number of the arming, counted so that older is less even if numbers have
+    /// wrapped.
     pub(super) rank: (u64, u32),
     pub(super) value: T,
 }
 
-/// The wheel.
+/// A hierarchical timing wheel.
 #[derive(Debug)]
 pub(super) struct Wheel<T> {
+    /// The time up to which entries were collected.
     now: u64,
-    entries: Vec<Entry<T>>,
+    entries: Vec<WheelEntry<T>>,
+    /// The first of the removed entries, which form a list; or [`NIL`].
     free: u32,
+    /// The number of entries that are not due yet.
     armed: usize,
-    /// Times that an entry was armed.
+    /// Number of armings so far.
     armings: u32,
+    /// For each level, one bit for each bucket that has an entry.
     occupied: [u64; LEVELS],
+    /// The first entry of each bucket, or [`NIL`].
     heads: Box<[[u32; BUCKETS]; LEVELS]>,
 }
 
 impl<T> Wheel<T> {
+    /// Creates a wheel without entries, at time 0.
     pub(super) fn new() -> Self {
         Self {
             now: 0,
@@ -70,22 +83,23 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// The values of all entries that are not due yet, in no order.
+    /// Returns the values of all entries that are not due yet, in no order.
     pub(super) fn into_values(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().filter_map(|entry| entry.value)
     }
 
-    /// Entries that are not due yet.
+    /// Returns the number of entries that are not due yet.
     pub(super) fn armed(&self) -> usize {
         self.armed
     }
 
-    /// Arms a new entry.
+    /// Arms a new entry and returns its id. If its deadline has passed, the entry is due at the next
+    /// [`advance`](Self::advance). Panics if there are 2^32 entries.
     #[inline]
     pub(super) fn insert(&mut self, deadline: u64, value: T) -> u32 {
         let number = self.next_number();
         let entry =
-            Entry { deadline, next: NIL, previous: NIL, number, bucket_of: FIRED, value: Some(value) };
+            WheelEntry { deadline, next: NIL, previous: NIL, number, bucket_of: FIRED, value: Some(value) };
         let id = self.free;
         let id = if id == NIL {
             self.entries.push(entry);
@@ -99,7 +113,7 @@ impl<T> Wheel<T> {
         id
     }
 
-    /// Forgets an entry, armed or fired.
+    /// Removes an entry, armed or fired; a new one may get its id. Returns its value, if it was armed.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) -> Option<T> {
         self.unlink(id);
@@ -109,8 +123,8 @@ impl<T> Wheel<T> {
         entry.value.take()
     }
 
-    /// Arms an entry anew; with another value, if there is one. Returns the value it replaces, or `Err` if the entry
-    /// has fired and there is no value for it.
+    /// Arms an entry anew, armed or fired, with another value if one is given. Returns the value that the
+    /// given one replaces, if the entry was armed; or `Err` if the entry has fired and no value is given.
     pub(super) fn rearm(&mut self, id: u32, deadline: u64, value: Option<T>) -> Result<Option<T>, ()> {
         self.unlink(id);
         let number = self.next_number();
@@ -124,13 +138,15 @@ impl<T> Wheel<T> {
         Ok(old)
     }
 
+    /// Counts an arming, and returns its number, which wraps around.
     #[inline]
     fn next_number(&mut self) -> u32 {
         self.armings = self.armings.wrapping_add(1);
         self.armings
     }
 
-    /// Moves time on and hands out all entries that are due, in no order.
+    /// Moves time on, never back, and passes all due entries to `due`, in no order. A due entry keeps its
+    /// id until it is removed.
     pub(super) fn advance(&mut self, now: u64, mut due: impl FnMut(Due<T>)) {
         let now = now.max(self.now);
         let mut later = NIL;
@@ -160,8 +176,8 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// A time at which to look again: never after the earliest deadline, and that itself unless it is too far
-    /// away to be worth a search.
+    /// Returns a time at which to look again: never after the earliest deadline, and that itself unless it is
+    /// too far away to be worth a search. Returns `None` if no entry is armed.
     pub(super) fn next_look(&self) -> Option<u64> {
         let (level, bucket, start) = self.first_occupied()?;
         let entry = |id: u32| self.entries.get(id as usize);
@@ -171,7 +187,8 @@ impl<T> Wheel<T> {
         if entries.next().is_some() { Some(start) } else { earliest }
     }
 
-    /// The level and bucket of the earliest entry, and when the bucket begins.
+    /// Returns the level and bucket of the earliest entry, and when the bucket begins; `None` if no entry is
+    /// armed.
     #[inline]
     fn first_occupied(&self) -> Option<(usize, usize, u64)> {
         let level = self.occupied.iter().position(|buckets| *buckets != 0)?;
@@ -182,6 +199,7 @@ impl<T> Wheel<T> {
         Some((level, bucket as usize, high | u64::from(bucket) << shift))
     }
 
+    /// Puts an entry that is on no list into the bucket of its deadline, and counts it as armed.
     #[inline]
     fn link(&mut self, id: u32) {
         let deadline = self.entries[id as usize].deadline.max(self.now);
@@ -200,9 +218,10 @@ impl<T> Wheel<T> {
         self.armed += 1;
     }
 
+    /// Takes an entry off its list, if it is on one, and counts it as armed no more.
     #[inline]
     fn unlink(&mut self, id: u32) {
-        let Entry { next, previous, bucket_of, .. } = self.entries[id as usize];
+        let WheelEntry { next, previous, bucket_of, .. } = self.entries[id as usize];
         if bucket_of == FIRED {
             return;
         }
@@ -229,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// A small generator, so that a failure can be repeated.
+    /// A small generator, so that a failure can be reproduced.
     fn random(state: &mut u64) -> u64 {
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -300,7 +319,8 @@ mod tests {
         let mut fired = 0;
         wheel.advance((1 << 40) + 10_000, |_| fired += 1);
         assert_eq!(fired, 1);
-        // The first moment of a slot.
+        // The first moment of a bucket.
+        //
         for deadline in [(1 << 40) + (3 << GRAIN), (1 << 40) + (3 << (GRAIN + GROUP))] {
             wheel.insert(deadline, ());
             wheel.advance(deadline - 1, |_| panic!("early"));

@@ -1,4 +1,4 @@
-//! [`Builder`]: how a runtime is to be.
+//! [`Builder`]: the settings of a runtime.
 
 mod hooks;
 
@@ -7,16 +7,18 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{MAX_THREADS, Runtime, io_context, threads_from_environment};
-use crate::blocking;
+use super::{DEFAULT_MAX_WORKERS, Runtime, io_context, threads_from_environment};
 use crate::executor::StateRef;
 use crate::leadership::Order;
-use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, StallHook};
+use crate::pool::stall::StallHook;
+use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, ThreadNames, default_blocking};
+use crate::watch;
 
-/// As good as for ever; and unlike [`Duration::MAX`] it can be added to others, and to the present, without overflow.
+/// The longest duration that is stored. Unlike [`Duration::MAX`] it can be added to another duration or to an
+/// instant without overflow.
 const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// So late a timer may be at most. More would be a timer that does not fire.
+/// The largest timer slack. With more, a timer would seem not to fire.
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
 /// Builds a [`Runtime`], or the default instance.
@@ -45,6 +47,7 @@ pub struct Builder {
     max_threads: Option<usize>,
     policy: Policy,
     thread_name: String,
+    thread_names: Option<ThreadNames>,
     stack_size: Option<usize>,
     on_thread_start: Option<Hook>,
     on_thread_stop: Option<Hook>,
@@ -52,6 +55,8 @@ pub struct Builder {
     on_thread_unpark: Option<Hook>,
     on_stall: Option<StallHook>,
     blocking_threads: Option<usize>,
+    /// Changes the pool before anything runs in it, for a module above this one.
+    pub(crate) prepare: Option<fn(&Pool) -> io::Result<()>>,
 }
 
 impl Builder {
@@ -62,6 +67,7 @@ impl Builder {
             max_threads: None,
             policy: Policy::default(),
             thread_name: "paceline".into(),
+            thread_names: None,
             stack_size: None,
             on_thread_start: None,
             on_thread_stop: None,
@@ -69,10 +75,11 @@ impl Builder {
             on_thread_unpark: None,
             on_stall: None,
             blocking_threads: None,
+            prepare: None,
         }
     }
 
-    /// How many workers there are. Without it: as `PACELINE_THREADS` says, else one for each core.
+    /// Sets the number of workers. The default is the value of `PACELINE_THREADS`, or else one for each core.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -87,12 +94,16 @@ impl Builder {
         self
     }
 
-    /// No workers at all: what is spawned is polled by the threads that are in a [`block_on`](Runtime::block_on) of the runtime, and
-    /// else not. For a program with one thread, and for tests. [`threads`](Builder::threads) and
-    /// [`max_threads`](Builder::max_threads) do not count then.
+    /// Builds a runtime without workers: its tasks are polled only by the threads that are in a
+    /// [`block_on`](Runtime::block_on) of the runtime. This is for programs with one thread, and for tests.
+    /// [`threads`](Builder::threads) and [`max_threads`](Builder::max_threads) are ignored.
     ///
-    /// A task that blocks keeps the others from running, as nobody stands in for its thread. What [blocks on purpose](crate::blocking) has
-    /// threads of its own, as ever.
+    /// Tasks are polled in the order in which they became ready, and the future of the `block_on` after 61 of
+    /// them at the latest.
+    ///
+    /// A task that blocks its thread delays all others: no other thread polls them. Closures that [block on
+    /// purpose](crate::blocking) still run on threads of their own. With the feature `test-clock`, such a
+    /// runtime may have a clock that stands still: see `start_paused` and `paceline::clock`.
     ///
     /// ```
     /// use std::thread;
@@ -110,17 +121,21 @@ impl Builder {
         self
     }
 
-    /// How many workers there may be while the usual ones are all stuck in tasks that block. Without it: 512.
+    /// Sets how many workers there may be while the usual ones are all stuck in tasks that block. The default
+    /// is 512, or the number of [`threads`](Builder::threads) if that is higher.
     ///
-    /// For tasks that compute for long there is one thread more, however many they are, which sees to events meanwhile (and another
-    /// one when it has computed for a tenth of a second without a pause, or all others have; then for two tenths, four);
-    /// for threads that wait for a core, because other processes use them, none. That needs a system that tells the one from
-    /// the other, which is Linux so far: elsewhere a task that computes is taken for one that blocks, and to have no more threads
-    /// than cores, set this to the same number as [`threads`](Builder::threads).
+    /// For tasks that compute for long, the runtime adds one thread, however many such tasks there are: that
+    /// thread serves events meanwhile. Another one is added when all of them have computed for a tenth of a
+    /// second without a pause, or for a second by the clock, the next one after twice that time, and so on.
+    /// For threads that wait for a core, because other processes use the cores, no thread is added. To tell
+    /// these cases apart the runtime needs Linux. On other systems a task that computes is taken for one that
+    /// blocks; to have no more threads than cores there, set this to the same number as
+    /// [`threads`](Builder::threads).
     ///
-    /// Where all of them are stuck, and one of them in a `block_on` inside of a task, that one polls other tasks while it waits:
-    /// what it waits for may be among them. A lock that is held across such a `block_on`, and that those tasks take, is a
-    /// deadlock then; one thread more avoids that.
+    /// If all workers are stuck, no worker can be added, and one of them is in a `block_on` inside of a task,
+    /// that worker polls other tasks while it waits, because the awaited future may depend on them. A task
+    /// that holds a lock across such a `block_on` then deadlocks with a task that takes the lock on the same
+    /// thread. A higher limit avoids that.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -134,8 +149,9 @@ impl Builder {
         self
     }
 
-    /// How many threads there may be for what [blocks on purpose](crate::blocking), beside the workers, and not counting those that
-    /// are lost. Without it: 500, or for an [installed](Builder::install) one as `PACELINE_BLOCKING_THREADS` says.
+    /// Sets how many threads there may be for closures that [block on purpose](crate::blocking), besides the
+    /// workers and not counting lost threads. The default is 500, or for an [installed](Builder::install)
+    /// runtime the value of `PACELINE_BLOCKING_THREADS`.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -150,7 +166,7 @@ impl Builder {
         self
     }
 
-    /// When a leader that found an event wakes another thread to lead in its place. Without it:
+    /// Sets when a leader that found an event wakes another thread to lead in its place. The default is
     /// [`Promotion::Adaptive`].
     ///
     /// ```
@@ -166,7 +182,7 @@ impl Builder {
         self
     }
 
-    /// Which of the threads that wait is woken first. Without it: [`Order::LastInFirstOut`].
+    /// Sets which waiting thread is woken first. The default is [`Order::LastInFirstOut`].
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -181,10 +197,11 @@ impl Builder {
         self
     }
 
-    /// How long a thread may stay awake without work, where its waits are usually shorter than that: the leader, where
-    /// events come one by one, and a thread that waits for what another one does. Without it: 50 microseconds; zero
-    /// turns it off, and [`Duration::MAX`] sets no limit. With zero no clock is read where there is no work, and nobody knows
-    /// what was rare: so the deputy wakes up once after each burst of work, which else it does not where they are rare.
+    /// Sets how long a thread may stay awake without work if its waits are usually shorter than that: the
+    /// leader, if events come one by one, and a thread that waits for another one. The default is 50
+    /// microseconds. Zero turns spinning off, and [`Duration::MAX`] sets no limit. With zero a thread does
+    /// not read the clock when it runs out of work, so the runtime cannot know that bursts of work are rare:
+    /// the deputy wakes up once after each burst, which it otherwise does not do if bursts are rare.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -199,8 +216,9 @@ impl Builder {
         self
     }
 
-    /// How often the deputy looks whether anybody looks for events. When a task blocks the thread that was going to, its
-    /// second look finds that out. Without it: one millisecond; with [`Duration::MAX`] it looks only when it is called.
+    /// Sets how often the deputy checks that a thread looks for events. When a task blocks the thread that
+    /// was about to do that, the second check finds out. The default is one millisecond. With
+    /// [`Duration::MAX`] the deputy checks only when it is called.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -215,11 +233,13 @@ impl Builder {
         self
     }
 
-    /// How late a timer may be where others fired shortly before it: when timers are due one after the other, those of so long
-    /// a time fire together, at the end of it, and the system is asked to wake a thread once for all of them. Without it: 50
-    /// microseconds. None fires early; and the first one after as long without any is on time.
+    /// Sets how late a timer may fire if others fired shortly before. When timers are due in close
+    /// succession, all those within this time fire together at its end, and the operating system wakes a
+    /// thread once for all of them. The default is 50 microseconds. No timer fires early. The first timer
+    /// after a pause of that length is on time.
     ///
-    /// With zero, each is on time, and pays for it. There is no more of it than a second, also with [`Duration::MAX`].
+    /// With zero every timer is on time, at the cost of more wake-ups. The maximum is one second, also for
+    /// [`Duration::MAX`].
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -240,8 +260,8 @@ impl Builder {
         self
     }
 
-    /// Waits through `polling`'s portable interface even where there is a faster way: to see what that one is
-    /// worth, or to work around it. Without it: the fastest way there is.
+    /// Sets whether to wait through the portable interface of `polling` even if there is a faster way: to
+    /// compare both, or to work around a defect. By default the fastest way is used.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -255,7 +275,7 @@ impl Builder {
         self
     }
 
-    /// What the workers are called, followed by a number. Without it: `paceline`.
+    /// Sets the name of the workers, which is followed by a number. The default is `paceline`.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -271,7 +291,8 @@ impl Builder {
         self
     }
 
-    /// The stack size of a worker, and of a thread for what [blocks on purpose](crate::blocking), in bytes. Without it: the standard library's.
+    /// Sets the stack size, in bytes, of the workers and of the threads for closures that [block on
+    /// purpose](crate::blocking). The default is that of the standard library.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -285,7 +306,7 @@ impl Builder {
         self
     }
 
-    /// Starts the runtime.
+    /// Starts the runtime and its workers. The threads for closures that block start when they are needed.
     ///
     /// ```
     /// let error = paceline::Runtime::builder().threads(4).max_threads(2).build().unwrap_err();
@@ -294,13 +315,16 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it would have no threads, of either kind, more than it may have, or a
-    /// `max_blind` of zero; else what the system says when it has no descriptors or threads left.
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if the runtime would have no threads of either
+    /// kind, if `threads` is more than `max_threads`, if `thread_name` contains a NUL, if `max_blind` is
+    /// zero, or if `PACELINE_THREADS` is needed and not a positive number. Otherwise returns the system's
+    /// error if no descriptor or no thread is left.
     pub fn build(self) -> io::Result<Runtime> {
-        self.start(StateRef::shared())
+        let state = if self.current_thread { StateRef::in_order() } else { StateRef::shared() };
+        self.start(state)
     }
 
-    /// Makes this the default instance, on which the free functions act.
+    /// Makes this runtime the default instance, on which the free functions act.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -313,11 +337,12 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already; the others of
-    /// [`build`](Builder::build).
+    /// Returns [`AlreadyExists`](io::ErrorKind::AlreadyExists) if there is a default instance already,
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) for a runtime of the [current
+    /// thread](Builder::current_thread), and otherwise the errors of [`build`](Builder::build).
     pub fn install(self) -> io::Result<()> {
         if self.current_thread {
-            let what = "the default instance needs workers: whoever spawns onto it relies on them";
+            let what = "the default instance needs workers: tasks are spawned onto it without a `block_on`";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         let already = || {
@@ -332,22 +357,25 @@ impl Builder {
         if !Pool::install(&runtime.pool) {
             return already();
         }
-        blocking_threads.into_iter().for_each(blocking::limit_default);
+        if let Some(threads) = blocking_threads {
+            default_blocking().set_limit(threads);
+        }
         // The default instance is never dropped.
         std::mem::forget(runtime);
         Ok(())
     }
 
-    /// What the crew is to be, with so many threads to begin with.
+    /// Returns the settings of the crew, which begins with `threads` workers.
     pub(super) fn crew(&self, state: StateRef, threads: usize) -> CrewConfig {
         CrewConfig {
             state,
             threads,
             max_threads: match self.current_thread {
                 true => 0,
-                false => self.max_threads.unwrap_or(MAX_THREADS.max(threads)),
+                false => self.max_threads.unwrap_or(DEFAULT_MAX_WORKERS.max(threads)),
             },
             name: self.thread_name.clone(),
+            thread_names: self.thread_names.clone(),
             stack_size: self.stack_size,
             on_start: self.on_thread_start.clone(),
             on_stop: self.on_thread_stop.clone(),
@@ -357,6 +385,9 @@ impl Builder {
         }
     }
 
+    /// Checks the settings, makes the pool and its crew, whose tasks are kept in `state`, and starts the
+    /// workers. Returns `InvalidInput` for settings that are wrong or do not fit together, and the error if
+    /// no reactor can be made. If one worker cannot be started, stops the others and returns the error.
     fn start(self, state: StateRef) -> io::Result<Runtime> {
         let threads = match self.threads {
             _ if self.current_thread => 0,
@@ -376,17 +407,22 @@ impl Builder {
             return invalid("`thread_name` has a NUL in it".into());
         }
         if self.policy.max_blind.is_zero() {
-            return invalid("`max_blind` is zero: nobody can look that often".into());
+            return invalid("`max_blind` is zero: the deputy cannot check that often".into());
         }
         if self.blocking_threads == Some(0) {
-            return invalid("`blocking_threads` is 0: what blocks on purpose would wait for ever".into());
+            return invalid("`blocking_threads` is 0: closures that block on purpose would never run".into());
         }
-        let pool = Pool::new(self.policy).map_err(|error| io_context("cannot make a reactor", error))?;
+        let pool = Pool::new(self.policy, watch::serve)
+            .map_err(|error| io_context("cannot make a reactor", error))?;
         let crew = pool.crew_or_found(|| config).clone();
-        self.blocking_threads.into_iter().for_each(|threads| blocking::limit(&pool, threads));
-        // If not all of its threads can be started, dropping it stops those that were.
+        self.prepare.map_or(Ok(()), |prepare| prepare(&pool))?;
+        if let Some(threads) = self.blocking_threads {
+            pool.blocking().set_limit(threads);
+        }
+        // If a thread cannot be started, dropping the runtime stops those that were.
         let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };
         runtime.crew.start(&runtime.pool)?;
+        runtime.pool.publish();
         Ok(runtime)
     }
 }

@@ -1,4 +1,4 @@
-//! [`Handle`]: a runtime, for code that is not on its threads.
+//! [`Handle`]: a reference to a runtime, for code that does not run on its threads.
 
 use std::fmt;
 use std::future::Future;
@@ -6,21 +6,32 @@ use std::panic::Location;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{Metrics, spawn_in};
-use crate::executor::{StateRef, Task, spawn_in_vain};
-use crate::pool::block_on::block_on_in;
+use async_task::Runnable;
+
+use super::{Metrics, schedule_in, spawn_in};
+use crate::current::current_pool;
+use crate::executor::{StateRef, Task, boxed_if_large, note_panic, spawn_in_vain};
+use crate::pool::block_on::PoolSource;
+use crate::pool::on_stack::on_stack;
+use crate::pool::serve::block_on_in;
 use crate::pool::{Drained, Entry, Pool, ThreadInfo};
 use crate::sync::Instant;
 
-/// A reference to a runtime, for code that is not on its threads. Cheap to clone, and does not keep the runtime alive.
+/// A reference to a runtime, for code that does not run on its threads. A handle is cheap to clone and does
+/// not keep the runtime alive.
 ///
-/// | call | after [`shutdown`](crate::Runtime::shutdown) or [`drain`](crate::Runtime::drain) | after the runtime was dropped |
+/// After [`shutdown`](crate::Runtime::shutdown) or [`drain`](crate::Runtime::drain), and after the runtime
+/// was dropped:
+///
+/// | call | after shutdown or drain | after the drop |
 /// |---|---|---|
-/// | [`spawn`](Handle::spawn) | a task that is cancelled | a task that is cancelled |
-/// | [`block_on`](Handle::block_on), [`enter`](Handle::enter) | work: sources and timers do | panic, and say so |
-/// | [`metrics`](Handle::metrics) | what was counted | all zero |
-/// | [`threads`](Handle::threads) | none, or who is stuck | none |
-/// | [`drain`](Handle::drain) | the report | an empty report |
+/// | [`spawn`](Handle::spawn) | returns a task that is cancelled | returns a task that is cancelled |
+/// | [`schedule`](Handle::schedule) | cancels the task | cancels the task |
+/// | [`block_on`](Handle::block_on), [`enter`](Handle::enter) | work, with sources and timers | panic |
+/// | [`metrics`](Handle::metrics) | returns what was counted | returns zeros |
+/// | [`threads`](Handle::threads) | returns the stuck threads, if any | returns none |
+/// | [`tasks`](Handle::tasks) | returns the stuck tasks, if any | returns none |
+/// | [`drain`](Handle::drain) | returns the report | returns an empty report |
 ///
 /// # Examples
 ///
@@ -46,8 +57,8 @@ impl Handle {
         Self { pool: Arc::downgrade(pool) }
     }
 
-    /// The runtime on which free functions act here: that whose thread or task this is, or that was entered; else the default
-    /// instance.
+    /// Returns the runtime on which free functions act here: the runtime of this thread or task, or the one
+    /// that was entered, or else the default instance.
     ///
     /// ```
     /// use paceline::Handle;
@@ -59,24 +70,49 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If that is the default instance, it is not there yet, and the process has no descriptor left to make it.
+    /// If that is the default instance, it does not exist yet, and the process has no descriptor left to make
+    /// it.
     pub fn current() -> Handle {
-        match Pool::current() {
+        match current_pool() {
             Ok(pool) => Self::of(&pool),
             Err(error) => panic!("the default instance cannot be started: {error}"),
         }
     }
 
-    /// The runtime, unless it was dropped.
-    fn pool(&self) -> Option<Arc<Pool>> {
+    /// Returns handles to all runtimes of this process that were not dropped: the default instance first, if
+    /// there is one, and then the others in the order in which they were built. This is for a thread that is
+    /// in none of them and examines all: one that handles a signal, for example, or serves metrics.
+    ///
+    /// Runtimes that other crates build are included. A child process finds none of its parent's.
+    ///
+    /// ```
+    /// use paceline::Handle;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(3).build()?;
+    /// let workers: usize = Handle::all().iter().map(|handle| handle.metrics().workers).sum();
+    /// assert!(workers >= 3);
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn all() -> Vec<Handle> {
+        Pool::all().iter().map(Self::of).collect()
+    }
+
+    /// Returns the pool, unless the runtime was dropped.
+    pub(super) fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.upgrade().filter(|pool| !pool.is_ended())
     }
 
-    /// Whether what is spawned has a chance to run.
+    /// Returns whether a task that is spawned now can still run: the runtime was neither dropped nor shut
+    /// down nor drained.
     pub(crate) fn accepts(&self) -> bool {
         self.pool().is_some_and(|pool| !pool.crew().is_some_and(|crew| crew.is_stopped()))
     }
 
+    /// Returns the pool. Panics, with the name of the method `what`, if the runtime was dropped or belongs to
+    /// the process that forked this one.
     #[track_caller]
     fn expect_pool(&self, what: &str) -> Arc<Pool> {
         let Some(pool) = self.pool() else {
@@ -88,8 +124,9 @@ impl Handle {
         pool
     }
 
-    /// Spawns a future onto the runtime, as [`Runtime::spawn`](crate::Runtime::spawn) does. Once that is shut down, drained or
-    /// dropped, the future is dropped at once, and awaiting the task panics; [`Task::fallible`] gives `None` instead.
+    /// Spawns a future onto the runtime, as [`Runtime::spawn`](crate::Runtime::spawn) does. Once the runtime
+    /// is shut down, drained or dropped, the future is dropped at once, and awaiting the task panics;
+    /// [`Task::fallible`] returns `None` instead.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -102,10 +139,20 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// Of the default instance: if its workers cannot be started.
+    /// For the default instance: if its workers cannot be started.
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        let caller = Location::caller();
+        boxed_if_large!(future, self.spawn_from(future, Location::caller()))
+    }
+
+    /// Spawns a future for a call at `caller`. After the end of the runtime drops the future, and returns a
+    /// task that is cancelled.
+    #[track_caller]
+    fn spawn_from<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        caller: &'static Location<'static>,
+    ) -> Task<T> {
         match self.pool() {
             Some(pool) => spawn_in(Ok(pool), future, caller),
             // SAFETY: the future is `Send` and borrows nothing.
@@ -113,8 +160,74 @@ impl Handle {
         }
     }
 
-    /// Runs a future on the current thread until it is done, as [`Runtime::block_on`](crate::Runtime::block_on) does. If the
-    /// runtime is dropped meanwhile, the future goes on: its timers fire, its sources are errors, its tasks are cancelled.
+    /// Has one poll of a task run on the runtime that other code has built with `async-task`: see
+    /// [`scheduler`](Self::scheduler). Reports name the line of this call as the one that spawned the task.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let handle = runtime.handle();
+    /// let (runnable, task) = async_task::spawn(async { "done" }, move |runnable| handle.schedule(runnable));
+    /// runnable.schedule();
+    /// assert_eq!(paceline::block_on(task), "done");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// For the default instance: if its workers cannot be started.
+    #[track_caller]
+    pub fn schedule<M: Send + Sync + 'static>(&self, runnable: Runnable<M>) {
+        schedule_in(self.pool(), runnable, Location::caller());
+    }
+
+    /// Returns a schedule function for tasks that other code builds with `async-task`: they run on this
+    /// runtime. Reports name the line of this call as the one that spawned the tasks.
+    ///
+    /// A wake that comes from an event goes where a wake of an own task goes: the thread that handles the
+    /// event polls the task next. A task that wakes itself goes to the back of the queue. Each wake costs an
+    /// allocation that a wake of an own task does not need.
+    ///
+    /// The runtime knows such a task from its wake to the end of its poll. Until then the task is counted and
+    /// listed, and a drain waits for it; while it waits for its next wake, the runtime does not know it. So:
+    ///
+    /// - A drain does not wait for a task that waits. If the task is woken before the drain cancels tasks, it
+    ///   is polled, and each such poll counts in the report as a task that has finished.
+    /// - Once the runtime is shut down, drained or dropped, a wake cancels the task. Its future is dropped on
+    ///   a thread of its own, because the code that wakes the task may hold a lock that the future takes. A
+    ///   task that awaits the drain of its own runtime is cancelled, too.
+    /// - A list of tasks shows it as never polled. A panic is told of once for all tasks of one scheduler.
+    /// - A task that blocks is reported, and another thread takes over. But the task is not marked as slow
+    ///   for its next poll.
+    /// - A panic that leaves the poll is counted and reported. Give the task `propagate_panic` to get it at
+    ///   the place where the task is awaited.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// let (runnable, task) = async_task::spawn(async { 6 * 7 }, runtime.handle().scheduler());
+    /// runnable.schedule();
+    /// assert_eq!(runtime.block_on(task), 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// The function panics for the default instance if its workers cannot be started.
+    #[track_caller]
+    pub fn scheduler<M>(&self) -> impl Fn(Runnable<M>) + Clone + Send + Sync + 'static + use<M>
+    where
+        M: Send + Sync + 'static,
+    {
+        let (handle, made_at) = (self.clone(), Location::caller());
+        move |runnable| schedule_in(handle.pool(), runnable, made_at)
+    }
+
+    /// Runs a future on the current thread until it is done, as
+    /// [`Runtime::block_on`](crate::Runtime::block_on) does. If the runtime is dropped meanwhile, the future
+    /// goes on: its timers fire, its sources return errors, its tasks are cancelled.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -127,23 +240,54 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the runtime was dropped; or if the future panics.
+    /// If the runtime was dropped or belongs to the process that forked this one, or if the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let pool = self.expect_pool("block_on");
-        block_on_in(Some(&pool), future)
+        on_stack!(future);
+        block_on_in(PoolSource::Given(&pool), future, Location::caller())
     }
 
-    /// From now on free functions act on this runtime on this thread, until the guard is dropped: [`spawn`](crate::spawn()),
-    /// [`block_on`](crate::block_on()), [`Async::new`](crate::Async::new), [`Timer`](crate::Timer), [`unblock`](crate::unblock()),
-    /// [`Unblock`](crate::Unblock) and [`Job::submit`](crate::blocking::Job::submit).
+    /// Like [`Handle::block_on`], or like [`block_on`](crate::block_on()) without a handle, for a call at
+    /// `caller` in the user's source. This is for the package that replaces tokio, which calls it in a
+    /// closure, and a closure cannot be `#[track_caller]`.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn block_on_from<T>(
+        handle: Option<&Handle>,
+        future: impl Future<Output = T>,
+        caller: &'static Location<'static>,
+    ) -> T {
+        let pool = handle.map(|handle| handle.expect_pool("block_on"));
+        on_stack!(future);
+        block_on_in(
+            pool.as_ref().map_or(PoolSource::Current(current_pool), PoolSource::Given),
+            future,
+            caller,
+        )
+    }
+
+    /// Counts a panic of a task of the runtime, and prints a line about the first panic of each spawn line.
+    /// Does nothing once the runtime was dropped. This is for the package that replaces tokio, whose tasks
+    /// catch their panics, so that no panic leaves the poll.
+    #[doc(hidden)]
+    pub fn note_panic(&self, spawned_at: &'static Location<'static>) {
+        if let Some(crew) = self.pool().as_ref().and_then(|pool| pool.crew()) {
+            note_panic(crew.state(), spawned_at);
+        }
+    }
+
+    /// Makes free functions on this thread act on this runtime until the returned guard is dropped:
+    /// [`spawn`](crate::spawn()), [`block_on`](crate::block_on()), [`Async::new`](crate::Async::new),
+    /// [`Timer`](crate::Timer), [`unblock`](crate::unblock()), [`Unblock`](crate::Unblock) and
+    /// [`Job::submit`](crate::blocking::Job::submit).
     ///
-    /// Guards may be nested, and dropped in any order: what counts is the last one made of those that are left. A `block_on` of a
-    /// runtime, and its tasks, that begin while there is a guard have their own runtime, as ever. One that is made in a `block_on` and
-    /// outlives it stays in force after it.
+    /// Guards may be nested and dropped in any order: the latest of those that still exist counts. A
+    /// `block_on` of a runtime that begins while there is a guard acts on its own runtime, and so do that
+    /// runtime's tasks. A guard that is made inside of a `block_on` and outlives it stays in force.
     ///
-    /// While the guard is there, it keeps what sources need; but not the runtime, which may be dropped: then what is spawned
-    /// is cancelled, and a new source is an error.
+    /// While the guard exists, it keeps alive what sources need, but not the runtime. If the runtime is
+    /// dropped, spawned tasks are cancelled, and creating a source returns an error.
     ///
     /// ```
     /// use paceline::Timer;
@@ -159,7 +303,7 @@ impl Handle {
     /// # }
     /// ```
     ///
-    /// It stays on its thread:
+    /// The guard stays on its thread:
     ///
     /// ```compile_fail
     /// # let runtime = paceline::Runtime::builder().threads(1).build().unwrap();
@@ -169,13 +313,13 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the runtime was dropped.
+    /// If the runtime was dropped, or belongs to the process that forked this one.
     #[track_caller]
     pub fn enter(&self) -> Entered {
         Entered { _entry: Entry::new(self.expect_pool("enter")) }
     }
 
-    /// [`enter`](Handle::enter), unless the runtime was dropped: for who cannot know.
+    /// Like [`enter`](Handle::enter), but returns `None` if the runtime was dropped.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -187,13 +331,17 @@ impl Handle {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the runtime belongs to the process that forked this one.
     pub fn try_enter(&self) -> Option<Entered> {
         let pool = self.pool()?;
         pool.assert_not_inherited();
         Some(Entered { _entry: Entry::new(pool) })
     }
 
-    /// What the runtime has done so far, and has right now; all zero once it was dropped.
+    /// Returns what the runtime has done so far, and has right now; all zero once it was dropped.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -209,7 +357,8 @@ impl Handle {
         self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
     }
 
-    /// What each thread of the runtime is at: see [`Runtime::threads`](crate::Runtime::threads). None once it was dropped.
+    /// Returns what each thread of the runtime is doing: see [`Runtime::threads`](crate::Runtime::threads).
+    /// The list is empty once the runtime was dropped.
     ///
     /// ```
     /// use paceline::Handle;
@@ -226,8 +375,56 @@ impl Handle {
         self.pool().map_or(Vec::new(), |pool| pool.threads())
     }
 
-    /// Ends the runtime without haste, and reports: see [`Runtime::drain`](crate::Runtime::drain). This is how one of its own tasks
-    /// does it, by [`Handle::current`].
+    /// Ends the runtime gracefully, and reports: see [`Runtime::drain`](crate::Runtime::drain). A task drains
+    /// the runtime that it runs on through [`Handle::current`]. A closure that blocks for the runtime must
+    /// not, as described there.
+    ///
+    /// The default instance is drained in the same way, and is not replaced: for the rest of the process,
+    /// [`spawn`](crate::spawn()) outside of any other runtime cancels the task at once, and so does
+    /// [`unblock`](crate::unblock()). Sources, timers and [`block_on`](crate::block_on()) still work, so
+    /// `main` continues after the drain. To stop a program on Ctrl-C:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Handle, Timer, block_on, spawn};
+    ///
+    /// block_on(async {
+    ///     spawn(async {
+    ///         Timer::after(Duration::from_millis(5)).await;
+    ///         println!("the last request is answered");
+    ///     })
+    ///     .detach();
+    ///     // paceline::signal::ctrl_c().await?;
+    ///     let report = Handle::current().drain(Duration::from_secs(5)).await;
+    ///     println!("{report}");    // drained in 5ms: 1 task finished
+    ///     assert_eq!((report.finished, report.cancelled), (1, 0));
+    /// });
+    /// ```
+    ///
+    /// A second Ctrl-C during the drain is ignored unless the program waits for it. With `or` of
+    /// `futures-lite`, the second one ends the process:
+    ///
+    /// ```no_run
+    /// use std::io;
+    /// use std::time::Duration;
+    /// use futures_lite::future::or;
+    /// use paceline::{Handle, block_on, signal};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// block_on(async {
+    ///     signal::ctrl_c().await?;
+    ///     let drain = async { io::Result::Ok(Handle::current().drain(Duration::from_secs(5)).await) };
+    ///     let second = async {
+    ///         signal::ctrl_c().await?;
+    ///         std::process::exit(130)
+    ///     };
+    ///     println!("{}", or(drain, second).await?);
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// In a task of the runtime that is drained:
     ///
     /// ```
     /// use std::time::Duration;
@@ -241,21 +438,8 @@ impl Handle {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// If it is the default instance, which stays until the process ends, and does not keep account of its tasks. Build a
-    /// [`Runtime`](crate::Runtime) for what is to be drained.
-    #[track_caller]
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         let pool = self.pool();
-        let ends = pool
-            .as_ref()
-            .is_none_or(|pool| pool.crew().is_some_and(|crew| crew.state().unfinished().is_some()));
-        assert!(
-            ends,
-            "the default instance is not drained: it stays until the process ends. Build a `Runtime` for that"
-        );
         let deadline = Instant::now().checked_add(deadline);
         async move {
             match pool {
@@ -275,7 +459,7 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// A runtime is entered on this thread, until this is dropped: see [`Handle::enter`].
+/// A guard: free functions on this thread act on the runtime until it is dropped. See [`Handle::enter`].
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {

@@ -1,51 +1,57 @@
-//! [`Runtime`]: a pool with workers of its own, and the free functions that act on the default one.
+//! [`Runtime`]: a pool with workers of its own, and the free functions that act on the default instance.
 
 mod builder;
 mod handle;
 mod metrics;
 mod stuck;
+mod tasks;
 
 pub use builder::Builder;
 pub use handle::{Entered, Handle};
 pub use metrics::Metrics;
 pub use stuck::StuckError;
+pub use tasks::{ClosureGroup, TaskList};
 
 use std::env;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::io;
+use std::mem::{self, ManuallyDrop};
 use std::num::NonZeroUsize;
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crate::blocking;
-use crate::executor::{StateRef, Task, spawn_at, spawn_in_vain};
-use crate::io::Timer;
-use crate::pool::block_on::block_on_in;
+use async_task::Runnable;
+
+use crate::current::{current_pool, default_instance};
+use crate::end;
+use crate::executor::{StateRef, Task, boxed_if_large, schedule_at, spawn_at, spawn_in_vain};
+use crate::pool::block_on::PoolSource;
+use crate::pool::on_stack::on_stack;
+use crate::pool::serve::block_on_in;
 use crate::pool::{Crew, Drained, Pool, ThreadInfo};
 use crate::sync::Instant;
+use crate::waking;
 
-/// Threads that a runtime may have when all its usual ones are stuck.
-const MAX_THREADS: usize = 512;
+/// The default limit of workers while the usual ones are all stuck.
+const DEFAULT_MAX_WORKERS: usize = 512;
 
 /// How long dropping a [`Runtime`] waits for tasks that block.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// When a drain tries again to get a thread for itself.
-const TRY_AGAIN: Duration = Duration::from_millis(10);
-
 /// Worker threads, their executor and their reactor.
 ///
-/// Most programs need none: [`spawn`] and [`block_on`](crate::block_on()) act on a default instance. Build one to
-/// have threads of your own number and kind, or two that do not disturb each other.
+/// Most programs need none: [`spawn`] and [`block_on`](crate::block_on()) act on a default instance. Build a
+/// runtime to choose the number and the settings of its threads, or to have two that do not disturb each
+/// other.
 ///
-/// Dropping it stops its workers after the polls they are in and cancels its tasks; it waits no longer than a
-/// tenth of a second for tasks that block, and for destructors while they get on (25 ms for one that does not, 10 s in all). [`shutdown`](Runtime::shutdown) waits as long as you say, and then dropping it does
-/// not wait again.
+/// Dropping a runtime stops its workers after their current polls and cancels its tasks. The drop waits at
+/// most a tenth of a second for tasks that block. For destructors it waits while they make progress (25 ms
+/// for one that does not, 10 s in all). [`shutdown`](Runtime::shutdown) waits as long as you say, and
+/// dropping the runtime after that does not wait again.
 ///
 /// # Examples
 ///
@@ -60,12 +66,12 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 pub struct Runtime {
     pool: Arc<Pool>,
     crew: Arc<Crew>,
-    /// It was shut down, so that dropping it waits for nobody.
+    /// Whether `shutdown` was called: then dropping the runtime does not wait.
     is_shut_down: AtomicBool,
 }
 
 impl Runtime {
-    /// Starts to build a runtime.
+    /// Returns a builder with the default settings.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -78,7 +84,8 @@ impl Runtime {
         Builder::new()
     }
 
-    /// Runs a future on the current thread until it is done; what it spawns runs on the runtime's workers.
+    /// Runs a future on the current thread until it is done. Tasks that it spawns run on the runtime's
+    /// workers.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -94,13 +101,15 @@ impl Runtime {
     /// If the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        block_on_in(Some(&self.pool), future)
+        on_stack!(future);
+        block_on_in(PoolSource::Given(&self.pool), future, Location::caller())
     }
 
-    /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its own.
+    /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on
+    /// its own.
     ///
-    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics; in a `block_on` of
-    /// paceline's the panic says why. [`Task::fallible`] gives `None` instead.
+    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics; in
+    /// a `block_on` of this crate the panic says why. [`Task::fallible`] returns `None` instead.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -111,10 +120,10 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        spawn_on(&self.pool, &self.crew, future, Location::caller())
+        boxed_if_large!(future, spawn_on(&self.pool, &self.crew, future, Location::caller()))
     }
 
-    /// A reference to it for code that is not on its threads.
+    /// Returns a reference to the runtime, for code that does not run on its threads.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -129,7 +138,7 @@ impl Runtime {
         Handle::of(&self.pool)
     }
 
-    /// What the runtime has done so far, and has right now.
+    /// Returns what the runtime has done so far, and has right now.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -143,13 +152,17 @@ impl Runtime {
         Metrics::of(&self.pool)
     }
 
-    /// What each of its threads is at: the workers, in the order in which they came, and whoever else is in a `block_on` of it.
-    /// Threads for what [blocks on purpose](crate::blocking) are none of these, nor are the first moments of one that is being started.
+    /// Returns what each thread of the runtime is doing: first the workers in the order in which they
+    /// started, then other threads that are in a `block_on` of the runtime. Threads for closures that [block
+    /// on purpose](crate::blocking) are not included, and a thread that is being started is missing for its
+    /// first moments.
     ///
-    /// Cheap, and safe to call at any time and from anywhere: in a task, in a hook, while it shuts down or drains. The threads do
-    /// nothing for it, and nobody waits for anybody but for a lock that is held for some instructions. They are looked at one after the
-    /// other while they go on: it is close, not a snapshot; but never do two of them lead. What lasts less than a tick or two of the
-    /// deputy's ([`max_blind`](Builder::max_blind)) is not told apart. Once it was shut down, and nothing is stuck, no worker is left.
+    /// The call is cheap and safe at any time and from anywhere: in a task, in a hook, while the runtime
+    /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
+    /// held for some instructions. The threads are examined one after the other while they go on: the result
+    /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
+    /// one or two ticks of the deputy ([`max_blind`](Builder::max_blind)) are not told apart. After a
+    /// shutdown, if no thread is stuck, no worker is left.
     ///
     /// ```
     /// use std::time::Duration;
@@ -172,33 +185,46 @@ impl Runtime {
         self.pool.threads()
     }
 
-    /// Ends the runtime without haste, and reports. Its tasks have until the `deadline`, which counts from this call.
+    /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this
+    /// call.
     ///
-    /// 1. From the first poll of what this returns, no new task is accepted: what is spawned is cancelled at once, its
-    ///    [`fallible`](Task::fallible) form gives `None`. That is so for tasks that are left, too.
-    /// 2. What runs may finish until the deadline: tasks, and closures that [block](crate::blocking), also those that wait for a thread or
-    ///    that tasks which are left submit. Streams that block are their tasks' matter. A `deadline` of zero leaves no time, one that is
-    ///    too long for the clock all of it.
-    /// 3. Then it is cancelled: each future is dropped at its next await. Destructors run, on the runtime's threads, and on others that are
-    ///    started for that where all of these are stuck. Closures that have not begun never do, and the tokens of [jobs](crate::blocking::Job)
-    ///    that run say so.
-    /// 4. The report says how many tasks finished and how many were cancelled, and names those that still keep their thread, in a poll or
-    ///    a destructor; and the closures that still run. For those it is said to be so that 25 milliseconds were not enough: asleep or of processor
-    ///    time, because who only waits for a core is not stuck, and is waited for up to five seconds. Who drops one future after the other is
-    ///    not stuck either, and is waited for up to ten; nor, for half a second, is a thread that is in neither. What is stuck is cancelled when its poll ends.
-    /// 5. Tasks that await the report have it, and are cancelled at the await that comes after that: each is polled once more at least.
+    /// 1. From the first poll of the returned future, no task is accepted from outside: a future that is
+    ///    spawned there is cancelled at once, and its [`fallible`](Task::fallible) form returns `None`. The
+    ///    remaining tasks may spawn others until the deadline, so a handler can finish its work.
+    /// 2. Until the deadline the remaining work may finish: tasks, those that they spawn, and closures that
+    ///    [block](crate::blocking), including those that wait for a thread or that remaining tasks submit.
+    ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
+    ///    for the clock sets no limit.
+    /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
+    ///    runtime's threads, and on others that are started for that if all of these are stuck. Closures that
+    ///    have not begun never run, and the tokens of running [jobs](crate::blocking::Job) report the
+    ///    cancellation.
+    /// 4. The report says how many tasks finished and how many were cancelled. The tasks that still keep
+    ///    their thread, in a poll or a destructor, are named, and so are the closures that still run. A
+    ///    thread is reported after 25 milliseconds asleep, or of processor time, without progress. A thread
+    ///    that only waits for a core has up to five seconds; one that drops future after future has up to
+    ///    ten; one that is in neither a poll nor a destructor has half a second. A stuck task is cancelled
+    ///    when its poll ends.
+    /// 5. Tasks that await the report receive it, and are cancelled at the await after that: each is polled
+    ///    at least once more.
     ///
-    /// It ends as soon as neither a task nor a closure is left. Then the runtime is as after [`shutdown`](Runtime::shutdown), and dropping it
-    /// waits for nobody.
+    /// The drain ends as soon as neither a task nor a closure is left. Then the runtime is in the same state
+    /// as after [`shutdown`](Runtime::shutdown), and dropping it does not wait.
     ///
-    /// It may be awaited anywhere: in a task of this very runtime, in a `block_on`, under any executor. A task that awaits it
-    /// counts neither as finished nor as cancelled nor as stuck; so does one that waits for it in a `block_on` of its own. All others that were
-    /// there are in one of these numbers. (It is known by the runtime that polls it; one that awaits it in an executor that the task runs itself is a
-    /// task like any other, and cancelled with the others.)
+    /// The future may be awaited in a task of this runtime, in a `block_on` of any other thread, and under
+    /// any executor. A task that awaits it counts neither as finished nor as cancelled nor as stuck; nor does
+    /// a task that waits for it in a `block_on` of its own. All other tasks are in one of these numbers. (The
+    /// runtime that polls the future recognises the task. A task that awaits it in an executor of its own is
+    /// cancelled like any other.)
     ///
-    /// All that drain a runtime, at once or one after the other, get the same report; the earliest of their deadlines counts. If
-    /// it is shut down or dropped meanwhile, what is left is cancelled, and the report comes then. On a runtime that was shut down
-    /// before, there is nothing left to finish, and the report says what is stuck.
+    /// Do not await the future in a closure that [blocks](crate::blocking) for this runtime: the drain waits
+    /// for that closure. The drain also does not see that some other task or closure waits for the task that
+    /// awaits it: if the deadline never comes, each waits for the other.
+    ///
+    /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
+    /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
+    /// report comes then. On a runtime that was shut down before, there is nothing left to finish, and the
+    /// report says what is stuck.
     ///
     /// ```
     /// use std::time::Duration;
@@ -216,18 +242,29 @@ impl Runtime {
     /// # }
     /// ```
     ///
+    /// # Panics
+    ///
+    /// If the future is polled before the report is made, in a closure of [`unblock`](crate::unblock()) or of
+    /// a [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
+    /// the drain. Await it in a task instead, or on a thread of your own.
+    ///
     /// # Cancel safety
     ///
-    /// Once it was polled it goes on, also if it is dropped; call it again for the report. (Where the process can start no thread, it goes on
-    /// only while somebody awaits it, who tries again now and then; and the third step is done in a poll of his.)
+    /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
+    /// report. (If the process cannot start a thread, the drain goes on only while it is awaited: the
+    /// awaiting code tries again from time to time, and performs the third step in its own poll.)
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         drain(self.pool.clone(), Instant::now().checked_add(deadline))
     }
 
-    /// Stops the workers after the polls they are in, waits for them no longer than `timeout`, and cancels all
-    /// tasks: whoever awaits one panics, unless it is [`fallible`](Task::fallible). May be called again, and from inside a task:
-    /// then it does not wait for that task's own thread. What [blocks on purpose](crate::blocking) and has not begun is cancelled, too;
-    /// what runs there goes on and is not waited for. Sources and timers work on until the runtime is dropped.
+    /// Stops the workers after their current polls, waits for them no longer than `timeout`, and cancels all
+    /// tasks: awaiting one panics, unless it is [`fallible`](Task::fallible).
+    ///
+    /// This may be called again, and from inside a task: then the call does not wait for that task's own
+    /// thread. Closures that [block on purpose](crate::blocking) and have not begun are cancelled, too.
+    /// Closures that run go on and are not waited for, so they may call this as well. (A task that blocks its
+    /// thread until another thread has called this is waited for until the `timeout`, like any other.)
+    /// Sources and timers work until the runtime is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -241,33 +278,39 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Names the tasks that still block their threads. Those threads end when their tasks let them.
+    /// Returns the tasks that still block their threads. Such a thread ends when its task's current poll
+    /// returns.
+    #[doc(alias = "shutdown_timeout")]
+    #[doc(alias = "shutdown_background")]
     pub fn shutdown(&self, timeout: Duration) -> Result<(), StuckError> {
         if self.pool.is_inherited() {
-            // Its threads are another process's, and nothing of it may be touched.
+            // In the child of a fork: the threads belong to the parent, and nothing of the runtime may be
+            // touched.
             return Ok(());
         }
         self.is_shut_down.store(true, Relaxed);
         let until = Instant::now().checked_add(timeout);
-        let threads = self.crew.stop(&self.pool, until, &blocking::behind(&self.pool));
+        let threads = end::shut_down(&self.pool, &self.crew, until);
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
     }
 }
 
 #[cfg(all(test, not(paceline_loom)))]
 impl Runtime {
-    /// For scenarios, which look whether anything is left in it; and for tests of what the deputy does.
+    /// Returns the pool: for scenarios that check that nothing is left in it, and for tests of the deputy.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 }
 
 impl Drop for Runtime {
+    /// Shuts the runtime down and ends its pool. Waits for its threads for a limited time; for no time if the
+    /// runtime was shut down or drained before. Does nothing in the child of a fork.
     fn drop(&mut self) {
         if self.pool.is_inherited() {
             return;
         }
-        // Whoever wants to know what is stuck calls `shutdown`, and has waited then.
+        // A caller that needs the names of stuck tasks calls `shutdown`, which has waited already.
         let has_ended = self.is_shut_down.load(Relaxed) || self.crew.is_drained();
         let timeout = if has_ended { Duration::ZERO } else { DROP_TIMEOUT };
         let _ = self.shutdown(timeout);
@@ -281,93 +324,115 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// Spawns a future onto the runtime whose thread or task this is, else onto the default instance, whose workers
-/// start with the first call: as many as there are cores, or as `PACELINE_THREADS` says.
+/// Spawns a future onto the runtime of this thread or task, or else onto the default instance. The first call
+/// starts the workers of that instance: one for each core, or as many as `PACELINE_THREADS` says.
 ///
 /// ```
 /// let task = paceline::spawn(async { 6 * 7 });
 /// assert_eq!(paceline::block_on(task), 42);
 /// ```
 ///
+/// Dropping a [`Task`] cancels its future. The compiler's warning about an unused task suggests `let _ =
+/// spawn(..)`, which drops the task at once: write `spawn(..).detach()` for a task that runs on its own.
+///
 /// # Panics
 ///
-/// If the workers of the default instance cannot be started, or `PACELINE_THREADS` is not a positive number. The next
-/// call tries again.
+/// If the workers of the default instance cannot be started, or `PACELINE_THREADS` is not a positive number.
+/// The next call tries again.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-    spawn_from(future, Location::caller())
+    boxed_if_large!(future, spawn_from(future, Location::caller()))
 }
 
-/// [`spawn`], for a task whose place in the user's source is `caller`.
+/// Like [`spawn`], for a call at `caller` in the user's source.
+#[track_caller]
 pub(crate) fn spawn_from<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     caller: &'static Location<'static>,
 ) -> Task<T> {
-    spawn_in(Pool::current(), future, caller)
+    spawn_in(current_pool(), future, caller)
 }
 
-/// The same onto the default instance, whatever runtime this is in.
+/// Like [`spawn_from`], but always onto the default instance.
+#[track_caller]
 pub(crate) fn spawn_by_default<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     caller: &'static Location<'static>,
 ) -> Task<T> {
-    spawn_in(Pool::default_instance(), future, caller)
+    spawn_in(default_instance(), future, caller)
 }
 
-/// Spawns onto a pool whose workers may not have been started.
+/// Spawns onto a pool, and starts its workers if necessary. Panics if there is no pool, or if its workers
+/// cannot be started.
+#[track_caller]
 fn spawn_in<T: Send + 'static>(
     pool: io::Result<Arc<Pool>>,
     future: impl Future<Output = T> + Send + 'static,
     caller: &'static Location<'static>,
 ) -> Task<T> {
-    let hired = pool.and_then(|pool| {
-        let crew = match pool.crew() {
-            Some(crew) => crew,
-            // This pool has no workers, so it is the default instance.
-            None => {
-                let threads = threads_from_environment()?;
-                pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads))
-            }
-        };
-        crew.start(&pool)?;
+    let started = pool.and_then(|pool| {
+        crew_of(&pool)?.start(&pool)?;
         Ok(pool)
     });
-    match hired {
+    match started {
         Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, caller),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
 
-/// Ends the pool's crew, and what blocks for it.
-async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
-    let backstage = blocking::behind(&pool);
-    // On its own reactor, which has threads: for another one none might be had.
-    let pause = || {
-        let mut timer = Timer::after(TRY_AGAIN);
-        let pool = &pool;
-        poll_fn(move |cx| pool.visit(|| Pin::new(&mut timer).poll(cx)))
-    };
-    pool.clone().drain(deadline, backstage, pause).await
+/// Returns the crew of a pool. The crew of the default instance is made by the first call, which returns an
+/// error if `PACELINE_THREADS` is invalid; its workers are not started here.
+#[inline]
+fn crew_of(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
+    match pool.crew() {
+        Some(crew) => Ok(crew),
+        None => make_crew(pool),
+    }
 }
 
-/// What the default instance has done so far, and has right now: always that one, even when a task of another runtime
-/// asks. Theirs is [`Runtime::metrics`].
+/// Makes the crew of the default instance, and starts no worker. Returns an error if `PACELINE_THREADS` is
+/// invalid. If another thread was faster, returns the crew of that thread.
+#[cold]
+fn make_crew(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
+    let threads = threads_from_environment()?;
+    Ok(pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads)))
+}
+
+/// Drains the pool, as [`Runtime::drain`] describes: its crew, and the threads of its closures that block.
+async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
+    // The default instance may have no crew yet: it is made here and closed, so tasks that are spawned later
+    // are cancelled. No worker starts here, so an invalid number in the environment does not matter.
+    pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads_from_environment().unwrap_or(1)));
+    end::drain(pool, deadline).await
+}
+
+/// Returns what the current runtime has done so far, and has right now. The current runtime is the one on
+/// which [`spawn`] acts: that of this thread or task, or else the default instance. For another one see
+/// [`Handle::all`].
 ///
 /// ```
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = paceline::Runtime::builder().threads(3).build()?;
+/// assert_eq!(runtime.block_on(async { paceline::metrics().workers }), 3);
+///
 /// paceline::block_on(paceline::spawn(async {}));
 /// assert!(paceline::metrics().polls_direct + paceline::metrics().polls_surplus > 0);
+/// # Ok(())
+/// # }
 /// ```
 ///
 /// # Panics
 ///
-/// If there is no default instance yet and the process has no descriptor left to make one.
+/// If that is the default instance, it does not exist yet, and the process has no descriptor left to make it.
 pub fn metrics() -> Metrics {
-    match Pool::default_instance() {
+    match current_pool() {
         Ok(pool) => Metrics::of(&pool),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
 
+/// Spawns onto a crew whose workers run. If the crew accepts no tasks from this thread any more, drops the
+/// future and returns a task that is cancelled. Panics in the child of a fork.
 fn spawn_on<T: Send + 'static>(
     pool: &Arc<Pool>,
     crew: &Crew,
@@ -375,14 +440,66 @@ fn spawn_on<T: Send + 'static>(
     caller: &'static Location<'static>,
 ) -> Task<T> {
     pool.assert_not_inherited();
-    if crew.is_closed() {
+    if crew.is_closed() && !crew.accepts_from_here() {
         // SAFETY: the future is `Send` and borrows nothing.
         return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, caller) });
     }
-    // SAFETY: as above. If the workers stop meanwhile, it is cancelled with the others.
+    // SAFETY: as above. If the workers stop meanwhile, the task is cancelled with the others.
     unsafe { spawn_at(crew.state(), future, caller) }
 }
 
+/// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the
+/// task if the runtime was dropped or is cancelling its tasks. Leaks the task in the child of a fork. Panics,
+/// and leaks the task, if the workers cannot be started.
+#[track_caller]
+fn schedule_in<M: Send + Sync + 'static>(
+    pool: Option<Arc<Pool>>,
+    runnable: Runnable<M>,
+    scheduled_at: &'static Location<'static>,
+) {
+    let Some(pool) = pool else { return drop_elsewhere(None, runnable) };
+    if pool.is_inherited() {
+        // The task belongs to the parent, and so may the locks on the way.
+        return mem::forget(runnable);
+    }
+    let crew = crew_of(&pool).and_then(|crew| {
+        if !crew.is_stopped() {
+            crew.start(&pool)?;
+        }
+        Ok(crew)
+    });
+    match crew {
+        Ok(crew) => {
+            // SAFETY: a runnable with such metadata is `Send`, and the maker of a task that borrows answers
+            // for that. If the workers stop after the last look, the task is cancelled with the others.
+            let queued = unsafe { schedule_at(crew.state(), runnable, scheduled_at, || crew.is_stopped()) };
+            if let Err(poll) = queued {
+                drop_elsewhere(Some(pool.clone()), poll);
+            }
+        }
+        Err(error) => {
+            mem::forget(runnable);
+            panic!("the default instance cannot be started: {error}")
+        }
+    }
+}
+
+/// Drops a task on a thread of its own, and inside of `pool` if that still exists. The caller is called by a
+/// waker, perhaps under a lock that the task's future takes. Leaks the task if no thread can be started.
+fn drop_elsewhere<T: Send + 'static>(pool: Option<Arc<Pool>>, task: T) {
+    let task = ManuallyDrop::new(task);
+    let drops = move || {
+        let drops = || waking::call(|| drop(ManuallyDrop::into_inner(task)));
+        match &pool {
+            Some(pool) => pool.visit(drops),
+            None => drops(),
+        }
+    };
+    let _ = thread::Builder::new().name("paceline-cancel".into()).spawn(drops);
+}
+
+/// Returns the number that `PACELINE_THREADS` says, else the number of cores. Returns `InvalidInput` if the
+/// variable is not a positive number.
 fn threads_from_environment() -> io::Result<usize> {
     let Ok(text) = env::var("PACELINE_THREADS") else {
         return Ok(thread::available_parallelism().map_or(1, usize::from));

@@ -1,4 +1,4 @@
-//! [`StuckError`]: whom a shutdown waited for in vain.
+//! [`StuckError`]: the threads that did not stop before the timeout of a shutdown.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::pool::StuckThread;
 
-/// Some workers did not stop in time: see [`Runtime::shutdown`](crate::Runtime::shutdown).
+/// An error: some workers did not stop in time. See [`Runtime::shutdown`](crate::Runtime::shutdown).
 ///
-/// Its [`Display`](fmt::Display) is a sentence: "after 10ms these threads still ran a task: paceline-1 (spawned at
-/// src/main.rs:9:5)".
+/// Its [`Display`](fmt::Display) form is a sentence: "after 10ms these threads still ran a task: paceline-1
+/// (spawned at src/main.rs:9:5)".
 ///
 /// # Examples
 ///
@@ -42,7 +42,7 @@ pub struct StuckError {
 }
 
 impl StuckError {
-    /// The threads that had not stopped, at least one, and the tasks that keep them.
+    /// Returns the threads that had not stopped, at least one, and the tasks that they run.
     ///
     /// ```
     /// # use std::{sync::mpsc, time::Duration};
@@ -67,7 +67,7 @@ impl StuckError {
         &self.threads
     }
 
-    /// For how long the shutdown was told to wait.
+    /// Returns how long the shutdown was told to wait.
     ///
     /// ```
     /// # use std::{sync::mpsc, time::Duration};

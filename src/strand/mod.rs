@@ -1,18 +1,18 @@
-//! [`Strand`]: state that is touched by one operation after the other, wherever they come from.
+//! [`Strand`]: a state that one operation after the other uses, whichever threads they come from.
 //!
 //! | part | what it is |
 //! |---|---|
 //! | [`Strand`] | the public type |
-//! | [`door`] | who is inside, and what waits to be run there; the only part with `unsafe` |
-//! | [`handed`] | operations that the thread inside runs for others |
+//! | [`door`] | which thread is inside, and which operations wait; the only part with `unsafe` |
+//! | [`request`] | operations that the thread inside runs for other threads |
 //! | [`serial`] | spawned futures, whose polls are operations |
-//! | [`relay`] | the task that goes on where a thread has done its share |
+//! | [`relay`] | the task that continues the operations where a thread has done its share |
 //!
 //! The README beside this file has the states and the argument.
 
 mod door;
-mod handed;
 mod relay;
+mod request;
 mod serial;
 
 use std::fmt;
@@ -25,23 +25,24 @@ use crate::executor::Task;
 use crate::runtime;
 use crate::sync::{self, Mutex, MutexGuard};
 use crate::waking;
-use door::{Door, Inside, Left, Linked, Operation};
-use handed::{Posted, With};
+use door::{Door, DoorExit, Inside, Linked, Operation};
 use relay::Relay;
+use request::{Post, With};
 use serial::{Serial, Starts};
 
-/// Operations of others that a thread runs before it leaves the rest to a task of the runtime.
+/// Operations of other threads that a thread runs before it leaves the rest to a task of the runtime.
 const SHARE: usize = 64;
 
-/// State that is only ever touched by one operation at a time, first come first served, without a lock that anybody waits
-/// for.
+/// A state that only one operation at a time uses, first come first served, without a lock that a thread
+/// waits for.
 ///
-/// An operation runs in place, on the calling thread, when nobody is inside. When somebody is, it is handed on to that thread,
-/// which runs it before it leaves. So nobody sleeps for a turn: [`with`](Strand::with) awaits the result, and
-/// [`post`](Strand::post) does not even that. [`spawn`](Strand::spawn) makes a task whose polls are such operations.
+/// An operation runs in place, on the calling thread, if no other thread is inside. Otherwise it is handed to
+/// the thread inside, which runs it before it leaves. So no thread sleeps for its turn:
+/// [`with`](Strand::with) awaits the result, and [`post`](Strand::post) does not wait at all.
+/// [`spawn`](Strand::spawn) makes a task whose polls are such operations.
 ///
-/// It is cheap to clone, and all clones are the same strand. The state is dropped with the last of them, after what was
-/// queued has run.
+/// A strand is cheap to clone, and all clones are the same strand. The state is dropped with the last clone,
+/// after the queued operations have run.
 ///
 /// # Examples
 ///
@@ -58,41 +59,45 @@ const SHARE: usize = 64;
 /// });
 /// ```
 ///
-/// # Who runs what
+/// # Which thread runs which operation
 ///
-/// The thread inside runs what others queue meanwhile, up to 64 operations of theirs for each one of its own. If there are
-/// more, it leaves the strand open and spawns a task that goes on with them, on the runtime whose thread it is, else on the
-/// default instance; whoever comes with an operation of its own before that task is there does so in its place. If the
-/// runtime ends before, or is drained, the default instance goes on with the rest.
+/// The thread inside runs the operations that others queue meanwhile, up to 64 of theirs for each of its own.
+/// If there are more, it leaves the strand open and spawns a task that continues with them, on its own
+/// runtime, else on the default instance. A thread that brings an operation of its own before that task runs
+/// continues in its place. If the runtime ends before, or is drained, the default instance continues.
 ///
-/// So an operation may run on any thread that uses the strand. It should be short. One that blocks delays its own thread,
-/// for which the deputy finds a replacement, and all that wait for the strand, for which nobody does. Nobody who posts is
-/// held back, so what is posted faster than it runs piles up. And calling [`post`](Strand::post) while holding a lock is
-/// dangerous if an operation of anybody's takes the same lock.
+/// So an operation may run on any thread that uses the strand, and it should be short. An operation that
+/// blocks delays its own thread, for which the deputy finds a replacement, and all operations that wait for
+/// the strand, for which there is none. A caller of [`post`](Strand::post) is never held back, so operations
+/// pile up if they are posted faster than they run. Calling `post` while holding a lock is dangerous if any
+/// operation of the strand takes the same lock.
 ///
 /// # Used from inside itself
 ///
-/// An operation that posts to its own strand, or polls a `with` of it, has that run after itself. So a future that was
-/// [spawned](Strand::spawn) on a strand can await a `with` of the same strand. A `block_on` inside of an operation cannot: it
-/// would wait for itself. paceline's [`block_on`](crate::block_on()) panics when it awaits that, alone or in a `zip` or `select`. These
-/// hang, for nothing tells them from other waits: somebody else's `block_on`; a combinator that polls the `with` with a waker of its
-/// own, as `FuturesUnordered` does; and a `block_on` of anything that comes of a later operation, such as a task that was
-/// [spawned](Strand::spawn) on the same strand.
+/// An operation that posts to its own strand, or polls a `with` of it, has that operation run after itself.
+/// So a future that was [spawned](Strand::spawn) on a strand can await a `with` of the same strand. A
+/// `block_on` inside an operation cannot: it would wait for itself. paceline's
+/// [`block_on`](crate::block_on()) panics if it awaits such a `with`, alone or in a `zip` or `select`. The
+/// following cases hang, because nothing tells them from other waits: the `block_on` of another crate; a
+/// combinator that polls the `with` with a waker of its own, as `FuturesUnordered` does; and a `block_on` of
+/// anything that depends on a later operation, such as a task that was [spawned](Strand::spawn) on the same
+/// strand.
 ///
 /// # Panics
 ///
-/// A panic in an operation poisons nothing: it is raised in whoever awaits it, and the next operation runs. The state is as
-/// the panic left it. Nobody awaits a [posted](Strand::post) one: like that of a detached task, its panic ends there.
-pub struct Strand<T>(Arc<Shared<T>>);
+/// A panic in an operation poisons nothing: it resumes in the task that awaits the operation, and the next
+/// operation runs. The state stays as the panic left it. A panic in a [posted](Strand::post) operation ends
+/// there, as in a detached task.
+pub struct Strand<T>(Arc<StrandState<T>>);
 
-struct Shared<T> {
+struct StrandState<T> {
     door: Door<T>,
     starts: Mutex<Starts>,
-    /// Where it was made: what a stall of its relay names.
+    /// Where the strand was made: the report of a stall of its relay names this place.
     made_at: &'static Location<'static>,
 }
 
-/// A panic leaves the state as a panic in a method of it would; who minds, looks.
+/// A panic leaves the state as a panic in a method of it would; callers that care check it.
 impl<T> UnwindSafe for Strand<T> {}
 impl<T> RefUnwindSafe for Strand<T> {}
 
@@ -103,7 +108,7 @@ impl<T> Clone for Strand<T> {
 }
 
 impl<T: Send + 'static> Strand<T> {
-    /// A strand with this state.
+    /// Makes a strand with this state.
     ///
     /// ```
     /// let strand = paceline::Strand::new(0);
@@ -112,16 +117,16 @@ impl<T: Send + 'static> Strand<T> {
     /// ```
     #[track_caller]
     pub fn new(state: T) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(StrandState {
             door: Door::new(state),
             starts: Mutex::new(Starts::new()),
             made_at: Location::caller(),
         }))
     }
 
-    /// Runs an operation on the state and gives its result.
+    /// Runs an operation on the state and returns its result.
     ///
-    /// Operations run in the order in which these futures are polled for the first time.
+    /// Operations run in the order in which the futures that `with` returns are polled for the first time.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -137,13 +142,13 @@ impl<T: Send + 'static> Strand<T> {
     ///
     /// # Panics
     ///
-    /// If the operation does. If it is awaited by a [`block_on`](crate::block_on()) inside of an operation of the same strand,
-    /// which would wait for itself.
+    /// Panics if the operation panics, or if a [`block_on`](crate::block_on()) inside an operation of the
+    /// same strand awaits this, which would wait for itself.
     ///
     /// # Cancel safety
     ///
-    /// An operation that has not begun when the future is dropped never runs. One that has runs to its end, and its result is
-    /// dropped.
+    /// An operation that has not begun when the future is dropped never runs. An operation that has begun
+    /// runs to its end, and its result is dropped.
     pub async fn with<R, F>(&self, operation: F) -> R
     where
         F: FnOnce(&mut T) -> R + Send + 'static,
@@ -155,6 +160,8 @@ impl<T: Send + 'static> Strand<T> {
         }
     }
 
+    /// Runs an operation here, then those that were queued meanwhile, if no thread is inside and nothing
+    /// waits. Otherwise returns the operation.
     #[inline]
     fn run_in_place<R, F: FnOnce(&mut T) -> R>(&self, operation: F) -> Result<R, F> {
         match self.0.door.enter() {
@@ -163,8 +170,9 @@ impl<T: Send + 'static> Strand<T> {
         }
     }
 
-    /// Has an operation run, and does not wait for it: when this returns it has run on this thread, or somebody else's runs it
-    /// soon.
+    /// Runs an operation without waiting for it: when this returns, the operation has run on this thread,
+    /// or will run soon, on the thread inside or on a later one. If an operation posts to its own strand,
+    /// the posted operation runs after it.
     ///
     /// ```
     /// let strand = paceline::Strand::new(String::new());
@@ -174,21 +182,29 @@ impl<T: Send + 'static> Strand<T> {
     ///
     /// # Panics
     ///
-    /// Never. If the operation does, nobody learns of it but the panic hook, as with a detached task.
+    /// Never. A panic of the operation reaches only the panic hook, as with a detached task.
     pub fn post(&self, operation: impl FnOnce(&mut T) + Send + 'static) {
         match self.0.door.enter() {
             Some(inside) => waking::call(|| Visit::of(self, inside).run(operation)),
-            None => self.submit(Linked::new(Posted::new(operation))),
+            None => self.submit(Linked::new(Post::new(operation))),
         }
     }
 
-    /// Spawns a future whose polls are operations of the strand: no two such futures are polled at the same time, nor is
-    /// one while an operation runs, nor is it dropped then. They start in the order in which they were spawned.
+    /// Spawns a future whose polls are operations of the strand: such a future is neither polled nor dropped
+    /// while another one is polled or an operation runs. The futures start in the order in which they were
+    /// spawned.
     ///
-    /// The task is one of the runtime's, as of [`spawn`](crate::spawn): dropping the [`Task`] cancels it. The thread that
-    /// wakes it polls it, unless somebody is inside: then that thread does, and what such a poll makes (a timer, a source, a
-    /// task) is of the runtime whose thread that is. A future that is cancelled is dropped by who is inside, too, which may
-    /// be a moment after [`Task::cancel`] has returned.
+    /// The order holds across runtimes: a future starts when all that were spawned before it have had their
+    /// first poll, or are gone. So a future on a runtime that no thread runs (one of the [current
+    /// thread](crate::Builder::current_thread) without a `block_on` in progress), or whose workers are all
+    /// busy, keeps later ones from starting, also on other runtimes. Its first poll ends that, and so does
+    /// its cancellation, or the end of its runtime. Spawn the futures of one strand on one runtime, or await
+    /// each before the next is spawned on another one.
+    ///
+    /// The task belongs to the runtime, as of [`spawn`](crate::spawn): dropping the [`Task`] cancels it. The
+    /// thread that runs the task polls the future, unless another thread is inside: then that thread does,
+    /// and what such a poll makes (a timer, a source, a task) belongs to the runtime of that thread. A
+    /// cancelled future is dropped inside, too, perhaps a moment after [`Task::cancel`] has returned.
     ///
     /// ```
     /// use paceline::{Strand, block_on};
@@ -210,30 +226,33 @@ impl<T: Send + 'static> Strand<T> {
     ///
     /// # Panics
     ///
-    /// As [`spawn`](crate::spawn) does. A panic of the future's is raised in whoever awaits the task.
+    /// Panics as [`spawn`](crate::spawn) does. A panic of the future resumes in the task that awaits this
+    /// one.
     #[track_caller]
     pub fn spawn<R: Send + 'static>(&self, future: impl Future<Output = R> + Send + 'static) -> Task<R> {
         runtime::spawn(Serial::new(self.clone(), future))
     }
 
-    /// Runs an operation here, or leaves it to who is inside.
+    /// Leaves an operation to the thread inside. If there is none, runs it here, after those that wait; at
+    /// most [`SHARE`] in all, and a relay runs the rest.
     fn submit<O: Operation<T> + 'static>(&self, operation: Arc<Linked<T, O>>) {
         if let Some(inside) = self.0.door.queue(operation) {
-            self.sees_to(inside, SHARE);
+            self.run_queued(inside, SHARE);
         }
     }
 
-    /// Runs what waits, `limit` of it at most, and leaves the rest to a relay.
+    /// Runs at most `limit` of the waiting operations and leaves the strand. If others wait, spawns a relay,
+    /// which runs them.
     #[cold]
-    fn sees_to(&self, inside: Inside<'_, T>, limit: usize) {
-        if inside.drain(limit) == Left::Open {
-            // Where no runtime can be started the relay is dropped, and that does it as well.
+    fn run_queued(&self, inside: Inside<'_, T>, limit: usize) {
+        if inside.drain(limit) == DoorExit::Open {
+            // If no runtime can be started the relay is dropped, and its drop runs the rest as well.
             waking::call(|| runtime::spawn_from(Relay::new(self), self.0.made_at).detach());
         }
     }
 
-    /// The same by the default instance.
-    fn sends(&self, relay: Relay<T>) {
+    /// Spawns the relay on the default instance.
+    fn send_relay(&self, relay: Relay<T>) {
         waking::call(|| runtime::spawn_by_default(relay, self.0.made_at).detach());
     }
 
@@ -241,6 +260,8 @@ impl<T: Send + 'static> Strand<T> {
         &self.0.door
     }
 
+    /// Panics if the future that is polled with this waker would wait for itself: see
+    /// [`Door::would_wait_for_itself`].
     fn assert_not_inside(&self, waker: &Waker) {
         assert!(
             !self.0.door.would_wait_for_itself(waker),
@@ -262,10 +283,10 @@ impl<T> Strand<T> {
     }
 }
 
-/// An operation in place.
+/// An operation that runs in place.
 struct Visit<'a, T: Send + 'static> {
     strand: &'a Strand<T>,
-    /// Until it is over.
+    /// `None` once the operation has ended.
     inside: Option<Inside<'a, T>>,
 }
 
@@ -275,23 +296,27 @@ impl<'a, T: Send + 'static> Visit<'a, T> {
         Self { strand, inside: Some(inside) }
     }
 
+    /// Runs the operation, then at most [`SHARE`] of those that were queued meanwhile, and leaves. If the
+    /// operation panics, the drop leaves.
     #[inline]
     fn run<R>(mut self, operation: impl FnOnce(&mut T) -> R) -> R {
         let inside = self.inside.as_mut().expect("it is taken once");
         let output = inside.with(operation);
         if let Some(Err(inside)) = self.inside.take().map(Inside::leave) {
-            self.strand.sees_to(inside, SHARE);
+            self.strand.run_queued(inside, SHARE);
         }
         output
     }
 }
 
-/// The operation panicked. What others queued is run by somebody who does not.
 impl<T: Send + 'static> Drop for Visit<'_, T> {
+    /// Leaves the strand if the operation panicked, and runs no other operation meanwhile: a relay, which
+    /// is a task of the runtime, runs those that were queued. Does nothing after an operation that
+    /// returned.
     #[inline]
     fn drop(&mut self) {
         if let Some(Err(inside)) = self.inside.take().map(Inside::leave) {
-            self.strand.sees_to(inside, 0);
+            self.strand.run_queued(inside, 0);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Loom models of a strand: the real door, the real operations, futures polled by hand.
+//! Loom models of a strand: the real door, the real operations, and futures polled by hand.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use super::door::Operation;
-use super::handed::Handed;
+use super::request::Request;
 use super::serial::Serial;
 use super::*;
 use crate::sync::models::{model, waker};
 use crate::sync::{ProtocolCell, thread::park};
 use loom::thread;
 
-/// Loom's own cell in it: two that are inside at once, or one that does not see what another did, are found.
+/// A state in loom's own cell, which finds two threads inside at once, and a thread that does not see what
+/// another has done.
 struct Seen(ProtocolCell<Vec<u8>>);
 
 impl Seen {
@@ -36,9 +37,9 @@ impl Seen {
 // SAFETY: loom checks what the strand promises.
 unsafe impl Send for Seen {}
 
-/// What is inside now. Nobody else may be using the strand.
+/// Returns what the state has seen. No other thread may be using the strand.
 fn seen(strand: &Strand<Seen>) -> Vec<u8> {
-    let mut inside = strand.door().enter().expect("all have left, and left nothing");
+    let mut inside = strand.door().enter().expect("all threads have left, and nothing waits");
     let all = inside.with(Seen::all);
     assert!(inside.leave().is_ok());
     all
@@ -55,7 +56,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Two post and one awaits: each operation runs once, with what was inside before it seen. What one thread posts keeps its order.
+/// One thread posts twice and another awaits: each operation runs once and sees what the earlier ones did.
+/// The operations of one thread keep their order.
 #[test]
 fn each_operation_runs_once_and_none_beside_another() {
     model(|| {
@@ -80,9 +82,9 @@ fn each_operation_runs_once_and_none_beside_another() {
     });
 }
 
-/// Three at the door at once.
+/// Three threads queue at once.
 #[test]
-fn three_that_come_at_once_are_all_seen_to() {
+fn three_operations_queued_at_once_all_run() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let others = [1, 2].map(|number| {
@@ -101,21 +103,21 @@ fn drain<O: Operation<Seen>>(
     strand: &Strand<Seen>,
     operation: StdArc<Linked<Seen, O>>,
     limit: usize,
-) -> Left {
-    strand.door().queue(operation).map_or(Left::Free, |inside| inside.drain(limit))
+) -> DoorExit {
+    strand.door().queue(operation).map_or(DoorExit::Free, |inside| inside.drain(limit))
 }
 
-/// Somebody leaves after one operation, with or without a backlog, while another one comes and a relay is on its way: whoever is
-/// last leaves nothing.
+/// A thread leaves after one operation, with or without a backlog, while another one queues and a relay is on
+/// its way: the last of them leaves nothing behind.
 #[test]
-fn what_is_left_open_is_seen_to_by_who_comes_next() {
+fn what_is_left_open_is_run_by_the_next_to_enter() {
     model(|| {
         let strand = Strand::new(Seen::new());
-        let post = |number| Linked::new(Posted::new(move |seen: &mut Seen| seen.add(number)));
+        let post = |number| Linked::new(Post::new(move |seen: &mut Seen| seen.add(number)));
         let relay = |strand: &Strand<Seen>, left| {
-            if left == Left::Open {
+            if left == DoorExit::Open {
                 if let Some(inside) = strand.door().take_over() {
-                    assert_eq!(inside.drain(usize::MAX), Left::Free);
+                    assert_eq!(inside.drain(usize::MAX), DoorExit::Free);
                 }
             }
         };
@@ -137,29 +139,30 @@ fn what_is_left_open_is_seen_to_by_who_comes_next() {
     });
 }
 
-/// Somebody opens with a backlog, and somebody else goes in with an operation of its own, opens again while yet another one has
-/// come, and so on: the order is that in which they came.
+/// The strand is left open with a backlog, an operation enters and leaves it open again while others were
+/// queued: the operations run in the order in which they were queued.
 #[test]
 fn what_is_left_open_keeps_its_order() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let queue =
-            |number| strand.door().queue(Linked::new(Posted::new(move |seen: &mut Seen| seen.add(number))));
-        let inside = strand.door().enter().expect("nobody is there");
+            |number| strand.door().queue(Linked::new(Post::new(move |seen: &mut Seen| seen.add(number))));
+        let inside = strand.door().enter().expect("no thread is inside");
         assert!((1..=3).all(|number| queue(number).is_none()));
-        assert_eq!(inside.drain(1), Left::Open);
+        assert_eq!(inside.drain(1), DoorExit::Open);
         assert!(strand.door().enter().is_none());
         let inside = queue(4).expect("it is open");
         assert!(strand.door().take_over().is_none());
         assert!(queue(5).is_none());
-        assert_eq!(inside.drain(1), Left::Open);
+        assert_eq!(inside.drain(1), DoorExit::Open);
         let inside = strand.door().take_over().expect("it is open");
-        assert_eq!(inside.drain(3), Left::Free);
+        assert_eq!(inside.drain(3), DoorExit::Free);
         assert_eq!(seen(&strand), [1, 2, 3, 4, 5]);
     });
 }
 
-/// A `with` is dropped while somebody comes to it: it ran, or its operation is dropped; and never later.
+/// A `with` is dropped while another thread is at the strand: its operation ran or was dropped by then, and
+/// never runs later.
 #[test]
 fn a_with_that_is_dropped_runs_at_once_or_never() {
     model(|| {
@@ -184,35 +187,36 @@ fn a_with_that_is_dropped_runs_at_once_or_never() {
     });
 }
 
-/// The waker changes while the operation runs elsewhere: one of the two is called, or the poll sees the result.
+/// The waker changes while another thread runs the operation: one of the two wakers is called, or the poll
+/// sees the result.
 #[test]
 fn a_result_that_comes_while_its_waker_changes_is_found() {
     model(|| {
         let strand = Strand::new(Seen::new());
-        let inside = strand.door().enter().expect("nobody is there");
-        let handed = Linked::new(Handed::new(|seen: &mut Seen| seen.add(1), Waker::noop().clone()));
-        assert!(strand.door().queue(handed.clone()).is_none());
+        let inside = strand.door().enter().expect("no thread is inside");
+        let request = Linked::new(Request::new(|seen: &mut Seen| seen.add(1), Waker::noop().clone()));
+        assert!(strand.door().queue(request.clone()).is_none());
         let poller = {
-            let handed = handed.clone();
+            let request = request.clone();
             thread::spawn(move || {
                 let waker = waker();
-                while handed.operation.poll(&waker).is_pending() {
+                while request.operation.poll(&waker).is_pending() {
                     park();
                 }
             })
         };
-        assert_eq!(inside.drain(usize::MAX), Left::Free);
+        assert_eq!(inside.drain(usize::MAX), DoorExit::Free);
         poller.join().unwrap();
     });
 }
 
-/// A future that is woken once from outside, and touches a cell in its polls.
+/// A future that is woken once from outside, and uses a cell in its polls.
 struct Touches {
     cell: ProtocolCell<usize>,
     polls: AtomicUsize,
 }
 
-// SAFETY: the strand keeps those apart who touch the cell; loom checks it.
+// SAFETY: the strand keeps the users of the cell apart; loom checks it.
 unsafe impl Sync for Touches {}
 // SAFETY: as above.
 unsafe impl Send for Touches {}
@@ -229,9 +233,9 @@ impl Touches {
     }
 }
 
-/// A wake that comes while a turn is queued, polled elsewhere, or over, is not lost; polls and operations do not overlap, and
-/// what was written before the wake is seen. The task is polled by this thread, its turns by this one or the one that posts. Fails
-/// if a turn is said not to be queued any more only after the poll.
+/// A wake while a turn is queued, polled elsewhere, or over is not lost. Polls and operations do not overlap,
+/// and a poll sees what was written before the wake. This thread polls the task; the turns run on this thread
+/// or on the one that posts. Fails if `queued` is cleared only after the poll.
 #[test]
 fn a_wake_during_a_turn_brings_another_turn() {
     model(|| {
@@ -273,8 +277,8 @@ fn a_wake_during_a_turn_brings_another_turn() {
     });
 }
 
-/// A task ends while its turn is run elsewhere: the future is dropped inside, once, and nothing is kept. Fails if the task drops
-/// it.
+/// A task ends while another thread runs its turn: the future is dropped inside, once, and nothing is leaked.
+/// Fails if the task drops the future.
 #[test]
 fn the_future_of_a_task_that_ends_is_dropped_inside() {
     struct TouchesInDrop(StdArc<Touches>);
@@ -315,7 +319,7 @@ fn the_future_of_a_task_that_ends_is_dropped_inside() {
     });
 }
 
-/// The tasks of two futures come in the wrong order: the futures start in the right one, and both do.
+/// The tasks of two futures run in the wrong order: both futures start, in the right order.
 #[test]
 fn futures_start_in_the_order_of_their_spawns() {
     model(|| {
@@ -334,9 +338,9 @@ fn futures_start_in_the_order_of_their_spawns() {
     });
 }
 
-/// The first of two ends before it has started: the second starts.
+/// The first of two futures ends before it has started: the second starts.
 #[test]
-fn one_that_never_starts_holds_nobody_up() {
+fn a_future_that_never_starts_holds_no_other_up() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let [first, second] = [1, 2].map(|number| Serial::new(strand.clone(), async move { number }));
@@ -348,10 +352,10 @@ fn one_that_never_starts_holds_nobody_up() {
     });
 }
 
-/// The tasks of three come in the wrong order, and one of them never does: those that are left start. Fails if it is not noted that
-/// the second one is gone.
+/// The tasks of three futures run in the wrong order, and the second task never does: the other futures
+/// start. Fails if the end of the second is not noted.
 #[test]
-fn one_that_is_gone_before_its_time_is_passed_over() {
+fn a_future_that_ends_before_its_turn_is_passed_over() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let [first, second, mut third] =

@@ -1,18 +1,18 @@
-//! [`Relay`]: who sees to what a thread has left that had done its share.
+//! [`Relay`]: the task that runs the operations that a thread left behind after its share.
 
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::door::Left;
+use super::door::DoorExit;
 use super::{SHARE, Strand};
 
-/// A task that is on its way to a strand which was left open. It finds it open, and goes in; or somebody was sooner, who
-/// answers for what waits.
+/// A task on its way to a strand that was left open. If the strand is still open, the relay enters; else
+/// another thread has entered, and answers for the waiting operations.
 pub(super) struct Relay<T: Send + 'static> {
     strand: Option<Strand<T>>,
-    /// It is a task of the default instance, which does not end.
+    /// Whether the relay is a task of the default instance: then there is no other runtime to continue on.
     is_last: bool,
 }
 
@@ -22,19 +22,21 @@ impl<T: Send + 'static> Relay<T> {
     }
 }
 
-/// Nothing in it is pinned.
+/// The relay pins none of its fields.
 impl<T: Send + 'static> Unpin for Relay<T> {}
 
 impl<T: Send + 'static> Future for Relay<T> {
     type Output = ();
 
+    /// Enters if the strand is still open, and runs a share of the operations. If others are left, wakes
+    /// itself for the next share.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let left = match &self.strand {
-            Some(strand) => strand.door().take_over().map_or(Left::Free, |inside| inside.drain(SHARE)),
-            None => Left::Free,
+            Some(strand) => strand.door().take_over().map_or(DoorExit::Free, |inside| inside.drain(SHARE)),
+            None => DoorExit::Free,
         };
-        if left == Left::Open {
-            // Others of the runtime's tasks get their turn; this one is on its way again.
+        if left == DoorExit::Open {
+            // The runtime's other tasks get their turn first; this relay is on its way again.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -43,15 +45,17 @@ impl<T: Send + 'static> Future for Relay<T> {
     }
 }
 
-/// Its runtime has ended, or takes no tasks any more: the default instance goes on, for who is here has something else to do.
-/// Where that cannot be started nobody else may come, so all of it is seen to here.
 impl<T: Send + 'static> Drop for Relay<T> {
+    /// Does nothing if the relay is done, or if another thread has entered the strand. Otherwise the relay's
+    /// runtime has ended, or accepts no tasks any more: runs a share of the operations here, and leaves the
+    /// rest to a relay on the default instance, because this thread has something else to do. If this is the
+    /// relay on the default instance, which was drained or cannot be started, runs all that is left.
     fn drop(&mut self) {
         let Some(strand) = mem::take(&mut self.strand) else { return };
         let Some(inside) = strand.door().take_over() else { return };
         let share = if self.is_last { usize::MAX } else { SHARE };
-        if inside.drain(share) == Left::Open {
-            strand.sends(Relay { strand: Some(strand.clone()), is_last: true });
+        if inside.drain(share) == DoorExit::Open {
+            strand.send_relay(Relay { strand: Some(strand.clone()), is_last: true });
         }
     }
 }

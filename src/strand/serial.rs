@@ -1,14 +1,14 @@
 //! [`Serial`]: a spawned future whose polls are operations of a strand.
 //!
-//! The task itself is the runtime's, with its waker, its metrics and its end. What it does when it is polled is to queue a
-//! [`Turn`], and whoever is inside then polls the future; most often that is the task's own thread.
+//! The task itself belongs to the runtime, with its waker, its metrics and its end. When the task is polled,
+//! it queues a [`Turn`], and the thread inside polls the future; most often that is the task's own thread.
 //!
 //! | desk | says |
 //! |---|---|
-//! | `queued` | a turn is queued, or kept until those that were spawned before have started. Taken back *before* the poll |
-//! | `future` | it is not finished, and nobody polls it right now |
+//! | `queued` | a turn is queued, or kept until the earlier futures have started. Cleared *before* the poll |
+//! | `future` | the future is not finished, and no thread polls it at the moment |
 //! | `gone` | the task is gone: the next turn drops the future |
-//! | `output` | it is finished, and the task has not been polled since |
+//! | `output` | the future is finished, and the task has not been polled since |
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,10 +23,10 @@ use super::door::{Linked, Operation};
 use crate::sync::{self, Mutex, MutexGuard};
 use crate::waking;
 
-/// A future of a strand.
+/// An operation that polls a future of a strand, and what the future shares with its task.
 pub(super) struct Turn<T, R> {
     strand: Strand<T>,
-    /// How many were spawned before it.
+    /// The number of futures that were spawned on the strand before.
     number: u64,
     desk: Mutex<Desk<R>>,
 }
@@ -35,7 +35,7 @@ type Boxed<R> = Pin<Box<dyn Future<Output = R> + Send>>;
 
 struct Desk<R> {
     future: Option<Boxed<R>>,
-    /// The task's own. A task has one waker, so it is never changed.
+    /// The waker of the task. A task has one waker, so it never changes.
     waker: Option<Waker>,
     output: Option<thread::Result<R>>,
     queued: bool,
@@ -43,10 +43,13 @@ struct Desk<R> {
     gone: bool,
 }
 
-/// What a turn finds to do.
+/// The work of a turn.
 enum Todo<R> {
+    /// The future is finished, or being polled.
     Nothing,
+    /// Poll the future, with the waker of its task.
     Poll(Boxed<R>, Waker),
+    /// The task is gone: drop the future and the waker.
     Drop(Option<Boxed<R>>, Option<Waker>),
 }
 
@@ -55,8 +58,8 @@ impl<T, R> Turn<T, R> {
         sync::lock(&self.desk)
     }
 
-    /// What there is to do, by who is inside.
-    fn begins(&self) -> Todo<R> {
+    /// Ends the wait of the turn, and takes from the desk what the turn has to poll or drop. Called inside.
+    fn begin(&self) -> Todo<R> {
         let mut desk = self.desk();
         desk.queued = false;
         if desk.gone {
@@ -68,8 +71,10 @@ impl<T, R> Turn<T, R> {
         }
     }
 
-    /// A poll is over. What is left is dropped outside of the lock, and inside of the strand.
-    fn ends(&self, future: Boxed<R>, result: Option<thread::Result<R>>) {
+    /// Ends a poll. Without a `result` the future goes back to the desk. With one, the result is stored for
+    /// the task, which is woken. If the task is gone, future and result are dropped instead. All drops
+    /// happen outside the lock and inside the strand.
+    fn finish(&self, future: Boxed<R>, result: Option<thread::Result<R>>) {
         let mut future = Some(future);
         let mut desk = self.desk();
         let Some(result) = result else {
@@ -84,11 +89,15 @@ impl<T, R> Turn<T, R> {
         drop(desk);
         waking::call(|| drop(future));
         waking::call(|| drop(unwanted));
-        waker.into_iter().for_each(Waker::wake);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
 impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
+    /// Polls the future, or drops it if its task is gone. A first turn that came too early is kept, and
+    /// queued again by the first turn of the future before it.
     fn run(this: &Arc<Linked<T, Self>>, _: &mut T) {
         let turn = &this.operation;
         let is_gone = {
@@ -96,14 +105,14 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
             if desk.started { None } else { Some(desk.gone) }
         };
         if let Some(is_gone) = is_gone {
-            let early = (!is_gone).then(|| this.clone() as Arc<dyn Early>);
-            match turn.strand.starts().comes(turn.number, early) {
-                Comes::InTime => turn.desk().started = true,
-                Comes::Early if is_gone => {}
-                Comes::Early => return,
+            let early = (!is_gone).then(|| this.clone() as Arc<dyn EarlyTurn>);
+            match turn.strand.starts().admit(turn.number, early) {
+                Arrival::InTime => turn.desk().started = true,
+                Arrival::Early if is_gone => {}
+                Arrival::Early => return,
             }
         }
-        match turn.begins() {
+        match turn.begin() {
             Todo::Nothing => {}
             Todo::Drop(future, waker) => {
                 waking::call(|| drop(future));
@@ -117,13 +126,15 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
                     Ok(Poll::Ready(output)) => Some(Ok(output)),
                     Err(panic) => Some(Err(panic)),
                 };
-                turn.ends(future, result);
+                turn.finish(future, result);
             }
         }
-        // After the poll, so that the next one does not begin before.
+        // After the poll, so that the next future does not start before.
         if is_gone.is_some() {
             let next = turn.strand.starts().next();
-            next.into_iter().for_each(Early::comes_again);
+            if let Some(next) = next {
+                next.queue_again();
+            }
         }
     }
 }
@@ -132,8 +143,10 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
 pub(super) struct Serial<T: Send + 'static, R: Send + 'static>(Arc<Linked<T, Turn<T, R>>>);
 
 impl<T: Send + 'static, R: Send + 'static> Serial<T, R> {
+    /// Makes the task of a future, which gets its number in the order of these calls. Queues no turn: the
+    /// first poll does.
     pub(super) fn new(strand: Strand<T>, future: impl Future<Output = R> + Send + 'static) -> Self {
-        let number = strand.starts().spawned();
+        let number = strand.starts().assign_number();
         let desk = Desk {
             future: Some(Box::pin(future)),
             waker: None,
@@ -145,6 +158,7 @@ impl<T: Send + 'static, R: Send + 'static> Serial<T, R> {
         Self(Linked::new(Turn { strand, number, desk: Mutex::new(desk) }))
     }
 
+    /// Takes the output, and resumes the panic of the future. `Pending` if there is no output yet.
     fn output(&self) -> Poll<R> {
         let output = self.0.operation.desk().output.take();
         match output {
@@ -158,15 +172,18 @@ impl<T: Send + 'static, R: Send + 'static> Serial<T, R> {
 impl<T: Send + 'static, R: Send + 'static> Future for Serial<T, R> {
     type Output = R;
 
+    /// Returns the output, or resumes the panic of the future, if the future is finished. Otherwise queues
+    /// a turn, or runs it here, and returns the output if that has finished the future. If a turn is queued
+    /// already, only returns `Pending`: the turn wakes the task when the future is finished.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         let turn = &self.0.operation;
         let mut desk = turn.desk();
         if desk.output.is_none() {
             if desk.waker.is_none() {
-                // The runtime's own waker: none of the user's code.
+                // The runtime's own waker, so no user code runs under the lock.
                 desk.waker = Some(cx.waker().clone());
             }
-            // One that is queued already begins after this, and sees what this one was woken for.
+            // A turn that is queued already begins after this, and sees what this poll was woken for.
             let is_queued = std::mem::replace(&mut desk.queued, true);
             drop(desk);
             if is_queued {
@@ -181,12 +198,15 @@ impl<T: Send + 'static, R: Send + 'static> Future for Serial<T, R> {
 }
 
 impl<T: Send + 'static, R: Send + 'static> Drop for Serial<T, R> {
+    /// Marks the task as gone, and drops an output that was not taken. Has an unfinished future dropped
+    /// inside the strand: by a poll in progress, or by a turn, which this queues, or runs here, if none is
+    /// queued.
     fn drop(&mut self) {
         let turn = &self.0.operation;
         let mut desk = turn.desk();
         desk.gone = true;
         let output = desk.output.take();
-        // Where it is being polled, that poll drops it; where a turn is queued, that turn does.
+        // A poll in progress drops the future when it ends; a queued turn drops it when it runs.
         let is_left = desk.future.is_some() && !desk.queued;
         desk.queued |= is_left;
         drop(desk);
@@ -197,30 +217,34 @@ impl<T: Send + 'static, R: Send + 'static> Drop for Serial<T, R> {
     }
 }
 
-/// A first turn that came before those of futures that were spawned earlier.
-pub(super) trait Early: Send + Sync {
-    fn comes_again(self: Arc<Self>);
+/// A first turn that came before the first turns of futures that were spawned earlier.
+pub(super) trait EarlyTurn: Send + Sync {
+    /// Leaves the turn to the thread inside, or runs it here if there is none.
+    fn queue_again(self: Arc<Self>);
 }
 
-impl<T: Send + 'static, R: Send + 'static> Early for Linked<T, Turn<T, R>> {
-    fn comes_again(self: Arc<Self>) {
+impl<T: Send + 'static, R: Send + 'static> EarlyTurn for Linked<T, Turn<T, R>> {
+    fn queue_again(self: Arc<Self>) {
         let strand = self.operation.strand.clone();
         strand.submit(self);
     }
 }
 
-/// In which order futures start: that in which they were spawned. Their tasks may come in another one, because a runtime has
-/// several threads.
+/// Starts futures in the order in which they were spawned. Their tasks may run in another order, because a
+/// runtime has several threads.
 pub(super) struct Starts {
+    /// The number of futures spawned so far.
     spawned: u64,
-    /// All before this one have started, or are gone.
+    /// All futures with a smaller number have started, or are gone.
     next: u64,
-    /// Those that came too early; `None`: it is gone.
-    early: BTreeMap<u64, Option<Arc<dyn Early>>>,
+    /// The turns that came too early; `None` if the task is gone.
+    early: BTreeMap<u64, Option<Arc<dyn EarlyTurn>>>,
 }
 
-enum Comes {
+enum Arrival {
+    /// All earlier futures have started: this one may start.
     InTime,
+    /// An earlier future has not started.
     Early,
 }
 
@@ -229,23 +253,26 @@ impl Starts {
         Self { spawned: 0, next: 0, early: BTreeMap::new() }
     }
 
-    fn spawned(&mut self) -> u64 {
+    /// Counts a future that is spawned, and returns its number.
+    fn assign_number(&mut self) -> u64 {
         self.spawned += 1;
         self.spawned - 1
     }
 
-    /// The first turn of that number has come. If it is early, it is kept, unless it is gone.
-    fn comes(&mut self, number: u64, turn: Option<Arc<dyn Early>>) -> Comes {
+    /// Admits the first turn of the future with this number if all earlier ones have started. Keeps an early
+    /// turn; of a task that is gone (`None`) keeps only that its number is to be skipped.
+    fn admit(&mut self, number: u64, turn: Option<Arc<dyn EarlyTurn>>) -> Arrival {
         if number == self.next {
             self.next += 1;
-            return Comes::InTime;
+            return Arrival::InTime;
         }
         self.early.insert(number, turn);
-        Comes::Early
+        Arrival::Early
     }
 
-    /// One that came early, and whose time is now.
-    fn next(&mut self) -> Option<Arc<dyn Early>> {
+    /// Removes and returns an early turn that may start now, if there is one. Skips the numbers of tasks that
+    /// are gone.
+    fn next(&mut self) -> Option<Arc<dyn EarlyTurn>> {
         loop {
             let next = self.early.remove(&self.next)?;
             if next.is_some() {

@@ -1,8 +1,8 @@
-//! How often threads got in each other's way, counted where they do: std's atomics and locks in the build that asks for it
-//! with `--cfg paceline_contention`. Without that, nothing of this is compiled.
+//! Counts how often threads got in each other's way: in atomics and locks of `std`, in a build with
+//! `--cfg paceline_contention`. In other builds this is not compiled.
 //!
-//! Not seen: atomic instructions that cannot fail, the queues of `concurrent-queue`, the lists of `event-listener`, and
-//! waiting in the kernel.
+//! Not counted: atomic instructions that cannot fail, the queues of `concurrent-queue`, the lists of
+//! `event-listener`, and waiting in the kernel.
 
 use std::ops::{Deref, DerefMut};
 #[cfg(test)]
@@ -16,7 +16,8 @@ static FAILED_SWAPS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 static CONTENDED_LOCKS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 static LOCK_WAIT_NANOS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 
-/// What all threads of the process met since it started. Only in a build with `--cfg paceline_contention`.
+/// The contention of all threads of the process since it started. Only in a build with
+/// `--cfg paceline_contention`.
 ///
 /// ```
 /// let before = paceline::contention();
@@ -26,11 +27,12 @@ static LOCK_WAIT_NANOS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contention {
-    /// Compare-and-swaps that found another value than they expected. Some of them only ask, and are not tried again.
+    /// Compare-and-swaps that found another value than they expected. Some of them only check a value, and
+    /// are not retried.
     pub failed_swaps: u64,
-    /// Locks that somebody else held.
+    /// Locks that another thread held.
     pub contended_locks: u64,
-    /// Time spent waiting for those.
+    /// Time spent waiting for these locks.
     pub lock_wait_nanos: u64,
 }
 
@@ -43,7 +45,7 @@ pub fn contention() -> Contention {
     }
 }
 
-/// std's mutex: tried first, and timed if that fails.
+/// A mutex of `std`: it tries first, and measures the wait if that fails.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
 
@@ -57,6 +59,7 @@ impl<T> Mutex<T> {
         self.0.try_lock()
     }
 
+    /// Locks. If another thread holds the lock, counts that, and the time until this thread has it.
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => return Ok(guard),
@@ -71,7 +74,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A swap that may fail, which is counted.
+/// A swap that may fail; failures are counted.
 macro_rules! counting_exchange {
     ($exchange:ident, $value:ty) => {
         #[inline]
@@ -87,12 +90,12 @@ macro_rules! counting_exchange {
     };
 }
 
-/// std's atomic, but for the swaps that may fail.
+/// An atomic of `std`, with counted swaps.
 macro_rules! counting {
     ($name:ident $(<$of:ident>)?, $value:ty) => {
         pub(crate) struct $name$(<$of>)?(atomic::$name$(<$of>)?);
 
-        // Not each of them is compared and swapped.
+        // Not each of them is used with both swaps.
         #[allow(dead_code)]
         impl$(<$of>)? $name$(<$of>)? {
             pub(crate) const fn new(value: $value) -> Self {
@@ -141,7 +144,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The counts are the process's, and other tests run beside this one: at least so many more.
+    /// The counts belong to the process, and other tests run beside this one: the counts grow by at least
+    /// this much.
     #[test]
     fn a_swap_that_fails_is_counted() {
         let before = contention();
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_somebody_holds_is_counted_with_the_wait() {
+    fn a_lock_that_another_thread_holds_is_counted_with_the_wait() {
         const HELD: Duration = Duration::from_millis(30);
         let before = contention();
         let lock = Mutex::new(());
@@ -165,7 +169,7 @@ mod tests {
         });
         let after = contention();
         assert!(after.contended_locks > before.contended_locks);
-        // The thread may have come a little late.
+        // The thread may have arrived a little late.
         assert!(after.lock_wait_nanos >= before.lock_wait_nanos + HELD.as_nanos() as u64 / 2);
     }
 

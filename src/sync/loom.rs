@@ -1,17 +1,17 @@
-//! What the loom models run on.
+//! The primitives of the loom models.
 
 pub(crate) use event_listener::Event;
 pub(crate) use loom::sync::{
     Arc, Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
-// The clock stands still for loom, which does not know of it; and nothing that a model drives has statics, or locals of a
-// thread other than the one that polls.
+// Loom does not know the clock, which stands still in a model. No model uses statics, or thread locals of
+// another thread than the one that polls.
 pub(crate) use std::{thread_local, time::Instant};
 
 pub(crate) use super::models::{self as thread, Thread};
 
-/// As in std: no model uses one.
+/// As in `std`: no model uses one.
 macro_rules! process_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         $(#[$meta])*
@@ -28,8 +28,13 @@ pub(crate) fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// In a model no time passes, so a deadline may be over at any moment: at the one to which loom has put off this thread's
-/// next step.
+/// Returns zero: in a model no time passes.
+pub(crate) fn coarse_millis() -> u64 {
+    0
+}
+
+/// Parks the current thread until it is unparked; returns false at once if there is a deadline. In a model no
+/// time passes, so a deadline may be over at any moment: at the step to which loom has put off this thread.
 pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
     if deadline.is_none() {
         thread::park();
@@ -46,6 +51,8 @@ impl<T> ProtocolCell<T> {
         Self(loom::cell::UnsafeCell::new(value))
     }
 
+    /// Calls `f` with the value.
+    ///
     /// # Safety
     ///
     /// The caller's protocol grants it exclusive access until `f` returns.

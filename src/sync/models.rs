@@ -1,7 +1,7 @@
-//! What the loom models have in the place of threads that park, and what they share.
+//! The threads of the loom models, which park, and helpers that the models share.
 //!
-//! Parking is built on loom's `Notify` and not on loom's `park`: there, an `unpark` also ends the wait for a lock,
-//! and the release of a lock takes away a token that was left.
+//! Parking is built on loom's `Notify` and not on loom's `park`: there, an `unpark` also ends the wait for a
+//! lock, and the release of a lock takes away a token that was set.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,14 +20,14 @@ loom::thread_local! {
 pub(crate) struct Thread(Arc<Notify>);
 
 impl Thread {
-    /// Leaves the token that makes the thread's `park` return.
+    /// Sets the token that makes the thread's `park` return.
     pub(crate) fn unpark(&self) {
         self.0.notify();
     }
 }
 
 impl Thread {
-    /// Of the one thread that all threads of a model are: no model asks.
+    /// Returns the id of the one thread that all threads of a model run on: no model uses it.
     pub(crate) fn id(&self) -> ThreadId {
         std::thread::current().id()
     }
@@ -37,7 +37,7 @@ impl Thread {
     }
 }
 
-/// A thread to be.
+/// A thread that is not started yet.
 #[derive(Debug)]
 pub(crate) struct Builder;
 
@@ -60,13 +60,13 @@ impl Builder {
     }
 }
 
-/// The current thread.
+/// Returns the current thread.
 pub(crate) fn current() -> Thread {
     CURRENT
         .with(|current| current.borrow_mut().get_or_insert_with(|| Thread(Arc::new(Notify::new()))).clone())
 }
 
-/// Waits for the token; once in a model's run it also returns for no reason.
+/// Waits for the token. Once in a model's run it also returns without one.
 pub(crate) fn park() {
     current().0.wait();
 }
@@ -76,7 +76,7 @@ pub(crate) fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// Makes a thread look again.
+/// Unparks the thread.
 #[cfg(test)]
 impl std::task::Wake for Thread {
     fn wake(self: Arc<Self>) {
@@ -84,13 +84,13 @@ impl std::task::Wake for Thread {
     }
 }
 
-/// A waker that unparks the current thread.
+/// Returns a waker that unparks the current thread.
 #[cfg(test)]
 pub(crate) fn waker() -> std::task::Waker {
     Arc::new(current()).into()
 }
 
-/// Runs a model under every schedule with at most `LOOM_MAX_PREEMPTIONS` preemptions; 2, if nothing is said.
+/// Runs a model under every schedule with at most `LOOM_MAX_PREEMPTIONS` preemptions, by default 2.
 #[cfg(test)]
 pub(crate) fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -98,7 +98,7 @@ pub(crate) fn model(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// Something that becomes true once, and one thread that waits for it.
+/// A condition that becomes true once, and one thread that waits for it.
 #[cfg(test)]
 #[derive(Debug)]
 pub(crate) struct Latch {
@@ -112,7 +112,8 @@ impl Latch {
         Arc::new(Self { open: loom::sync::atomic::AtomicBool::new(false), bell: Notify::new() })
     }
 
-    /// Relaxed on purpose: a latch orders a model's steps and must not hide that a protocol orders nothing.
+    /// Opens the latch. Relaxed on purpose: a latch orders a model's steps and must not hide that a protocol
+    /// orders nothing.
     pub(crate) fn open(&self) {
         self.open.store(true, loom::sync::atomic::Ordering::Relaxed);
         self.bell.notify();

@@ -1,4 +1,4 @@
-//! What the crate runs on: std.
+//! The primitives of the crate: those of std.
 
 pub(crate) use event_listener::Event;
 
@@ -21,7 +21,7 @@ pub(crate) use std::{
     time::Instant,
 };
 
-/// A static of the process; under shuttle one of each run.
+/// A static of the process; under shuttle a static of each run.
 macro_rules! process_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         $(#[$meta])*
@@ -30,21 +30,52 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
-/// The store-load barrier of a Dekker handshake: what this thread wrote before it is visible to every thread
-/// that passes its own `full_fence` later, or this thread sees what that thread wrote.
+/// Issues the store-load barrier of a Dekker handshake: what this thread wrote before it is visible to every
+/// thread that passes its own `full_fence` later, or this thread sees what that thread wrote.
 #[inline]
 pub(crate) fn full_fence() {
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// Tells the processor that this thread is waiting for another one's next few instructions.
+/// Tells the processor that this thread waits for the next few instructions of another thread.
 #[inline]
 pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
-/// Parks the current thread until it is unparked (for no reason, perhaps) or until `deadline`; false if that has
-/// passed.
+/// Returns the milliseconds since some moment in the past, by the cheapest monotonic clock of the system,
+/// which may be a few milliseconds behind.
+#[inline]
+pub(crate) fn coarse_millis() -> u64 {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    {
+        /// `struct timespec`, on systems where both of its fields are `long`.
+        #[repr(C)]
+        struct CoarseTime {
+            seconds: i64,
+            nanos: i64,
+        }
+        const CLOCK_MONOTONIC_COARSE: std::ffi::c_int = 6;
+        // The function of the C library, as std's clock uses it: rustix finds the kernel's page by itself,
+        // and fails at that under valgrind.
+        unsafe extern "C" {
+            fn clock_gettime(clock: std::ffi::c_int, time: *mut CoarseTime) -> std::ffi::c_int;
+        }
+        let mut now = CoarseTime { seconds: 0, nanos: 0 };
+        // SAFETY: the call writes to `now`, which has the layout that the C library has for it on these
+        // systems; or it fails, and leaves `now` unchanged.
+        unsafe { clock_gettime(CLOCK_MONOTONIC_COARSE, &raw mut now) };
+        (now.seconds as u64).wrapping_mul(1_000).wrapping_add(now.nanos as u64 / 1_000_000)
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    {
+        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        u64::try_from(START.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Parks the current thread until it is unparked (perhaps spuriously) or until `deadline`. Returns false,
+/// without parking, if `deadline` has passed already; true after every park, however it ended.
 pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
     let Some(deadline) = deadline else {
         thread::park();
@@ -66,6 +97,8 @@ impl<T> ProtocolCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
+    /// Calls `f` with the value.
+    ///
     /// # Safety
     ///
     /// The caller's protocol grants it exclusive access until `f` returns.

@@ -1,39 +1,44 @@
-//! An example as a process.
+//! An example in a process.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant, SystemTime};
 use std::{env, fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Nothing here takes this long, however loaded the machine is.
+use crate::programs::command;
+
+/// Longer than any step takes, even on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct Example {
     child: Child,
     lines: Receiver<String>,
-    /// What it has printed so far.
+    /// The output so far.
     pub said: Vec<String>,
 }
 
-/// `cargo test` builds it, beside this test.
+/// Returns the path of the example, which `cargo test` builds beside this test.
 pub fn path(name: &str) -> PathBuf {
     let here = env::current_exe().unwrap();
     let path = here.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
     let built = fs::metadata(&path).and_then(|file| file.modified());
-    let sources = fs::read_dir(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let changed = sources.map(|file| file.unwrap().metadata().unwrap().modified().unwrap()).max().unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/");
+    let files = |name: &str| fs::read_dir(format!("{folder}{name}")).into_iter().flatten();
+    let sources = files(name).chain(files("common")).map(|file| file.unwrap().metadata());
+    let sources = sources.chain([fs::metadata(format!("{folder}{name}.rs"))]).flatten();
+    let changed = sources.map(|file| file.modified().unwrap()).max().unwrap();
     let is_new = built.unwrap_or(SystemTime::UNIX_EPOCH) > changed;
     assert!(is_new, "{} is not there, or old: cargo build --example {name}", path.display());
     path
 }
 
-/// Starts an example, in a shell that runs this before.
+/// Starts an example in a shell that runs `shell` first.
 pub fn start(name: &str, shell: &str, args: &[&str]) -> Example {
-    let mut command = Command::new("sh");
+    let mut command = command("sh");
     command.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(path(name)).args(args);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it can be started");
     let output = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -43,7 +48,7 @@ pub fn start(name: &str, shell: &str, args: &[&str]) -> Example {
 }
 
 impl Example {
-    /// Waits for a line with these words, and gives it.
+    /// Waits for a line with these words, and returns it.
     #[track_caller]
     pub fn says(&mut self, words: &str) -> String {
         let start = Instant::now();
@@ -63,9 +68,17 @@ impl Example {
         kill_process(Pid::from_child(&self.child), signal).expect("it was not waited for");
     }
 
-    /// Waits for its end, and gives all that it said.
+    /// Waits for the end of the process, and returns all of its output.
     #[track_caller]
-    pub fn end(mut self) -> String {
+    pub fn end(self) -> String {
+        let (code, said) = self.code();
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+
+    /// The same, with the exit code.
+    #[track_caller]
+    pub fn code(mut self) -> (Option<i32>, String) {
         let start = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -75,41 +88,32 @@ impl Example {
             thread::sleep(Duration::from_millis(2));
         };
         self.said.extend(self.lines.iter());
-        let said = self.said.join("\n");
-        assert!(status.success(), "{status}: {said}");
-        said
+        (status.code(), self.said.join("\n"))
     }
 }
 
 impl Drop for Example {
     fn drop(&mut self) {
-        // After `end` there is nothing left to kill.
+        // The process has already ended after `end`.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What an example says of arguments that it cannot use.
-pub fn refuses(name: &str, args: &[&str]) -> (ExitStatus, String) {
-    let Output { status, stderr, .. } =
-        Command::new(path(name)).args(args).output().expect("it can be started");
-    (status, String::from_utf8_lossy(&stderr).into_owned())
-}
-
-/// Runs a program that is not ours with this input; nothing where it is not installed, which is said aloud.
+/// Runs a third-party program with this input; returns `None` with a message if it is not installed.
 pub fn other(program: &str, args: &[&str], input: &[u8]) -> Option<Output> {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            // Past the harness, which keeps what a test prints to itself.
+            // Written directly, because the test harness captures the output of a test.
             let _ = writeln!(io::stderr(), "SKIPPED: {program} cannot be run ({error})");
             return None;
         }
     };
     let (mut stdin, input) = (child.stdin.take().expect("it is piped"), input.to_vec());
-    // It may end before it has read all that.
+    // The program may end before it has read all of its input.
     let writes = thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writes.join().unwrap();

@@ -1,4 +1,4 @@
-//! What `Io`, `Timer` and `Executor` do, without HTTP.
+//! `Io`, `Timer` and `Executor`, without HTTP.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Read as _, Write as _};
@@ -16,29 +16,29 @@ use paceline::{Async, Runtime, block_on, net};
 
 use crate::setups::SOON;
 
-/// A connection: ours, and the peer's end of it.
+/// Returns the two ends of a connection: this side's, and the peer's.
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let peer = listener.accept().unwrap().0;
-    // What never comes is an error, and no hang. Miri has no such limit.
+    // A missing answer is an error, and no hang. Miri has no such limit.
     assert!(cfg!(miri) || peer.set_read_timeout(Some(SOON)).is_ok());
     (ours, peer)
 }
 
 const MARK: u8 = 0xa5;
 
-/// Reads once into memory that holds marks, and gives what was read, and all of the memory.
+/// Reads once into memory with marks; returns the bytes that were read, and all of the memory.
 async fn read_over_marks(io: &mut (impl Read + Unpin)) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let mut memory = [MaybeUninit::new(MARK); 100];
     let mut buf = ReadBuf::uninit(&mut memory);
     poll_fn(|cx| Pin::new(&mut *io).poll_read(cx, buf.unfilled())).await?;
     let read = buf.filled().to_vec();
-    // SAFETY: all of it was written when it was made, and nobody may take that back.
+    // SAFETY: all of the memory was initialised when it was made, and initialised memory stays initialised.
     Ok((read, memory.iter().map(|byte| unsafe { byte.assume_init() }).collect()))
 }
 
-/// The same into memory of which nobody has written a byte, which is for miri to see.
+/// The same into uninitialised memory, for miri.
 async fn read_into_nothing(io: &mut (impl Read + Unpin)) -> io::Result<Vec<u8>> {
     let mut memory = [MaybeUninit::uninit(); 100];
     let mut buf = ReadBuf::uninit(&mut memory);
@@ -53,7 +53,7 @@ async fn reads_without_zeroing(io: &mut (impl Read + Write + Unpin), peer: &mut 
     assert_eq!(memory[..3], *b"abc");
     assert!(memory[3..].iter().all(|byte| *byte == MARK), "it was written to: {memory:?}");
 
-    // One that has to wait, and is told by the reactor.
+    // This read has to wait for an event of the reactor.
     let answers = async {
         paceline::Timer::after(Duration::from_millis(5)).await;
         peer.write_all(b"defg").unwrap();
@@ -69,7 +69,7 @@ async fn reads_without_zeroing(io: &mut (impl Read + Write + Unpin), peer: &mut 
     peer.read_exact(&mut got).unwrap();
     assert_eq!(&got, b"hello");
 
-    // And what ends, ends: in one direction.
+    // A shutdown ends one direction.
     poll_fn(|cx| Pin::new(&mut *io).poll_shutdown(cx)).await.unwrap();
     assert_eq!(peer.read(&mut [0; 10]).unwrap(), 0);
     peer.write_all(b"late").unwrap();
@@ -89,7 +89,7 @@ fn sockets_read_into_memory_as_it_is() {
     });
 }
 
-/// The same for sockets of which miri knows less.
+/// The same for sockets that miri does not support completely.
 #[test]
 #[cfg(not(miri))]
 fn unix_sockets_read_into_memory_as_it_is() {
@@ -111,7 +111,7 @@ fn unix_sockets_read_into_memory_as_it_is() {
     });
 }
 
-/// Little is copied to be written at once, much is not: the bytes are the same.
+/// Short slices are copied and written at once, long ones are not: the bytes are the same.
 #[test]
 fn slices_of_any_length_arrive() {
     let (ours, mut peer) = pair();
@@ -130,7 +130,7 @@ fn slices_of_any_length_arrive() {
     }
 }
 
-/// A stream of somebody else's, which looks at the memory that it is given, as it may. It gives so many bytes, or claims to.
+/// A foreign stream, which may look at the memory of its buffer. Returns so many bytes, or claims to.
 struct Foreign(usize);
 
 impl AsyncRead for Foreign {
@@ -178,7 +178,7 @@ fn a_stream_that_claims_too_much_is_caught() {
     let _ = block_on(read_into_nothing(&mut Io::new(Foreign(101))));
 }
 
-/// Wrapped twice, it has the traits that it had.
+/// Wrapped twice, the stream has its original traits.
 #[test]
 #[cfg_attr(miri, ignore = "the peer of a socket that is shut down waits on there")]
 fn the_other_way_round() {
@@ -202,7 +202,7 @@ fn address(sleep: &Pin<Box<dyn Sleep>>) -> *const () {
     std::ptr::from_ref(&**sleep).cast()
 }
 
-/// Forward and back, before and after it has fired, in the memory that it has.
+/// Forwards and backwards, before and after it has fired, in the same memory.
 #[test]
 #[cfg_attr(miri, ignore = "it is not back at a timer before that is due")]
 fn a_timer_is_set_anew_where_it_is() {
@@ -218,7 +218,7 @@ fn a_timer_is_set_anew_where_it_is() {
             assert!(Instant::now() >= soon);
             Timer.reset(&mut sleep, Instant::now() + FAR);
         }
-        // Later than it was to be.
+        // Later than the first deadline.
         let mut sleep2 = Timer.sleep_until(Instant::now() + Duration::from_millis(5));
         assert!(futures_lite::future::poll_once(sleep2.as_mut()).await.is_none());
         let later = Instant::now() + Duration::from_millis(50);
@@ -245,7 +245,7 @@ fn a_timer_that_is_not_ours_becomes_ours() {
     assert!(Timer.now().elapsed() < Duration::from_secs(3600));
 }
 
-/// By default where hyper is, and elsewhere if it is told so.
+/// On hyper's runtime by default, or on a given one.
 #[test]
 fn tasks_run_where_they_should() {
     let runtime = |name: &str| Runtime::builder().threads(1).thread_name(name).build().unwrap();
@@ -262,7 +262,7 @@ fn tasks_run_where_they_should() {
     all.sort_unstable();
     assert_eq!(all, [("default", "here-1".into()), ("handle", "there-1".into())]);
 
-    // What one that is gone is given is dropped.
+    // A task that is spawned on a dropped runtime is dropped.
     drop(there);
     let share = Arc::new(());
     let task = share.clone();

@@ -1,4 +1,4 @@
-//! Connections that end, well or not, beside others that go on.
+//! Connections that end, cleanly or not, beside others that continue.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use paceline::{Runtime, spawn};
 use crate::scene::*;
 use crate::setups::{Latch, SOON, for_each_builder, for_each_setup};
 
-/// Runs `scene` in a runtime, which must have nothing left to do when it is over.
+/// Runs `scene` in a runtime, which must have no tasks left afterwards.
 fn leaves_no_task(scene: impl AsyncFn() + Send + Sync + Copy + 'static) {
     for_each_builder(move |setup| {
         let runtime: Runtime = setup.build();
@@ -54,12 +54,12 @@ fn a_peer_that_resets_amid_a_body_is_an_error_of_its_own() {
     });
 }
 
-/// Has the peer be told at once, by a reset.
+/// Closes with a reset, so that the peer notices at once.
 async fn reset(stream: std::net::TcpStream) {
     TcpStream::try_from(stream).unwrap().set_linger(Some(Duration::ZERO)).unwrap();
 }
 
-/// The client's side: an answer whose rest never comes.
+/// The client's side: the rest of an answer never comes.
 #[test]
 fn an_answer_that_is_reset_is_an_error() {
     leaves_no_task(async || {
@@ -77,7 +77,7 @@ fn an_answer_that_is_reset_is_an_error() {
     });
 }
 
-/// A connection of HTTP/2 that breaks takes the tasks of its streams with it, and nobody else's.
+/// A broken HTTP/2 connection ends the tasks of its streams, and no others.
 #[test]
 fn streams_end_with_their_connection() {
     leaves_no_task(async || {
@@ -89,7 +89,7 @@ fn streams_end_with_their_connection() {
         let socket = io.get_ref().clone();
         let server = serve2(io);
         let streams: Vec<_> = (0..10).map(|_| sender.send_request(get("/never"))).collect();
-        // An answer to the last one says that the others have begun.
+        // An answer to the last request shows that the others have begun.
         assert_eq!(body(sender.send_request(get("/"))).await.unwrap(), "/");
         socket.shutdown(Shutdown::Both).unwrap();
         for stream in streams {
@@ -103,7 +103,7 @@ fn streams_end_with_their_connection() {
     });
 }
 
-/// A connection that is told to end answers what it has begun, and ends.
+/// A connection that is told to end answers the requests that have begun, and ends.
 #[test]
 fn a_graceful_end_answers_what_was_asked() {
     for_each_setup(|runtime| {
@@ -139,7 +139,7 @@ fn a_graceful_end_answers_what_was_asked() {
             server.await.unwrap();
             client.await.unwrap();
 
-            // One that waits for a request ends at once.
+            // A connection that waits for a request ends at once.
             let _idle = Io::new(TcpStream::connect(addr).await.unwrap());
             let connection = http.serve_connection(accept(&listener).await, service_fn(answer_never));
             let mut connection = std::pin::pin!(connection);
@@ -150,5 +150,5 @@ fn a_graceful_end_answers_what_was_asked() {
 }
 
 async fn answer_never(_: Request<Incoming>) -> Result<Response<Body>, std::convert::Infallible> {
-    unreachable!("nobody asks")
+    unreachable!("no request is sent")
 }

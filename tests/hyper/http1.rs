@@ -31,7 +31,7 @@ fn requests_follow_each_other() {
     });
 }
 
-/// Each side writes while the other does: neither fits into the sockets' buffers.
+/// Each side writes while the other one does: neither body fits into the sockets' buffers.
 #[test]
 fn a_large_body_goes_both_ways() {
     for_each_setup(|runtime| {
@@ -62,7 +62,7 @@ fn a_connection_is_upgraded() {
     });
 }
 
-/// What was upgraded is a stream of both sides, with the traits of `futures`.
+/// An upgraded connection is a stream in both directions, with the traits of `futures`.
 pub async fn echoes(upgraded: upgrade::Upgraded) {
     let (mut read, mut write) = Io::new(upgraded).split();
     let sent = large().slice(..500_000);
@@ -75,7 +75,7 @@ pub async fn echoes(upgraded: upgrade::Upgraded) {
     assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
 }
 
-/// The timer is the one that a request before it had, and counts anew for each.
+/// The timer is the one of the previous request, and starts anew for each request.
 #[test]
 fn a_head_that_does_not_end_is_given_up() {
     const LIMIT: Duration = Duration::from_secs(1);
@@ -105,14 +105,14 @@ fn a_head_that_does_not_end_is_given_up() {
                 let (start, _client) = client.await;
                 let error = server.await.unwrap_err();
                 assert!(error.is_timeout(), "{error:?}");
-                // It counts from the answer before.
+                // The timeout starts at the previous answer.
                 assert!(start.elapsed() >= LIMIT / 2, "after {:?}", start.elapsed());
             });
         },
     );
 }
 
-/// Who has said all shuts the writing side down, and gets an answer all the same.
+/// A client shuts its write side down after its request, and gets an answer all the same.
 #[test]
 fn a_half_closed_stream_is_answered() {
     for_each_setup(|runtime| {
@@ -130,7 +130,7 @@ fn a_half_closed_stream_is_answered() {
     });
 }
 
-/// A peer that reads to the end gets there: the server shuts its side down, and does not only drop what it has.
+/// A peer that reads to the end reaches it: the server shuts its side down before it drops the socket.
 #[test]
 fn a_connection_that_is_not_kept_ends() {
     block_on(async {

@@ -31,7 +31,7 @@ fn streams_share_a_connection() {
                 })
             });
             join_all(requests).await;
-            // A hundred times that, one after the other.
+            // One after the other, the requests would take a hundred times as long.
             assert!(start.elapsed() < 50 * SLOW, "{:?}", start.elapsed());
             drop(sender);
             client.await.unwrap();
@@ -68,13 +68,14 @@ fn a_stream_becomes_a_tunnel() {
             let response = sender.send_request(request.body(Sent::default()).unwrap()).await.unwrap();
             assert_eq!(response.status(), StatusCode::OK);
             echoes(upgrade::on(response).await.unwrap()).await;
-            // Its connection has other streams.
+            // The connection still has other streams.
             assert_eq!(body(sender.send_request(get("/beside"))).await.unwrap(), "/beside");
         });
     });
 }
 
-/// A peer that is silent is asked, and given up if it does not answer. One that answers is not, however long its request takes.
+/// A peer that answers no ping is disconnected. A peer that answers is not, regardless of the duration of its
+/// request.
 #[test]
 fn a_peer_that_answers_no_ping_is_given_up() {
     const PAUSE: Duration = Duration::from_millis(20);
@@ -100,7 +101,8 @@ fn a_peer_that_answers_no_ping_is_given_up() {
 
                 assert_eq!(body(sender.send_request(get("/slow"))).await.unwrap(), "/slow");
                 drop(sender);
-                // One that goes with a ping unanswered is an error to h2, so how it ends is chance.
+                // h2 reports an error if a connection closes with an unanswered ping, so the result depends
+                // on timing.
                 let _ = alive.await;
             });
         },

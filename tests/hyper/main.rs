@@ -1,11 +1,11 @@
-//! HTTP by hyper over `paceline::hyper`, from the outside.
+//! HTTP by hyper over `paceline::hyper`, seen from the outside.
 //!
 //! | what | where |
 //! |---|---|
-//! | memory that reads go into, shutdown, slices; timers; where tasks run | `adapters` |
+//! | the memory of reads, shutdown, slices; timers; where tasks run | `adapters` |
 //! | HTTP/1: requests, bodies, upgrades, timeouts, half-closed streams | `http1` |
-//! | HTTP/2: streams, bodies, tunnels, pings that nobody answers | `http2` |
-//! | peers that reset, graceful ends, and that nobody else notices | `ends` |
+//! | HTTP/2: streams, bodies, tunnels, unanswered pings | `http2` |
+//! | peers that reset, graceful ends, and other connections beside them | `ends` |
 #![cfg(unix)]
 #![allow(unreachable_pub)]
 

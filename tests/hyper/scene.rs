@@ -24,8 +24,9 @@ pub fn text(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed()
 }
 
-/// `/echo` sends the body back as it comes, `/length` says how long it was, or what went wrong with it, `/slow` takes a while, `/never` all time, `/up` becomes
-/// a stream that echoes, as a `CONNECT` does; the rest is answered with its path.
+/// `/echo` returns the body as it comes, `/length` its length or the error, `/slow` takes a while, `/never`
+/// never answers, `/up` becomes a stream that echoes, as a `CONNECT` does; all other paths are the answer's
+/// body.
 pub async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     if request.method() == Method::CONNECT || request.uri().path() == "/up" {
         let is_connect = request.method() == Method::CONNECT;
@@ -60,7 +61,7 @@ pub async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, In
     Ok(Response::new(body))
 }
 
-/// Until the peer ends; then this side ends, too.
+/// Echoes until the peer ends; then this side ends, too.
 async fn echo(mut read: impl AsyncRead + Unpin, mut write: impl AsyncWrite + Unpin) {
     let mut buf = [0; 4096];
     while let Ok(count @ 1..) = read.read(&mut buf).await {
@@ -70,7 +71,7 @@ async fn echo(mut read: impl AsyncRead + Unpin, mut write: impl AsyncWrite + Unp
     let _ = write.close().await;
 }
 
-/// An error with its causes.
+/// Returns an error with its causes.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -121,12 +122,12 @@ pub fn post(path: &str, body: Bytes) -> Request<Sent> {
     Request::post(path).header("host", "test").body(Full::new(body)).unwrap()
 }
 
-/// The whole of an answer's body.
+/// Returns the whole body of an answer.
 pub async fn body(response: impl Future<Output = hyper::Result<Response<Incoming>>>) -> hyper::Result<Bytes> {
     Ok(response.await?.into_body().collect().await?.to_bytes())
 }
 
-/// Some MiB, no two of which are alike.
+/// Returns some MiB in which no two are alike.
 pub fn large() -> Bytes {
     (0..3_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

@@ -1,5 +1,6 @@
-//! LF5 in the default instance without workers: somebody leads where anything is waited for, and nobody else is there
-//! where nothing is. In processes of their own, because other tests have that instance's workers started.
+//! LF5 in the default instance without workers: a thread leads if anything waits for events, and no
+//! additional thread exists otherwise. Each test runs in a process of its own, because other tests start the
+//! workers of that instance.
 
 use std::future::{Future, pending};
 use std::io::Write;
@@ -7,26 +8,27 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Timer, block_on};
 
 use crate::setups::{SOON, eventually, is_child};
 
-/// Nobody is in `block_on`: sources and timers work all the same under somebody else's executor (LF5).
+/// No thread is in `block_on`: sources and timers work under the executor of another library, too (LF5).
 #[test]
-fn lf5_nobody_in_block_on() {
-    if !is_child("alone::lf5_nobody_in_block_on", ":") {
+fn lf5_no_thread_in_block_on() {
+    if !is_child("alone::lf5_no_thread_in_block_on", ":") {
         return;
     }
     let alone = threads();
-    // What needs no reactor starts nobody.
+    // A future that needs no reactor starts no thread.
     let executor = Executor::new();
     let task = executor.spawn(async { Timer::never().will_fire() });
     assert!(!pollster::block_on(executor.run(task)));
     assert_eq!(threads(), alone);
-    // It may be gone between two rounds, or at work: each round begins where another has ended, or on its heels.
+    // At the start of a round the deputy may have ended, or still run: an outer round begins after its end,
+    // an inner one directly after the previous round.
     for _ in 0..2 {
         for block_on in [future::block_on, futures_executor::block_on, pollster::block_on] {
             foreign_round(block_on);
@@ -36,7 +38,7 @@ fn lf5_nobody_in_block_on() {
     assert_eq!(paceline::metrics().workers, 0);
 }
 
-/// Threads of this process, where the system tells.
+/// Returns the number of threads of this process, if the system reports it.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
@@ -55,9 +57,9 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
     reader.join().unwrap();
 }
 
-/// A task that is known to block is polled, and nobody is parked who could lead: a thread is asked for. The deputy that would get one has
-/// gone home, because nothing needed it, and comes again for whoever does. Fails if what was asked for keeps the next one from being
-/// started.
+/// A task that is known to block is polled, and no parked thread could lead, so the deputy is asked for a
+/// thread. The deputy has ended because nothing needed it, and starts again for the next wait. Fails if the
+/// first request keeps the next deputy from being started.
 #[test]
 fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
     if !is_child("alone::lf5_a_task_that_blocks_when_the_deputy_has_gone_home", ":") {
@@ -65,23 +67,28 @@ fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
     }
     let (executor, alone) = (Executor::new(), threads());
     let (tell, told) = async_channel::bounded(1);
+    let (release, released) = mpsc::channel();
     let task = executor.spawn(async move {
-        Timer::after(Duration::from_millis(1)).await;
-        thread::sleep(Duration::from_millis(50));
+        released.recv().unwrap();
         told.recv().await.unwrap();
     });
     let teller = thread::spawn(move || {
-        eventually("the deputy comes", || threads() > alone + 1);
-        eventually("and goes home", || threads() == alone + 1);
+        eventually("the deputy knows that it blocks", || paceline::metrics().stalls > 0);
+        release.send(()).unwrap();
+        eventually("the deputy goes home", || threads() == alone + 1);
         tell.send_blocking(()).unwrap();
     });
-    block_on(executor.run(task));
+    block_on(async {
+        // The deputy looks at a thread from its first wait on.
+        Timer::after(Duration::from_millis(1)).await;
+        executor.run(task).await;
+    });
     teller.join().unwrap();
     foreign_round(future::block_on);
 }
 
-/// A thread waits under somebody else's `block_on`, and the only one that is in ours leaves. Two things keep that from
-/// being lost, of which each would do: `Pool::someone_waits_here` and `Pool::was_left`.
+/// A thread waits under another library's `block_on`, and the only thread in paceline's `block_on` leaves.
+/// Either of `Reactor::note_foreign_wait` and `Pool::leaves` keeps the wait from being lost.
 #[test]
 fn lf5_the_last_thread_leaves_another_one_that_waits() {
     if !is_child("alone::lf5_the_last_thread_leaves_another_one_that_waits", ":") {
@@ -105,12 +112,12 @@ fn lf5_the_last_thread_leaves_another_one_that_waits() {
         told.recv_timeout(SOON).unwrap();
     });
     ours.write_all(b"x").unwrap();
-    told.recv_timeout(SOON).expect("nobody leads");
+    told.recv_timeout(SOON).expect("no thread leads");
 }
 
-/// A task was polled, and waits, on the only thread that is in `block_on`. That leaves, having waited itself or not, and
-/// the task's executor goes on under somebody else's `block_on`. Fails if who leaves does not look what is waited for:
-/// `Pool::was_left`.
+/// A task was polled, and waits, on the only thread that is in `block_on`. That thread leaves, after a wait
+/// of its own or without one, and the task's executor goes on under another library's `block_on`. Fails if
+/// the leaving thread does not look whether events are waited for: `Pool::leaves`.
 fn left_alone(has_waited: bool, wait: impl Future<Output = ()> + Send + 'static, then: impl FnOnce()) {
     static EXECUTOR: Executor<'static> = Executor::new();
     let (tell, told) = mpsc::channel();
@@ -127,7 +134,7 @@ fn left_alone(has_waited: bool, wait: impl Future<Output = ()> + Send + 'static,
     }));
     thread::spawn(|| future::block_on(EXECUTOR.run(pending::<()>())));
     then();
-    told.recv_timeout(SOON).expect("nobody leads");
+    told.recv_timeout(SOON).expect("no thread leads");
 }
 
 fn left_alone_with_a_source(has_waited: bool) {
@@ -174,8 +181,8 @@ fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
     }
 }
 
-/// The deputy watches over the one thread, and nobody else is there: sources that nobody waits for, and timers that end with
-/// the future that had them, need nobody to lead.
+/// The deputy watches over the one thread, and no other thread exists: a source without a waiter, and a timer
+/// that is dropped with its future, need no leader.
 #[test]
 fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
     if !is_child("alone::lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy", ":") {
@@ -183,7 +190,9 @@ fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
     }
     let before = threads();
     let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
+    let mut longest_round = Duration::ZERO;
     for _ in 0..10 {
+        let start = Instant::now();
         let (far, near) = (Duration::from_secs(3600), Duration::from_micros(100));
         block_on(future::or(Timer::after(far), Timer::after(near)));
         let write = async {
@@ -192,9 +201,14 @@ fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
         };
         let (wrote, read) = block_on(future::zip(write, async { other.read_exact(&mut [0]).await }));
         assert!(wrote.is_ok() && read.is_ok());
+        longest_round = longest_round.max(start.elapsed());
     }
-    // A relief, too, if this thread was kept from its processor for long in the midst of it.
-    assert!((before + 1..=before + 2).contains(&threads()), "{} threads", threads());
+    assert!(threads() > before, "no deputy");
+    // If other programs keep this thread from its core for longer than the deputy's tick of a millisecond, a
+    // relief leads meanwhile. The relief stays for as long as the sources do.
+    if longest_round < Duration::from_millis(1) {
+        assert_eq!(threads(), before + 1, "a round took {longest_round:?} at most");
+    }
     drop((one, other));
     eventually("the deputy has gone home", || threads() == before);
 }

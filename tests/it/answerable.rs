@@ -1,5 +1,5 @@
-//! Promises that are broken on purpose: a thread that was to come back, to look for tasks, to lead, blocks in something that
-//! the runtime knows nothing of. Somebody notices, and what can go on does (LF5).
+//! Promises that are broken on purpose: a thread that was to come back, to look for tasks or to lead blocks
+//! in a call that the runtime does not know. The deputy notices, and all other work goes on (LF5).
 
 use std::future::{Future, pending};
 use std::io::Write;
@@ -14,21 +14,23 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, StreamExt, future};
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on};
 
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, for_setups, is_child};
+use crate::setups::{
+    AsleepThread, Latch, OpenOnDrop, SOON, eventually, for_each_setup, for_setups, is_child,
+};
 
-/// Somebody else's `block_on`.
+/// The `block_on` of another library.
 type BlockOn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
 
-/// Three of them.
+/// Three such functions.
 const FOREIGN: [BlockOn; 3] = [future::block_on, futures_executor::block_on, pollster::block_on];
 
-/// A socket that has something to read in a moment, from a thread of its own.
+/// Returns a socket that becomes readable in a moment, written by a thread of its own.
 fn socket_in(moment: Duration) -> UnixStream {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     thread::spawn(move || {
         thread::sleep(moment);
         theirs.write_all(b"x").unwrap();
-        // Not closed, which would be one more event.
+        // Not closed, because that would be one more event.
         mem::forget(theirs);
     });
     ours
@@ -44,7 +46,7 @@ pub async fn a_timer() {
     Timer::after(MOMENT).await;
 }
 
-/// Runs `body` on a thread of its own and wants it back soon.
+/// Runs `body` on a thread of its own and expects its result soon.
 #[track_caller]
 pub fn soon<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
@@ -58,10 +60,11 @@ pub fn soon<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'st
     }
 }
 
-// --- a runner that was notified, and whose thread does something else first
+// --- a runner that was notified while its thread does something else
 
-/// A task comes from outside at the moment when another one's timer fires, which then blocks until the first has run. Whoever
-/// was told of it is the thread that blocks, sometimes. Fails without the audit of executors (`State::audit`).
+/// A task is spawned from outside at the moment when another task's timer fires. The other task then blocks
+/// until the first has run. Sometimes the notified thread is the one that blocks. Fails if the deputy does
+/// not look at the queues of executors (`Snapshot` in `watch/observe.rs`).
 #[test]
 fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
     for_setups(
@@ -82,8 +85,8 @@ fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
     );
 }
 
-/// Two threads run an executor under somebody else's `block_on`; one is told of a task and blocks in a future beside.
-/// Fails without `oversight`.
+/// Two threads run an executor under another library's `block_on`. One of them is notified of a task and
+/// blocks in a future beside the run. Fails without `oversight`.
 #[test]
 fn lf5_a_stranger_that_is_told_of_a_task_and_blocks() {
     for foreign in FOREIGN {
@@ -100,15 +103,17 @@ fn a_stranger_is_told(foreign: BlockOn) {
     let (ended, release) = (async_channel::bounded::<()>(1), Latch::new());
     let _release = OpenOnDrop(release.clone());
     let bell: Arc<Mutex<Option<Waker>>> = Arc::default();
-    // Last in the list of those who sleep: it is told first.
+    // The last thread in the list of sleepers is notified first.
     let run = |blocks: bool| {
+        let (sleeps, asleep) = AsleepThread::new();
         let (executor, end, release, bell) =
             (executor.clone(), ended.1.clone(), release.clone(), bell.clone());
-        thread::spawn(move || {
+        let thread = thread::spawn(move || {
             let beside = future::poll_fn(move |cx| {
+                sleeps();
                 let rung = blocks && bell.lock().unwrap().replace(cx.waker().clone()).is_some();
                 if rung {
-                    // Woken, for the executor's sake perhaps, and does something else.
+                    // The thread was woken, perhaps for the executor, and does something else.
                     release.wait();
                 }
                 std::task::Poll::<()>::Pending
@@ -117,13 +122,11 @@ fn a_stranger_is_told(foreign: BlockOn) {
                 let tasks = executor.run(async { _ = end.recv().await });
                 future::or(beside, tasks).await;
             }));
-        })
+        });
+        asleep.wait();
+        thread
     };
-    let first = run(false);
-    thread::sleep(Duration::from_millis(2));
-    let second = run(true);
-    eventually("it sleeps", || bell.lock().unwrap().is_some());
-    thread::sleep(Duration::from_millis(2));
+    let (first, second) = (run(false), run(true));
     let (tell, told) = mpsc::channel();
     executor.spawn(async move { tell.send(()).unwrap() }).detach();
     told.recv_timeout(SOON).expect("an idle thread runs it");
@@ -133,9 +136,9 @@ fn a_stranger_is_told(foreign: BlockOn) {
     second.join().unwrap();
 }
 
-/// An executor is run by threads of two runtimes, neither of which has anything else to do, and one came before the other; a
-/// task waits in the first one's slot while that one blocks. Fails if a runner that gets company does not call its deputy
-/// (`Runner::has_company`).
+/// Threads of two runtimes run one executor and have nothing else to do. A task waits in the slot of the
+/// first thread while that thread blocks. Fails if a runner that is joined by another one does not call its
+/// deputy (`State::join`).
 #[test]
 fn lf5_an_executor_run_in_two_runtimes() {
     if !is_child("answerable::lf5_an_executor_run_in_two_runtimes", ":") {
@@ -146,15 +149,21 @@ fn lf5_an_executor_run_in_two_runtimes() {
         let other = Runtime::builder().threads(1).build().unwrap();
         let (end, ended) = async_channel::bounded::<()>(1);
         let helper = block_on(executor.run(async {
-            // In the pool, in which there is no source, no timer and nobody else.
+            // In the pool, which has no source, no timer and no other thread.
             future::yield_now().await;
             let helps = executor.clone();
-            let helper = thread::spawn(move || other.block_on(helps.run(async { _ = ended.recv().await })));
-            thread::sleep(MOMENT);
+            let (sleeps, asleep) = AsleepThread::new();
+            let helper = thread::spawn(move || {
+                other.block_on(helps.run(async {
+                    sleeps();
+                    _ = ended.recv().await;
+                }));
+            });
+            asleep.wait();
             for _ in 0..20 {
                 let (tell, told) = mpsc::channel();
                 executor.spawn(async move { tell.send(()).unwrap() }).detach();
-                told.recv_timeout(SOON).expect("somebody runs it");
+                told.recv_timeout(SOON).expect("the other thread runs it");
                 future::yield_now().await;
             }
             helper
@@ -164,10 +173,10 @@ fn lf5_an_executor_run_in_two_runtimes() {
     });
 }
 
-// --- a thread that was to come back and lead, in somebody else's `block_on`
+// --- a thread that was to come back and lead, in another library's `block_on`
 
-/// The only thread of the pool waits for a timer, a socket, in somebody else's `block_on`. In processes of their own, where no
-/// other thread is in the default instance. Fails if nobody is found to lead (`relief`).
+/// The only thread of the pool waits for a timer or a socket in another library's `block_on`. In a process of
+/// its own, where no other thread is in the default instance. Fails if no thread is found to lead (`relief`).
 fn foreign_inside(name: &str, inside: fn(BlockOn)) {
     if is_child(name, ":") {
         let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
@@ -175,7 +184,7 @@ fn foreign_inside(name: &str, inside: fn(BlockOn)) {
         for foreign in FOREIGN {
             soon(name, move || (0..3).for_each(|_| inside(foreign)));
         }
-        eventually("nobody is left", || threads() == before);
+        eventually("no thread is left", || threads() == before);
     }
 }
 
@@ -200,7 +209,7 @@ fn lf5_foreign_block_on_in_a_root_future_that_has_waited() {
     });
 }
 
-/// The thread is in the pool already when the first timer of the process, or the first source, is waited for elsewhere.
+/// The thread is already in the pool when the process's first timer or source is awaited elsewhere.
 fn the_first_of_all(name: &str, first: fn() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
     if is_child(name, ":") {
         soon(name, move || {
@@ -212,13 +221,13 @@ fn the_first_of_all(name: &str, first: fn() -> Pin<Box<dyn Future<Output = ()> +
     }
 }
 
-/// Fails if the first timer does not bring the deputy: `Changed::First`.
+/// Fails if the first timer does not start the deputy: `Changed::First`.
 #[test]
 fn lf5_foreign_block_on_with_the_first_timer() {
     the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_timer", || Box::pin(a_timer()));
 }
 
-/// Fails if the first source does not: `note_first` in `Reactor::register`.
+/// Fails if the first source does not start the deputy: `find_leader` in `Reactor::register`.
 #[test]
 fn lf5_foreign_block_on_with_the_first_source() {
     the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_source", || Box::pin(a_socket()));
@@ -239,7 +248,7 @@ fn lf5_foreign_block_on_in_a_task() {
     });
 }
 
-/// The same on workers, fewer than would have to block, and none may be added.
+/// The same on all workers: fewer threads than would have to block, and none may be added.
 #[test]
 fn lf5_foreign_block_on_on_all_workers() {
     for_each_setup(|runtime| {
@@ -256,7 +265,8 @@ fn lf5_foreign_block_on_on_all_workers() {
     });
 }
 
-/// A source of one pool is waited for in another one's `block_on`, nested in the first one's; by a task of the other's, too.
+/// A source of one pool is awaited in another pool's `block_on` that is nested in the first one's, also by a
+/// task of the other pool.
 #[test]
 fn lf5_a_source_of_the_pool_below() {
     for_each_setup(|runtime| {
@@ -266,8 +276,9 @@ fn lf5_a_source_of_the_pool_below() {
                 Timer::after(Duration::from_micros(100)).await;
                 let (mut here, mut there) =
                     (Async::new(socket_in(MOMENT)).unwrap(), Async::new(socket_in(MOMENT)).unwrap());
-                let mut timer = Timer::interval(MOMENT);
+                let mut timer = Timer::interval(Duration::from_secs(3600));
                 assert!(future::poll_once(timer.next()).await.is_none());
+                timer.set_interval(MOMENT);
                 runtime.block_on(async { here.read_exact(&mut [0]).await.unwrap() });
                 runtime.block_on(runtime.spawn(async move { there.read_exact(&mut [0]).await.unwrap() }));
                 runtime.block_on(timer.next());
@@ -278,8 +289,8 @@ fn lf5_a_source_of_the_pool_below() {
 
 // --- the end of a runtime
 
-/// Somebody waits for a source of a runtime under somebody else's `block_on`, from before or after it was shut down, once or
-/// twice, at once or later.
+/// Threads wait for a source of a runtime under another library's `block_on`, from before or after the
+/// runtime's shutdown, once or twice, at once or later.
 #[test]
 fn lf5_a_wait_beside_a_shutdown() {
     for_each_setup(|runtime| {
@@ -304,20 +315,22 @@ fn lf5_a_wait_beside_a_shutdown() {
     });
 }
 
-/// A timer that was polled in a runtime that is shut down, and kept.
+/// A timer that was polled in a runtime, and is kept after the shutdown of that runtime.
 #[test]
 fn lf5_a_timer_of_a_runtime_that_was_shut_down() {
     for_each_setup(|runtime| {
-        let mut timer = Timer::after(MOMENT);
+        let mut timer = Timer::after(Duration::from_secs(3600));
         assert!(runtime.block_on(future::poll_once(&mut timer)).is_none());
+        timer.set_after(MOMENT);
         runtime.shutdown(SOON).unwrap();
         soon("it fires", move || block_on(timer));
     });
 }
 
-/// Spawning on a runtime that is being shut down, with a lock held that another task's future takes when it is dropped.
+/// Spawns on a runtime that is shutting down, while holding a lock that the destructor of another task's
+/// future takes.
 #[test]
-fn d1_spawning_beside_a_shutdown_drops_nobody_elses_future() {
+fn d1_spawning_beside_a_shutdown_drops_no_other_future() {
     struct Locks(Arc<Mutex<u32>>);
     impl Drop for Locks {
         fn drop(&mut self) {
@@ -356,7 +369,8 @@ fn d1_spawning_beside_a_shutdown_drops_nobody_elses_future() {
     });
 }
 
-/// Who was told what is stuck has waited; dropping the runtime then waits for nobody.
+/// A caller of `shutdown` that got an error has already waited: dropping the runtime then does not wait
+/// again.
 #[test]
 fn p4_a_drop_after_a_shutdown_that_failed_does_not_wait() {
     let runtime = Runtime::builder().threads(1).build().unwrap();

@@ -1,4 +1,4 @@
-//! B: whatever blocks a thread costs that thread, never the pool's sight.
+//! B: a task that blocks its thread costs that thread only; the pool still sees events.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use paceline::{Async, LocalExecutor, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, without_deputy};
 
-/// The task that an event woke blocks its thread until another task's event was handled (tokio 4730).
+/// A task that an event woke blocks its thread until another task's event was handled (tokio 4730).
 #[test]
 fn b1_a_task_blocks_on_another_tasks_io() {
     for_each_setup(|runtime| {
@@ -36,13 +36,13 @@ fn b1_a_task_blocks_on_another_tasks_io() {
         one.write_all(b"x").unwrap();
         is_blocking.recv_timeout(SOON).unwrap();
         other.write_all(b"x").unwrap();
-        assert!(runtime.block_on(blocked), "nobody handled the other task's event");
+        assert!(runtime.block_on(blocked), "no thread handled the other task's event");
         runtime.block_on(helper);
     });
 }
 
-/// The thread that waits for the blocked worker hosts an executor of its own; its idle runner is no help to the tasks
-/// of the pool.
+/// The thread that waits for the blocked worker hosts an executor of its own. The idle runner of that
+/// executor cannot run the pool's tasks.
 #[test]
 fn b1_an_idle_executor_elsewhere_does_not_count_as_help() {
     for_setups(
@@ -83,7 +83,7 @@ fn b2_blocking_handlers_do_not_hang_the_pool() {
             (0..setup.threads).for_each(|_| is_blocking.recv_timeout(SOON).unwrap());
             let mut times: Vec<_> = (0..40).map(|_| ping.ping()).collect();
             times.sort();
-            // Bounded by ticks of a millisecond, not by the handlers, which stay for as long as we like.
+            // The bound is some ticks of a millisecond: the handlers block without a limit.
             assert!(times[20] < Duration::from_millis(200), "median {:?}", times[20]);
             drop(free);
             tasks.into_iter().for_each(|task| runtime.block_on(task));
@@ -91,9 +91,10 @@ fn b2_blocking_handlers_do_not_hang_the_pool() {
     );
 }
 
-/// A handler blocks right after a quiet time, long or short, and right after a burst that was over at once, when its thread
-/// has stood the deputy down: another connection is served all the same. Fails if who wakes up does not arm the deputy's
-/// switch (`Pool::has_risen`), or if it does not stay armed (`Duty::stand_down`): then nobody answers for [`SOON`].
+/// A handler blocks right after a quiet time, long or short, or right after a short burst, when its thread
+/// has stood the deputy down. Another connection is served all the same. Fails if a thread that wakes up does
+/// not arm the deputy's switch (`Pool::notify_deputy`), or if the switch does not stay armed
+/// (`Duty::stand_down`): then no ping is answered for [`SOON`].
 #[test]
 fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
     for_setups(
@@ -115,7 +116,7 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
             });
             for quiet in [0, 300, 700, 1_100, 3_000, 20_000].map(Duration::from_micros) {
                 for bursts in 0..3 {
-                    // What it knows of its last sleep is this long.
+                    // These bursts make the thread's last sleeps this long.
                     for _ in 0..bursts {
                         thread::sleep(quiet);
                         ours.write_all(b"-").unwrap();
@@ -124,7 +125,7 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
                     ours.write_all(b"b").unwrap();
                     is_blocking.recv_timeout(SOON).unwrap();
                     let took = ping.ping();
-                    // Two ticks, on a machine that has other things to do as well.
+                    // Two ticks, on a machine that runs other programs, too.
                     assert!(
                         took < Duration::from_millis(500),
                         "{took:?} after {bursts} bursts, {quiet:?} apart"
@@ -138,8 +139,9 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
     );
 }
 
-/// As many tasks as workers, each of which blocks until all have started: every one finds a worker, without the deputy's
-/// help. Fails if whoever is notified of a task does not pass on that there are more.
+/// As many tasks as workers, each of which blocks until all have started: every task gets a worker, without
+/// the deputy. Fails if a worker that is notified of a task does not wake another one for the remaining
+/// tasks.
 #[test]
 fn b2_each_idle_worker_takes_one_of_the_tasks_that_block() {
     without_deputy(|setup, runtime| {
@@ -165,7 +167,8 @@ fn b2_each_idle_worker_takes_one_of_the_tasks_that_block() {
     });
 }
 
-/// All workers wait in a nested `block_on` for what only the pool can do: an event, a timer, another task.
+/// All workers wait in a nested `block_on` for something that only the pool can provide: an event, a timer,
+/// another task.
 #[test]
 fn b4_every_worker_waits_in_a_nested_block_on() {
     for_setups(
@@ -195,7 +198,7 @@ fn b4_every_worker_waits_in_a_nested_block_on() {
     );
 }
 
-/// The nested `block_on` hosts an executor of its own, which is idle: that is no help to the pool's tasks.
+/// The nested `block_on` hosts an executor of its own that is idle and cannot run the pool's tasks.
 #[test]
 fn b4_a_nested_local_executor_waits_for_the_pool() {
     for_each_setup(|runtime| {
@@ -224,8 +227,8 @@ fn b5_nested_deeper_than_the_pool() {
     });
 }
 
-/// Fails if a runner polls its tasks without ever looking at the reactor: the budget in `Run::poll`. Without the deputy,
-/// who would find others to look.
+/// Fails if a runner polls its tasks without ever looking at the reactor: the budget in `Run::poll`. Without
+/// the deputy, which would make other threads look.
 #[test]
 fn b6_a_busy_run_queue_does_not_starve_the_poller() {
     without_deputy(|setup, runtime| {
@@ -254,7 +257,7 @@ fn b6_a_busy_run_queue_does_not_starve_the_poller() {
     });
 }
 
-/// The thread that registered the sources blocks; their events are handled elsewhere.
+/// The thread that registered the sources blocks; other threads handle their events.
 #[test]
 fn b7_sources_of_a_blocked_worker_are_served_by_others() {
     for_each_setup(|runtime| {
@@ -266,7 +269,7 @@ fn b7_sources_of_a_blocked_worker_are_served_by_others() {
         let blocked = runtime.spawn(async move {
             for end in theirs {
                 let (mut socket, tell) = (Async::new(end).unwrap(), tell.clone());
-                // A first read that waits, here on this thread: the waker is made on it.
+                // A first read that waits, on this thread, so that its waker is made here.
                 let read = async move {
                     socket.read_exact(&mut [0]).await.unwrap();
                     tell.send(()).unwrap();
@@ -289,7 +292,7 @@ fn b7_sources_of_a_blocked_worker_are_served_by_others() {
     });
 }
 
-/// A wakes B, which goes to A's slot; then A blocks its thread until B has run.
+/// A wakes B, which goes into A's slot; then A blocks its thread until B has run.
 #[test]
 fn b8_a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
     for_each_setup(|runtime| {
@@ -312,7 +315,7 @@ fn b8_a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
     });
 }
 
-/// The same for more than the slot holds, and for a task that the blocked one spawned.
+/// The same for more tasks than the slot holds, and for a task that the blocked task spawned.
 #[test]
 fn b8_tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
     for_each_setup(|runtime| {

@@ -1,4 +1,4 @@
-//! Threads that block on purpose: who comes, who goes, and the closures that they run.
+//! The threads for closures that block: when they start and end, and the order of closures.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,12 +13,12 @@ use paceline::{Runtime, block_on, spawn, unblock};
 
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, is_child, text_of};
 
-/// A runtime with so many threads that may block.
+/// Builds a runtime with so many threads for closures that block.
 pub fn runtime(blocking_threads: usize) -> Runtime {
     Runtime::builder().threads(2).blocking_threads(blocking_threads).build().unwrap()
 }
 
-/// Calls this in the runtime, which is not awaited.
+/// Calls a function inside of the runtime. The result is not awaited.
 pub fn within<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
     runtime.block_on(async { call() })
 }
@@ -41,13 +41,13 @@ fn closures_run_on_other_threads_and_act_on_their_runtime() {
         });
         assert_ne!(theirs, me);
         assert!(spawned.unwrap().starts_with("worker-"), "it was spawned on another runtime");
-        // Counted when the thread is back, which its awaiter need not wait for.
+        // Counted when the thread is free again, which the awaiting task does not wait for.
         eventually("it is counted", || runtime.metrics().blocking_jobs == 1);
     });
 }
 
 #[test]
-fn a_panic_is_raised_in_who_awaits_and_costs_no_thread() {
+fn a_panic_is_raised_at_the_await_and_costs_no_thread() {
     let runtime = runtime(1);
     for _ in 0..10 {
         assert_eq!(panic_of(|| runtime.block_on(async { unblock(|| panic!("ouch")).await })), "ouch");
@@ -58,7 +58,7 @@ fn a_panic_is_raised_in_who_awaits_and_costs_no_thread() {
     assert_eq!(runtime.metrics().blocking_threads, 1);
 }
 
-/// First come first served; and what was dropped before its turn never runs.
+/// Closures run in the order of submission, and a closure that was dropped before its turn never runs.
 #[test]
 fn one_thread_takes_them_in_order_and_leaves_out_what_was_dropped() {
     let runtime = runtime(1);
@@ -88,7 +88,7 @@ fn one_thread_takes_them_in_order_and_leaves_out_what_was_dropped() {
     assert_eq!(runtime.metrics().blocking_threads, 1);
 }
 
-/// Each of these waits for all the others.
+/// Each of these closures waits for all the others.
 #[test]
 fn as_many_threads_come_as_there_is_work_that_blocks() {
     const ALL: usize = if cfg!(miri) { 10 } else { 200 };
@@ -112,7 +112,7 @@ fn as_many_threads_come_as_there_is_work_that_blocks() {
     }
 }
 
-/// Closures that do next to nothing are not worth a thread each.
+/// Closures that do very little get no thread each.
 #[test]
 fn a_heap_of_small_closures_needs_few_threads() {
     let runtime = runtime(500);
@@ -137,8 +137,8 @@ fn threads_go_after_a_second_without_work() {
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
 }
 
-/// The only thread goes home about when the next closure comes; and the other way round. Fails, by hanging, if a thread that was
-/// called goes home all the same.
+/// The only thread ends at about the time when the next closure comes, in both orders. Fails, by hanging, if
+/// a thread that was called ends nevertheless.
 #[test]
 #[cfg_attr(miri, ignore = "it waits for threads to go home, again and again")]
 fn l13_work_that_comes_as_the_last_thread_goes() {
@@ -148,11 +148,11 @@ fn l13_work_that_comes_as_the_last_thread_goes() {
         thread::sleep(Duration::from_millis(999) + Duration::from_micros(500 * round));
         let (tell, told) = mpsc::channel();
         runtime.block_on(async { unblock(move || tell.send(()).unwrap()).detach() });
-        told.recv_timeout(SOON).expect("somebody runs it");
+        told.recv_timeout(SOON).expect("a thread runs it");
     }
 }
 
-/// From threads of nobody's, without a default pool; and in somebody else's `block_on`.
+/// From threads outside of any runtime, without a default instance, and in another library's `block_on`.
 #[test]
 fn without_a_runtime_the_process_has_threads() {
     assert_eq!(pollster::block_on(unblock(|| 6 * 7)), 42);
@@ -190,14 +190,14 @@ fn a_limit_that_is_no_number_is_named() {
     }
 }
 
-/// No thread is to be had for a while; those that there are do all the work.
+/// For a while no thread can be started; the existing ones do all the work.
 #[test]
 #[cfg(target_os = "linux")]
-fn without_a_thread_it_is_an_error_and_with_one_it_waits_for_that() {
+fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    if is_child("blocking::without_a_thread_it_is_an_error_and_with_one_it_waits_for_that", "true") {
+    if is_child("blocking::unblock_without_a_thread_is_an_error_and_with_one_it_waits", "true") {
         let before = getrlimit(Resource::As);
-        // No stack fits any more.
+        // No room for another stack.
         let used = fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
         let none = Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before };
@@ -246,7 +246,7 @@ fn p10_a_child_has_threads_of_its_own() {
         let child = unsafe { fork() };
         if child == 0 {
             let well = catch_unwind(|| pollster::block_on(unblock(|| 2)) == 2).unwrap_or(false);
-            // SAFETY: it is a system call.
+            // SAFETY: `_exit` is a system call.
             unsafe { _exit(i32::from(!well)) };
         }
         let (_, status) =
@@ -256,7 +256,7 @@ fn p10_a_child_has_threads_of_its_own() {
     }
 }
 
-/// Fails if the end of a runtime closes only threads that are there already.
+/// Fails if the end of a runtime closes only a pool with threads.
 #[test]
 fn an_unblock_after_the_end_never_begins_although_none_came_before() {
     for drains in [false, true] {
@@ -276,10 +276,10 @@ fn an_unblock_after_the_end_never_begins_although_none_came_before() {
     }
 }
 
-/// (Aborts if only workers have the stack that was asked for.)
+/// (Aborts if only workers have the requested stack size.)
 #[cfg_attr(miri, ignore = "miri has no stack to overflow")]
 #[test]
-fn what_blocks_has_the_stack_that_was_asked_for() {
+fn blocking_threads_have_the_requested_stack() {
     fn deep(left: usize) -> usize {
         let frame = std::hint::black_box([left as u8; 64 * 1024]);
         if left == 0 { usize::from(frame[0]) } else { deep(left - 1) + usize::from(frame[1] == left as u8) }

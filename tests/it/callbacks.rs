@@ -1,4 +1,5 @@
-//! P5-P7, P9: user code that calls back from where it should hold no lock of ours, and which runtime that is; signals.
+//! P5-P7, P9: user code that calls back into paceline from places where no lock may be held, and on which
+//! runtime it acts; signals.
 
 use std::future::{Future, pending};
 use std::io::Write;
@@ -14,11 +15,12 @@ use futures_lite::future;
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, child, for_each_builder, for_each_setup, is_child, waker_that,
+    Latch, OpenOnDrop, Ping, SOON, child, eventually, for_each_builder, for_each_setup, is_child, waker_that,
     without_deputy,
 };
 
-/// Wakers do all that a program may do: no lock of ours is held, and none of our cells is borrowed (LF3).
+/// Wakers do everything that a program may do: no internal lock is held, and no internal cell is borrowed
+/// (LF3).
 #[test]
 fn p5_wakers_may_call_anything() {
     for_each_setup(|runtime| {
@@ -48,10 +50,11 @@ fn p5_wakers_may_call_anything() {
     });
 }
 
-/// The waker of a future in which an executor runs: called when one of its tasks is woken. It nests a `block_on`.
+/// The waker of a future in which an executor runs is called when one of its tasks is woken. That waker nests
+/// a `block_on`.
 #[test]
 fn p5_the_waker_of_a_run_may_nest_a_block_on() {
-    // In a child, because a panic inside a waker may well abort.
+    // In a child, because a panic inside a waker may abort.
     if !is_child("callbacks::p5_the_waker_of_a_run_may_nest_a_block_on", "ulimit -c 0") {
         return;
     }
@@ -69,7 +72,7 @@ fn p5_the_waker_of_a_run_may_nest_a_block_on() {
         assert!((0..4).all(|_| poll().is_pending()));
         let before = nested.load(SeqCst);
         tell.send(()).await.unwrap();
-        assert!(nested.load(SeqCst) > before, "the task's wake reaches whoever polls the executor");
+        assert!(nested.load(SeqCst) > before, "the task's wake reaches the thread that polls the executor");
         assert!((0..4).any(|_| poll().is_ready()));
     });
 }
@@ -111,7 +114,7 @@ fn p5_drops_of_futures_may_call_anything() {
     });
 }
 
-/// Spawns a task and registers a source: `tell` is told on which thread the task runs, and keeps the source.
+/// Spawns a task and registers a source. Sends the name of the task's thread, and the source, to `tell`.
 fn use_free_functions(tell: &mpsc::Sender<(Option<String>, Async<UnixStream>)>) {
     let (one, _) = Async::<UnixStream>::pair().unwrap();
     let tell = tell.clone();
@@ -119,7 +122,8 @@ fn use_free_functions(tell: &mpsc::Sender<(Option<String>, Async<UnixStream>)>) 
     spawn(task).detach();
 }
 
-/// In a hook, free functions act on the runtime whose hook it is. Fails if hooks are called without `Pool::visit`.
+/// In a hook, free functions act on the runtime of that hook. Fails if hooks are called without
+/// `Pool::visit`.
 #[test]
 fn hooks_are_inside_of_their_runtime() {
     for_each_builder(|setup| {
@@ -143,8 +147,74 @@ fn hooks_are_inside_of_their_runtime() {
     });
 }
 
-/// A future that a runtime drops when it is shut down is inside of it, too: what it registers is registered there, and
-/// what it spawns runs nowhere.
+/// Hooks block for long, in each thread: other threads lead meanwhile, and no more threads are added than
+/// there are workers. Fails if each added thread, which calls the hook, too, is a reason to add the next one.
+#[test]
+fn hooks_that_block_cost_their_own_threads() {
+    for_each_builder(|setup| {
+        type Sets = fn(paceline::Builder, Latch) -> paceline::Builder;
+        let hooks: [Sets; 2] = [
+            |builder, latch| builder.on_thread_park(move || latch.wait()),
+            |builder, latch| builder.on_thread_start(move || latch.wait()),
+        ];
+        for sets in hooks {
+            let latch = Latch::new();
+            let free = OpenOnDrop(latch.clone());
+            let runtime = sets(setup.builder(), latch).build().unwrap();
+            {
+                // Timers of the runtime are awaited elsewhere: a thread of the runtime has to lead, and none
+                // can.
+                let _inside = runtime.handle().enter();
+                (0..50).for_each(|_| _ = future::block_on(Timer::after(Duration::from_millis(1))));
+            }
+            let metrics = runtime.metrics();
+            assert!(metrics.replacements <= setup.threads as u64, "{metrics}");
+            drop(free);
+            assert_eq!(runtime.block_on(runtime.spawn(async { 1 })), 1);
+        }
+    });
+}
+
+/// A relief leads while all workers block. Fails if a relief calls the hooks of workers: if such a hook
+/// blocks, each relief would need the next one.
+#[test]
+fn a_relief_calls_no_hooks() {
+    for_each_builder(|setup| {
+        let names = Arc::new(Mutex::new(Vec::new()));
+        let note = {
+            let names = names.clone();
+            move || names.lock().unwrap().push(thread::current().name().map(String::from))
+        };
+        let builder = setup.builder().max_threads(setup.threads);
+        let runtime = builder.on_thread_park(note.clone()).on_thread_unpark(note).build().unwrap();
+        let (latch, begun) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
+        let free = OpenOnDrop(latch.clone());
+        for _ in 0..setup.threads {
+            let (latch, begun) = (latch.clone(), begun.clone());
+            let blocks = async move {
+                begun.fetch_add(1, SeqCst);
+                latch.wait();
+            };
+            runtime.spawn(blocks).detach();
+        }
+        eventually("all workers block", || begun.load(SeqCst) == setup.threads);
+        let is_relief = |info: &paceline::ThreadInfo| info.kind == paceline::ThreadKind::Relief;
+        {
+            // Timers of the runtime are awaited elsewhere. The relief stays while one is armed.
+            let _inside = runtime.handle().enter();
+            let mut armed = Timer::after(Duration::from_secs(60));
+            assert!(future::block_on(future::poll_once(&mut armed)).is_none());
+            (0..10).for_each(|_| _ = future::block_on(Timer::after(Duration::from_millis(2))));
+            eventually("a relief leads", || runtime.threads().iter().any(is_relief));
+        }
+        drop(free);
+        let names = names.lock().unwrap();
+        assert!(!names.iter().flatten().any(|name| name.contains("relief")), "{names:?}");
+    });
+}
+
+/// A future that a runtime drops when it is shut down is still inside of that runtime: its sources are
+/// registered there, and a task that it spawns runs nowhere.
 #[test]
 fn futures_that_are_cancelled_are_inside_of_their_runtime() {
     struct CallsBack(mpsc::Sender<(Option<String>, Async<UnixStream>)>, Arc<Mutex<Vec<Async<UnixStream>>>>);
@@ -173,15 +243,15 @@ fn futures_that_are_cancelled_are_inside_of_their_runtime() {
     });
 }
 
-/// A waker that the leader calls, or a task that it polls, blocks its thread: leadership is vacant by then, so whoever is awake has it
-/// at once, and the hand-over waits for nobody. Without the deputy, who would open it. Fails if an event is fired before leadership
-/// is given up (LF2).
+/// A waker that the leader calls, or a task that the leader polls, blocks its thread. Leadership is vacant by
+/// then, so an awake thread takes it at once. Without the deputy, which would open leadership. Fails if an
+/// event is fired before leadership is given up (LF2).
 #[test]
-fn p6_whoever_is_blocked_does_not_lead() {
+fn p6_a_thread_that_blocks_does_not_lead() {
     without_deputy(|setup, runtime| {
         let end = Latch::new();
         let _end = OpenOnDrop(end.clone());
-        // One thread after the other: the last is the only one of them that is left.
+        // One thread after the other blocks, until the last one is left.
         for _ in 0..setup.threads {
             let (blocks, end) = (Latch::new(), end.clone());
             let is_blocking = blocks.clone();
@@ -199,7 +269,8 @@ fn p6_whoever_is_blocked_does_not_lead() {
     });
 }
 
-/// What a thread that comes along makes of a future. It hosts an executor, so that it may lead beside the workers.
+/// Runs a future on an additional thread. The thread hosts an executor, so that it may lead beside the
+/// workers.
 fn in_time<T: Send + 'static>(runtime: &Arc<Runtime>, future: impl Future<Output = T> + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     let runtime = runtime.clone();
@@ -210,7 +281,8 @@ fn in_time<T: Send + 'static>(runtime: &Arc<Runtime>, future: impl Future<Output
     told.recv_timeout(SOON).expect("leadership is to be had")
 }
 
-/// `Debug` of everything, from inside a hook, a task and a waker: no lock that somebody holds while he waits.
+/// `Debug` of everything, from inside a hook, a task and a waker: formatting takes no lock that a waiting
+/// thread holds.
 #[test]
 fn p7_debug_of_everything_from_anywhere() {
     for_each_builder(|setup| {
@@ -251,7 +323,7 @@ fn p7_debug_of_everything_from_anywhere() {
     });
 }
 
-/// A child echoes while it is stopped and continued all the time: each of that ends its waits with EINTR.
+/// A child echoes while it is stopped and continued all the time, which ends its waits with EINTR.
 #[test]
 fn p9_signals_during_echo() {
     const NAME: &str = "callbacks::p9_signals_during_echo";
@@ -284,6 +356,6 @@ fn p9_signals_during_echo() {
         String::from_utf8_lossy(&output.stdout)
     );
     assert!(signals > 100);
-    // The worker that meets an error survives it (P2), so its message is what tells.
+    // The worker that meets an error survives it (P2), so only its message shows it.
     assert!(!text.contains("the poller failed"), "a signal was taken for an error: {text}");
 }

@@ -16,17 +16,18 @@ unsafe extern "C" {
 
 /// Forks; `None` in the child.
 pub fn split() -> Option<Pid> {
-    // SAFETY: what the child does is what is tested: it uses the allocator and threads of its own, as the C library allows.
+    // SAFETY: the child uses the allocator and threads of its own, as the C library allows; this is what the
+    // test is about.
     Pid::from_raw(unsafe { fork() })
 }
 
-/// Ends the child here, without what a process does at its end.
+/// Ends the child here, without exit handlers.
 pub fn leave(well: bool) -> ! {
-    // SAFETY: it is a system call.
+    // SAFETY: `_exit` is a system call.
     unsafe { _exit(c_int::from(!well)) }
 }
 
-/// How the child ended; one that hangs is a test that failed.
+/// Returns how the child ended. A child that hangs is a failure.
 pub fn end_of(child: Pid) -> WaitStatus {
     let start = Instant::now();
     loop {
@@ -41,7 +42,7 @@ pub fn end_of(child: Pid) -> WaitStatus {
     }
 }
 
-/// Runs `body` in a forked child, and sees it end well.
+/// Runs `body` in a forked child, and checks that the child ends well.
 pub fn in_child(body: impl FnOnce()) {
     match split() {
         None => leave(catch_unwind(AssertUnwindSafe(body)).is_ok()),

@@ -1,4 +1,4 @@
-//! R: what would cost performance without failing, seen in the metrics.
+//! R: behaviour that would cost performance without failing, visible in the metrics.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Promotion, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
 
 use crate::resting::{assert_all_rest, switches};
 use crate::setups::{
@@ -19,25 +19,179 @@ use crate::setups::{
     without_deputy,
 };
 
-/// Under a steady load of short requests next to nobody is woken to lead.
-#[test]
-fn r1_followers_are_not_woken_per_event() {
-    let adaptive = |setup: crate::setups::Setup| setup.promotion == Promotion::Adaptive;
-    for_setups(adaptive, |setup, runtime| {
-        let mut pings: Vec<_> = (0..4).map(|_| Ping::new(runtime)).collect();
-        let before = runtime.metrics();
-        for _ in 0..100 {
-            pings.iter_mut().for_each(|ping| assert!(ping.ping() < SOON));
+/// Tasks that read one byte after the other, each from a socket of its own, and call `handler` for each byte.
+struct Burst {
+    runtime: Arc<Runtime>,
+    trigger: UnixStream,
+}
+
+impl Burst {
+    /// `events` tasks wait. One more task writes to all of their sockets when it is triggered, so that the
+    /// wait that follows returns all of their events together.
+    fn new(runtime: &Arc<Runtime>, events: usize, handler: impl Fn() + Clone + Send + 'static) -> Self {
+        let (tell, told) = mpsc::channel();
+        let wait_for_byte = move |mut socket: Async<UnixStream>, tell: mpsc::Sender<()>| async move {
+            // Later bytes find no receiver.
+            let _ = tell.send(());
+            socket.read_exact(&mut [0]).await.is_ok().then_some(socket)
+        };
+        let (mut ours, theirs): (Vec<_>, Vec<_>) = (0..events).map(|_| UnixStream::pair().unwrap()).unzip();
+        for socket in theirs {
+            let (tell, handler) = (tell.clone(), handler.clone());
+            let serve = async move {
+                let mut socket = Async::new(socket).unwrap();
+                while let Some(same) = wait_for_byte(socket, tell.clone()).await {
+                    socket = same;
+                    handler();
+                }
+            };
+            runtime.spawn(serve).detach();
         }
-        let after = runtime.metrics();
-        let woken = after.followers_woken - before.followers_woken;
-        // The deputy wakes one when it finds leadership vacant for a tick: on a busy machine, now and then.
-        assert!(woken <= 60, "{woken} followers woken in 400 requests with {} threads", setup.threads);
-        assert!(after.promotions_free > before.promotions_free);
+        let (trigger, triggered) = UnixStream::pair().unwrap();
+        let write = async move {
+            let mut socket = Async::new(triggered).unwrap();
+            while let Some(same) = wait_for_byte(socket, tell.clone()).await {
+                socket = same;
+                ours.iter_mut().for_each(|socket| socket.write_all(b"x").unwrap());
+            }
+        };
+        runtime.spawn(write).detach();
+        (0..=events).for_each(|_| told.recv_timeout(SOON).unwrap());
+        Self { runtime: runtime.clone(), trigger }
+    }
+
+    /// Triggers the burst while all workers sleep, so that a worker that is awake afterwards was woken for
+    /// this burst.
+    fn trigger(&mut self) {
+        let sleep = [Role::Leads, Role::Follows];
+        eventually("all workers sleep", || {
+            self.runtime.threads().iter().all(|thread| sleep.contains(&thread.role))
+        });
+        self.trigger.write_all(b"x").unwrap();
+    }
+}
+
+/// What `Promotion::Adaptive` promises: a follower is woken if two events are left beside the first, and not
+/// for fewer. Without the deputy, which wakes followers for reasons of its own.
+#[test]
+fn r1_two_events_that_are_left_wake_a_follower_and_one_does_not() {
+    without_deputy(|setup, runtime| {
+        if setup.promotion != Promotion::Adaptive || setup.threads == 1 {
+            return;
+        }
+        let mut bursts = [(1, 0), (2, 0), (3, 1)].map(|(events, wakes)| {
+            let (done, is_done) = mpsc::channel();
+            let begun = Arc::new(AtomicUsize::new(0));
+            // A woken follower begins a handler before the burst ends, so it is not on its way at the next
+            // burst.
+            let handler = move || {
+                let first = begun.fetch_add(1, SeqCst) / events * events;
+                let start = Instant::now();
+                while begun.load(SeqCst) <= first + wakes && start.elapsed() < SOON {
+                    thread::yield_now();
+                }
+                done.send(()).unwrap();
+            };
+            (events, wakes as u64, Burst::new(runtime, events, handler), is_done)
+        });
+        // All bursts stay until the end, because their end is a burst, too.
+        for (events, wakes, burst, is_done) in &mut bursts {
+            let mut round = || {
+                let before = runtime.metrics().promotions_paid;
+                burst.trigger();
+                (0..*events).for_each(|_| is_done.recv_timeout(SOON).unwrap());
+                runtime.metrics().promotions_paid - before
+            };
+            // In the first round each socket also reports that it is writable.
+            round();
+            for _ in 0..10 {
+                assert_eq!(round(), *wakes, "followers woken for {events} events at once, {setup}");
+            }
+        }
     });
 }
 
-/// The paper's way, on demand: a follower is woken before each event.
+/// A follower is woken for a single event if the polls that events cause are long. Fails if the deputy does
+/// not tell the leader so: with one connection two events are never left.
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn r1_single_events_that_cause_long_polls_wake_followers() {
+    use crate::busy::own_processor_time;
+
+    for_setups(
+        |setup| setup.promotion == Promotion::Adaptive && setup.threads > 1,
+        |_, runtime| {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let serve = async move {
+                let mut stream = Async::new(theirs).unwrap();
+                let mut byte = [0];
+                while let Ok(1) = stream.read(&mut byte).await {
+                    let start = own_processor_time();
+                    while own_processor_time() - start < Duration::from_micros(200) {}
+                    stream.write_all(&byte).await.unwrap();
+                }
+            };
+            runtime.spawn(serve).detach();
+            let before = runtime.metrics().promotions_paid;
+            eventually("followers are woken", || {
+                for _ in 0..50 {
+                    ours.write_all(b"x").unwrap();
+                    ours.read_exact(&mut [0]).unwrap();
+                }
+                runtime.metrics().promotions_paid >= before + 10
+            });
+        },
+    );
+}
+
+/// Returns a handler that does not end before `threads` handlers have begun, so these ran in as many threads
+/// at once.
+fn long_handler(threads: usize) -> (Arc<AtomicUsize>, impl Fn() + Clone + Send + 'static) {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let seen = begun.clone();
+    let handler = move || {
+        let start = Instant::now();
+        begun.fetch_add(1, SeqCst);
+        while begun.load(SeqCst) < threads && start.elapsed() < SOON {
+            thread::yield_now();
+        }
+    };
+    (seen, handler)
+}
+
+/// Each woken follower wakes the next one while events are left. Without the deputy, which would notice that
+/// no thread leads.
+#[test]
+fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
+    without_deputy(|setup, runtime| {
+        let (begun, handler) = long_handler(setup.threads);
+        let mut burst = Burst::new(runtime, 2 * setup.threads, handler);
+        let start = Instant::now();
+        burst.trigger();
+        eventually("all handlers have begun", || begun.load(SeqCst) == 2 * setup.threads);
+        assert!(start.elapsed() < SOON, "a thread slept beside events");
+    });
+}
+
+/// Each woken runner wakes the next one while tasks are left. Without the deputy, which moves waiting tasks.
+#[test]
+fn r1_long_tasks_of_one_parent_spread_over_all_threads() {
+    without_deputy(|setup, runtime| {
+        let (begun, handler) = long_handler(setup.threads);
+        let start = Instant::now();
+        let parent = async move {
+            (0..2 * setup.threads).for_each(|_| {
+                let handler = handler.clone();
+                spawn(async move { handler() }).detach();
+            });
+        };
+        runtime.spawn(parent).detach();
+        eventually("all tasks have begun", || begun.load(SeqCst) == 2 * setup.threads);
+        assert!(start.elapsed() < SOON, "a thread slept beside tasks");
+    });
+}
+
+/// The promotion of the paper, on request: a follower is woken before each event.
 #[test]
 fn r1_eager_promotion_wakes_a_follower_per_event() {
     for_setups(
@@ -45,7 +199,7 @@ fn r1_eager_promotion_wakes_a_follower_per_event() {
         |_, runtime| {
             let mut ping = Ping::new(runtime);
             let before = runtime.metrics().promotions_paid;
-            // Not each: a follower on its way is not woken again.
+            // Not before every event: a follower that is on its way is not woken again.
             eventually("events are paid for", || {
                 ping.ping();
                 runtime.metrics().promotions_paid >= before + 10
@@ -54,8 +208,8 @@ fn r1_eager_promotion_wakes_a_follower_per_event() {
     );
 }
 
-/// Two tasks that wake each other in turn stay on one thread, whatever others there are. Without the deputy, who takes a
-/// thread that the system descheduled for one that is stuck, and lets others help.
+/// Two tasks that wake each other in turn stay on one thread, regardless of other threads. Without the
+/// deputy, which takes a descheduled thread for a stuck one, and lets other threads help.
 #[test]
 fn r2_ping_pong_stays_on_one_thread() {
     const ROUNDS: usize = 2_000;
@@ -86,8 +240,8 @@ fn r2_ping_pong_stays_on_one_thread() {
     });
 }
 
-/// Four tasks on one lock: every wake runs them somewhere, with as few thefts as that takes. (That two workers are no
-/// slower than one is a benchmark's business.)
+/// Four tasks share one lock: every wake runs them somewhere, with as few thefts as possible. (A benchmark
+/// shows that two workers are no slower than one.)
 #[test]
 fn r3_tasks_on_one_mutex_all_get_it() {
     for_each_setup(|runtime| {
@@ -109,15 +263,16 @@ fn r3_tasks_on_one_mutex_all_get_it() {
     });
 }
 
-/// Times that the current thread went to sleep.
+/// Returns how often the current thread went to sleep.
 fn sleeps() -> u64 {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A thread that waits again and again for what another one does in no time learns to stay awake for it. With a limit so
-/// long that a busy machine makes no difference. Fails if a follower parks at once: `spin::wait` in `Follower::park`.
+/// A thread that waits again and again for short work of another thread learns to stay awake for it. The
+/// limit is so long that a busy machine makes no difference. Fails if a follower parks at once: `spin::wait`
+/// in `Follower::park`.
 #[test]
 fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
     const ROUNDS: u64 = 1_000;
@@ -135,8 +290,8 @@ fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
     });
 }
 
-/// Idle with sources and a far timer, no thread runs at all (LF9). Two seconds with nothing is what is measured, so
-/// this one does sleep.
+/// Idle with sources and a far timer, no thread runs at all (LF9). The test measures two seconds without
+/// activity, so it sleeps.
 #[test]
 fn r4_an_idle_process_does_nothing() {
     if !is_child("cost::r4_an_idle_process_does_nothing", ":") {
@@ -155,13 +310,13 @@ fn r4_an_idle_process_does_nothing() {
             }
         }
     }
-    // The default instance as well, led by its own workers.
+    // The default instance, too, led by its own workers.
     block_on(spawn(Timer::after(Duration::from_millis(1))));
     assert_all_rest();
     kept.iter_mut().for_each(|(_, ping, _)| assert!(ping.ping() < SOON));
 }
 
-/// Spawned from many threads at once: every task runs, exactly once.
+/// Tasks are spawned from many threads at once: every task runs exactly once.
 #[test]
 fn r5_spawning_from_many_threads() {
     const SPAWNERS: usize = 6;
@@ -189,7 +344,7 @@ fn r5_spawning_from_many_threads() {
     });
 }
 
-/// A steady stream of requests registers nothing anew: no source, no timer is left behind either.
+/// A steady stream of requests adds no registrations: no source and no timer is left behind.
 #[test]
 fn r6_nothing_piles_up() {
     for_each_setup(|runtime| {
@@ -211,7 +366,7 @@ fn r6_nothing_piles_up() {
     });
 }
 
-/// One wait fetched many events, and the handler of the first blocks: the rest are for whoever is awake.
+/// One wait returns many events, and the handler of the first one blocks: awake threads handle the rest.
 #[test]
 fn r7_a_batch_hides_no_events_from_other_threads() {
     const SOCKETS: usize = 60;
@@ -247,8 +402,8 @@ fn r7_a_batch_hides_no_events_from_other_threads() {
     });
 }
 
-/// An executor of the program's own, run by two of its threads in `block_on`, is polled as directly as workers poll their
-/// tasks, and the polls are counted, also after it has ended.
+/// An executor of the program, run by two of its threads in `block_on`, is polled as directly as workers poll
+/// their tasks, and the polls are counted, also after the executor has ended.
 #[test]
 fn polls_of_executors_that_run_here_are_counted() {
     if !is_child("cost::polls_of_executors_that_run_here_are_counted", ":") {
@@ -277,16 +432,16 @@ fn polls_of_executors_that_run_here_are_counted() {
         thread.join().unwrap();
     }
     let metrics = paceline::metrics();
-    // On a busy machine one poll reads many of them.
+    // On a busy machine one poll reads many bytes.
     assert!(metrics.polls_direct >= reads / 20, "{metrics}");
     assert!(metrics.direct_share() > 0.9, "{metrics}");
 }
 
-/// Who waits with `readable` and reads elsewhere gets one event for each message: that the socket is writable, too, is no
-/// news. (Fails if each wait arms the source again although it has nothing to read.)
+/// A task that waits with `readable` and reads elsewhere gets one event for each message: a socket that is
+/// still writable reports no event. (Fails if each wait arms the source again although nothing can be read.)
 #[test]
 fn a_wait_for_readability_is_one_event() {
-    // A process of its own, and one thread: interrupts are events, too.
+    // A process of its own, and one thread, because interrupts are events, too.
     if !is_child("cost::a_wait_for_readability_is_one_event", ":") {
         return;
     }
@@ -311,7 +466,7 @@ fn a_wait_for_readability_is_one_event() {
     assert!(metrics.events <= 2 * rounds + 10, "{} messages, {metrics}", 2 * rounds);
 }
 
-/// As a program does it that knows only `readable`.
+/// Reads as a program does that knows only `readable`.
 async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
     loop {
         match socket.get_ref().read(&mut [0; 16]) {
@@ -321,51 +476,15 @@ async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
     }
 }
 
-/// Where handlers are long and cores are there, a second thread joins: nobody waits behind another one's work.
+/// If a short burst comes now and then, the deputy does not wake up for each: the last thread that goes to
+/// sleep stands it down. The same holds for bursts in which a thread sleeps for a moment: the task's socket
+/// becomes writable when the other side has read. Some wake-ups are allowed, because on a busy machine a
+/// burst lasts longer than a tick.
 #[test]
-#[cfg_attr(miri, ignore = "it has no time to lose")]
-fn r1_long_handlers_are_shared_by_all_threads() {
-    if thread::available_parallelism().map_or(1, |cores| cores.get()) < 2 {
-        return;
-    }
-    let runtime =
-        Arc::new(Runtime::builder().threads(2).max_blind(Duration::from_secs(3600)).build().unwrap());
-    let (inside, together) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let mut pairs = Vec::new();
-    for _ in 0..4 {
-        let (here, mut there) = runtime.block_on(async { Async::<UnixStream>::pair().unwrap() });
-        let (inside, together) = (inside.clone(), together.clone());
-        runtime
-            .spawn(async move {
-                let mut byte = [0];
-                while there.read_exact(&mut byte).await.is_ok() {
-                    together.fetch_add(inside.fetch_add(1, SeqCst), SeqCst);
-                    let start = Instant::now();
-                    while start.elapsed() < Duration::from_micros(200) {}
-                    inside.fetch_sub(1, SeqCst);
-                    there.write_all(&byte).await.unwrap();
-                }
-            })
-            .detach();
-        pairs.push(here.into_inner().unwrap());
-    }
-    pairs.iter().for_each(|pair| pair.set_nonblocking(false).unwrap());
-    eventually("two threads work at the same time", || {
-        for pair in &mut pairs {
-            pair.write_all(b"x").unwrap();
-        }
-        for pair in &mut pairs {
-            pair.read_exact(&mut [0]).unwrap();
-        }
-        together.load(SeqCst) > 5
-    });
-}
-
-/// Where a short burst comes now and then, the deputy does not wake up for each: who goes to sleep last stands it down. That
-/// holds for bursts in which a thread sleeps for a moment, too: the task's socket becomes writable when the other side has read.
-/// Some of its wake-ups are allowed for, because a machine that is busy makes a burst last longer than a tick.
-#[test]
-#[cfg_attr(polling_test_poll_backend, ignore = "who never stays awake does not know how long it sleeps")]
+#[cfg_attr(
+    polling_test_poll_backend,
+    ignore = "a thread that never stays awake does not know how long it sleeps"
+)]
 fn r4_the_deputy_sleeps_through_short_bursts() {
     const BURSTS: u64 = 40;
     if !is_child("cost::r4_the_deputy_sleeps_through_short_bursts", ":") {

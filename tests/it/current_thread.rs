@@ -1,23 +1,25 @@
-//! A runtime without workers: its tasks are polled in its `block_on`s.
+//! A runtime without workers: threads in its `block_on` poll its tasks.
 
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use futures::channel::oneshot;
 use futures_lite::future;
-use paceline::{Runtime, Timer, spawn, unblock};
+use paceline::{Handle, Runtime, Timer, spawn, unblock};
 
 use crate::io::tcp_pair;
+use crate::setups::eventually;
 
 fn runtime() -> Runtime {
     Runtime::builder().current_thread().build().unwrap()
 }
 
 #[test]
-fn tasks_timers_and_sockets_are_served_by_whoever_waits() {
+fn tasks_timers_and_sockets_are_served_by_the_waiting_thread() {
     let runtime = runtime();
     let here = thread::current().id();
     let (told, tells) = runtime.block_on(async {
@@ -39,9 +41,9 @@ fn tasks_timers_and_sockets_are_served_by_whoever_waits() {
     assert_eq!(runtime.metrics().replacements, 0);
 }
 
-/// A task that is spawned by another thread wakes the one that waits, and is polled by it.
+/// A task that another thread spawns wakes the waiting thread, which polls it.
 #[test]
-fn what_others_spawn_wakes_who_waits() {
+fn a_task_spawned_elsewhere_wakes_the_waiting_thread() {
     let runtime = runtime();
     let handle = runtime.handle();
     let (tell, told) = mpsc::channel();
@@ -55,7 +57,8 @@ fn what_others_spawn_wakes_who_waits() {
     runtime.block_on(unblock(move || other.join().unwrap()));
 }
 
-/// Nobody polls them while nobody waits; then they go on. (Fails if a thread is added for what waits.)
+/// No task is polled while no thread waits; afterwards the tasks go on. (Fails if a thread is added for
+/// waiting tasks.)
 #[test]
 fn nothing_runs_between_two_waits() {
     let runtime = runtime();
@@ -79,7 +82,7 @@ fn nothing_runs_between_two_waits() {
     assert_eq!(runtime.metrics().replacements, 0);
 }
 
-/// A task that waits in a `block_on` of its own for another one, which only its own thread can poll.
+/// A task waits in a `block_on` of its own for another one, which only its own thread can poll.
 #[test]
 fn a_wait_inside_of_a_task_serves_the_others() {
     let runtime = runtime();
@@ -91,7 +94,7 @@ fn a_wait_inside_of_a_task_serves_the_others() {
 }
 
 #[test]
-fn it_ends_as_others_do() {
+fn it_ends_as_other_runtimes_do() {
     let runtime = runtime();
     let dropped = Arc::new(());
     let held = dropped.clone();
@@ -134,15 +137,43 @@ fn two_threads_may_wait_at_once() {
 }
 
 #[test]
-fn the_default_instance_is_not_one() {
+fn the_default_instance_cannot_be_without_workers() {
     let error = Runtime::builder().current_thread().install().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
 }
 
-/// Before each sleep, and outside of leadership: what the hook makes is done. (Fails if the hook is called where the thread sleeps
-/// in any case: then it sleeps for ever.)
+/// Fails if a relief counts as a thread of the runtime because there are no workers.
 #[test]
-fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
+fn a_relief_calls_no_hooks() {
+    let names = Arc::new(Mutex::new(Vec::new()));
+    let note = {
+        let names = names.clone();
+        move || names.lock().unwrap().push(thread::current().name().map(String::from))
+    };
+    let builder = Runtime::builder().current_thread();
+    let runtime = builder.on_thread_park(note.clone()).on_thread_unpark(note).build().unwrap();
+    let handle = runtime.handle();
+    runtime.block_on(async {
+        Timer::after(Duration::from_millis(1)).await;
+        // The thread of the runtime blocks, and timers are awaited elsewhere: a relief leads, and sleeps.
+        let is_relief = |info: &paceline::ThreadInfo| info.kind == paceline::ThreadKind::Relief;
+        let elsewhere = thread::spawn(move || {
+            let _inside = handle.enter();
+            let mut armed = Timer::after(Duration::from_secs(60));
+            assert!(future::block_on(future::poll_once(&mut armed)).is_none());
+            (0..10).for_each(|_| _ = future::block_on(Timer::after(Duration::from_millis(2))));
+            eventually("a relief leads", || handle.threads().iter().any(is_relief));
+        });
+        elsewhere.join().unwrap();
+    });
+    let names = names.lock().unwrap();
+    assert!(!names.iter().flatten().any(|name| name.starts_with("paceline-relief")), "{names:?}");
+}
+
+/// The hook is called before each sleep and outside of leadership, and the tasks that it spawns run. (Fails
+/// if the hook is called when the thread can no longer give up the sleep: then the thread sleeps for ever.)
+#[test]
+fn the_park_hook_is_called_before_each_sleep_and_its_tasks_run() {
     for threads in [0, 1, 2] {
         let (parks, unparks) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (tell, told) = async_channel::unbounded();
@@ -175,8 +206,8 @@ fn who_is_about_to_sleep_says_so_and_does_what_that_brings() {
     }
 }
 
-/// Each task that waits in a `block_on` of its own polls the next one on top of it: too many of them say so. (Fails if the depth is not looked
-/// at: the stack is too small then, and the process is aborted.)
+/// Each task that waits in a `block_on` of its own polls the next one on top of it; too many levels panic
+/// with a message. (Fails without a limit of the depth: then the stack overflows, and the process aborts.)
 #[test]
 fn waits_inside_of_tasks_are_not_nested_for_ever() {
     const TASKS: u32 = 400;
@@ -213,8 +244,8 @@ fn waits_inside_of_tasks_are_not_nested_for_ever() {
     assert!(done > 0 && said > 0, "{done} {said}");
 }
 
-/// Whoever polls a task when its runtime is dropped cancels it when that poll is over. (Fails in one of some hundred rounds if nobody
-/// does: the task is polled for ever after.)
+/// A thread that polls a task while its runtime is dropped cancels the task when the poll ends. (Fails in one
+/// of some hundred rounds otherwise: the task is polled for ever.)
 #[test]
 fn no_task_survives_the_end_where_another_thread_polls_it() {
     for _ in 0..300 {
@@ -235,7 +266,7 @@ fn no_task_survives_the_end_where_another_thread_polls_it() {
     }
 }
 
-/// What blocks on purpose is not one of its threads. (Fails if the pool that calls it counts.)
+/// A thread for closures that block is no thread of this runtime. (Fails if the thread counts as one.)
 #[test]
 fn a_closure_that_blocks_polls_none_of_its_tasks() {
     let runtime = runtime();
@@ -253,4 +284,128 @@ fn a_closure_that_blocks_polls_none_of_its_tasks() {
         task.await
     });
     assert!(polled.iter().all(|thread| *thread == here));
+}
+
+/// The order of polls.
+#[derive(Clone, Default)]
+struct Trace(Arc<Mutex<Vec<usize>>>);
+
+impl Trace {
+    fn push(&self, number: usize) {
+        self.0.lock().unwrap().push(number);
+    }
+
+    fn take(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+/// Each task spawns another one. Fails if a task that was spawned later overtakes one that was ready before:
+/// by a direct slot, or because a queue is full.
+#[test]
+fn tasks_are_polled_in_the_order_in_which_they_became_ready() {
+    const TASKS: usize = 1000;
+    let trace = Trace::default();
+    runtime().block_on(async {
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|number| {
+                let trace = trace.clone();
+                spawn(async move {
+                    trace.push(number);
+                    spawn(async move { trace.push(TASKS + number) }).await;
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+    });
+    assert_eq!(trace.take(), (0..2 * TASKS).collect::<Vec<_>>());
+}
+
+/// Fails if a task that another one wakes is polled before tasks that were woken earlier.
+#[test]
+fn wakes_are_served_in_their_order() {
+    let trace = Trace::default();
+    runtime().block_on(async {
+        let (wakes, waits): (Vec<_>, Vec<_>) = (0..5).map(|_| oneshot::channel::<()>()).unzip();
+        let tasks: Vec<_> = (0..)
+            .zip(waits)
+            .map(|(number, wait)| {
+                let trace = trace.clone();
+                spawn(async move {
+                    wait.await.unwrap();
+                    trace.push(number);
+                })
+            })
+            .collect();
+        // All of them wait by then.
+        spawn(async {}).await;
+        let mut wakes: Vec<_> = wakes.into_iter().map(Some).collect();
+        let ends = trace.clone();
+        spawn(async move {
+            for number in [3, 0, 4, 1, 2] {
+                wakes[number].take().unwrap().send(()).unwrap();
+            }
+            ends.push(100);
+        })
+        .detach();
+        for task in tasks {
+            task.await;
+        }
+    });
+    assert_eq!(trace.take(), [100, 3, 0, 4, 1, 2]);
+}
+
+/// Fails if the future of `block_on` is polled between two tasks as soon as one of them wakes it, or if more
+/// than 61 tasks are polled before it.
+#[test]
+fn the_future_of_block_on_waits_for_a_round_of_tasks() {
+    let trace = Trace::default();
+    let ready_at = runtime().block_on(async {
+        let (tell, told) = oneshot::channel();
+        let counts = trace.clone();
+        spawn(async move {
+            counts.push(0);
+            tell.send(()).unwrap();
+        })
+        .detach();
+        for number in 1..1000 {
+            let trace = trace.clone();
+            spawn(async move { trace.push(number) }).detach();
+        }
+        told.await.unwrap();
+        trace.take()
+    });
+    assert_eq!(ready_at, (0..61).collect::<Vec<_>>());
+}
+
+/// Fails if tasks with timers that are due together are polled one by one, each with the tasks that it
+/// spawns.
+#[test]
+fn timers_that_are_due_together_wake_their_tasks_before_one_of_them_is_polled() {
+    let trace = Trace::default();
+    runtime().block_on(async {
+        // All timers are armed long before. The thread waits for them in the reactor: if it blocked
+        // elsewhere, another thread would fire them, and this thread would poll the tasks meanwhile.
+        let deadline = Instant::now() + Duration::from_millis(300);
+        let tasks: Vec<_> = (0..20)
+            .map(|number| {
+                let trace = trace.clone();
+                spawn(async move {
+                    Timer::at(deadline).await;
+                    trace.push(number);
+                    spawn(async move { trace.push(100 + number) }).await;
+                })
+            })
+            .collect();
+        while Handle::current().tasks().unpolled > 0 {
+            future::yield_now().await;
+        }
+        for task in tasks {
+            task.await;
+        }
+    });
+    let trace = trace.take();
+    assert!(trace[..20].iter().all(|number| *number < 100), "{trace:?}");
 }

@@ -1,4 +1,4 @@
-//! D: direct polling, where it could go wrong.
+//! D: direct polling, in the cases where it could go wrong.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use async_channel::bounded;
 use futures_lite::future;
-use paceline::{Executor, Handle, LocalExecutor, Runtime, block_on, spawn};
+use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
 
 use crate::setups::{Ping, SOON, eventually, for_each_setup};
 
-/// Runs a future where slots and rings are fed and nobody empties them but their own thread. (Before its first wait a free `block_on` is
-/// in no pool, and what runs there is fed through injectors; and a deputy has others take what a thread without a core has.)
+/// Runs a future in a scene in which only their own thread empties slots and rings. (Before its first wait a
+/// free `block_on` is in no pool, and its tasks go through injectors; and a deputy lets other threads take
+/// the tasks of a thread without a core.)
 fn undisturbed<T>(future: impl Future<Output = T>) -> T {
     let builder = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600));
     builder.build().unwrap().block_on(future)
@@ -53,7 +54,7 @@ fn d1_wake_under_a_mutex_that_the_task_takes() {
     });
 }
 
-/// Each task of a long chain wakes the next: in constant stack, which is small here.
+/// Each task of a long chain wakes the next one, in constant stack. The stack is small here.
 #[test]
 fn d2_a_chain_of_wakes_in_constant_stack() {
     const LENGTH: usize = 20_000;
@@ -75,7 +76,7 @@ fn d2_a_chain_of_wakes_in_constant_stack() {
     });
 }
 
-/// The long one of the row, on one thread with an executor polled by hand: 100 000.
+/// The longest chain, on one thread with an executor polled by hand: 100 000 tasks.
 #[test]
 fn d2_a_hundred_thousand_wakes_by_hand() {
     let executor = Executor::new();
@@ -90,7 +91,8 @@ fn d2_a_hundred_thousand_wakes_by_hand() {
     assert_eq!(block_on(executor.run(last.recv())), Ok(100_000));
 }
 
-/// Two tasks wake each other for ever. On one thread a third one runs soon all the same, counted in their turns.
+/// Two tasks wake each other for ever. A third task on the same thread runs soon all the same, counted in
+/// their turns.
 #[test]
 fn d3_ping_pong_does_not_starve_a_third_task() {
     for_each_setup(|runtime| {
@@ -121,7 +123,7 @@ fn d3_ping_pong_does_not_starve_a_third_task() {
     });
 }
 
-/// The same with a bound, on an executor alone with itself: a task in the ring waits for no more than the streak of
+/// The same with a bound, on an executor alone: a task in the ring waits for no more than the streak of
 /// direct polls. Fails without `STREAK`.
 #[test]
 fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
@@ -146,7 +148,7 @@ fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
         }
         let before = TURNS.load(SeqCst);
         assert!(before < 1_000, "it had to wait for {before} turns of the others before it ran at all");
-        // To the back of the ring, again and again.
+        // Goes to the back of the ring, again and again.
         for _ in 0..10 {
             future::yield_now().await;
         }
@@ -157,7 +159,7 @@ fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
     drop(players);
 }
 
-/// Self-wakes go to the back: what waits in the ring comes first. Fails if they go to the slot.
+/// Self-wakes go to the back: tasks in the ring come first. Fails if self-wakes go to the slot.
 #[test]
 fn d4_self_wakes_go_to_the_back() {
     static EXECUTOR: Executor<'static> = Executor::new();
@@ -170,19 +172,19 @@ fn d4_self_wakes_go_to_the_back() {
             }
         })
     };
-    // Woken inside a task, so that they are in the slot and the ring, not in the injector.
+    // The tasks are woken inside a task, so that they are in the slot and the ring, not in the injector.
     let all = EXECUTOR.spawn(async move { future::zip(task('a'), future::zip(task('b'), task('c'))).await });
     undisturbed(EXECUTOR.run(all));
     let order = ORDER.lock().unwrap();
     for round in order.as_bytes().chunks(3) {
         let mut round = round.to_vec();
         round.sort_unstable();
-        assert_eq!(round, b"abc", "not everybody had a turn in each round: {order}");
+        assert_eq!(round, b"abc", "not every task had a turn in each round: {order}");
     }
 }
 
-/// Tasks that were spawned from outside wait while the ring is busy with self-woken ones, but not for ever. Fails
-/// without `INJECTOR_TURN`.
+/// Tasks that were spawned from outside wait while the ring is busy with self-woken tasks, but not for ever.
+/// Fails without `INJECTOR_TURN`.
 #[test]
 fn d4_the_injector_gets_its_turn() {
     static EXECUTOR: Executor<'static> = Executor::new();
@@ -209,7 +211,7 @@ fn d4_the_injector_gets_its_turn() {
     drop(spinners);
 }
 
-/// A task is woken by other threads while it is being polled: it is polled again, never twice at once.
+/// Other threads wake a task while it is being polled: the task is polled again, never twice at once.
 #[test]
 fn d4_woken_while_being_polled_elsewhere() {
     for_each_setup(|runtime| {
@@ -235,18 +237,18 @@ fn d4_woken_while_being_polled_elsewhere() {
             told.store(number, SeqCst);
             waker.wake_by_ref();
         }
-        // The last wake came after the last change, so some poll sees it.
+        // The last wake comes after the last change, so some poll sees the change.
         runtime.block_on(task);
         assert_eq!(last.load(SeqCst), 500);
     });
 }
 
-/// Two executors on one thread: each polls its own tasks only, whoever wakes them.
+/// Two executors on one thread: each polls only its own tasks, regardless of the waking thread.
 #[test]
 fn d5_one_thread_hosts_two_executors() {
     let (one, other) = (Executor::new(), Executor::new());
     let (left, right) = (bounded::<u32>(1), bounded::<u32>(1));
-    // Tasks record in which executor's `run` they are polled.
+    // Tasks record the executor in whose `run` they are polled.
     thread_local!(static INSIDE: Cell<u32> = const { Cell::new(0) });
     async fn play(own: u32, tell: async_channel::Sender<u32>, told: async_channel::Receiver<u32>) -> u32 {
         for round in 0..500 {
@@ -269,7 +271,8 @@ fn d5_one_thread_hosts_two_executors() {
     let b = other.spawn(play(2, right.0, left.1));
     let both = future::zip(marked(1, one.run(a)), marked(2, other.run(b)));
     assert_eq!(block_on(both), (1, 2));
-    // One inside the other: a task of the outer executor runs the inner one in a nested `block_on`.
+    // One executor inside of the other: a task of the outer executor runs the inner one in a nested
+    // `block_on`.
     let (tell, told) = bounded::<u32>(1);
     let outer_task = one.spawn(async move { told.recv().await });
     let nest = one.spawn(async move {
@@ -284,7 +287,7 @@ fn d5_one_thread_hosts_two_executors() {
     assert_eq!(block_on(one.run(future::zip(nest, outer_task))), (8, Ok(7)));
 }
 
-/// Tasks that are not `Send`, woken from the leader's thread and from others, are polled by their owner only.
+/// Tasks that are not `Send`, woken from the leader's thread and from others, are polled only by their owner.
 #[test]
 fn d6_local_tasks_are_polled_by_their_owner() {
     for_each_setup(|runtime| {
@@ -316,46 +319,4 @@ fn d6_local_tasks_are_polled_by_their_owner() {
         assert_eq!(polls.get(), 100);
         runtime.block_on(helper);
     });
-}
-
-/// A hundred children, of which each tells one of so many listeners; says how many polls were direct meanwhile.
-fn direct_polls(listeners: usize) -> u64 {
-    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
-    let direct = || Handle::current().metrics().polls_direct;
-    runtime.block_on(runtime.spawn(async move {
-        let channels: Vec<_> = (0..listeners).map(|_| async_channel::unbounded()).collect();
-        let (done, all_done) = bounded::<()>(1);
-        for (_, told) in &channels {
-            let (told, done) = (told.clone(), done.clone());
-            let listens = async move {
-                while told.recv().await.is_ok() {}
-                drop(done);
-            };
-            spawn(listens).detach();
-        }
-        drop(done);
-        future::yield_now().await;
-        let before = direct();
-        for number in 0..100 {
-            let tell = channels[number % listeners].0.clone();
-            spawn(async move { tell.send(()).await.unwrap() }).detach();
-        }
-        drop(channels);
-        assert!(all_done.recv().await.is_err());
-        direct() - before
-    }))
-}
-
-/// A parent that its children wake one after the other gathers what they have for it. Fails if each of them has it polled.
-#[test]
-fn d3_who_is_woken_by_one_after_the_other_is_not_polled_for_each() {
-    let polls = direct_polls(1);
-    assert!(polls < 50, "{polls}");
-}
-
-/// Fails if it is not looked at who it is.
-#[test]
-fn d3_those_that_are_woken_once_each_are_polled_at_once() {
-    let polls = direct_polls(100);
-    assert!(polls >= 100, "{polls}");
 }

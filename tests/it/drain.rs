@@ -1,4 +1,5 @@
-//! The graceful end of a runtime: what may finish does, what may not is cancelled, and what is stuck is named.
+//! The graceful end of a runtime: tasks that can finish do, others are cancelled at the deadline, and stuck
+//! ones are named.
 
 use std::future::{Future, pending};
 use std::panic::Location;
@@ -12,11 +13,13 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use paceline::{Drained, Handle, Runtime, Timer, block_on, spawn};
 
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, for_setups};
+use crate::setups::{
+    Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
+};
 
 pub const SHORT: Duration = Duration::from_millis(20);
 pub const HOUR: Duration = Duration::from_secs(3600);
-/// By how much it may be late: 50 milliseconds, where nobody else wants the cores. Who has none is waited for.
+/// How late a drain may return: 50 milliseconds on idle cores, and more if the thread has to wait for a core.
 const LATE: Duration = if cfg!(debug_assertions) { SOON } else { Duration::from_millis(50) };
 
 /// Counts the futures that were dropped.
@@ -42,7 +45,7 @@ impl Drop for One {
     }
 }
 
-/// A task that waits for ever, and is counted.
+/// Spawns a task that waits for ever, and is counted.
 pub fn waits(runtime: &Runtime, count: &Count) {
     let one = count.one();
     let (tell, told) = mpsc::channel();
@@ -56,7 +59,8 @@ pub fn waits(runtime: &Runtime, count: &Count) {
     told.recv_timeout(SOON).unwrap();
 }
 
-/// A task that blocks its thread until the latch is open. Returns the line where this was called: there it was spawned.
+/// Spawns a task that blocks its thread until the latch is open. Returns the line of the caller, which is the
+/// task's spawn line.
 #[track_caller]
 pub fn blocks(runtime: &Runtime, latch: &Latch) -> u32 {
     let latch = latch.clone();
@@ -74,9 +78,10 @@ pub fn counts(report: &Drained) -> (usize, usize, usize) {
     (report.finished, report.cancelled, report.stuck.len())
 }
 
-/// All finish, the last one long before the deadline: it wakes who waits. Fails if an end does not look for the mark.
+/// All tasks finish, the last one long before the deadline: its end wakes the drain. Fails if the end of a
+/// task does not look for the drain's mark.
 #[test]
-fn it_returns_with_the_last_task() {
+fn a_drain_returns_with_the_last_task() {
     for_each_setup(|runtime| {
         for number in 0..100 {
             runtime.spawn(Timer::after(Duration::from_millis(number % 10))).detach();
@@ -89,7 +94,7 @@ fn it_returns_with_the_last_task() {
     });
 }
 
-/// Each with one task at a time, so that each end is the last one.
+/// One task at a time, so that each end is the last one.
 #[test]
 fn no_last_end_is_missed() {
     for_setups(
@@ -125,25 +130,54 @@ fn no_last_end_is_missed() {
     );
 }
 
-/// Nothing new from outside or from tasks that are left, from the first poll on.
+/// From its first poll on, a drain refuses tasks from outside, and running tasks go on as before: the tasks
+/// that they spawn have the same deadline.
 #[test]
-fn what_is_spawned_meanwhile_is_cancelled() {
+fn only_tasks_that_are_left_may_spawn_meanwhile() {
     for_each_setup(|runtime| {
         let count = Count::default();
-        let one = count.one();
+        let (one, other) = (count.one(), count.one());
         let (go, may_go) = async_channel::bounded::<()>(1);
         let last = runtime.spawn(async move {
             let _ = may_go.recv().await;
-            spawn(async move { drop(one) }).fallible().await
+            let child = async move {
+                future::yield_now().await;
+                spawn(async move { drop(other) }).detach();
+                drop(one);
+                7
+            };
+            spawn(child).await
         });
         let mut drain = Box::pin(runtime.drain(HOUR));
         assert_eq!(runtime.block_on(runtime.spawn(async { 1 })), 1, "it has not begun");
         assert!(future::block_on(future::poll_once(&mut drain)).is_none());
         assert_eq!(future::block_on(runtime.spawn(async { 1 }).fallible()), None);
         go.close();
-        assert_eq!(future::block_on(last), None);
-        assert_eq!(count.get(), 1);
-        assert!(future::block_on(drain).is_clean());
+        assert_eq!(future::block_on(last), 7);
+        let report = future::block_on(drain);
+        assert_eq!((report.is_clean(), report.finished, count.get()), (true, 3, 2), "{report}");
+    });
+}
+
+/// A task that spawns its successor, without end, does not postpone the end of a drain: at the deadline, the
+/// chain is cancelled. If the deadline comes while a task of the chain is being polled, both this task and
+/// its successor are cancelled.
+#[test]
+fn a_chain_of_tasks_ends_at_the_deadline() {
+    fn next(alive: Arc<()>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let own = alive.clone();
+        Box::pin(async move {
+            Timer::after(Duration::from_millis(1)).await;
+            spawn(next(alive)).detach();
+            drop(own);
+        })
+    }
+    for_each_setup(|runtime| {
+        let alive = Arc::new(());
+        runtime.spawn(next(alive.clone())).detach();
+        let report = block_on(runtime.drain(Duration::from_millis(30)));
+        assert!(report.cancelled >= 1, "{report}");
+        assert_eq!((runtime.metrics().tasks, Arc::strong_count(&alive)), (Some(0), 1), "{report}");
     });
 }
 
@@ -177,7 +211,7 @@ fn what_has_not_finished_by_the_deadline_is_cancelled() {
         assert_eq!((counts(&report), count.get()), ((1, 6, 0), 6), "{report}");
         assert!(quick.is_finished());
         assert!(report.to_string().contains(": 1 task finished, 6 were cancelled"), "{report}");
-        // And once more.
+        // A second drain.
         assert_eq!(counts(&future::block_on(runtime.drain(HOUR))), (1, 6, 0));
     });
 }
@@ -226,9 +260,10 @@ fn many_tasks_and_some_that_are_stuck() {
     });
 }
 
-/// All threads there may be are stuck, so that there is nobody to cancel the rest. Fails without the hired hand.
+/// All threads that may exist are stuck, so that no worker can cancel the remaining tasks. Fails without the
+/// threads that the drain starts for that.
 #[test]
-fn nobody_is_free_to_cancel_the_rest() {
+fn tasks_are_cancelled_although_all_threads_are_stuck() {
     for_each_builder(|setup| {
         let runtime = setup.builder().max_threads(setup.threads).build().unwrap();
         let (latch, count) = (Latch::new(), Count::default());
@@ -241,9 +276,9 @@ fn nobody_is_free_to_cancel_the_rest() {
     });
 }
 
-/// A deadline of zero leaves no time, and one that overflows all of it.
+/// A deadline of zero leaves no time, and a deadline that overflows leaves unlimited time.
 #[test]
-fn deadlines_that_are_none() {
+fn deadlines_of_zero_and_without_end() {
     for_each_builder(|setup| {
         let (runtime, count) = (setup.build(), Count::default());
         waits(&runtime, &count);
@@ -260,7 +295,7 @@ fn deadlines_that_are_none() {
     });
 }
 
-/// In one of its own tasks: that one is not counted, gets the report, and ends at its next await.
+/// A task of the runtime drains it: this task is not counted, gets the report, and ends at its next await.
 #[test]
 fn in_a_task_of_the_runtime() {
     for_each_setup(|runtime| {
@@ -283,13 +318,13 @@ fn in_a_task_of_the_runtime() {
     });
 }
 
-/// In a `block_on` that is nested in a task: its thread is not stuck.
+/// A drain in a `block_on` that is nested in a task: the task's thread is not stuck.
 #[test]
 fn in_a_nested_block_on() {
     in_a_task_that_blocks_on_it(block_on);
 }
 
-/// The same with somebody else's. Fails if only ours is known.
+/// The same with another library's `block_on`. Fails if only paceline's is known.
 #[test]
 fn in_a_foreign_block_on() {
     in_a_task_that_blocks_on_it(pollster::block_on);
@@ -310,7 +345,7 @@ fn in_a_task_that_blocks_on_it(block_on: fn(Draining) -> Drained) {
     });
 }
 
-/// Two drains in each of several tasks. Fails if tasks that wait for the report are not kept.
+/// Two drains in each of several tasks. Fails if tasks that wait for the report are cancelled.
 #[test]
 fn several_tasks_get_the_report() {
     for_each_setup(|runtime| {
@@ -342,7 +377,8 @@ fn several_tasks_get_the_report() {
     });
 }
 
-/// All threads are stuck, and the task that waits has none to be polled by. Fails if the conductor does not poll it.
+/// All threads are stuck, and no thread can poll the task that waits for the report. Fails if the conductor
+/// does not poll it.
 #[test]
 fn a_task_gets_the_report_although_all_threads_are_stuck() {
     for_each_builder(|setup| {
@@ -363,7 +399,7 @@ fn a_task_gets_the_report_although_all_threads_are_stuck() {
             })
             .detach();
         let (blocking, blocked) = ((0..setup.threads).map(|_| latch.clone()), Count::default());
-        // Spawned before the drain begins, run when they come.
+        // Spawned before the drain begins; each task blocks after that.
         for latch in blocking {
             let (begun, one) = (begun.clone(), blocked.one());
             runtime
@@ -379,15 +415,15 @@ fn a_task_gets_the_report_although_all_threads_are_stuck() {
         go.try_send(()).unwrap();
         eventually("all block", || blocked.get() == setup.threads);
         block_on(runtime.drain(Duration::ZERO));
-        let report = told.recv_timeout(SOON).expect("somebody polls it");
+        let report = told.recv_timeout(SOON).expect("the conductor polls it");
         assert_eq!(report.stuck.len(), setup.threads, "{report}");
         drop(free);
     });
 }
 
-/// It goes on when it is dropped; and does not count the task that has given it up.
+/// A drain goes on after its future was dropped, and counts the task that dropped it.
 #[test]
-fn one_that_is_given_up_goes_on() {
+fn a_drain_that_is_dropped_goes_on() {
     for_each_setup(|runtime| {
         let count = Count::default();
         waits(runtime, &count);
@@ -406,9 +442,9 @@ fn one_that_is_given_up_goes_on() {
     });
 }
 
-/// Shut down, or dropped, while somebody drains it for an hour.
+/// The runtime is shut down, or dropped, during a drain with a deadline of an hour.
 #[test]
-fn an_end_in_haste_cuts_it_short() {
+fn a_shutdown_cuts_a_drain_short() {
     for_each_builder(|setup| {
         for drop_it in [false, true] {
             let (runtime, count) = (setup.build(), Count::default());
@@ -440,7 +476,7 @@ fn an_end_in_haste_cuts_it_short() {
     });
 }
 
-/// Nothing is left to finish, but what is stuck is named.
+/// Nothing is left to finish, but a stuck task is named.
 #[test]
 fn after_a_shutdown() {
     for_each_setup(|runtime| {
@@ -455,28 +491,91 @@ fn after_a_shutdown() {
     });
 }
 
-/// A runtime that is dropped afterwards waits for nobody.
+/// Dropping the runtime after a drain waits for no thread. (The time for which the test's thread waits for a
+/// core does not count.)
 #[test]
 fn a_drop_after_it_does_not_wait() {
     for_each_builder(|setup| {
-        let does_not_wait = || {
-            let runtime = setup.build();
-            let latch = Latch::new();
-            let _free = OpenOnDrop(latch.clone());
-            blocks(&runtime, &latch);
-            assert_eq!(block_on(runtime.drain(Duration::ZERO)).stuck.len(), 1);
-            let start = Instant::now();
-            drop(runtime);
-            start.elapsed() < Duration::from_millis(90)
-        };
-        // Who has no core may be late; who waits always is.
-        assert!((0..10).any(|_| does_not_wait()));
+        let runtime = setup.build();
+        let latch = Latch::new();
+        let _free = OpenOnDrop(latch.clone());
+        blocks(&runtime, &latch);
+        assert_eq!(block_on(runtime.drain(Duration::ZERO)).stuck.len(), 1);
+        let (start, before) = (Instant::now(), time_without_a_core());
+        drop(runtime);
+        let took = start.elapsed().saturating_sub(time_without_a_core() - before);
+        assert!(took < Duration::from_millis(90), "{took:?}");
     });
 }
 
+/// Returns how long the calling thread has been runnable without a core, if the system reports it.
+fn time_without_a_core() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
+}
+
+/// The default instance's tasks end for good; `block_on`, sources and timers go on.
 #[test]
-fn the_default_instance_is_not_drained() {
-    let panic = std::panic::catch_unwind(|| drop(block_on(async { Handle::current() }).drain(SHORT)));
-    let text = crate::setups::text_of(&*panic.unwrap_err()).to_string();
-    assert!(text.contains("the default instance is not drained"), "{text}");
+fn the_default_instance_is_drained() {
+    if !is_child("drain::the_default_instance_is_drained", ":") {
+        return;
+    }
+    block_on(async {
+        let (stop, stopped) = async_channel::bounded::<()>(1);
+        spawn(async move { stopped.recv().await.is_err() }).detach();
+        assert_eq!(paceline::unblock(|| 7).await, 7);
+        let mut drain = Box::pin(Handle::current().drain(HOUR));
+        assert!(future::poll_once(&mut drain).await.is_none());
+        assert_eq!(spawn(async {}).fallible().await, None);
+        drop(stop);
+        assert_eq!(counts(&drain.await), (1, 0, 0));
+        Timer::after(Duration::from_millis(1)).await;
+    });
+    assert_eq!(block_on(spawn(async {}).fallible()), None);
+    let elsewhere = thread::spawn(|| block_on(spawn(async {}).fallible()));
+    assert_eq!(elsewhere.join().unwrap(), None);
+    assert_eq!(block_on(paceline::unblock(|| ()).fallible()), None);
+    assert_eq!((paceline::metrics().workers, paceline::metrics().tasks), (0, Some(0)));
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    assert_eq!(runtime.block_on(async { spawn(async { 7 }).await }), 7);
+}
+
+/// A drain before the first task finds nothing to wait for, and refuses later tasks.
+#[test]
+fn the_default_instance_is_drained_before_its_first_task() {
+    if !is_child("drain::the_default_instance_is_drained_before_its_first_task", ":") {
+        return;
+    }
+    let report = block_on(async { Handle::current().drain(HOUR).await });
+    assert_eq!(counts(&report), (0, 0, 0));
+    assert_eq!(block_on(spawn(async {}).fallible()), None);
+    assert_eq!(paceline::metrics().workers, 0);
+}
+
+/// A task of the default instance that drains it gets the report.
+#[test]
+fn a_task_drains_the_default_instance() {
+    if !is_child("drain::a_task_drains_the_default_instance", ":") {
+        return;
+    }
+    let report = block_on(spawn(async {
+        spawn(std::future::pending::<()>()).detach();
+        Handle::current().drain(SHORT).await
+    }));
+    assert_eq!(counts(&report), (0, 1, 0));
+}
+
+/// An installed instance is drained, too.
+#[test]
+fn an_installed_instance_is_drained() {
+    if !is_child("drain::an_installed_instance_is_drained", ":") {
+        return;
+    }
+    Runtime::builder().threads(1).install().unwrap();
+    let report = block_on(async {
+        spawn(std::future::pending::<()>()).detach();
+        Handle::current().drain(SHORT).await
+    });
+    assert_eq!(counts(&report), (0, 1, 0));
+    assert_eq!(block_on(spawn(async {}).fallible()), None);
 }

@@ -1,5 +1,5 @@
-//! The graceful end of a runtime, and who is stuck: polls and destructors that block, threads without a core; and the tasks that wait
-//! for the report beside them. Each task is in one number of it.
+//! Drains with stuck threads: polls and destructors that block, threads without a core, and tasks that wait
+//! for the report beside them. Each task appears in one number of the report.
 
 use std::future::{Future, pending};
 use std::panic::Location;
@@ -23,7 +23,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Spawns a task that waits for ever, and does this when it is dropped. Returns the line where this was called.
+/// Spawns a task that waits for ever, and calls a function when it is dropped. Returns the line of the
+/// caller.
 #[track_caller]
 fn drops(runtime: &Runtime, does: impl FnMut() + Send + 'static) -> u32 {
     let on_drop = OnDrop(does);
@@ -44,9 +45,9 @@ fn lines(report: &Drained) -> Vec<u32> {
     lines
 }
 
-/// Fails if who drops one after the other counts as stuck for that.
+/// Fails if a thread that drops one future after the other counts as stuck.
 #[test]
-fn who_drops_many_futures_is_not_stuck() {
+fn a_thread_that_drops_many_futures_is_not_stuck() {
     for_each_setup(|runtime| {
         const ALL: usize = if cfg!(miri) { 10 } else { 60 };
         let count = Count::default();
@@ -62,14 +63,15 @@ fn who_drops_many_futures_is_not_stuck() {
     });
 }
 
-/// Nor does it keep who drops the runtime: the rest is dropped by a thread of its own. Fails if who drops it cancels what is left.
+/// Dropping the runtime does not wait for destructors that block: a separate thread drops the remaining
+/// futures. Fails if the dropping thread cancels them itself.
 #[test]
 fn dropping_a_runtime_does_not_wait_for_destructors_that_block() {
     for_each_builder(|setup| {
         let runtime = setup.builder().blocking_threads(1).build().unwrap();
         let (latch, count) = (Latch::new(), Count::default());
         let free = OpenOnDrop(latch.clone());
-        // One for each worker, one for who takes their place, and one behind a closure.
+        // One for each worker, one for their replacement, and one behind a closure.
         for _ in 0..=setup.threads {
             let latch = latch.clone();
             drops(&runtime, move || latch.wait());
@@ -92,7 +94,8 @@ fn dropping_a_runtime_does_not_wait_for_destructors_that_block() {
     });
 }
 
-/// Some block when they are cancelled. Fails if nobody takes their thread's place, or if who is in a destructor is not known.
+/// Some futures block when they are cancelled. Fails if no other thread takes over, or if a thread in a
+/// destructor is not known.
 #[test]
 fn destructors_that_block_are_named_and_keep_no_other_from_running() {
     for_each_setup(|runtime| {
@@ -113,7 +116,7 @@ fn destructors_that_block_are_named_and_keep_no_other_from_running() {
     });
 }
 
-/// Its owner is another task, which is cancelled first. Fails if it goes by that one's name.
+/// The future's owner is another task, which is cancelled first. Fails if the report names that task instead.
 #[test]
 fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
     for_each_setup(|runtime| {
@@ -141,7 +144,8 @@ fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
     });
 }
 
-/// A thread that has a tenth of a core is in a poll for a while. Fails if the wall decides who is stuck.
+/// A thread that has a tenth of a core is in a poll for a while. Fails if wall time decides which thread is
+/// stuck.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thread_without_a_core_is_not_stuck() {
@@ -176,7 +180,7 @@ fn a_thread_without_a_core_is_not_stuck() {
     assert_eq!(counts(&report), (0, 1, 0), "{report}");
 }
 
-/// Drains it when it may go, and says when it waits for the report.
+/// Drains the runtime when it may start, and signals when it waits for the report.
 fn asks(
     handle: Handle,
     may_go: async_channel::Receiver<()>,
@@ -192,10 +196,10 @@ fn asks(
     }
 }
 
-/// They wait for the report and are woken by the cancel, beside some that block whoever drops them. Fails if who cancels keeps
-/// what is to be polled for himself until he is done.
+/// Tasks wait for the report and are woken by the cancellation, beside tasks with destructors that block.
+/// Fails if the cancelling thread keeps woken tasks in its own queue until it is done.
 #[test]
-fn who_waits_for_the_report_gets_it_although_destructors_block() {
+fn tasks_get_the_report_although_destructors_block() {
     for_each_setup(|runtime| {
         const TASKS: usize = 3;
         let (latch, asked) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
@@ -220,9 +224,10 @@ fn who_waits_for_the_report_gets_it_although_destructors_block() {
     });
 }
 
-/// Each blocks when it has the report until all have it. Fails if one thread polls them one after the other, and cancels who is late.
+/// Each task blocks after it got the report until all tasks have it. Fails if one thread polls them one after
+/// the other, and cancels the later ones.
 #[test]
-fn one_that_blocks_with_the_report_keeps_it_from_nobody() {
+fn a_task_that_blocks_with_the_report_delays_no_other() {
     for_each_setup(|runtime| {
         const TASKS: usize = 5;
         let (asked, have) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -253,9 +258,10 @@ fn one_that_blocks_with_the_report_keeps_it_from_nobody() {
     });
 }
 
-/// A task that has asked, and blocks in a later poll, is stuck all the same; but is in no number of tasks.
+/// A task that waits for the report, and blocks in a later poll, is stuck all the same, but is in no count of
+/// tasks.
 #[test]
-fn one_that_waits_for_the_report_and_blocks_is_named() {
+fn a_task_that_waits_for_the_report_and_blocks_is_named() {
     for_each_setup(|runtime| {
         let (latch, count) = (Latch::new(), Count::default());
         let free = OpenOnDrop(latch.clone());
@@ -277,7 +283,7 @@ fn one_that_waits_for_the_report_and_blocks_is_named() {
     });
 }
 
-/// All ask, in tasks of the runtime itself. Fails, by the watchdog, if each call looks at all that were made before.
+/// All tasks drain their own runtime. Fails, by the watchdog, if each call looks at all earlier calls.
 #[test]
 fn thousands_of_tasks_drain_it() {
     for_each_setup(|runtime| {
@@ -301,7 +307,7 @@ fn thousands_of_tasks_drain_it() {
     });
 }
 
-/// Some that are stuck, some that finish, and some that do not: the numbers add up.
+/// Some tasks are stuck, some finish, and some do not: the numbers add up.
 #[test]
 fn each_task_is_in_one_number() {
     for_each_builder(|setup| {
@@ -330,7 +336,8 @@ fn each_task_is_in_one_number() {
     });
 }
 
-/// It waits no longer than it takes, tries again, and ends with the last task; or at the deadline, in the poll of whoever drains.
+/// The drain waits no longer than necessary, tries again, and ends with the last task, or at the deadline, in
+/// a poll of the draining task.
 #[cfg(target_os = "linux")]
 #[test]
 fn no_threads_for_the_drain() {
@@ -348,7 +355,7 @@ fn no_threads_for_the_drain() {
         let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
         let used = size.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10;
         setrlimit(Resource::As, Rlimit { current: Some(used + (1 << 20)), ..limit }).unwrap();
-        // Stacks of threads that have ended are there still.
+        // The stacks of ended threads are still mapped.
         let ended = Latch::new();
         let ends = OpenOnDrop(ended.clone());
         let others = || {
@@ -357,7 +364,7 @@ fn no_threads_for_the_drain() {
         };
         let others: Vec<_> = std::iter::from_fn(others).collect();
         let start = Instant::now();
-        // In a task of its own: the only worker has to be free for the other one.
+        // In a task of its own: the only worker has to be free for the other task.
         let handle = runtime.handle();
         let (begin, begun) = mpsc::channel();
         let drain = runtime.spawn(async move {

@@ -1,5 +1,5 @@
-//! The graceful end of a runtime together with what else there is: jobs and closures that block, streams, strands, handles; and from
-//! each role.
+//! Drains together with other features: jobs and closures that block, streams, strands, handles; and from
+//! threads of each role.
 
 use std::future::Future;
 use std::io::Read;
@@ -16,19 +16,19 @@ use paceline::{Drained, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn
 use crate::drain::{Count, HOUR, SHORT, counts, waits};
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
 
-/// Begins to drain it.
+/// Begins a drain.
 fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
     let mut drain = Box::pin(runtime.drain(deadline));
     assert!(future::block_on(future::poll_once(&mut drain)).is_none());
     drain
 }
 
-/// Calls this in the runtime.
+/// Calls a function inside of the runtime.
 fn within<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
     runtime.block_on(async { call() })
 }
 
-/// Fails if they are not waited for.
+/// Fails if running and waiting jobs are not waited for.
 #[test]
 fn jobs_that_run_and_wait_come_to_their_end() {
     for_each_builder(|setup| {
@@ -55,7 +55,7 @@ fn jobs_that_run_and_wait_come_to_their_end() {
         });
         begun.wait();
         let drain = begins(&runtime, HOUR);
-        // What a task has to do may still be done there.
+        // The rest of a task may still run there.
         assert_eq!(count.get(), 0);
         let opener = thread::spawn(move || {
             thread::sleep(SHORT);
@@ -68,7 +68,7 @@ fn jobs_that_run_and_wait_come_to_their_end() {
     });
 }
 
-/// A task that is left goes on with a closure, and another one.
+/// A running task goes on with a closure, and another one.
 #[test]
 fn tasks_that_are_left_may_have_closures_run() {
     for_each_setup(|runtime| {
@@ -89,7 +89,7 @@ fn tasks_that_are_left_may_have_closures_run() {
     });
 }
 
-/// What runs is told, and lost if it does not return; what waits never begins.
+/// A running job is told by its token, and lost if it does not return; a waiting job never begins.
 #[test]
 fn jobs_at_the_deadline() {
     for_each_builder(|setup| {
@@ -151,20 +151,20 @@ fn jobs_at_the_deadline() {
         assert_eq!(future::block_on(polite), Ok(()), "it has returned");
         drop(free);
         eventually("the threads end", || runtime.metrics().blocking_threads == 0);
-        // Nothing is taken any more.
+        // New jobs are refused.
         let late = within(&runtime, || Job::new(|| ()).submit());
         assert!(matches!(future::block_on(late), Err(JobError::Cancelled { .. })));
     });
 }
 
-/// Nobody waits for a job whose deadline has passed; but it is in the report. Fails if it is waited for.
+/// A drain does not wait for a job past its deadline, but reports it.
 #[test]
 fn a_job_that_is_lost_already() {
     for_each_setup(|runtime| {
         let latch = Latch::new();
         let free = OpenOnDrop(latch.clone());
         let begun = Latch::new();
-        // One that has no core in time never begins.
+        // A job that gets no core in time never begins.
         while !begun.is_open() {
             let (latch, begun) = (latch.clone(), begun.clone());
             let slow = move || {
@@ -182,7 +182,7 @@ fn a_job_that_is_lost_already() {
     });
 }
 
-/// Whose closure never begins, and blocks whoever drops it.
+/// A closure never begins, and its destructor blocks.
 #[test]
 fn a_closure_that_blocks_when_it_is_dropped() {
     for_each_builder(|setup| {
@@ -218,7 +218,7 @@ fn a_closure_that_blocks_when_it_is_dropped() {
     });
 }
 
-/// A read that blocks is the matter of whoever reads, which is not there.
+/// A drain does not wait for a thread that blocks in the read of a stream.
 #[test]
 fn a_stream_is_not_waited_for() {
     for_each_setup(|runtime| {
@@ -243,7 +243,7 @@ fn a_stream_is_not_waited_for() {
     });
 }
 
-/// Operations that wait for their turn, and what is posted, are done when it ends.
+/// Operations that wait for their turn, and posted operations, are done when the drain ends.
 #[test]
 fn operations_of_a_strand_come_to_their_end() {
     for_each_setup(|runtime| {
@@ -282,7 +282,7 @@ fn operations_of_a_strand_come_to_their_end() {
     });
 }
 
-/// The operation inside blocks: its task is named, those that wait are cancelled.
+/// The operation inside of the strand blocks: its task is named, and waiting operations are cancelled.
 #[test]
 fn operations_of_a_strand_at_the_deadline() {
     for_each_setup(|runtime| {
@@ -316,7 +316,7 @@ fn operations_of_a_strand_at_the_deadline() {
     });
 }
 
-/// On a thread that has entered it, while it is drained and afterwards.
+/// A thread that has entered the runtime, during a drain and afterwards.
 #[test]
 fn while_it_is_entered() {
     for_each_setup(|runtime| {
@@ -333,7 +333,7 @@ fn while_it_is_entered() {
         let entered = handle.enter();
         let drain = begins(runtime, HOUR);
         assert_eq!(block_on(spawn(async { 1 }).fallible()), None, "it acts on the one that ends");
-        // Until the end, its reactor and its threads that block are there.
+        // Until the runtime ends, its reactor and its blocking threads exist.
         assert_eq!(block_on(async { unblock(|| 7).await }), 7);
         block_on(Timer::after(Duration::from_millis(1)));
         let again = Handle::current().drain(HOUR);
@@ -348,12 +348,12 @@ fn while_it_is_entered() {
     });
 }
 
-/// All at once, and each gets the same report, in which each task is in the right number.
+/// Drains from all roles at once: each gets the same report, with each task in the right number.
 #[test]
 fn several_at_once_from_each_role() {
     for_each_setup(|runtime| {
         const ROLES: usize = 9;
-        // And one who is in a hurry, when all others wait.
+        // One more drain has a short deadline, when all others wait.
         const ALL: usize = ROLES + 1;
         let other = Runtime::builder().threads(1).build().unwrap();
         let (count, asked) = (Count::default(), Arc::new(AtomicUsize::new(0)));
@@ -397,7 +397,7 @@ fn several_at_once_from_each_role() {
         });
         let (drain, tell) = (ask(6), tells("a foreign thread"));
         let foreign = thread::spawn(move || tell(futures_executor::block_on(drain)));
-        let (tell, handle) = (tells("one who is in a hurry"), runtime.handle());
+        let (tell, handle) = (tells("the drain with a short deadline"), runtime.handle());
         let hurries = thread::spawn(move || {
             future::block_on(finishes);
             tell(future::block_on(handle.drain(Duration::ZERO)));

@@ -1,7 +1,8 @@
-//! P10: a child of `fork` has an instance of its own, or a clear error; it never hangs, and takes nothing from its parent.
+//! P10: a child of `fork` has an instance of its own, or gets a clear error; the child never hangs, and takes
+//! nothing from its parent.
 //!
-//! Each test forks in a process of its own, in which nothing else runs. What the child finds out is its exit status, and
-//! the panic messages of a child that fails are the test's output.
+//! Each test forks in a process of its own, in which nothing else runs. The child's exit status is its
+//! result, and the panic messages of a failing child are the test's output.
 
 use std::future::Future;
 use std::io::{Read, Write};
@@ -11,14 +12,15 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Runtime, Timer, block_on, spawn};
+use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
+use paceline::blocking::{Job, JobError};
+use paceline::{Async, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
 use rustix::process::{Pid, Signal};
 
 use crate::children::{end_of, in_child, leave, split};
-use crate::setups::{SOON, is_child, text_of};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, is_child, text_of};
 
-/// Everything there is to use: workers, sources, timers.
+/// Uses workers, sources and timers.
 fn all_is_well() {
     let sum = block_on(async {
         let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
@@ -33,20 +35,20 @@ fn all_is_well() {
     assert_eq!(sum, 2);
 }
 
-/// What `f` panics with.
+/// Returns the message of a panic.
 fn panic_of<R>(f: impl FnOnce() -> R) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).err().expect("it says that this is another process's");
     text_of(&*panic).to_owned()
 }
 
-/// Fails if the child goes on with the workers that it has not: `Origin` in `pool::instance`.
+/// Fails if the child uses workers that exist in the parent only: `Origin` in `pool::instance`.
 #[test]
 fn p10_a_child_has_a_default_instance_of_its_own() {
     if is_child("fork::p10_a_child_has_a_default_instance_of_its_own", ":") {
         all_is_well();
         in_child(|| {
             all_is_well();
-            // And so has a child of that one.
+            // A child of this child has one, too.
             in_child(all_is_well);
             all_is_well();
         });
@@ -54,7 +56,7 @@ fn p10_a_child_has_a_default_instance_of_its_own() {
     }
 }
 
-/// Without workers, but with a reactor.
+/// A parent without workers, but with a reactor.
 #[test]
 fn p10_a_child_of_a_program_that_only_calls_block_on() {
     if is_child("fork::p10_a_child_of_a_program_that_only_calls_block_on", ":") {
@@ -68,8 +70,8 @@ fn p10_a_child_of_a_program_that_only_calls_block_on() {
     }
 }
 
-/// The child drops its copies of a source and a timer, and tries to wait with others. Fails if that takes the source out of
-/// the epoll instance that both have (`Reactor::deregister`), or waits there (`Reactor::note_wait`).
+/// The child drops its copies of a source and a timer, and tries to wait with others. Fails if that removes
+/// the source from the shared epoll instance (`Reactor::deregister`), or waits there (`Reactor::note_wait`).
 #[test]
 fn p10_a_child_takes_nothing_from_its_parent() {
     if !is_child("fork::p10_a_child_takes_nothing_from_its_parent", ":") {
@@ -110,7 +112,8 @@ fn p10_a_child_takes_nothing_from_its_parent() {
     block_on(future::or(socket.read_exact(&mut [0]), late)).expect("the source is still registered");
 }
 
-/// Fails if the child waits for threads that are not there: `Pool::assert_not_inherited`, and the look in `shutdown`.
+/// Fails if the child waits for threads of the parent: `Pool::assert_not_inherited`, and the check in
+/// `shutdown`.
 #[test]
 fn p10_a_runtime_of_the_parent_says_so() {
     if !is_child("fork::p10_a_runtime_of_the_parent_says_so", ":") {
@@ -123,7 +126,7 @@ fn p10_a_runtime_of_the_parent_says_so() {
             assert!(text.contains("this runtime") && text.contains("forked"), "{text}");
         }
         let start = Instant::now();
-        runtime.shutdown(SOON).expect("there is nobody to wait for");
+        runtime.shutdown(SOON).expect("there is no thread to wait for");
         assert!(start.elapsed() < SOON / 2);
         let own = Runtime::builder().threads(2).build().unwrap();
         own.block_on(own.spawn(async {}));
@@ -133,13 +136,14 @@ fn p10_a_runtime_of_the_parent_says_so() {
     in_child(|| drop(runtime));
 }
 
-/// A child that goes on in the `block_on` or task in which it was forked may do so until it has to wait there.
+/// A child that continues in the `block_on` or task in which it was forked may do so until it has to wait
+/// there.
 fn aborts(child: Pid) {
     assert_eq!(end_of(child).terminating_signal(), Some(Signal::ABORT.as_raw()));
     all_is_well();
 }
 
-/// Fails if the child waits for what it cannot have: `abort_child`.
+/// Fails if the child waits for events that it cannot get: `abort_child`.
 #[test]
 fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
     if !is_child("fork::p10_a_child_that_waits_in_the_block_on_of_its_parent", "ulimit -c 0") {
@@ -157,7 +161,7 @@ fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
     aborts(child.expect("the child does not get here"));
 }
 
-/// The same in a task, on the only worker, where other tasks wait for their turn: they are run once, by the parent.
+/// The same in a task, on the only worker, while other tasks wait for their turn: only the parent runs them.
 /// Fails without `assert_here` in `Run::poll`.
 #[test]
 fn p10_a_child_that_waits_in_a_task_of_its_parent() {
@@ -188,7 +192,7 @@ fn p10_a_child_that_waits_in_a_task_of_its_parent() {
     assert_eq!(written.len(), TASKS);
 }
 
-/// A child that leaves the `block_on` in which it was forked without having to wait, by its result or by a panic.
+/// A child leaves the `block_on` in which it was forked without a wait, by its result or by a panic.
 #[test]
 fn p10_a_child_that_leaves_the_block_on_of_its_parent() {
     if !is_child("fork::p10_a_child_that_leaves_the_block_on_of_its_parent", ":") {
@@ -218,15 +222,15 @@ fn p10_a_child_that_leaves_the_block_on_of_its_parent() {
     all_is_well();
 }
 
-/// Goes to sleep and is woken, again and again.
+/// Sleeps and is woken, again and again.
 async fn wake_often() {
     loop {
         Timer::after(Duration::from_micros(10)).await;
     }
 }
 
-/// A task forks inside of a `block_on` of its own, which returns: the child comes back to a loop that has more tasks. Fails if it
-/// has them run: `forks` in `frame`.
+/// A task forks inside of a nested `block_on`, which returns: the child comes back to a loop that has more
+/// tasks. Fails if the child runs these: `forks` in `frame`.
 #[test]
 fn p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
     if is_child("fork::p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone", ":") {
@@ -246,4 +250,91 @@ fn p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
         let status = end_of(child.expect("this is the parent"));
         assert_eq!(status.terminating_signal(), Some(Signal::ABORT.as_raw()), "{status:?}");
     }
+}
+
+/// An object in use on a thread of the parent returns an error, or panics if no error can be returned; so
+/// does a job. None of them waits for that thread, or for a lock that it holds. Fails, by the watchdog of the
+/// child, without the origins in `blocking`.
+#[test]
+fn p10_what_blocks_on_a_thread_of_the_parent_says_so() {
+    if !is_child("fork::p10_what_blocks_on_a_thread_of_the_parent_says_so", ":") {
+        return;
+    }
+    let in_use = || {
+        let mut stream = Unblock::with_capacity(16, std::io::repeat(7));
+        block_on(stream.read_exact(&mut [0])).unwrap();
+        stream
+    };
+    let (mut reads, taken_out, written, dropped) = (in_use(), in_use(), in_use(), in_use());
+    let mut items = Unblock::with_capacity(2, 0..);
+    assert_eq!(block_on(items.next()), Some(0));
+    let latch = Latch::new();
+    let _free = OpenOnDrop(latch.clone());
+    let job = |deadline| {
+        let latch = latch.clone();
+        Job::new(move || latch.wait()).name("blocks").deadline(deadline).submit()
+    };
+    let (awaited, late, detached, cancelled) = (job(SOON), job(SOON / 100), job(SOON), job(SOON));
+    let done = Job::new(|| 1).submit();
+    eventually("one job is done", || done.is_finished());
+    in_child(|| {
+        for _ in 0..2 {
+            let error = block_on(reads.read(&mut [0; 64])).expect_err("it is on a thread of the parent's");
+            assert!(error.to_string().contains("forked"), "{error}");
+        }
+        assert!(panic_of(|| block_on(taken_out.into_inner())).contains("forked"));
+        let mut written = written;
+        assert!(panic_of(|| block_on(written.with_mut(|_| ()))).contains("forked"));
+        assert!(panic_of(|| block_on(items.next())).contains("forked"));
+        drop((dropped, reads));
+        for handle in [awaited, late] {
+            let error = block_on(handle).expect_err("it runs in the parent");
+            assert!(
+                matches!(error, JobError::Inherited { .. }) && error.to_string().contains("forked"),
+                "{error}"
+            );
+        }
+        detached.detach();
+        cancelled.cancel();
+        drop(cancelled);
+        assert_eq!(block_on(done), Ok(1));
+        // New objects work, and so do inherited ones that were not in use.
+        assert_eq!(block_on(unblock(|| 1)), 1);
+        assert_eq!(block_on(Job::new(|| 1).submit()), Ok(1));
+        all_is_well();
+    });
+}
+
+/// Inherited objects that cannot report an error, in a child that does nothing else: the child does not wait
+/// for them. Fails, by the watchdog, without the check in `Rider::idle`.
+#[cfg(target_os = "linux")]
+#[test]
+fn p10_a_lone_child_does_not_wait_for_what_its_parent_does() {
+    if !is_child("fork::p10_a_lone_child_does_not_wait_for_what_its_parent_does", ":") {
+        return;
+    }
+    let latch = Latch::new();
+    let _free = OpenOnDrop(latch.clone());
+    let (begun, for_strand) = (Latch::new(), (latch.clone(), latch.clone()));
+    let strand = Strand::new(0);
+    let (inside, is_inside) = (strand.clone(), begun.clone());
+    std::thread::spawn(move || {
+        inside.post(move |_| {
+            is_inside.open();
+            for_strand.0.wait();
+        });
+    });
+    begun.wait();
+    let task = spawn(Timer::after(SOON));
+    let closure = unblock(move || for_strand.1.wait());
+    let texts = || {
+        let with = panic_of(|| block_on(strand.with(|state| *state)));
+        [panic_of(|| block_on(task)), panic_of(|| block_on(closure)), with]
+    };
+    in_child(|| {
+        for text in texts() {
+            assert!(text.contains("forked"), "{text}");
+        }
+        all_is_well();
+    });
 }

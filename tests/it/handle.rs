@@ -1,4 +1,4 @@
-//! A runtime from threads that are not its own: by its handle, and as what free functions act on.
+//! A runtime used from other threads: through its handle, and by free functions.
 
 use std::future::pending;
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn, u
 
 use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, text_of};
 
-/// A runtime whose workers say whose they are.
+/// Builds a runtime with workers of this name.
 fn named(setup: Setup, name: &str) -> Runtime {
     setup.builder().thread_name(name).build().unwrap()
 }
@@ -53,7 +53,8 @@ fn the_current_one_is_that_of_the_task_or_of_the_thread() {
     });
 }
 
-/// Spawns, sources, timers and `block_on`, until the guard is dropped; and on this thread only.
+/// Spawns, sources, timers and `block_on` act on the entered runtime until the guard is dropped, on this
+/// thread only.
 #[test]
 fn free_functions_act_on_what_is_entered() {
     for_each_builder(|setup| {
@@ -70,7 +71,7 @@ fn free_functions_act_on_what_is_entered() {
             assert!(future::poll_once(&mut far).await.is_none());
             assert_eq!(runtime.metrics().timers, before.timers + 1);
         });
-        // A stranger's `block_on` is in what is entered as well.
+        // Another library's `block_on` is in the entered runtime, too.
         future::block_on(async {
             theirs.write_all(b"x").await.unwrap();
             ours.read_exact(&mut [0]).await.unwrap();
@@ -82,7 +83,7 @@ fn free_functions_act_on_what_is_entered() {
     });
 }
 
-/// They run on its threads, and act on it in turn.
+/// The closures run on the runtime's threads, and act on that runtime in turn.
 #[test]
 fn closures_that_block_run_in_what_is_entered() {
     for_each_builder(|setup| {
@@ -98,7 +99,7 @@ fn closures_that_block_run_in_what_is_entered() {
     });
 }
 
-/// The last one made of those that are left counts. Fails if a guard restores what was when it was made.
+/// The newest of the remaining guards counts. Fails if a guard restores the state from before its creation.
 #[test]
 fn guards_nest_and_are_dropped_in_any_order() {
     for_each_builder(|setup| {
@@ -119,7 +120,8 @@ fn guards_nest_and_are_dropped_in_any_order() {
     });
 }
 
-/// In a task and in a `block_on` of another runtime, which has its own again afterwards; and what is on top of a guard has its own.
+/// A runtime is entered in a task and in a `block_on` of another runtime, which is restored afterwards; a
+/// `block_on` on top of a guard has its own runtime.
 #[test]
 fn entered_inside_of_another_runtime() {
     for_each_builder(|setup| {
@@ -142,7 +144,7 @@ fn entered_inside_of_another_runtime() {
     });
 }
 
-/// Across awaits, in a `block_on` and beside tasks: nothing is lost meanwhile.
+/// A guard is held across awaits, in a `block_on` and beside tasks: nothing is lost meanwhile.
 #[test]
 fn a_guard_may_be_held_while_a_future_waits() {
     for_each_builder(|setup| {
@@ -169,7 +171,7 @@ fn a_guard_may_be_held_while_a_future_waits() {
     });
 }
 
-/// One that comes out of the `block_on` in which it was made stays in force.
+/// A guard that leaves the `block_on` in which it was made stays in force.
 #[test]
 fn a_guard_outlives_the_block_on_that_made_it() {
     for_each_builder(|setup| {
@@ -182,7 +184,7 @@ fn a_guard_outlives_the_block_on_that_made_it() {
     });
 }
 
-/// It does not keep the runtime alive: its threads end, and what it is asked for then says so.
+/// A handle does not keep the runtime alive: the threads end, and calls return errors.
 #[test]
 fn a_handle_outlives_its_runtime() {
     for_each_builder(|setup| {
@@ -206,9 +208,9 @@ fn a_handle_outlives_its_runtime() {
     });
 }
 
-/// Dropped while it is entered, and while a foreign thread is in its `block_on`.
+/// A runtime is dropped while it is entered, and while a foreign thread is in its `block_on`.
 #[test]
-fn a_runtime_is_dropped_beside_who_uses_its_handle() {
+fn a_runtime_is_dropped_while_its_handle_is_used() {
     for_each_builder(|setup| {
         let runtime = setup.build();
         let entered = runtime.handle().enter();
@@ -233,7 +235,7 @@ fn a_runtime_is_dropped_beside_who_uses_its_handle() {
     });
 }
 
-/// Nothing is left of a runtime because of a handle. Fails if a handle has a reference that counts.
+/// A handle keeps nothing of a runtime open. Fails if a handle has a strong reference.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_handle_keeps_no_descriptor_and_no_thread() {
@@ -251,7 +253,7 @@ fn a_handle_keeps_no_descriptor_and_no_thread() {
     drop(handles);
 }
 
-/// In a runtime that is down, though it is there.
+/// The runtime has been shut down, but still exists.
 #[test]
 fn a_handle_after_shutdown() {
     for_each_setup(|runtime| {

@@ -1,7 +1,7 @@
-//! Sockets, pipes and strange handles through `Async`.
+//! Sockets, pipes and unusual handles through `Async`.
 //!
-//! Nothing sleeps here. Where a task must wait, the other side is driven by the same `block_on` and moves only once
-//! the first has been polled to `Pending`, because `zip` polls its left side first.
+//! No test sleeps. If a task must wait, the same `block_on` drives the other side, which moves only after the
+//! first side was polled to `Pending`, because `zip` polls its left side first.
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future, pin};
 use paceline::{Async, block_on};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const TEXT: &[u8] = b"the quick brown fox jumps over the lazy dog";
 
-/// Two ends of a TCP connection over loopback: who connected, who accepted.
+/// Returns the two ends of a TCP connection over loopback: the connecting one, the accepting one.
 pub async fn tcp_pair() -> io::Result<(Async<TcpStream>, Async<TcpStream>)> {
     let listener = Async::<TcpListener>::bind(([127, 0, 0, 1], 0))?;
     let addr = listener.get_ref().local_addr()?;
@@ -46,8 +46,8 @@ pub fn tcp_echo() -> io::Result<()> {
     })
 }
 
-/// Far more than both buffers hold, so that both sides wait for each other again and again; through `&Async`, so
-/// that one stream is read and written at once.
+/// Sends far more than both buffers hold, so that both sides wait for each other again and again; through
+/// `&Async`, so that one stream is read and written at once.
 #[test]
 pub fn more_than_the_buffers_hold_goes_both_ways() -> io::Result<()> {
     const SIZE: usize = 8 << 20;
@@ -107,7 +107,7 @@ pub fn vectored_transfers() -> io::Result<()> {
     })
 }
 
-/// A read of no bytes must not be taken for proof that the socket is drained.
+/// A read of no bytes does not prove that the socket is drained.
 #[test]
 pub fn an_empty_buffer_changes_nothing() -> io::Result<()> {
     block_on(async {
@@ -265,8 +265,8 @@ pub fn readable_reports_again_after_each_byte() -> io::Result<()> {
             got.push(byte[0]);
         }
         assert_eq!(got, TEXT);
-        // Drained behind our back: a wait must not report what was read long ago. That the reactor has looked since
-        // is proved by an event of another handle, which came later.
+        // Drained without the reactor's knowledge: a wait must not report bytes that were read long ago. A
+        // later event of another handle proves that the reactor has looked since.
         let wait = server.readable();
         pin!(wait);
         assert!(future::poll_once(&mut wait).await.is_none());
@@ -303,7 +303,7 @@ pub fn many_tasks_wait_for_one_handle() -> io::Result<()> {
     })
 }
 
-/// The operation says `WouldBlock` with bytes still queued: it must run again although none arrive.
+/// The operation returns `WouldBlock` with bytes still queued: it must run again although none arrive.
 #[test]
 pub fn an_operation_may_say_would_block_on_its_own_account() -> io::Result<()> {
     block_on(async {
@@ -319,7 +319,7 @@ pub fn an_operation_may_say_would_block_on_its_own_account() -> io::Result<()> {
             if got.len() < until { Err(ErrorKind::WouldBlock.into()) } else { Ok(got.len()) }
         };
         assert_eq!(server.read_with(|stream| one_byte(stream, half)).await?, half);
-        // SAFETY: the stream is read and stays where it is.
+        // SAFETY: `one_byte` reads from the stream and does not move it.
         let all = unsafe { server.read_with_mut(|stream| one_byte(stream, TEXT.len())) }.await?;
         assert_eq!(all, TEXT.len());
         assert_eq!(got, TEXT);
@@ -348,7 +348,7 @@ pub fn into_inner_gives_back_a_working_socket() -> io::Result<()> {
     server.read_exact(&mut buf)?;
     assert_eq!(buf, TEXT);
 
-    // And one that may be registered again.
+    // This stream can be registered again.
     let (mut client, mut server) = (Async::new(client)?, Async::new(server)?);
     block_on(async {
         client.write_all(TEXT).await?;
@@ -371,7 +371,7 @@ pub fn one_descriptor_is_registered_once() -> io::Result<()> {
     })
 }
 
-/// `Box<TcpStream>` is a type that the crate does not know, so it takes the way that trusts no `WouldBlock`.
+/// `Box<TcpStream>` is a type that the crate does not know, so the operations trust no `WouldBlock` of it.
 #[test]
 pub fn a_handle_of_an_unknown_type_transfers_too() -> io::Result<()> {
     block_on(async {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A path that nobody else uses, removed again at the end.
+/// A unique path, which is removed at the end.
 struct TempPath(PathBuf);
 
 impl TempPath {
@@ -87,7 +87,7 @@ pub fn accept_names_a_peer_that_has_a_name() -> io::Result<()> {
 }
 
 #[test]
-pub fn connecting_to_nobody_keeps_kind_and_code() -> io::Result<()> {
+pub fn connecting_to_a_missing_or_closed_socket_keeps_kind_and_code() -> io::Result<()> {
     let path = TempPath::new();
     block_on(async {
         let err = Async::<UnixStream>::connect(&path).await.unwrap_err();
@@ -102,7 +102,7 @@ pub fn connecting_to_nobody_keeps_kind_and_code() -> io::Result<()> {
     })
 }
 
-/// Must fail, not wait for an event that never comes.
+/// The call must fail, and not wait for an event that never comes.
 #[cfg(target_os = "linux")]
 #[test]
 pub fn a_full_queue_of_connections_is_an_error() -> io::Result<()> {
@@ -176,7 +176,7 @@ pub fn unix_datagrams() -> io::Result<()> {
     })
 }
 
-/// The queue that is full is the receiver's, of which the sender's own readiness says nothing.
+/// The full queue is the receiver's, which the sender's own readiness does not show.
 #[test]
 pub fn datagrams_get_through_a_full_queue() -> io::Result<()> {
     const DATAGRAMS: u32 = 2_000;
@@ -215,7 +215,7 @@ pub fn datagrams_get_through_a_full_queue() -> io::Result<()> {
     })
 }
 
-/// Through the pipes of a child process, far more than they hold.
+/// Transfers far more than the pipes of a child process hold.
 #[test]
 pub fn pipes_of_a_child() -> io::Result<()> {
     let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -249,7 +249,7 @@ pub fn from_a_descriptor_and_back() -> io::Result<()> {
     })
 }
 
-// poll(2) takes a regular file and finds it ready at all times.
+// poll(2) accepts a regular file and finds it always ready.
 #[cfg_attr(polling_test_poll_backend, ignore)]
 #[test]
 pub fn a_regular_file_cannot_be_registered() -> io::Result<()> {
@@ -259,7 +259,7 @@ pub fn a_regular_file_cannot_be_registered() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads pairs of bytes and rejects those that are equal, as a device with a filter does: `WouldBlock` with more
+/// Reads pairs of bytes and rejects equal ones, as a device with a filter does: `WouldBlock` with more bytes
 /// queued.
 struct Filter(UnixStream);
 
@@ -281,7 +281,7 @@ impl AsFd for Filter {
     }
 }
 
-// SAFETY: `read` reads from the stream and leaves it where it is.
+// SAFETY: `read` reads from the stream and does not move it.
 unsafe impl IoSafe for Filter {}
 
 #[test]

@@ -15,10 +15,10 @@ use crate::blocking::{runtime, within};
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
 
 const FAR: Duration = Duration::from_secs(3600);
-/// A deadline by which a job has begun, also where its thread has to wait for a core.
+/// A deadline before which a job begins, even if its thread has to wait for a core.
 const BEGUN: Duration = Duration::from_millis(500);
 
-/// Counts those that were dropped.
+/// Counts the dropped values.
 struct Dropped(Arc<AtomicUsize>);
 
 impl Drop for Dropped {
@@ -27,7 +27,8 @@ impl Drop for Dropped {
     }
 }
 
-/// A runtime whose only thread for what blocks is in a closure, which ends when the latch is open.
+/// Returns a runtime with one thread for closures that block. That thread is in a closure that ends when the
+/// latch is open.
 fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
     let (runtime, gate) = (runtime(1), Latch::new());
     let open = OpenOnDrop(gate.clone());
@@ -37,9 +38,9 @@ fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
     (runtime, gate, open, first)
 }
 
-/// Nobody polls the handle, and no thread of the runtime is in the reactor but by turns of its own.
+/// No task polls the handle, and only the runtime's own workers wait in its reactor.
 #[test]
-fn a_lost_thread_is_replaced_though_nobody_polls() {
+fn a_lost_thread_is_replaced_although_no_task_polls() {
     for_each_setup(|_| {
         let runtime = runtime(1);
         let gate = Latch::new();
@@ -51,7 +52,7 @@ fn a_lost_thread_is_replaced_though_nobody_polls() {
             (stuck, unblock(move || tell.send(()).unwrap()))
         });
         next.detach();
-        told.recv_timeout(SOON).expect("somebody has the place of the lost one");
+        told.recv_timeout(SOON).expect("another thread replaces the lost one");
         assert_eq!(runtime.metrics().blocking_lost, 1);
         assert!(matches!(block_on(stuck), Err(JobError::TimedOut { .. })));
         gate.open();
@@ -59,7 +60,7 @@ fn a_lost_thread_is_replaced_though_nobody_polls() {
     });
 }
 
-/// All threads of the runtime block: the deputy has somebody see to the deadline.
+/// All threads of the runtime block: the deputy makes another thread handle the deadline.
 #[test]
 fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     let runtime = Runtime::builder().threads(2).max_threads(2).blocking_threads(1).build().unwrap();
@@ -78,7 +79,7 @@ fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     assert!(error.to_string().contains("\"stuck\""), "{error}");
 }
 
-/// Says where it was dropped.
+/// Reports on which thread it is dropped.
 struct Late(mpsc::Sender<thread::ThreadId>);
 
 impl Drop for Late {
@@ -87,7 +88,7 @@ impl Drop for Late {
     }
 }
 
-/// The result is dropped by the thread that made it, and that of a panic, too.
+/// The thread that made a result drops it; the same holds for a panic's payload.
 #[test]
 fn a_late_result_is_dropped_where_it_was_made() {
     let runtime = runtime(1);
@@ -115,8 +116,8 @@ fn a_late_result_is_dropped_where_it_was_made() {
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
 }
 
-/// At once, and although somebody keeps the job itself: by its token here, as the timer of its deadline did for a while. Fails if the
-/// result goes with the last reference.
+/// Dropped at once, although the job itself is kept alive: by its token here; the timer of its deadline kept
+/// it alive for a while, too. Fails if the result goes with the last reference.
 #[test]
 fn the_result_of_a_detached_job_is_dropped_where_it_was_made() {
     let runtime = runtime(1);
@@ -149,7 +150,7 @@ fn the_result_of_a_detached_job_is_dropped_where_it_was_made() {
     }
 }
 
-/// Nobody is left to be told, and the pool has its strength back all the same.
+/// No handle is left, and the pool gets another thread all the same.
 #[test]
 fn the_deadline_of_a_job_without_a_handle_holds() {
     for detaches in [false, true] {
@@ -175,9 +176,9 @@ fn the_deadline_of_a_job_without_a_handle_holds() {
     }
 }
 
-/// Not when a thread comes to them: that may be late. Fails if it is the thread that drops it.
+/// Not when a thread reaches the job, which may be late. Fails if that thread drops it.
 #[test]
-fn what_never_begins_is_dropped_where_that_is_known() {
+fn a_job_that_never_begins_is_dropped_at_once() {
     const ALL: usize = if cfg!(miri) { 100 } else { 10_000 };
     let (runtime, gate, _open, first) = busy();
     let dropped = Arc::<AtomicUsize>::default();
@@ -192,7 +193,7 @@ fn what_never_begins_is_dropped_where_that_is_known() {
     cancelled.truncate(ALL / 4);
     cancelled.iter().for_each(|handle| handle.cancel());
     assert_eq!(dropped.load(SeqCst), ALL / 2);
-    assert_eq!(runtime.metrics().timers, 0, "nobody waits for their deadlines");
+    assert_eq!(runtime.metrics().timers, 0, "no timer waits for their deadlines");
     let late = jobs(Duration::from_millis(300));
     eventually("the deadlines have passed", || dropped.load(SeqCst) == ALL);
     assert!(runtime.metrics().blocking_queued >= ALL / 2, "the thread has come to them");
@@ -208,7 +209,7 @@ fn what_never_begins_is_dropped_where_that_is_known() {
     assert_eq!(dropped.load(SeqCst), ALL, "it is dropped once");
 }
 
-/// It disturbs neither who cancels, nor the thread that sees to the timers.
+/// A panic in the destructor affects neither the cancelling thread nor the thread that fires timers.
 #[test]
 fn a_destructor_of_what_never_begins_may_panic() {
     struct Panics;
@@ -233,7 +234,7 @@ fn a_destructor_of_what_never_begins_may_panic() {
     runtime.block_on(first);
 }
 
-/// It has its answer, and nobody is to come to it.
+/// The job has its answer, and no thread has to reach it.
 #[test]
 fn a_job_whose_deadline_has_passed_is_not_queued() {
     let (runtime, gate, _open, first) = busy();
@@ -300,7 +301,7 @@ fn deadlines_of_zero_of_the_past_and_beyond_the_clock() {
     eventually("no timer is left", || runtime.metrics().timers == 0);
 }
 
-/// A handle that is dropped cancels, as a task does; one that is detached does not.
+/// A dropped handle cancels its job, as a dropped task does; a detached one does not.
 #[test]
 fn cancelled_dropped_and_detached() {
     let runtime = runtime(1);
@@ -340,9 +341,9 @@ fn cancelled_dropped_and_detached() {
     assert_eq!(ran.load(SeqCst), 1);
 }
 
-/// Nobody took it: it goes with the handle.
+/// No task took the result: it is dropped with the handle.
 #[test]
-fn a_result_that_nobody_takes_is_dropped() {
+fn a_result_that_is_not_taken_is_dropped() {
     let runtime = runtime(1);
     let dropped = Arc::<AtomicUsize>::default();
     let job = || {
@@ -359,7 +360,7 @@ fn a_result_that_nobody_takes_is_dropped() {
     eventually("no timer is left", || runtime.metrics().timers == 0);
 }
 
-/// What waits is cancelled, what runs goes on and gives its result; what comes later is cancelled at once.
+/// Waiting jobs are cancelled, running ones go on and give their result; later ones are cancelled at once.
 #[test]
 fn submitted_before_during_and_after_the_end_of_a_runtime() {
     let runtime = runtime(1);
@@ -391,7 +392,7 @@ fn submitted_before_during_and_after_the_end_of_a_runtime() {
     assert_eq!(task, None);
 }
 
-/// The reactor that watches the deadline is gone before it passes.
+/// The reactor that watches the deadline is dropped before it passes.
 #[test]
 fn a_deadline_outlives_its_runtime() {
     let runtime = runtime(1);
@@ -436,7 +437,7 @@ fn ten_thousand_jobs_on_a_pool_of_one() {
 }
 
 #[test]
-fn a_job_that_panics_after_its_deadline_disturbs_nobody() {
+fn a_panic_of_a_job_after_its_deadline_has_no_effect() {
     let runtime = runtime(1);
     let gate = Latch::new();
     let wait = gate.clone();
@@ -452,9 +453,10 @@ fn a_job_that_panics_after_its_deadline_disturbs_nobody() {
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
 }
 
-/// A handle is a future like any other: it may change hands, and the last one who polls is woken.
+/// A handle is a future like any other: it may be moved to another task, and the last task that polled is
+/// woken.
 #[test]
-fn the_last_one_who_polled_is_woken() {
+fn the_last_task_that_polled_is_woken() {
     let (gate, runtime) = (Latch::new(), runtime(1));
     let wait = gate.clone();
     let mut handle = within(&runtime, || Job::new(move || wait.wait()).submit());

@@ -1,35 +1,35 @@
-//! Bad input and exhausted limits: an error that says what is wrong and why, and a process that goes on.
+//! Bad input and exhausted limits: the error says what is wrong and why, and the process goes on.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use paceline::{Async, Builder, IoSafe, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Builder, Handle, IoSafe, Runtime, Timer, block_on, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::setups::{Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
 
-/// Claims a number that it does not own.
+/// Claims a descriptor number that it does not own.
 #[derive(Debug)]
 struct Claims(RawFd);
 
 impl AsFd for Claims {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: not kept, which is what the test is about: the number is of no open file.
+        // SAFETY: not kept on purpose, which is what the test is about: the number belongs to no open file.
         unsafe { BorrowedFd::borrow_raw(self.0) }
     }
 }
 
-// SAFETY: it does no I/O.
+// SAFETY: the type does no I/O.
 unsafe impl IoSafe for Claims {}
 
-/// A number that no file has.
+/// A number without an open file.
 #[test]
 fn a_closed_descriptor() {
     for_each_setup(|runtime| {
@@ -38,7 +38,7 @@ fn a_closed_descriptor() {
             assert!(error.to_string().contains("closed, or was never open"), "{error}");
             match runtime.block_on(async { Async::new_nonblocking(Claims(number)) }) {
                 Err(error) => assert!(error.to_string().contains("closed, or was never open"), "{error}"),
-                // poll(2) is not told of a descriptor before somebody waits for it.
+                // poll(2) does not see a descriptor before a task waits for it.
                 Ok(_) if cfg!(polling_test_poll_backend) => {}
                 Ok(_) => panic!("{number} is registered"),
             }
@@ -48,7 +48,7 @@ fn a_closed_descriptor() {
     });
 }
 
-/// -1 cannot be had: `BorrowedFd` may not be that.
+/// Not -1, which a `BorrowedFd` may not be.
 #[test]
 fn a_negative_descriptor() {
     for_each_setup(|runtime| {
@@ -69,7 +69,7 @@ fn a_regular_file_and_a_directory() {
                     assert!(error.to_string().contains("regular file or a directory"), "{error}");
                     assert!(error.to_string().contains("thread that may block"), "{error}");
                 }
-                // poll(2) takes regular files: they are always ready.
+                // poll(2) accepts regular files: they are always ready.
                 Ok(_) if cfg!(not(polling_test_poll_backend)) => panic!("epoll takes no files"),
                 Ok(mut file) => {
                     let _ = runtime.block_on(file.read(&mut [0]));
@@ -98,8 +98,8 @@ fn builders_that_make_no_sense() {
     });
 }
 
-/// No limit is none: nothing overflows where it is added to something. Fails if `spin` is taken as it is: workers panic in a
-/// loop.
+/// The largest duration means no limit: nothing overflows in a sum. Fails if `spin` is used as it is: workers
+/// panic in a loop.
 #[test]
 fn times_without_end() {
     for_each_builder(|setup| {
@@ -120,7 +120,7 @@ fn times_without_end() {
     });
 }
 
-/// A stack that no system has room for: the threads cannot be started, and the error says so.
+/// No system has room for such a stack: the threads cannot be started, and the error says so.
 #[test]
 fn threads_that_cannot_be_started() {
     for_each_builder(|setup| {
@@ -129,11 +129,12 @@ fn threads_that_cannot_be_started() {
     });
 }
 
-/// The default instance has no room for its threads' stacks: each `spawn` says so, instead of giving its task to workers
-/// that are not there; and once there is room, all is well. Fails if `Crew::start` is done with at the first try.
+/// The default instance has no room for its threads' stacks: each `spawn` reports that, instead of giving its
+/// task to workers that do not exist; with more room, spawning works. Fails if `Crew::start` is done after
+/// the first try.
 #[test]
 fn no_threads_for_the_default_instance() {
-    // A stack trace would need more memory than there is.
+    // A backtrace would need more memory than there is.
     let shell = "export PACELINE_THREADS=4 RUST_BACKTRACE=0";
     if !is_child("limits::no_threads_for_the_default_instance", shell) {
         return;
@@ -142,7 +143,7 @@ fn no_threads_for_the_default_instance() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let size = status.lines().find(|line| line.starts_with("VmSize")).unwrap();
     let used = size.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10;
-    // Room for no stack, for one, for two, for three: one is the deputy's.
+    // Room for no stack, for one, for two, for three. One stack is the deputy's.
     for mebibytes in [1, 3, 5, 7] {
         let little = Rlimit { current: Some(used + (mebibytes << 20)), ..limit };
         setrlimit(Resource::As, little).unwrap();
@@ -197,15 +198,25 @@ fn nonsense_in_the_environment() {
     if !is_child("limits::nonsense_in_the_environment", "export PACELINE_THREADS=many") {
         return;
     }
+    let place = Arc::new(Mutex::new(String::new()));
+    let named = place.clone();
+    std::panic::set_hook(Box::new(move |info| *named.lock().unwrap() = info.location().unwrap().to_string()));
     let panic = thread::spawn(|| drop(spawn(async {}))).join().unwrap_err();
     let text = crate::setups::text_of(&*panic);
+    assert!(place.lock().unwrap().starts_with(file!()), "the panic names {place:?}, not the call of `spawn`");
+    let handle = Handle::current();
+    thread::spawn(move || drop(handle.spawn(async {}))).join().unwrap_err();
+    assert!(
+        place.lock().unwrap().starts_with(file!()),
+        "the panic names {place:?}, not `Handle::spawn`'s call"
+    );
     assert!(
         text.contains("PACELINE_THREADS") && text.contains("many") && text.contains("positive"),
         "{text}"
     );
 }
 
-/// Opens descriptors until there are no more, but for `left`.
+/// Opens descriptors until only `left` more can be opened.
 fn exhaust(left: usize) -> Vec<File> {
     let mut files: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     files.truncate(files.len() - left);
@@ -229,7 +240,7 @@ fn no_descriptors_for_a_runtime() {
     let open = open_descriptors();
     for_each_builder(move |setup| {
         for left in 0..3 {
-            // A pool's last thread closes its descriptors, somewhat after its handle is gone.
+            // A pool's last thread closes its descriptors a little after its handle was dropped.
             eventually("the runtimes before are gone", || open_descriptors() == open);
             let files = exhaust(left);
             match setup.builder().build() {
@@ -241,12 +252,12 @@ fn no_descriptors_for_a_runtime() {
             }
             drop(files);
         }
-        // Nothing leaked, and with descriptors it works.
+        // Nothing leaked, and with descriptors a runtime works.
         Ping::new(&setup.build()).ping();
     });
 }
 
-/// The default instance cannot be made: futures that need no reactor run all the same, the others say why not.
+/// The default instance cannot be made: futures without a reactor run all the same, the others say why not.
 #[test]
 fn no_descriptors_for_the_default_instance() {
     if !is_child("limits::no_descriptors_for_the_default_instance", "ulimit -n 64") {
@@ -270,12 +281,13 @@ fn no_descriptors_for_the_default_instance() {
         crate::setups::text_of(&*panic).contains("descriptor") || !crate::setups::text_of(&*panic).is_empty()
     );
     drop(files);
-    // As soon as there are some, all is well.
+    // With free descriptors, the default instance works.
     block_on(async { Timer::after(Duration::from_millis(1)).await });
     assert_eq!(block_on(spawn(async { 7 })), 7);
 }
 
-/// A server that runs out of descriptors: `accept` says so, nothing spins or hangs, and it goes on afterwards.
+/// A server runs out of descriptors: `accept` returns the error, no thread spins or hangs, and the server
+/// goes on afterwards.
 #[test]
 fn no_descriptors_for_accept() {
     if !is_child("limits::no_descriptors_for_accept", "ulimit -n 128") {
@@ -283,7 +295,7 @@ fn no_descriptors_for_accept() {
     }
     let open = open_descriptors();
     for_each_builder(move |setup| {
-        // Else the descriptors of the runtime before come free just when there are to be none.
+        // Otherwise the descriptors of the previous runtime are closed at the moment when none must be free.
         eventually("the runtimes before are gone", || open_descriptors() == open);
         let runtime = &setup.build();
         let mut ping = Ping::new(runtime);
@@ -309,7 +321,7 @@ fn no_descriptors_for_accept() {
         assert!(out_of_descriptors(&error), "{error}");
         ping.ping();
         drop(files);
-        // The connection waits in the listener's queue; no new event comes for it.
+        // The connection waits in the listener's queue, and no new event comes for it.
         retry.try_send(()).unwrap();
         told.recv_timeout(SOON).expect("accept looks again").unwrap();
         drop((client, retry));
@@ -317,7 +329,7 @@ fn no_descriptors_for_accept() {
     });
 }
 
-/// Runtimes one after the other, some used, some not: their descriptors and threads go away.
+/// Runtimes one after the other, some used, some not: their descriptors and threads are released.
 #[test]
 fn runtimes_leave_nothing_behind() {
     if !is_child("limits::runtimes_leave_nothing_behind", ":") {

@@ -1,8 +1,13 @@
-//! A thousand jobs, every tenth of which never returns until the end.
+//! A thousand jobs, of which every tenth returns only at the end.
 //!
-//! They come one by one, so fast that some ten of the pool's twenty threads are in bad ones at any time, and so slowly that the others can
-//! do the rest. What it measures it prints; built for release, with a deadline of 100 ms:
-//! `PACELINE_TEST_CHILD=lost::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else cargo test --release --test it -- lost:: --nocapture`.
+//! The jobs come one by one, so fast that some ten of the pool's twenty threads are in bad jobs at any time,
+//! and so slowly that the other threads can do the rest. The test prints its measurements. Built for release,
+//! with a deadline of 100 ms:
+//!
+//! ```text
+//! PACELINE_TEST_CHILD=lost::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else \
+//!     cargo test --release --test it -- lost:: --nocapture
+//! ```
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -17,24 +22,25 @@ use crate::setups::{eventually, is_child};
 
 const POOL: usize = 20;
 const JOBS: usize = 1000;
-/// How long a good one blocks.
+/// How long a good job blocks.
 const WORK: Duration = Duration::from_millis(2);
-/// Of a build that is slow, on a machine that others use, a thread may be late by some tenths of a second, and a good job is not to fail.
+/// In a slow build, on a machine with other programs, a thread may be late by some tenths of a second, and a
+/// good job must not fail.
 const IS_SLOW: bool = cfg!(debug_assertions);
 const DEADLINE: Duration = Duration::from_millis(if IS_SLOW { 500 } else { 100 });
 const PACE: Duration = Duration::from_millis(if IS_SLOW { 5 } else { 1 });
 const LATE: Duration = Duration::from_millis(500);
-/// What a job has captured: so much that it goes back to the system when it is dropped.
+/// The size of a job's captures: large enough to be returned to the system when they are dropped.
 const CARGO: usize = 256 << 10;
 
 /// A run of all jobs.
 struct Run {
-    /// From the first submission to the last answer of a good one.
+    /// From the first submission to the last answer of a good job.
     took: Duration,
-    /// Of the good ones, and of the bad ones, in order: from submission to answer.
+    /// From submission to answer: of the good jobs, and of the bad ones, in order.
     good: Vec<Duration>,
     bad: Vec<Duration>,
-    /// Counts the jobs of which nothing is left.
+    /// Counts the jobs that were dropped completely.
     gone: Arc<AtomicUsize>,
 }
 
@@ -46,7 +52,7 @@ impl Drop for Gone {
     }
 }
 
-/// Every tenth waits for the gate, if there is one, and has not returned when this does.
+/// Every tenth job waits for the gate, if there is one, and has not returned when this function returns.
 fn run(runtime: &Runtime, gate: Option<&Arc<RwLock<()>>>) -> Run {
     let (gone, answers) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<_>>>::default());
     let start = Instant::now();
@@ -89,29 +95,29 @@ fn run(runtime: &Runtime, gate: Option<&Arc<RwLock<()>>>) -> Run {
     Run { took: last.expect("most are good") - start, good: times(false), bad: times(true), gone }
 }
 
-/// What the system says of this process: a number, in KiB where it is one of bytes.
+/// Reads a number from the process's status, in KiB for sizes.
 fn status(field: &str) -> usize {
     let text = fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(field)).expect("there is such a line");
     line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// What is in memory, in KiB, without what the allocator only keeps.
+/// Returns the resident memory in KiB, without memory that the allocator only keeps.
 fn memory() -> usize {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // SAFETY: it may be called at any time.
+        // SAFETY: `malloc_trim` may be called at any time.
         unsafe { malloc_trim(0) };
     }
     status("VmRSS")
 }
 
-/// All others are served as if these were not there, each caller has his answer in time, and in the end all is as it was. Without
-/// threads in the place of lost ones the twentieth stops the pool; without anybody who watches the deadlines the first one stops its
-/// caller.
+/// All other jobs are served as if the bad ones were not there, each caller has its answer in time, and in
+/// the end the process is as before. Without replacements for lost threads the twentieth bad job stops the
+/// pool; without a watch over the deadlines the first one stops its caller.
 #[test]
 fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
     if !is_child("lost::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else", ":") {
@@ -123,7 +129,8 @@ fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
     eventually("nothing is left", || alone.gone.load(SeqCst) == JOBS);
     let threads_before = status("Threads");
 
-    // Twice, for the first one has memory in use that stays so: the threads' arenas, and stacks that are kept for the next ones.
+    // Twice, because the first run leaves memory in use: the threads' arenas, and stacks that are kept for
+    // the next threads.
     let [(_, memory_before), (beside, memory)] = [(); 2].map(|()| {
         let gate = Arc::new(RwLock::new(()));
         let closed = gate.write().unwrap();
@@ -141,7 +148,7 @@ fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
         (beside, memory())
     });
 
-    // The bad ones' share of those that come is as if it did not come.
+    // Without the share of the bad jobs.
     let [with, without] = [&beside, &alone].map(|run| 900.0 / run.took.as_secs_f64());
     println!(
         "deadline {DEADLINE:?}: a bad one is answered after {:?} at p50, {:?} at p99, {:?} at most; a good one after {:?} at p50, {:?} at \
@@ -158,7 +165,7 @@ fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
     assert_eq!((alone.good.len(), alone.bad.len(), beside.good.len(), beside.bad.len()), (JOBS, 0, 900, 100));
     assert!(beside.bad[0] >= DEADLINE && beside.bad[98] < DEADLINE + LATE, "p99 is {:?}", beside.bad[98]);
     assert!(with >= 0.9 * without, "{with} good ones a second, {without} without bad ones");
-    // The sanitizers keep what was freed, and have terabytes for their books.
+    // The sanitizers keep freed memory, and reserve terabytes for their own data.
     let is_sanitized = status("VmSize") > 1 << 30;
     assert!(
         is_sanitized || memory < memory_before + 25 * (CARGO >> 10),

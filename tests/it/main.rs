@@ -1,7 +1,7 @@
-//! Behaviour, from the outside.
+//! Behaviour, seen from the outside.
 //!
-//! Rows are those of the list of bugs that others had; each test is named after its row. Where a row's fix can be named,
-//! the test says what, taken out of `src/`, makes it fail.
+//! The rows are those of a list of bugs of other runtimes; each test is named after its row. If a row has a
+//! specific fix, the test says what makes it fail when it is removed from `src/`.
 //!
 //! | rows | where |
 //! |---|---|
@@ -12,10 +12,10 @@
 //! | N1, N3-N8 | `notify` |
 //! | L13 | `blocking`, and a loom model beside the code |
 //! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
-//! | LF5 | `alone`; with workers, what `Ping` is for; where a promise is broken on purpose, `answerable`, `stuck` and `relatives` |
-//! | blocked is not busy | `busy`; what is told of it, `stalls` |
+//! | LF5 | `alone`; with workers, tests with `Ping`; broken promises: `answerable`, `stuck`, `relatives` |
+//! | blocked is not busy | `busy`; its reports, `stalls`; reports by the environment, `reports` |
 //! | S1-S6, S8 | `stale`; S6 also in `io` |
-//! | what outlives a runtime | `outlive` |
+//! | objects that outlive a runtime | `outlive` |
 //! | P1, P2 | `panics` |
 //! | P5-P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
@@ -23,18 +23,21 @@
 //! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
 //! | D1-D6 | `direct` |
 //! | short transfers that are not the last | `short` |
-//! | R1-R7 | `cost` (R3 and R5 for correctness only, R6 by what is left registered; their speed is for benches) |
+//! | R1-R7 | `cost` (R3 and R5 without their speed, which benches measure; R6 by what is left registered) |
 //! | a `block_on` inside of a task | `nested` |
 //! | strands | `strand`, `strand_inside` |
-//! | what blocks on purpose: L13; deadlines, bad input; streams | `blocking`; `jobs`, `lost`; `unblock_streams` |
+//! | closures that block: L13; deadlines, input; streams | `blocking`; `jobs`, `lost`; `unblock_streams` |
 //! | bad input, exhausted limits | `limits` |
+//! | large futures, and where they are dropped | `large` |
 //! | a limit for a future | `timeout` |
-//! | a runtime from threads that are not its own | `handle` |
-//! | the graceful end of a runtime | `drain`; who is stuck, `drain_stuck`; with jobs, strands, handles, `drain_with` |
-//! | trust in what is known about a descriptor | `trusted` |
+//! | a runtime used from other threads | `handle` |
+//! | sandboxes that refuse system calls of a runtime | `sandbox` |
+//! | the graceful end of a runtime | `drain`, `drain_stuck`, `drain_with`, `drain_inside` |
+//! | trust in cached readiness | `trusted` |
 //! | a runtime without workers | `current_thread` |
-//! | what each thread is at | `threads` |
-//! | the map of the source | `layers` |
+//! | what each thread does | `threads` |
+//! | the lists of tasks: unfinished, cancelled, panicked | `tasks` |
+//! | the map of the source; circles of files | `layers` |
 #![allow(unreachable_pub)]
 
 mod again;
@@ -64,9 +67,13 @@ mod direct;
 #[cfg(unix)]
 mod drain;
 #[cfg(unix)]
+mod drain_inside;
+#[cfg(unix)]
 mod drain_stuck;
 #[cfg(unix)]
 mod drain_with;
+#[cfg(unix)]
+mod foreign;
 #[cfg(unix)]
 mod fork;
 #[cfg(unix)]
@@ -75,6 +82,8 @@ mod handle;
 mod io_unix;
 #[cfg(unix)]
 mod jobs;
+#[cfg(unix)]
+mod large;
 #[cfg(unix)]
 mod limits;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -92,8 +101,14 @@ mod panics;
 mod promotion;
 #[cfg(unix)]
 mod relatives;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod reports;
 #[cfg(unix)]
 mod resting;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod rests;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+mod sandbox;
 #[cfg(unix)]
 mod setups;
 #[cfg(target_os = "linux")]
@@ -111,6 +126,8 @@ mod strand;
 mod strand_inside;
 #[cfg(unix)]
 mod stuck;
+#[cfg(unix)]
+mod tasks;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod threads;
 #[cfg(unix)]

@@ -1,7 +1,8 @@
-//! A task or a root future that blocks its thread, in a `block_on` of ours or of somebody else: what it left to do on that
-//! thread is done by whoever runs the executor next, inside of it or on another thread.
+//! A task or a root future blocks its thread in a `block_on` of paceline or of another library. The tasks
+//! that it left on that thread are run by the next thread that runs the executor: inside of that `block_on`,
+//! or elsewhere.
 //!
-//! Taken out one by one, each of these makes some of the tests hang: `Host::hand_over` in `Frame::begin`, `Host::polls_with`,
+//! Some of the tests hang without any one of these: `Host::hand_over` in `Frame::begin`, `Host::polls_with`,
 //! `Host::open`, and the deputy's look at threads that are stuck outside of a task.
 
 use std::future::Future;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use futures_lite::future;
 use paceline::{Executor, Task, Timer};
 
-use crate::setups::SOON;
+use crate::setups::{AsleepThread, SOON};
 
 /// The `block_on` that a thread is in.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +34,7 @@ impl By {
     }
 }
 
-/// Runs `test` on a thread of its own, for each pair of `block_on`s; one that hangs is left behind.
+/// Runs `test` on a thread of its own, for each pair of `block_on`s. A test that hangs is abandoned.
 fn for_each_pair(test: impl Fn(By, By) + Copy + Send + 'static) {
     let mut hung = Vec::new();
     for outer in By::ALL {
@@ -44,7 +45,8 @@ fn for_each_pair(test: impl Fn(By, By) + Copy + Send + 'static) {
                 let _ = done.send(());
             });
             if is_done.recv_timeout(SOON).is_err() {
-                // What the default instance is at, which is to notice that nobody leads and who is stuck.
+                // The metrics of the default instance, which has to notice that no thread leads and which one
+                // is stuck.
                 hung.push(format!("({outer:?}, {inner:?}), then:\n{}", paceline::metrics()));
             }
         }
@@ -52,7 +54,7 @@ fn for_each_pair(test: impl Fn(By, By) + Copy + Send + 'static) {
     assert!(hung.is_empty(), "hung (outer, inner): {}", hung.join("\n"));
 }
 
-/// In the first poll of all, a `block_on` of ours is nowhere yet.
+/// In its first poll a `block_on` of paceline has not entered a pool yet.
 async fn come_back() {
     Timer::after(Duration::from_millis(1)).await;
 }
@@ -68,15 +70,18 @@ fn helper(executor: &Arc<Executor<'static>>, by: By) -> impl Drop + use<> {
     }
     let (stop, stopped) = async_channel::bounded::<()>(1);
     let executor = executor.clone();
+    let (sleeps, asleep) = AsleepThread::new();
     let helper = thread::spawn(move || {
-        let _ = by.block_on(executor.run(stopped.recv()));
+        let _ = by.block_on(executor.run(async {
+            sleeps();
+            stopped.recv().await
+        }));
     });
-    // Asleep, as far as that can be told.
-    thread::sleep(Duration::from_millis(20));
+    asleep.wait();
     Stop(Some(stop), Some(helper))
 }
 
-/// Runs the executor inside of a future until two tasks, one after the other, are done; returns how many were.
+/// Runs the executor inside of a future until two tasks, one after the other, are done; returns their number.
 async fn run_inside(executor: &Executor<'static>, inner: By) -> i32 {
     let mut sum = 0;
     for _ in 0..2 {
@@ -87,7 +92,7 @@ async fn run_inside(executor: &Executor<'static>, inner: By) -> i32 {
     sum
 }
 
-/// What bevy's scopes do: a task makes another, and runs the executor until that one is done.
+/// The pattern of bevy's scopes: a task spawns another one, and runs the executor until that one is done.
 #[test]
 fn a_task_runs_the_executor_until_another_is_done() {
     for_each_pair(|outer, inner| {
@@ -110,7 +115,8 @@ fn a_root_future_runs_the_executor_until_a_task_is_done() {
     });
 }
 
-/// Two executors, one driven by the other: the task that blocks is the inner one's, what it waits for the outer one's.
+/// One executor drives another one: a task of the inner executor blocks, and waits for a task of the outer
+/// one.
 #[test]
 fn a_task_of_one_executor_runs_the_other_one() {
     for_each_pair(|outer, inner| {
@@ -123,7 +129,7 @@ fn a_task_of_one_executor_runs_the_other_one() {
     });
 }
 
-/// The same, where the one executor is ticked.
+/// The same with an executor that is ticked.
 #[test]
 fn a_ticked_task_runs_the_executor() {
     for_each_pair(|outer, inner| {
@@ -141,7 +147,7 @@ fn a_ticked_task_runs_the_executor() {
     });
 }
 
-/// A nested `run` that sleeps is told of tasks that come from elsewhere.
+/// A nested `run` that sleeps is notified of tasks from elsewhere.
 #[test]
 fn a_nested_run_that_sleeps_is_told_of_tasks() {
     for_each_pair(|outer, inner| {
@@ -167,7 +173,7 @@ fn a_nested_run_that_sleeps_is_told_of_tasks() {
     });
 }
 
-/// Beside a nested `run`, another future in the same `block_on` makes a task.
+/// Beside a nested `run`, another future in the same `block_on` spawns a task.
 #[test]
 fn a_task_that_is_made_beside_a_nested_run() {
     for_each_pair(|outer, inner| {
@@ -178,7 +184,7 @@ fn a_task_that_is_made_beside_a_nested_run() {
                 come_back().await;
                 let nested = executor.run(future::pending());
                 let beside = async {
-                    // The nested one finds nothing to do first.
+                    // At first the nested run finds nothing to do.
                     future::yield_now().await;
                     executor.spawn(async { 1 }).await
                 };
@@ -189,7 +195,7 @@ fn a_task_that_is_made_beside_a_nested_run() {
     });
 }
 
-/// Blocks for what `task` does.
+/// Blocks until a task has run `task`.
 fn wait_for(executor: &Executor<'static>, task: impl FnOnce() + Send + 'static) {
     let (tell, told) = mpsc::channel();
     let spawned: Task<()> = executor.spawn(async move {
@@ -200,7 +206,7 @@ fn wait_for(executor: &Executor<'static>, task: impl FnOnce() + Send + 'static) 
     drop(spawned);
 }
 
-/// A task blocks its thread until another is done, while another thread has nothing to do.
+/// A task blocks its thread until another task is done, while another thread is idle.
 #[test]
 fn a_task_that_a_blocked_task_waits_for_is_done_elsewhere() {
     for_each_pair(|outer, by| {

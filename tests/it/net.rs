@@ -1,4 +1,4 @@
-//! Sockets by name: what is looked up and what is not, halves, the end of a stream, and a process without free descriptors.
+//! Sockets by name: look-ups, halves, the end of a stream, and a process without free descriptors.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -9,9 +9,9 @@ use futures_lite::future;
 use paceline::net::unix::{UnixDatagram, UnixListener, UnixStream};
 use paceline::net::{self, TcpListener, TcpStream, UdpSocket};
 use paceline::prelude::*;
-use paceline::{Async, block_on, spawn};
+use paceline::{Async, Runtime, block_on, spawn, unblock};
 
-use crate::setups::{SOON, eventually, for_each_setup, is_child};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, is_child};
 
 const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
@@ -40,13 +40,86 @@ fn a_name_is_looked_up_by_threads_that_block() {
     });
 }
 
+/// Returns the errors of all calls that look up a name, if that is impossible.
+async fn errors_of_look_ups() -> Vec<std::io::Error> {
+    let name = "localhost:9";
+    // An address needs no look-up.
+    let socket = UdpSocket::bind(LOCAL).await.unwrap();
+    vec![
+        net::resolve(name).await.unwrap_err(),
+        TcpListener::bind(name).await.unwrap_err(),
+        TcpStream::connect(name).await.unwrap_err(),
+        TcpStream::connect_timeout(name, SOON).await.unwrap_err(),
+        UdpSocket::bind(name).await.unwrap_err(),
+        socket.connect(name).await.unwrap_err(),
+        socket.send_to(b"x", name).await.unwrap_err(),
+    ]
+}
+
+/// Fails if a look-up is an `unblock`, which panics if no thread can be started for its closure.
+#[test]
+fn a_look_up_without_threads_is_an_error() {
+    // No system has room for such a stack.
+    let runtime = Runtime::builder().current_thread().stack_size(1 << 60).build().unwrap();
+    for error in runtime.block_on(errors_of_look_ups()) {
+        let text = error.to_string();
+        assert!(text.contains("localhost") && text.contains("cannot start a thread"), "{text}");
+        assert_ne!(error.kind(), ErrorKind::WouldBlock, "a caller would wait");
+    }
+}
+
+#[test]
+fn a_look_up_after_a_shutdown_is_an_error() {
+    for_each_setup(|runtime| {
+        runtime.shutdown(SOON).unwrap();
+        for error in runtime.block_on(errors_of_look_ups()) {
+            let text = error.to_string();
+            assert!(text.contains("localhost") && text.contains("has ended"), "{text}");
+        }
+    });
+}
+
+/// A task of one runtime awaits a look-up that waits for a thread of another runtime, which is shut down.
+#[test]
+fn a_look_up_in_another_runtime_that_ends_is_an_error() {
+    for_each_builder(|setup| {
+        let other = setup.builder().blocking_threads(1).build().unwrap();
+        let handle = other.handle();
+        let (end, latch) = (Latch::new(), Latch::new());
+        let _end = OpenOnDrop(end.clone());
+        let is_occupied = latch.clone();
+        let entered = handle.enter();
+        let occupied = unblock(move || {
+            is_occupied.open();
+            end.wait();
+        });
+        drop(entered);
+        latch.wait();
+        let runtime = setup.build();
+        let connects = runtime.spawn(async move {
+            let mut connect = Box::pin(TcpStream::connect("localhost:9"));
+            let entered = handle.enter();
+            assert!(
+                future::block_on(future::poll_once(&mut connect)).is_none(),
+                "its only thread is occupied"
+            );
+            drop(entered);
+            other.shutdown(SOON).unwrap();
+            connect.await.unwrap_err()
+        });
+        let text = runtime.block_on(connects).to_string();
+        assert!(text.contains("localhost") && text.contains("has ended"), "{text}");
+        occupied.detach();
+    });
+}
+
 #[test]
 fn an_error_says_for_what() {
     block_on(async {
-        let nobody = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
-        let error = TcpStream::connect(nobody).await.unwrap_err();
+        let closed = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
+        let error = TcpStream::connect(closed).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        assert!(error.to_string().contains(&format!("connect to {nobody}: ")), "{error}");
+        assert!(error.to_string().contains(&format!("connect to {closed}: ")), "{error}");
         let cause = error.get_ref().and_then(|error| error.source()).unwrap();
         assert!(cause.downcast_ref::<std::io::Error>().unwrap().raw_os_error().is_some());
 
@@ -67,25 +140,25 @@ fn an_error_says_for_what() {
     });
 }
 
-/// The first address that answers; if none does, each is told.
+/// The first address that accepts is used; if none does, the error names each.
 #[test]
 fn each_address_is_tried() {
     block_on(async {
-        let nobody = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
+        let closed = TcpListener::bind(LOCAL).await.unwrap().local_addr().unwrap();
         let listener = TcpListener::bind(LOCAL).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let stream = TcpStream::connect(&[nobody, addr][..]).await.unwrap();
+        let stream = TcpStream::connect(&[closed, addr][..]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), addr);
-        let error = TcpStream::connect([nobody, nobody]).await.unwrap_err();
-        assert_eq!(error.to_string().matches(&nobody.to_string()).count(), 2, "{error}");
-        // Also where a listener or a socket is bound: an address that is taken, and one that is not.
+        let error = TcpStream::connect([closed, closed]).await.unwrap_err();
+        assert_eq!(error.to_string().matches(&closed.to_string()).count(), 2, "{error}");
+        // The same for binding a listener or a socket: one address is in use, the other is free.
         let second = TcpListener::bind([addr, LOCAL.into()]).await.unwrap();
         assert_ne!(second.local_addr().unwrap(), addr);
-        assert_eq!(net::resolve([addr, nobody]).await.unwrap(), [addr, nobody]);
+        assert_eq!(net::resolve([addr, closed]).await.unwrap(), [addr, closed]);
     });
 }
 
-/// `close` shuts the writing side down, and what the peer answers is read all the same.
+/// `close` shuts the write side down, and the peer's answer can still be read.
 #[test]
 fn a_stream_that_is_closed_still_reads() {
     for_each_setup(|runtime| {
@@ -128,7 +201,8 @@ fn halves_go_their_own_ways() {
             });
             let sent: Vec<u8> = (0..100_000).map(|number| number as u8).collect();
             let to_send = sent.clone();
-            // Its half is dropped at its end, which shuts that side down: else nobody would ever see an end.
+            // The half is dropped at the end of the task, which shuts that side down: otherwise the peer
+            // would never see an end.
             let writer = spawn(async move { write.write_all(&to_send).await.unwrap() });
             let mut got = Vec::new();
             read.read_to_end(&mut got).await.unwrap();
@@ -149,7 +223,7 @@ fn halves_come_together_again() {
         let mut again = read.reunite(write).unwrap();
         again.write_all(b"x").await.unwrap();
         peer.read_exact(&mut [0]).await.unwrap();
-        // And one that is forgotten leaves its side open.
+        // A forgotten half leaves its side open.
         let (read, write) = again.into_split();
         write.forget();
         let nothing = future::or(async { Some(peer.read(&mut [0]).await) }, async {
@@ -162,7 +236,7 @@ fn halves_come_together_again() {
     });
 }
 
-/// Any number of clones may accept, and each connection goes to one.
+/// Any number of clones may accept, and each connection goes to one of them.
 #[test]
 fn clones_share_a_listener() {
     for_each_setup(|runtime| {
@@ -211,7 +285,7 @@ fn options_are_the_sockets() {
     });
 }
 
-/// To and from what the standard library has, and what they are built on.
+/// Conversions to and from the types of the standard library, and of the underlying crates.
 #[test]
 fn conversions_keep_the_socket() {
     block_on(async {
@@ -279,7 +353,8 @@ fn unix_streams_by_path() {
     });
 }
 
-/// A process without free descriptors is told so once, does not spin, and accepts all that waited as soon as it can.
+/// A process without free descriptors gets one error, does not spin, and accepts all waiting connections as
+/// soon as possible.
 #[test]
 fn a_listener_recovers_from_a_shortage_of_descriptors() {
     const CLIENTS: usize = 20;
@@ -307,7 +382,7 @@ fn a_listener_recovers_from_a_shortage_of_descriptors() {
         paceline::Timer::after(Duration::from_millis(300)).await;
         let polls = polls() - before;
         assert!(polls < 100, "{polls} polls in {:?}", start.elapsed());
-        // A few at a time: there is a shortage again and again.
+        // A few at a time: the shortage repeats.
         while hoard.len() > 30 {
             hoard.truncate(hoard.len() - 7);
             paceline::Timer::after(Duration::from_millis(1)).await;
@@ -319,7 +394,7 @@ fn a_listener_recovers_from_a_shortage_of_descriptors() {
     clients.iter_mut().for_each(|client| client.read_exact(&mut [0]).unwrap());
 }
 
-/// Some addresses are several things at once.
+/// Some strings could be read as several kinds of addresses.
 #[test]
 fn an_address_is_taken_as_it_is_written() {
     block_on(async {
@@ -334,7 +409,8 @@ fn an_address_is_taken_as_it_is_written() {
     });
 }
 
-/// Nobody answers where the queue of a listener is full. The error says with which address, as others do, also as `main` prints it.
+/// A listener with a full queue does not answer. The error contains the address, as other errors do, also as
+/// `main` prints it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_connect_that_is_not_answered_names_the_address() {

@@ -1,4 +1,4 @@
-//! N: notifications and timers: none lost, none for nothing.
+//! N: notifications and timers: none is lost, and none is needless.
 
 use std::future::Future;
 use std::io::Write;
@@ -17,9 +17,10 @@ use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, waker_that, without_deputy,
 };
 
-/// Wakes pile up while nobody can look: they cost no memory and no system call, and the next look sees them.
+/// Wakes pile up while no thread can look: they cost no memory and no system call, and the next look sees
+/// them.
 #[test]
-fn n1_a_storm_of_wakes_with_nobody_leading() {
+fn n1_a_storm_of_wakes_while_no_thread_leads() {
     const WAKES: usize = 100_000;
     for_each_setup(|runtime| {
         let latch = Latch::new();
@@ -90,8 +91,8 @@ fn n4_timers_and_io_due_together() {
     });
 }
 
-/// Arms timers that are due so many microseconds after the same moment, blocks the thread until all are, then yields
-/// until they have fired. Returns in which order they did.
+/// Arms timers that are due so many microseconds after the same moment, blocks the thread until all are due,
+/// then yields until they have fired. Returns the order in which they fired.
 async fn fired_together(after: [u64; 12]) -> Vec<usize> {
     let fired: Arc<Mutex<Vec<usize>>> = Arc::default();
     let start = Instant::now() + Duration::from_millis(20);
@@ -109,9 +110,9 @@ async fn fired_together(after: [u64; 12]) -> Vec<usize> {
     fired.lock().unwrap().clone()
 }
 
-/// Timers come due while nobody can look, nothing else is registered, and a task yields until all of them have fired.
-/// Without the deputy, who would have had somebody else look while the task blocked. Fails if timers that were taken off
-/// the wheel, and not fired yet, are nothing to lead for: `Timers::any`.
+/// Timers become due while no thread can look, nothing else is registered, and a task yields until all of
+/// them have fired. Without the deputy, which would have made another thread look while the task blocked.
+/// Fails if no thread leads for timers that were taken off the wheel and not fired yet: `Timers::any`.
 #[test]
 fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
     without_deputy(|_, runtime| {
@@ -121,9 +122,9 @@ fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
     });
 }
 
-/// Timers that came due while nobody could look fire in the order of their deadlines; of equal ones, the one that was
-/// armed first. On one thread, because others may look while the task blocks it. Fails without the sort in
-/// `Timers::expire`.
+/// Timers that became due while no thread could look fire in the order of their deadlines, and equal ones in
+/// the order of arming. On one thread, because other threads may look while the task blocks it. Fails without
+/// the sort in `Timers::expire`.
 #[test]
 fn n4_timers_due_together_fire_in_order() {
     const AFTER: [u64; 12] = [700, 40, 900, 40, 1, 700, 300, 65, 900, 0, 300, 40];
@@ -136,8 +137,8 @@ fn n4_timers_due_together_fire_in_order() {
     });
 }
 
-/// Events never stop coming; a timer must fire in their midst. Fails where time is looked at only when a wait finds
-/// nothing.
+/// Events never stop coming, and a timer must fire among them. Fails if the clock is read only when a wait
+/// finds nothing.
 #[test]
 fn n4_a_timer_amid_events_that_never_stop() {
     for_each_setup(|runtime| {
@@ -188,7 +189,7 @@ fn n5_later_timers_do_not_interrupt() {
             drop(far);
             let interrupts = runtime.metrics().leader_interrupts - before;
             assert!(interrupts <= 3, "{interrupts} interrupts for 500 later timers");
-            // The other way round it must: this one is due long before what the leader sleeps for.
+            // An earlier timer must interrupt the leader: it is due long before the leader's wait ends.
             let start = Instant::now();
             spawn(Timer::after(Duration::from_millis(5))).await;
             assert!(start.elapsed() < Duration::from_secs(5));
@@ -196,7 +197,7 @@ fn n5_later_timers_do_not_interrupt() {
     });
 }
 
-/// From outside, while the leader sleeps for an hour: an earlier deadline has to get it up.
+/// From outside, while the leader sleeps for an hour: an earlier deadline has to wake it.
 #[test]
 fn n5_an_earlier_timer_interrupts_a_leader_that_sleeps() {
     for_each_setup(|runtime| {
@@ -217,7 +218,7 @@ fn n5_an_earlier_timer_interrupts_a_leader_that_sleeps() {
     });
 }
 
-/// Neither early nor spinning.
+/// Such timers are not early, and no thread spins.
 #[test]
 fn n6_timers_of_less_than_a_millisecond() {
     const TIMERS: u64 = 30;
@@ -239,8 +240,8 @@ fn n6_timers_of_less_than_a_millisecond() {
     });
 }
 
-/// The same where no leader stays awake, so that each look at the poller is one too many or not. Fails if what is due soon is not
-/// waited for, but looked for: a timeout that is rounded down.
+/// The same with a leader that does not stay awake, so that each poll of the reactor counts. Fails if the
+/// leader polls for a timer that is due soon, instead of waiting for it: a timeout that is rounded down.
 #[test]
 fn n6_what_is_due_within_a_millisecond_is_waited_for() {
     const TIMERS: u64 = 30;
@@ -258,7 +259,7 @@ fn n6_what_is_due_within_a_millisecond_is_waited_for() {
     });
 }
 
-/// Tasks that spawn themselves anew, on every worker, beside a socket.
+/// Tasks respawn themselves, on every worker, beside a socket.
 #[test]
 fn n7_work_that_reposts_itself_does_not_hold_the_loop() {
     fn repost(stop: Arc<AtomicBool>, turns: Arc<AtomicUsize>) {
@@ -288,7 +289,7 @@ fn n7_work_that_reposts_itself_does_not_hold_the_loop() {
     });
 }
 
-/// Timers past the end of time neither fire, nor fail, nor hold up those that do fire.
+/// Timers past the end of time do not fire, do not fail, and do not delay others.
 #[test]
 fn n8_the_end_of_time() {
     for_each_setup(|runtime| {
@@ -317,7 +318,7 @@ fn n8_the_end_of_time() {
     });
 }
 
-/// A timer whose deadline has passed is due at once, for intervals as well.
+/// A timer with a past deadline is due at once, and so is an interval.
 #[test]
 fn n8_the_past() {
     for_each_setup(|runtime| {
@@ -331,8 +332,8 @@ fn n8_the_past() {
     });
 }
 
-/// A task that waits for a readable socket and is woken by a write of its own process, over and over, while a guest
-/// is woken by others: no wake is lost between the two kinds of sleep.
+/// A task waits for a readable socket and is woken by a write of its own process, over and over, while other
+/// threads wake a guest: no wake is lost between the two kinds of sleep.
 #[test]
 fn n1_wakes_of_guests_and_events_cross() {
     for_each_setup(|runtime| {

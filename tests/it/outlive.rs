@@ -1,27 +1,33 @@
-//! Timers that outlive the runtime in which they were first polled: they fire all the same, wherever they are awaited.
-//!
-//! Fails without `Timers::close`, where a test says nothing else.
+//! Objects that outlive their runtime. Timers fire all the same, wherever they are awaited; these tests fail
+//! without `Timers::close`, unless a test names another cause. Objects that are kept hold only memory of
+//! their runtime, unless they are sources or timers.
 
-use std::future::Future;
+use std::any::Any;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::Context;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{StreamExt, future};
-use paceline::{Runtime, Timer, block_on};
+use paceline::blocking::Job;
+use paceline::{Runtime, Timer, block_on, unblock};
 
-use crate::setups::{Latch, eventually, for_each_builder, waker_that};
+use crate::setups::{Latch, eventually, for_each_builder, is_child, waker_that};
 
 const SHORT: Duration = Duration::from_millis(20);
 
+/// Polls `timer` in a `block_on` of this runtime, before its deadline even on a slow machine.
 fn poll_in(runtime: &Runtime, timer: &mut Timer) {
-    assert!(runtime.block_on(future::poll_once(timer)).is_none(), "it is due too soon");
+    let deadline = timer.deadline().expect("the timer is to fire");
+    timer.set_after(Duration::from_secs(3600));
+    assert!(runtime.block_on(future::poll_once(&mut *timer)).is_none());
+    timer.set_at(deadline);
 }
 
-/// Awaited by another `block_on` only after its runtime was dropped.
+/// Another `block_on` awaits the timer only after its runtime was dropped.
 #[test]
 fn a_timer_is_armed_anew_where_it_is_awaited() {
     for_each_builder(|setup| {
@@ -43,16 +49,17 @@ fn a_timer_is_armed_anew_where_it_is_awaited() {
     });
 }
 
-/// Awaited by another `block_on`, whose waker it has, while its runtime is dropped.
+/// Another `block_on`, which registered its waker, awaits the timer while its runtime is dropped.
 #[test]
 fn a_timer_that_is_awaited_is_armed_anew() {
     for_each_builder(|setup| {
         let runtime = setup.build();
-        let mut timer = Timer::after(Duration::from_millis(300));
+        let mut timer = Timer::after(Duration::from_secs(3600));
         poll_in(&runtime, &mut timer);
         let start = Instant::now();
         block_on(async {
             assert!(future::poll_once(&mut timer).await.is_none());
+            timer.set_after(Duration::from_millis(300));
             let dropping = thread::spawn(move || drop(runtime));
             timer.await;
             dropping.join().unwrap();
@@ -61,13 +68,13 @@ fn a_timer_that_is_awaited_is_armed_anew() {
     });
 }
 
-/// The task is woken by the end of the runtime, and polled with the waker that the timer has already: that must not count
-/// as being armed. Fails without `Alarm::is_lost`.
+/// The end of the runtime wakes the task, which polls the timer with the same waker: the timer must not count
+/// as armed. Fails without `Alarm::is_lost`.
 #[test]
 fn a_timer_that_was_lost_is_not_taken_for_armed() {
     for_each_builder(|setup| {
         let runtime = setup.build();
-        let mut timer = Timer::after(Duration::from_millis(100));
+        let mut timer = Timer::after(Duration::from_secs(3600));
         let wakes = Arc::new(AtomicUsize::new(0));
         let waker = waker_that({
             let wakes = wakes.clone();
@@ -75,18 +82,19 @@ fn a_timer_that_was_lost_is_not_taken_for_armed() {
                 wakes.fetch_add(1, SeqCst);
             }
         });
-        let mut poll = || Pin::new(&mut timer).poll(&mut Context::from_waker(&waker));
-        assert!(runtime.block_on(async { poll() }).is_pending());
+        let poll = |timer: &mut Timer| Pin::new(timer).poll(&mut Context::from_waker(&waker));
+        assert!(runtime.block_on(async { poll(&mut timer) }).is_pending());
         drop(runtime);
-        // Some thread of its may be the last to go.
+        // A thread of the runtime may be the last owner.
         eventually("the end of the runtime wakes", || wakes.load(SeqCst) == 1);
-        assert!(poll().is_pending());
+        assert!(poll(&mut timer).is_pending());
+        timer.set_after(SHORT);
         eventually("it fires elsewhere", || wakes.load(SeqCst) == 2);
-        assert!(poll().is_ready());
+        assert!(poll(&mut timer).is_ready());
     });
 }
 
-/// The only worker is called for the first of two timers that are due, and goes for good. Fails without `Batch::drop`.
+/// The only worker is called for the first of two timers that are due, and ends. Fails without `Batch::drop`.
 #[test]
 fn a_timer_that_is_due_in_the_batch_is_not_lost() {
     for_each_builder(|setup| {
@@ -114,4 +122,50 @@ fn a_timer_that_is_due_in_the_batch_is_not_lost() {
         armed.open();
         woken.wait();
     });
+}
+
+/// Objects that a runtime leaves behind: wakers of a root future and of a task, handles, tasks, reports of
+/// its threads.
+struct Left(#[allow(dead_code, reason = "it is kept")] Vec<Box<dyn Any>>);
+
+fn left_of_a_runtime() -> Left {
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let mut left: Vec<Box<dyn Any>> = Vec::new();
+    runtime.block_on(async {
+        // Makes sure that a deputy exists, and a leader to interrupt.
+        Timer::after(Duration::from_millis(1)).await;
+        let (tell, told) = mpsc::channel();
+        let task = runtime.spawn(poll_fn(move |cx| {
+            let _ = tell.send(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+        left.push(Box::new(waker));
+        left.push(Box::new(told.recv().unwrap()));
+        left.push(Box::new(task.fallible()));
+        let job = Job::new(|| ()).submit();
+        left.push(Box::new(unblock(|| ()).fallible()));
+        left.push(Box::new(job));
+        left.push(Box::new(runtime.handle()));
+        left.push(Box::new(runtime.threads()));
+        left.push(Box::new(runtime.metrics()));
+    });
+    left.push(Box::new(block_on(runtime.drain(Duration::ZERO))));
+    Left(left)
+}
+
+/// Fails if the waker of a root future has a reference to the reactor.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_left_of_a_runtime_keeps_no_descriptor() {
+    if !is_child("outlive::what_is_left_of_a_runtime_keeps_no_descriptor", ":") {
+        return;
+    }
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    // The default instance exists from here on.
+    drop(left_of_a_runtime());
+    let before = descriptors();
+    let left: Vec<_> = (0..20).map(|_| left_of_a_runtime()).collect();
+    eventually("the descriptors of twenty runtimes are closed", || descriptors() <= before);
+    drop(left);
 }

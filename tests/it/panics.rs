@@ -1,4 +1,4 @@
-//! P1, P2: panics in user code cost neither a thread nor leadership.
+//! P1, P2: panics in user code lose neither a thread nor leadership.
 
 use std::future::{Future, pending, poll_fn};
 use std::io::Write;
@@ -14,8 +14,8 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, Setup, child, eventually, for_each_builder, for_each_setup, for_setups,
-    is_child, waker_that,
+    Latch, OpenOnDrop, Ping, SOON, Setup, arm, child, eventually, for_each_builder, for_each_setup,
+    for_setups, is_child, waker_that,
 };
 
 /// Panics when it is dropped.
@@ -29,7 +29,7 @@ impl Drop for PanicsInDrop {
     }
 }
 
-/// Panics in the poll of a task, more than there are threads: the one who awaits gets them, no thread is lost.
+/// More tasks panic than there are threads: each awaiting task gets the panic, and no thread is lost.
 #[test]
 fn p2_more_panics_than_threads() {
     let body = |setup: Setup, runtime: &Arc<Runtime>| {
@@ -40,11 +40,11 @@ fn p2_more_panics_than_threads() {
                 panic!("on purpose")
             });
             let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
-            assert!(awaited.is_err(), "the panic reaches the one who awaits");
+            assert!(awaited.is_err(), "the panic reaches the awaiting task");
             runtime.spawn(async { panic!("on purpose, detached") }).detach();
             ping.ping();
         }
-        // Those who stood in while a panic was printed may be there, too.
+        // Threads that were added while a panic was printed may still be there.
         eventually("no thread is lost", || runtime.metrics().workers == setup.threads);
         // All workers are still there: each can be kept busy at the same time.
         let barrier = Arc::new(std::sync::Barrier::new(setup.threads));
@@ -60,7 +60,7 @@ fn p2_more_panics_than_threads() {
     for_setups(|_| true, body);
 }
 
-/// A panic in a waker that the leader calls: leadership is passed on and the thread works on.
+/// A waker that the leader calls panics: leadership is passed on, and the thread continues.
 #[test]
 fn p1_a_panic_in_a_waker() {
     let body = |setup: Setup, runtime: &Arc<Runtime>| {
@@ -74,20 +74,17 @@ fn p1_a_panic_in_a_waker() {
                 called2.open();
                 panic!("on purpose, in a waker");
             });
-            let mut timer = Timer::after(Duration::from_millis(2));
+            let mut timer = Timer::never();
             if round % 2 == 0 {
                 assert!(socket.poll_readable(&mut Context::from_waker(&waker)).is_pending());
                 ours.write_all(b"x").unwrap();
             } else {
-                let armed = runtime.block_on(async {
-                    std::pin::Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending()
-                });
-                assert!(armed);
+                runtime.block_on(async { arm(&mut timer, Duration::from_millis(2), &waker) });
             }
             called.wait();
             ping.ping();
         }
-        // A thread that prints its panic is away for so long that another one may stand in for it.
+        // A thread that prints its panic takes so long that another thread may be added for it.
         eventually("no thread is lost, and none is left over", || runtime.metrics().workers == setup.threads);
         ping.ping();
     };
@@ -102,14 +99,14 @@ fn p1_a_panic_in_one_waker_loses_no_other() {
         let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
         let woken = Arc::new(AtomicUsize::new(0));
         let bad = waker_that(|| panic!("on purpose, in a waker"));
-        // Each its own: futures of one task share a place.
+        // Each wait has its own place: futures of one task share one.
         let [one, two, three] = [0; 3].map(|_| {
             let woken = woken.clone();
             waker_that(move || {
                 woken.fetch_add(1, SeqCst);
             })
         });
-        // The first sits in the cell, the others on the list.
+        // The first wait is in the cell, the others are on the list.
         let mut waits: Vec<_> = (0..4).map(|_| Box::pin(socket.readable())).collect();
         for (wait, waker) in waits.iter_mut().zip([&one, &bad, &two, &three]) {
             assert!(wait.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
@@ -138,7 +135,7 @@ fn p1_a_panic_in_the_readers_waker_does_not_lose_the_writer() {
     });
 }
 
-/// A panic in a drop at the end of a task's poll.
+/// A destructor at the end of a task's poll panics.
 #[test]
 fn p1_a_panic_in_a_drop_within_a_task() {
     for_each_setup(|runtime| {
@@ -147,18 +144,19 @@ fn p1_a_panic_in_a_drop_within_a_task() {
             let bomb = PanicsInDrop;
             let task = runtime.spawn(async move { drop(bomb) });
             ping.ping();
-            // A future that is still there when the runtime is dropped would be cancelled, which aborts: see below.
+            // A future that is still alive when the runtime is dropped would be cancelled, which aborts: see
+            // below.
             eventually("the task has run", || task.is_finished());
         }
-        // Not yet polled, a bomb would go off in a cancellation, which is another matter: see below.
+        // A bomb in a task that was not polled yet would explode in a cancellation, which is tested below.
         eventually("all but the echo are done", || runtime.metrics().tasks == Some(1));
         let task = runtime.spawn(async { 1 });
         assert_eq!(runtime.block_on(task), 1);
     });
 }
 
-/// A panic in the drop of a future that is cancelled: `async-task` aborts the process then. What may not happen is
-/// that the process goes on, or hangs, with a thread less.
+/// The destructor of a cancelled future panics: `async-task` then aborts the process. The process must not
+/// continue, or hang, with one thread less.
 #[test]
 fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
     const NAME: &str = "panics::p1_a_panic_in_the_drop_of_a_cancelled_future_aborts";
@@ -185,7 +183,7 @@ fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
     assert!(text.contains("on purpose, in drop"), "{text}");
 }
 
-/// Panics in hooks: of a starting thread, and of the deputy.
+/// Hooks panic: of a starting thread, and of the deputy.
 #[test]
 fn p1_a_panic_in_a_hook() {
     for_each_builder(|setup| {
@@ -215,7 +213,86 @@ fn p1_a_panic_in_a_hook() {
     });
 }
 
-/// A waker of somebody else's executor panics on the deputy's thread, which leads where nobody is in `block_on`.
+/// Panics with a payload that panics when it is dropped.
+fn panic_with_a_bomb() {
+    std::panic::panic_any(PanicsInDrop);
+}
+
+/// Payloads that panic when they are dropped, from each hook of a thread: no thread is lost, and no ended
+/// thread stays counted. Fails if a payload is dropped outside of a guard: no task runs then, or the shutdown
+/// waits for threads that have ended.
+#[test]
+fn p2_a_payload_that_panics_costs_no_thread() {
+    for_each_builder(|setup| {
+        let builder = setup.builder().on_thread_start(panic_with_a_bomb).on_thread_stop(panic_with_a_bomb);
+        let builder = builder.on_thread_park(panic_with_a_bomb).on_thread_unpark(panic_with_a_bomb);
+        let runtime = Arc::new(builder.build().unwrap());
+        let mut ping = Ping::new(&runtime);
+        (0..3).for_each(|_| _ = ping.ping());
+        eventually("all workers are there", || runtime.metrics().workers == setup.threads);
+        drop(ping);
+        runtime.shutdown(Duration::MAX).unwrap();
+        assert_eq!(runtime.metrics().workers, 0);
+    });
+}
+
+/// The same in `on_stall`: the next stall is reported. Fails if the mark of the report in progress stays.
+#[test]
+fn p2_a_payload_that_panics_keeps_no_later_report_back() {
+    for_each_builder(|setup| {
+        let stalls = Arc::new(AtomicUsize::new(0));
+        let counted = stalls.clone();
+        let hook = move |_: &paceline::Stall| {
+            counted.fetch_add(1, SeqCst);
+            panic_with_a_bomb();
+        };
+        let runtime = Arc::new(setup.builder().on_stall(hook).build().unwrap());
+        for round in 1..=2 {
+            let latch = Latch::new();
+            let free = OpenOnDrop(latch.clone());
+            let blocked = runtime.spawn(async move { latch.wait() });
+            eventually("the stall is reported", || stalls.load(SeqCst) >= round);
+            drop(free);
+            runtime.block_on(blocked);
+        }
+    });
+}
+
+/// The same in a waker, and in a job that runs although its handle is detached or dropped.
+#[test]
+fn p2_a_payload_that_panics_ends_at_a_waker_and_at_a_job() {
+    for_each_setup(|runtime| {
+        let mut ping = Ping::new(runtime);
+        let called = Arc::new(AtomicUsize::new(0));
+        let counted = called.clone();
+        let waker = waker_that(move || {
+            counted.fetch_add(1, SeqCst);
+            panic_with_a_bomb();
+        });
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
+        assert!(socket.poll_readable(&mut Context::from_waker(&waker)).is_pending());
+        ours.write_all(b"x").unwrap();
+        eventually("the waker is called", || called.load(SeqCst) == 1);
+        ping.ping();
+        let job = || paceline::blocking::Job::new(panic_with_a_bomb);
+        let submit = |job: paceline::blocking::Job<()>| {
+            let _inside = runtime.handle().enter();
+            job.submit()
+        };
+        submit(job()).detach();
+        let finished = submit(job());
+        eventually("the job is over", || finished.is_finished());
+        drop(finished);
+        assert_eq!(runtime.block_on(async { paceline::unblock(|| 1).await }), 1);
+        eventually("no thread is lost", || {
+            runtime.metrics().blocking_idle == runtime.metrics().blocking_threads
+        });
+    });
+}
+
+/// A waker of another library's executor panics on the deputy's thread, which leads while no thread is in
+/// `block_on`.
 #[test]
 fn p1_a_panic_in_a_waker_that_the_deputy_calls() {
     if !is_child("panics::p1_a_panic_in_a_waker_that_the_deputy_calls", ":") {
@@ -239,10 +316,10 @@ fn p1_a_panic_in_a_waker_that_the_deputy_calls() {
         future::block_on(Timer::after(Duration::from_millis(1)));
         done.send(()).unwrap();
     });
-    is_done.recv_timeout(SOON).expect("nobody leads any more");
+    is_done.recv_timeout(SOON).expect("no thread leads any more");
 }
 
-/// A root future that panics in a nested `block_on` in a task: the outer one goes on.
+/// A root future panics in a nested `block_on` in a task: the outer `block_on` goes on.
 #[test]
 fn p1_a_panic_in_a_nested_block_on() {
     for_each_setup(|runtime| {

@@ -1,4 +1,5 @@
-//! L: no promotion and no wakeup is lost. The deputy, which would repair one, is switched off where it can be.
+//! L: no promotion and no wakeup is lost. The deputy, which would repair a loss, is switched off where
+//! possible.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -16,7 +17,7 @@ use crate::setups::{Latch, OpenOnDrop, Ping, Setup, eventually, for_setups, with
 
 type Guests = Vec<(Sender<()>, thread::JoinHandle<()>)>;
 
-/// Threads that take their turns at leading beside the workers, each until it is told to leave.
+/// Starts threads that take turns at leading beside the workers, each until it is told to leave.
 fn company(runtime: &Arc<Runtime>, count: usize, last: fn()) -> Guests {
     let (ready, are_ready) = unbounded();
     let join = |_| {
@@ -37,7 +38,7 @@ fn company(runtime: &Arc<Runtime>, count: usize, last: fn()) -> Guests {
     guests
 }
 
-/// Fails if leaving does not pass leadership on: `pass_on` in `Follower::drop`.
+/// Fails if a leaving thread does not pass leadership on: `pass_on` in `Follower::drop`.
 #[test]
 fn l2_the_leader_leaves_while_others_wait() {
     without_deputy(|_, runtime| {
@@ -51,7 +52,8 @@ fn l2_the_leader_leaves_while_others_wait() {
     });
 }
 
-/// Every thread waits both for its turn to lead and for its own future. Fails if one token eats the other.
+/// Every thread waits both for its turn to lead and for its own future. Fails if one token replaces the
+/// other.
 #[test]
 fn l4_your_future_is_ready_and_you_lead() {
     const ROUNDS: usize = 60;
@@ -86,7 +88,7 @@ fn l4_your_future_is_ready_and_you_lead() {
     });
 }
 
-/// Threads are woken and unwind, or drop what they waited for.
+/// Threads are woken and unwind, or drop the future that they waited for.
 #[test]
 fn l6_a_woken_follower_leaves_by_a_panic() {
     without_deputy(|_, runtime| {
@@ -100,9 +102,9 @@ fn l6_a_woken_follower_leaves_by_a_panic() {
     });
 }
 
-/// A stress test in short: `tests/soak` is the long one.
+/// A short stress test; `tests/soak` has the long one.
 #[test]
-fn l7_sources_registered_and_somebody_leads() {
+fn l7_sources_are_registered_while_a_thread_leads() {
     for_setups(
         |_| true,
         |setup, runtime| {
@@ -132,9 +134,10 @@ fn l7_sources_registered_and_somebody_leads() {
     );
 }
 
-/// Tasks block until the pool has more threads than usual; then these retire while pings come in (B3 as well).
+/// Tasks block until the pool has more threads than usual; then the surplus threads retire while pings arrive
+/// (B3, too).
 #[test]
-fn l11_b3_surplus_threads_retire_and_somebody_still_leads() {
+fn l11_b3_surplus_threads_retire_and_a_thread_still_leads() {
     let some = |setup: Setup| setup.threads != 4 && !setup.portable;
     for_setups(some, |setup, runtime| {
         let mut ping = Ping::new(runtime);
@@ -165,14 +168,14 @@ fn l11_b3_surplus_threads_retire_and_somebody_still_leads() {
     });
 }
 
-/// Waits until it is told; counts.
+/// Waits for a message; counts.
 async fn waiter(told: Receiver<()>, done: Arc<AtomicUsize>) {
     let _ = told.recv().await;
     done.fetch_add(1, SeqCst);
 }
 
-/// Tasks sit in the slot, the ring and the injector of a `run` that nobody polls any more. Fails if `any_task` leaves
-/// out one of the three.
+/// Tasks are in the slot, the ring and the injector of a `run` that is not polled any more. Fails if
+/// `any_task` leaves out one of the three.
 #[test]
 fn l12_a_driver_that_only_ticks_reaches_every_task() {
     const TASKS: usize = 600;
@@ -190,7 +193,7 @@ fn l12_a_driver_that_only_ticks_reaches_every_task() {
         let mut run = pin!(executor.run(pending::<()>()));
         block_on(async {
             executor.spawn(async move { drop(tell) }).detach();
-            // One poll: it runs some of the tasks that were woken, not all.
+            // One poll runs some of the woken tasks, not all.
             assert!(future::poll_once(&mut run).await.is_none());
             let early = done.load(SeqCst);
             assert!(early < TASKS, "the poll left nothing to tick for");
@@ -203,7 +206,7 @@ fn l12_a_driver_that_only_ticks_reaches_every_task() {
     }
 }
 
-/// The task that was woken last sits in the slot. Fails if `any_task` leaves out the slots.
+/// The task that was woken last is in the slot. Fails if `any_task` leaves out the slots.
 #[test]
 fn l12_a_driver_that_only_ticks_reaches_the_slot() {
     const ROUNDS: usize = 1_000;
@@ -218,10 +221,11 @@ fn l12_a_driver_that_only_ticks_reaches_the_slot() {
     let one = EXECUTOR.spawn(play(left.0, right.1));
     let other = EXECUTOR.spawn(play(right.0, left.1));
     let mut run = pin!(EXECUTOR.run(pending::<()>()));
-    // No deputy, which would move it to the injector.
+    // Without a deputy, which would move the task to the injector.
     let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
     runtime.block_on(async {
-        // One poll: when it has done its share, one of the two is in the slot, because the other has just woken it.
+        // After one poll with a full share, one of the two tasks is in the slot, because the other one has
+        // just woken it.
         assert!(future::poll_once(&mut run).await.is_none());
         assert!(!one.is_finished() && !other.is_finished());
         while EXECUTOR.try_tick() {}
@@ -229,10 +233,11 @@ fn l12_a_driver_that_only_ticks_reaches_the_slot() {
     });
 }
 
-/// A `run` that was polled in one `block_on` and goes on in another one, or on another thread, finds its tasks.
+/// A `run` that was polled in one `block_on` and continues in another one, or on another thread, finds its
+/// tasks.
 #[test]
 fn l12_a_run_that_moved_finds_its_tasks() {
-    // A static: the thread that runs it may outlive the test.
+    // A static, because the thread that runs it may outlive the test.
     static EXECUTOR: Executor<'static> = Executor::new();
     let executor = &EXECUTOR;
     let mut run = Box::pin(executor.run(pending::<()>()));
@@ -246,7 +251,7 @@ fn l12_a_run_that_moved_finds_its_tasks() {
     executor.spawn(echo).detach();
     block_on(async {
         assert!(future::poll_once(&mut run).await.is_none());
-        // From here on another thread drives it, while this thread's frame still knows it.
+        // From here on another thread drives the run, while this thread's frame still knows it.
         let mover = thread::spawn(move || {
             block_on(future::or(run, async {
                 Timer::after(Duration::from_secs(10)).await;
@@ -260,14 +265,14 @@ fn l12_a_run_that_moved_finds_its_tasks() {
             };
             assert!(
                 future::or(answered.recv(), late).await.is_ok(),
-                "round {round}: the task was left where nobody looks"
+                "round {round}: the task was left in a queue that no thread looks at"
             );
         }
         drop(mover);
     });
 }
 
-/// Polled by hand with a waker that does nothing, a task must be reachable, too.
+/// A run is polled by hand with a waker that does nothing: its tasks must be reachable, too.
 #[test]
 fn l12_a_run_polled_by_hand_outside_of_any_block_on() {
     let executor = Executor::new();

@@ -1,4 +1,5 @@
-//! Relatives of what `answerable` and `stuck` show: the same promises, broken in places that are harder to see.
+//! Variants of the scenes in `answerable` and `stuck`: the same promises, broken in places that are harder to
+//! see.
 
 use std::future::{Future, pending, poll_fn};
 use std::os::unix::net::UnixStream;
@@ -13,14 +14,14 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Executor, Runtime, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_timer, soon};
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, is_child, waker_that};
+use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, eventually, is_child, waker_that};
 
 /// Polls once with this waker.
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// A waker that blocks until the latch is open; and when it was called.
+/// Returns a waker that blocks until the latch is open, and a latch that opens when the waker is called.
 fn blocks_until(end: &Latch) -> (Waker, Latch) {
     let called = Latch::new();
     let (end, tell) = (end.clone(), called.clone());
@@ -31,8 +32,8 @@ fn blocks_until(end: &Latch) -> (Waker, Latch) {
     (waker, called)
 }
 
-/// The deputy hands a stuck thread's tasks over, and the stranger that is told of them blocks in its waker: that has a thread
-/// of its own to block. Fails if the deputy calls it (`Sleeper::wake_from_afar`).
+/// The deputy hands over a stuck thread's tasks, and the waker of the notified stranger blocks: the waker
+/// runs on a thread of its own. Fails if the deputy calls it (`State::run_errand`).
 #[test]
 fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
     if !is_child("relatives::lf5_a_strangers_waker_that_the_deputy_would_call_blocks", ":") {
@@ -49,7 +50,7 @@ fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
         block_on(EXECUTOR.run(async {
             Timer::after(Duration::from_millis(1)).await;
             let blocks = EXECUTOR.spawn(async move {
-                // Into the slot.
+                // Goes into the slot.
                 EXECUTOR.spawn(async {}).detach();
                 stuck.wait();
             });
@@ -57,11 +58,12 @@ fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
         }));
     });
     called.wait();
-    soon("somebody watches", || pollster::block_on(a_timer()));
+    soon("the deputy watches", || pollster::block_on(a_timer()));
 }
 
-/// A run is hosted by a thread that does not poll it any more, and a stranger runs the same executor: what the thread leaves for
-/// the first it gives to the second before it sleeps, as the leader, perhaps. Fails if it calls the stranger's waker then (LF2).
+/// A thread hosts a run that it does not poll any more, and a stranger runs the same executor. Before the
+/// thread sleeps, perhaps as the leader, it gives the run's tasks to the stranger. Fails if it then calls the
+/// stranger's waker as the leader (LF2).
 #[test]
 fn lf2_no_strangers_waker_is_called_by_a_leader() {
     if !is_child("relatives::lf2_no_strangers_waker_is_called_by_a_leader", ":") {
@@ -91,37 +93,38 @@ fn lf2_no_strangers_waker_is_called_by_a_leader() {
             })
             .await;
             let task = place.lock().unwrap().take().expect("it was polled");
-            // Fires on this thread, and wakes the task here.
-            let mut timer = pin!(Timer::after(MOMENT));
-            assert!(poll(timer.as_mut(), &waker_that(move || task.wake_by_ref())).is_pending());
+            // The timer fires on this thread, and wakes the task here.
+            let mut timer = Timer::never();
+            arm(&mut timer, MOMENT, &waker_that(move || task.wake_by_ref()));
             pending::<()>().await;
         });
     });
     called.wait();
-    soon("somebody leads", || {
+    soon("a thread leads", || {
         block_on(a_timer());
         pollster::block_on(a_timer());
     });
 }
 
-/// Every worker is stuck in a waker that it calls, not in a task. Fails if only polls count (`Station::fires`).
+/// Every worker is stuck in a waker that it calls, not in a task. Fails if only polls count
+/// as work (`StageCell::begin_work`).
 #[test]
 fn lf5_workers_that_are_stuck_in_wakers() {
     for threads in [1, 2] {
         let end = Latch::new();
         let _end = OpenOnDrop(end.clone());
         let runtime = Runtime::builder().threads(threads).build().unwrap();
-        let mut timers: Vec<_> = (1..=threads as u32).map(|n| Box::pin(Timer::after(n * MOMENT))).collect();
+        let mut timers: Vec<_> = (0..threads).map(|_| Timer::never()).collect();
         for timer in &mut timers {
             let (waker, called) = blocks_until(&end);
-            runtime.block_on(async { assert!(poll(timer.as_mut(), &waker).is_pending()) });
+            runtime.block_on(async { arm(timer, MOMENT, &waker) });
             called.wait();
         }
         soon("a worker is added", move || pollster::block_on(runtime.spawn(async {})));
     }
 }
 
-/// Several workers do not get past the hook with which they start.
+/// Several workers do not get past their start hook.
 #[test]
 fn lf5_workers_that_do_not_start_one_after_the_other() {
     let starts = AtomicUsize::new(0);
@@ -140,7 +143,7 @@ fn lf5_workers_that_do_not_start_one_after_the_other() {
     end.open();
 }
 
-/// The wait nests in another pool, and what is awaited is of the first, whose only worker waits.
+/// A task waits in a nested `block_on` of another pool for a task of the first pool, whose only worker waits.
 #[test]
 fn b5_a_nested_block_on_in_another_runtime() {
     let build = || Arc::new(Runtime::builder().threads(1).max_threads(1).build().unwrap());
@@ -154,8 +157,8 @@ fn b5_a_nested_block_on_in_another_runtime() {
     });
 }
 
-/// Many tasks nest on one worker, side by side: each runs what it waits for, and not the others on top of itself. Fails if the
-/// oldest task is taken instead of the newest.
+/// Many tasks nest on one worker, side by side: each runs the task that it waits for, and not the others on
+/// top of itself. Fails if the oldest task is taken instead of the newest.
 #[test]
 fn b5_many_nested_block_ons_side_by_side() {
     let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
@@ -168,12 +171,12 @@ fn b5_many_nested_block_ons_side_by_side() {
     });
 }
 
-/// A timer is in the batch, behind one whose task blocks, when the runtime ends.
+/// When the runtime ends, a timer is in the batch behind one whose task blocks.
 #[test]
 fn lf5_a_timer_in_the_batch_of_a_runtime_that_ends() {
     let end = Latch::new();
     let _end = OpenOnDrop(end.clone());
-    // Nobody takes it out before the runtime is gone.
+    // No thread takes the timer out of the batch before the runtime is dropped.
     let runtime =
         Runtime::builder().threads(1).max_threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
     let at = Instant::now() + 3 * MOMENT;
@@ -201,7 +204,8 @@ fn lf5_a_timer_in_the_batch_of_a_runtime_that_ends() {
     told.recv_timeout(SOON).expect("it fires elsewhere");
 }
 
-/// A task that its runtime could not stop waits for a source of it, on a thread that would have led.
+/// A task that its runtime could not stop waits for a source of that runtime, on a thread that would have
+/// led.
 #[test]
 fn lf5_a_source_of_the_runtime_that_is_gone() {
     let runtime = Runtime::builder().threads(1).build().unwrap();
@@ -231,15 +235,21 @@ fn lf5_a_source_of_the_runtime_that_is_gone() {
     }
 }
 
-/// A stranger that was told of tasks and is never polled again keeps nobody awake (LF9).
+/// A stranger that was notified of tasks and is never polled again keeps no thread awake (LF9).
 #[test]
 fn lf9_a_stranger_that_is_forgotten() {
     if !is_child("relatives::lf9_a_stranger_that_is_forgotten", ":") {
         return;
     }
     static EXECUTOR: Executor<'static> = Executor::new();
-    thread::spawn(|| pollster::block_on(EXECUTOR.run(pending::<()>())));
-    thread::sleep(MOMENT);
+    let (sleeps, asleep) = AsleepThread::new();
+    thread::spawn(move || {
+        pollster::block_on(EXECUTOR.run(async {
+            sleeps();
+            pending::<()>().await;
+        }));
+    });
+    asleep.wait();
     let told = Latch::new();
     let mut forgotten = Box::pin(EXECUTOR.run(pending::<()>()));
     let tell = told.clone();
@@ -254,7 +264,7 @@ fn lf9_a_stranger_that_is_forgotten() {
     });
 }
 
-/// How often the deputies of this process have slept so far.
+/// Returns how often the deputies of this process have slept so far.
 fn switches_of_deputies() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let of =
@@ -268,8 +278,9 @@ fn switches_of_deputies() -> u64 {
     switches.sum()
 }
 
-/// A root future that waits once more when it is dropped, after its thread has left the pool: it does not leave a second time.
-/// Fails if it does (`Seat::is_member`), because then there seem to be hosts for whom guests stand back.
+/// A root future waits once more when it is dropped, after its thread has left the pool: the thread does not
+/// leave a second time. Fails if it does (`Seat::is_member`), because then the count of hosts is wrong and
+/// guests stand back for ever.
 #[test]
 fn lf5_a_wait_in_the_drop_of_a_root_future() {
     struct Waits(Arc<Runtime>);
@@ -278,7 +289,7 @@ fn lf5_a_wait_in_the_drop_of_a_root_future() {
             self.0.block_on(a_timer());
         }
     }
-    // A deputy that comes to help would hide it, and so would a worker.
+    // A deputy or a worker that helps would hide the fault.
     let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
     runtime.shutdown(SOON).unwrap();
     let runtime = Arc::new(runtime);
@@ -300,12 +311,12 @@ fn lf5_a_wait_in_the_drop_of_a_root_future() {
     });
 }
 
-/// LF3: a `run` that was polled here is dropped elsewhere, while a stranger of the same executor sleeps. Who forgets it may wake
-/// that one, whose waker waits: so that is not done by a thread that leads.
+/// LF3: a `run` that was polled here is dropped elsewhere, while a stranger of the same executor sleeps. The
+/// thread that forgets the run may wake the stranger, whose waker waits, so it must not do so as the leader.
 #[test]
 fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
     static EXECUTOR: Executor<'static> = Executor::new();
-    // Nobody but this thread leads here, and no deputy gives the task away before it does.
+    // Only this thread leads, and no deputy gives the task away before it does.
     let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
     runtime.shutdown(SOON).unwrap();
     soon("it comes back", move || {
@@ -317,7 +328,7 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
             if let Some(mut run) = run.take() {
                 assert!(run.as_mut().poll(cx).is_pending());
                 assert!(poll(stranger.as_mut(), &waker).is_pending());
-                // It waits in the runner of the first one, whose future is the one that goes.
+                // The task waits in the runner of the first run, which is the future that is dropped.
                 assert!(run.as_mut().poll(cx).is_pending());
                 EXECUTOR.spawn(async {}).detach();
                 thread::spawn(move || drop(run)).join().unwrap();
@@ -327,24 +338,22 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
     });
 }
 
-/// B8: of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep it says so for the
-/// first, then gives the second one's task away: to the first, which is its own, and awake. Fails if it sleeps all the
-/// same: `is_woken` in `Staying::rests`.
+/// B8: of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep,
+/// it marks the first runner as asleep and then gives the second one's task away: to the first runner, which
+/// is on the same thread. Fails if the thread sleeps all the same: `is_woken` in `StayGuard::try_rest`.
 #[test]
 fn b8_a_runner_that_is_called_by_its_own_thread() {
     static EXECUTOR: Executor<'static> = Executor::new();
-    let begun = Latch::new();
-    let tell = begun.clone();
-    // Somebody leads all the time, so that the other one parks.
+    let (sleeps, asleep) = AsleepThread::new();
+    // This thread leads all the time, so that the other one parks.
     thread::spawn(move || {
         let executor = Executor::new();
         block_on(executor.run(async {
-            tell.open();
+            sleeps();
             Timer::after(2 * SOON).await;
         }));
     });
-    begun.wait();
-    thread::sleep(MOMENT);
+    asleep.wait();
     soon("the task is run", || {
         let mut first = Box::pin(EXECUTOR.run(pending::<()>()));
         let mut second = Box::pin(EXECUTOR.run(pending::<()>()));
@@ -354,7 +363,7 @@ fn b8_a_runner_that_is_called_by_its_own_thread() {
             polls += 1;
             assert!(first.as_mut().poll(cx).is_pending());
             match polls {
-                // It has entered its pool by the next one.
+                // The thread has entered its pool by the next poll.
                 1 => cx.waker().wake_by_ref(),
                 2 => {
                     assert!(second.as_mut().poll(cx).is_pending());

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::setups::eventually;
 
-/// How often each thread of this process but the current one was switched to, by name.
+/// Returns how often each thread of this process but the current one was switched to, by name.
 pub fn switches() -> HashMap<String, u64> {
     let me = fs::read_link("/proc/thread-self").unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
     let others = tasks.filter(|task| task.file_name() != me.file_name());
     others
         .filter_map(|task| {
-            // It may be gone by now: a worker that stood in for another one.
+            // The thread may have ended: a replacement of another worker.
             let status = fs::read_to_string(task.join("status")).ok()?;
             let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
             let sum =
@@ -25,10 +25,10 @@ pub fn switches() -> HashMap<String, u64> {
         .collect()
 }
 
-/// Waits until no thread runs, and then two seconds, in which none may.
+/// Waits until no thread runs, and then two seconds, in which none may run.
 pub fn assert_all_rest() {
     let mut before = switches();
-    // Threads for what blocks stay for a while, tokio's for ten seconds.
+    // Threads for closures that block stay for a while, tokio's for ten seconds.
     eventually("all threads come to rest", || {
         thread::sleep(Duration::from_millis(100));
         let now = switches();

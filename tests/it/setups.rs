@@ -1,28 +1,31 @@
-//! The set-ups in which a behaviour must hold, a watchdog over each, and what tests build their scenes from.
+//! The set-ups in which a behaviour must hold, a watchdog over each, and parts from which tests build their
+//! scenes.
 
 use std::any::Any;
 use std::fmt;
+use std::future::Future;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak, mpsc};
-use std::task::{Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use paceline::{Async, Builder, Promotion, Runtime};
+use paceline::{Async, Builder, Promotion, Runtime, Timer};
 
-/// How long one body may take in one set-up before it counts as hung.
+/// How long one body may run in one set-up before it counts as hung.
 const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 });
 
-/// How long an answer may take on a machine that others use, too. What is broken never answers.
+/// How long an answer may take on a machine with other programs. A broken runtime never answers.
 pub const SOON: Duration = Duration::from_secs(if cfg!(miri) { 120 } else { 10 });
 
-/// A tick of the deputy that never comes: with it nobody repairs a lost promotion behind a test's back.
+/// A tick of the deputy that never comes, so that the deputy cannot repair a lost promotion.
 const NEVER: Duration = Duration::from_secs(3600);
 
-/// One way to set a runtime up.
+/// One way to configure a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     pub threads: usize,
@@ -59,7 +62,7 @@ fn all() -> impl Iterator<Item = Setup> {
     ways.flat_map(|(promotion, portable)| {
         [1, 2, 4].map(|threads| Setup { threads, promotion, portable, deputy: true })
     })
-    // Miri has no way to wait but ours, and little time.
+    // Miri supports only paceline's own wait, and is slow.
     .filter(|setup| !cfg!(miri) || (!setup.portable && setup.threads == 2))
 }
 
@@ -93,7 +96,7 @@ pub fn without_deputy(body: impl Fn(Setup, &Arc<Runtime>) + Send + Sync + 'stati
     }
 }
 
-/// Runs `body` in every set-up; it builds its runtime itself.
+/// Runs `body` in every set-up; `body` builds its own runtime.
 pub fn for_each_builder(body: impl Fn(Setup) + Send + Sync + 'static) {
     let body = Arc::new(body);
     for setup in all() {
@@ -101,7 +104,8 @@ pub fn for_each_builder(body: impl Fn(Setup) + Send + Sync + 'static) {
     }
 }
 
-/// Runs what `prepare` makes on a thread of its own and waits for it, no longer than the watchdog allows.
+/// Runs the function that `prepare` returns on a thread of its own, and waits for it no longer than the
+/// watchdog allows.
 fn run<B: Send + 'static, F: FnOnce()>(
     setup: Setup,
     body: B,
@@ -131,13 +135,13 @@ fn run<B: Send + 'static, F: FnOnce()>(
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("(no text)")
 }
 
-/// A gate that is closed until it is opened. Waiting for it blocks the thread: that is what it is for.
+/// A gate that is closed until it is opened. Waiting for it blocks the thread on purpose.
 #[derive(Debug, Default, Clone)]
 pub struct Latch(Arc<(Mutex<bool>, Condvar)>);
 
@@ -155,7 +159,7 @@ impl Latch {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until it is open; a latch that stays closed is a test that failed.
+    /// Blocks until the latch is open. A latch that stays closed fails the test.
     #[track_caller]
     pub fn wait(&self) {
         let guard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +178,7 @@ impl Drop for OpenOnDrop {
     }
 }
 
-/// Waits until `holds`, looking again and again; for what has no channel to tell us.
+/// Waits until `holds` returns true, by polling it; for conditions without a channel.
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -182,6 +186,43 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}");
         thread::sleep(Duration::from_micros(200));
     }
+}
+
+/// Sends the calling thread's number, for [`AsleepThread::wait`].
+#[derive(Debug)]
+pub struct AsleepThread(mpsc::Receiver<u32>);
+
+impl AsleepThread {
+    /// Returns a function that the thread to be watched calls at the end of the last code that it runs before
+    /// it sleeps.
+    pub fn new() -> (impl Fn() + Clone + Send + Sync + 'static, Self) {
+        let (tell, told) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let tell = Arc::new(tell);
+        (move || _ = tell.lock().unwrap().send(number_of_thread()), Self(told))
+    }
+
+    /// Waits until the thread has called the function, and then until it sleeps.
+    #[track_caller]
+    pub fn wait(&self) {
+        let number = self.0.recv_timeout(SOON).expect("it calls that");
+        if number == 0 {
+            return thread::sleep(Duration::from_millis(20));
+        }
+        eventually("it sleeps", || {
+            let stat = std::fs::read_to_string(format!("/proc/self/task/{number}/stat")).unwrap();
+            // The name is in parentheses, and may contain parentheses.
+            stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
+        });
+    }
+}
+
+/// Returns the system's number of the calling thread; 0 on systems that do not report what a thread does.
+fn number_of_thread() -> u32 {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    return rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    return 0;
 }
 
 #[cfg(not(miri))]
@@ -192,7 +233,8 @@ fn sockets() -> (Socket, Socket) {
     Socket::pair().unwrap()
 }
 
-/// Miri has `UnixStream::pair`, but the standard library sends to it with `send`, which miri has for TCP only.
+/// Miri has `UnixStream::pair`, but the standard library writes to it with `send`, which miri has for TCP
+/// only.
 #[cfg(miri)]
 type Socket = std::net::TcpStream;
 
@@ -203,7 +245,7 @@ fn sockets() -> (Socket, Socket) {
     (ours, listener.accept().unwrap().0)
 }
 
-/// A connection to a task of the runtime that sends back what it gets: proof that somebody leads.
+/// A connection to a task of the runtime that sends back what it receives: proof that a thread leads.
 #[derive(Debug)]
 pub struct Ping(Socket);
 
@@ -228,14 +270,14 @@ impl Ping {
         ping
     }
 
-    /// There and back; how long it took.
+    /// Sends a byte, waits for its return, and returns how long that took.
     #[track_caller]
     pub fn ping(&mut self) -> Duration {
         let start = Instant::now();
         self.0.write_all(b"ping").unwrap();
         let mut buf = [0; 4];
         if let Err(error) = self.0.read_exact(&mut buf) {
-            panic!("no answer to a ping: nobody leads? {error}");
+            panic!("no answer to a ping: no thread leads? {error}");
         }
         start.elapsed()
     }
@@ -253,13 +295,24 @@ impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
     }
 }
 
-/// A waker that does something.
+/// Returns a waker that calls a function.
 pub fn waker_that(does: impl Fn() + Send + Sync + 'static) -> Waker {
     Waker::from(Arc::new(Does(does)))
 }
 
-/// Runs a test's body in a process of its own: this test again, told so by the environment. True in the child,
-/// where the body runs; false in the parent, once the child has ended well. `shell` is run before it, for limits.
+/// Polls `timer` with `waker` while its deadline is far away, and then sets it to fire after `duration`. So
+/// the waker is called even on a slow machine; a timer past its deadline at the first poll would be ready and
+/// call no waker.
+#[track_caller]
+pub fn arm(timer: &mut Timer, duration: Duration, waker: &Waker) {
+    timer.set_after(Duration::from_secs(3600));
+    assert!(Pin::new(&mut *timer).poll(&mut Context::from_waker(waker)).is_pending());
+    timer.set_after(duration);
+}
+
+/// Runs a test's body in a process of its own: starts this test again, with a variable in the environment.
+/// Returns true in the child, where the body runs, and false in the parent, after the child has ended well.
+/// `shell` is run before the test, for limits.
 #[track_caller]
 pub fn is_child(test: &str, shell: &str) -> bool {
     if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == test) {
@@ -273,12 +326,14 @@ pub fn is_child(test: &str, shell: &str) -> bool {
     false
 }
 
-/// The command that runs `test` as a child.
+/// Returns the command that runs `test` as a child.
 pub fn child(test: &str, shell: &str) -> Command {
     let mut command = Command::new("sh");
     let this = std::env::current_exe().unwrap();
     command.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(this);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env("PACELINE_TEST_CHILD", test);
+    // The symbols of a backtrace take memory and time, which some tests measure.
+    command.env("RUST_BACKTRACE", "0").env_remove("RUST_LIB_BACKTRACE");
     command
 }

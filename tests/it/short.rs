@@ -1,5 +1,5 @@
-//! Transfers that move less than they were asked to, although there is more (or room for more): the next one must not
-//! wait for an event, because none is on its way.
+//! Transfers that move less than requested although there is more data (or room): the next transfer must not
+//! wait for an event, because none will come.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use paceline::{Async, IoSafe, Runtime, Timer};
 
 use crate::setups::{SOON, for_each_setup};
 
-/// More than a call takes anywhere.
+/// More slices than one call takes on any system.
 const SLICES: usize = 3000;
 
 fn tcp() -> (TcpStream, TcpStream) {
@@ -21,14 +21,14 @@ fn tcp() -> (TcpStream, TcpStream) {
     (one, listener.accept().unwrap().0)
 }
 
-/// Registered, and the event that says what it is ready for now has come: no other one is on its way.
+/// Returns a registered stream after the event for its current readiness has come: no other event will come.
 async fn settled<T: AsFd>(stream: T) -> Async<T> {
     let stream = Async::new(stream).unwrap();
     Timer::after(Duration::from_millis(5)).await;
     stream
 }
 
-/// Fails if what lies behind the system's limit counts as asked for: `SURE_SLICES`.
+/// Fails if slices beyond the system's limit count as requested: `SURE_SLICES`.
 #[test]
 fn more_slices_than_a_call_takes_are_written() {
     for_each_setup(|runtime| {
@@ -62,8 +62,8 @@ fn more_slices_than_a_call_takes_are_read() {
     });
 }
 
-/// All comes in one event, which says that there is an urgent mark. Fails if the read that ends at it is taken for one that
-/// drained the socket: without `PRI` in `read_cut`.
+/// All bytes come in one event, which reports an urgent mark. Fails if a read that ends at the mark is taken
+/// for one that drained the socket: without `PRI` in `read_cut`.
 #[test]
 fn a_read_that_ends_at_the_urgent_mark_is_not_the_last() {
     use rustix::net::{SendFlags, send};
@@ -80,8 +80,8 @@ fn a_read_that_ends_at_the_urgent_mark_is_not_the_last() {
     });
 }
 
-/// A read of a Unix stream ends behind a message that carries descriptors. Fails if a short read of one counts:
-/// `proof::of_read`.
+/// A read of a Unix stream ends behind a message that carries descriptors. Fails if such a short read counts
+/// as draining: `proof::of_read`.
 #[test]
 fn a_read_that_ends_behind_descriptors_is_not_the_last() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -100,15 +100,16 @@ fn a_read_that_ends_behind_descriptors_is_not_the_last() {
     });
 }
 
-/// Reads all of `expected`, which `send` sends in parts while nobody looks for events: one is found for all of them.
+/// Reads all of `expected`, which `send` sends in parts while no thread looks for events: one event reports
+/// all of them.
 fn read_parts<T: IoSafe + Read + AsFd>(runtime: &Runtime, theirs: T, expected: &[u8], send: impl FnOnce()) {
-    // Nobody but this thread leads.
+    // Only this thread leads.
     runtime.shutdown(SOON).unwrap();
     runtime.block_on(async {
         let mut theirs = settled(theirs).await;
         let mut bytes = [0; 64];
         assert!(future::poll_once(theirs.read(&mut bytes)).await.is_none());
-        // Who waits twice without a look for events in between is given a try besides.
+        // A thread that waits twice without a look for events in between tries the read once more.
         Timer::after(Duration::from_millis(5)).await;
         send();
         let mut got = Vec::new();

@@ -5,13 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Barrier, OnceLock, Weak, mpsc};
+use std::sync::{Barrier, Mutex, OnceLock, Weak, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Executor, Runtime, Timer};
+use paceline::{Async, Executor, Runtime, Timer, unblock};
 
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, text_of};
 
@@ -24,7 +24,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Tasks that wait for all there is to wait for, for ever.
+/// Spawns tasks that wait for ever, for each kind of event.
 fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
     let dropped = Arc::new(AtomicUsize::new(0));
     let (started, has_started) = mpsc::channel();
@@ -50,12 +50,12 @@ fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
     dropped
 }
 
-/// From the outside, while all sleep and timers are far away; and again.
+/// From the outside, while all threads sleep and timers are far away; and again.
 #[test]
 fn p3_shutdown_of_a_pool_that_sleeps_twice() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
-        runtime.shutdown(SOON).expect("nobody blocks");
+        runtime.shutdown(SOON).expect("no task blocks");
         assert_eq!(dropped.load(SeqCst), 3, "futures are left");
         runtime.shutdown(SOON).expect("it is down already");
         assert_eq!(runtime.metrics().workers, 0);
@@ -63,7 +63,7 @@ fn p3_shutdown_of_a_pool_that_sleeps_twice() {
     });
 }
 
-/// From inside a task: it does not wait for itself.
+/// From inside a task, which does not wait for itself.
 #[test]
 fn p3_shutdown_from_inside_a_task() {
     for_each_setup(|runtime| {
@@ -83,8 +83,8 @@ fn p3_shutdown_from_inside_a_task() {
     });
 }
 
-/// From inside two tasks at once: neither waits for the other one's thread. Fails if a worker that waits for the others
-/// to stop is waited for: `Roll::stoppers`.
+/// From inside two tasks at once: neither waits for the other one's thread. Fails if a worker waits for
+/// another one that is in `shutdown`, too: `Roll::stoppers`.
 #[test]
 fn p3_shutdown_from_inside_two_tasks_at_once() {
     for_each_setup(|runtime| {
@@ -100,7 +100,7 @@ fn p3_shutdown_from_inside_two_tasks_at_once() {
             runtime.spawn(task).detach();
         }
         for _ in 0..2 {
-            told.recv_timeout(2 * SOON).expect("shutdown returns").expect("nobody blocks");
+            told.recv_timeout(2 * SOON).expect("shutdown returns").expect("no task blocks");
         }
         runtime.shutdown(SOON).unwrap();
         assert_eq!(runtime.metrics().workers, 0);
@@ -118,12 +118,12 @@ fn p3_shutdown_from_guests() {
         runtime.block_on(async { runtime.shutdown(SOON) }).unwrap();
         other.join().unwrap().unwrap();
         assert_eq!(dropped.load(SeqCst), 3);
-        // A guest may still wait: the reactor is there as long as somebody uses it.
+        // A guest may still wait: the reactor exists as long as a thread uses it.
         runtime.block_on(async { Timer::after(Duration::from_millis(1)).await });
     });
 }
 
-/// From the hooks: of a worker that starts, and of the deputy that reports a stall.
+/// From hooks: of a worker that starts, and of the deputy that reports a stall.
 #[test]
 fn p3_shutdown_from_hooks() {
     for_each_builder(|setup| {
@@ -152,7 +152,7 @@ fn p3_shutdown_from_hooks() {
     });
 }
 
-/// While all workers are busy: they stop after the polls they are in. Twice at once.
+/// While all workers are busy: they stop after their current polls. Twice at once.
 #[test]
 fn p3_shutdown_while_all_are_busy() {
     for_each_setup(|runtime| {
@@ -177,11 +177,11 @@ fn p3_shutdown_while_all_are_busy() {
         assert!(!stop.load(SeqCst));
         let turns_then = turns.load(SeqCst);
         thread::yield_now();
-        assert_eq!(turns.load(SeqCst), turns_then, "somebody still runs tasks");
+        assert_eq!(turns.load(SeqCst), turns_then, "a thread still runs tasks");
     });
 }
 
-/// Dropped inside one of its own tasks.
+/// The last handle is dropped inside one of the runtime's own tasks.
 #[test]
 fn p3_the_last_handle_is_dropped_inside_a_task() {
     for_each_builder(|setup| {
@@ -207,9 +207,9 @@ fn p3_the_last_handle_is_dropped_inside_a_task() {
     });
 }
 
-/// `shutdown` returns in time and names what is stuck; what is not stuck is cancelled.
+/// `shutdown` returns in time and names stuck tasks; other tasks are cancelled.
 #[test]
-fn p4_shutdown_does_not_wait_for_ever_and_says_for_whom() {
+fn p4_shutdown_does_not_wait_for_ever_and_names_stuck_tasks() {
     for_each_setup(|runtime| {
         Ping::new(runtime);
         let latch = Latch::new();
@@ -233,7 +233,7 @@ fn p4_shutdown_does_not_wait_for_ever_and_says_for_whom() {
     });
 }
 
-/// "Cancels all tasks": those that block nobody need not wait for one that does.
+/// "Cancels all tasks": tasks that do not block are not delayed by one that does.
 #[test]
 fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
     for_each_setup(|runtime| {
@@ -248,7 +248,7 @@ fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
         stuck.detach();
         is_blocking.recv_timeout(SOON).unwrap();
         runtime.shutdown(Duration::from_millis(20)).expect_err("a task blocks");
-        // Not at once, where the thread that drops them waits for a core.
+        // Not at once, if the thread that drops them waits for a core.
         eventually("futures do not wait for a task that has nothing to do with them", || {
             dropped.load(SeqCst) == 3
         });
@@ -256,7 +256,84 @@ fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
     });
 }
 
-/// Dropping waits a tenth of a second at most, and the stuck thread ends when its task lets it.
+/// The only thread for closures is busy until the latch opens.
+fn busy_closure(runtime: &Runtime) -> OpenOnDrop {
+    let (latch, begun) = (Latch::new(), Latch::new());
+    let (has_begun, wait) = (begun.clone(), latch.clone());
+    runtime.block_on(async {
+        unblock(move || {
+            has_begun.open();
+            wait.wait();
+        })
+        .detach();
+    });
+    begun.wait();
+    OpenOnDrop(latch)
+}
+
+/// The only worker holds a lock and waits, in a foreign `block_on`, for a closure that has not begun. The
+/// destructor of another task takes the lock. Fails if that destructor runs before the closure is cancelled.
+#[test]
+fn p4_a_closure_that_a_worker_waits_for_is_cancelled_first() {
+    struct WantsLock(Arc<Mutex<()>>);
+    impl Drop for WantsLock {
+        fn drop(&mut self) {
+            drop(self.0.lock());
+        }
+    }
+    let runtime = Runtime::builder().threads(1).max_threads(1).blocking_threads(1).build().unwrap();
+    let _free = busy_closure(&runtime);
+    let lock = Arc::new(Mutex::new(()));
+    let (wants, waits) = (WantsLock(lock.clone()), Latch::new());
+    let is_waiting = waits.clone();
+    runtime
+        .spawn(async move {
+            is_waiting.open();
+            pending::<()>().await;
+            drop(wants);
+        })
+        .detach();
+    waits.wait();
+    let (locked, is_locked) = mpsc::channel();
+    let holder = runtime.spawn(async move {
+        let held = lock.lock();
+        let closure = unblock(|| ()).fallible();
+        locked.send(()).unwrap();
+        let output = pollster::block_on(closure);
+        drop(held);
+        output
+    });
+    holder.detach();
+    is_locked.recv_timeout(SOON).unwrap();
+    runtime.shutdown(SOON).expect("the worker gets on");
+}
+
+/// Fails if a thread that drops one closure after the other is taken for a stuck one.
+#[test]
+fn p4_destructors_of_closures_that_never_begin_are_waited_for() {
+    struct Slow {
+        _counted: Dropped,
+    }
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    const CLOSURES: usize = 100;
+    let runtime = Runtime::builder().threads(1).blocking_threads(1).build().unwrap();
+    let _free = busy_closure(&runtime);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    runtime.block_on(async {
+        for _ in 0..CLOSURES {
+            let slow = Slow { _counted: Dropped(dropped.clone()) };
+            unblock(move || drop(slow)).detach();
+        }
+    });
+    runtime.shutdown(SOON).expect("no task is left");
+    assert_eq!(dropped.load(SeqCst), CLOSURES);
+}
+
+/// Dropping waits a tenth of a second at most, and the stuck thread ends when its task does.
 #[test]
 fn p4_drop_is_bounded() {
     for_each_builder(|setup| {
@@ -281,7 +358,7 @@ fn p4_drop_is_bounded() {
     });
 }
 
-/// What is spawned on a runtime that is down is dropped at once.
+/// A task that is spawned on a runtime after its shutdown is dropped at once.
 #[test]
 fn p3_spawning_afterwards_runs_nothing() {
     for_each_setup(|runtime| {
@@ -299,8 +376,8 @@ fn p3_spawning_afterwards_runs_nothing() {
     });
 }
 
-/// Awaiting a task that was cancelled by the end of its runtime, or spawned after it, says what happened; who would rather
-/// not know asks for a [`FallibleTask`](paceline::FallibleTask).
+/// Awaiting a task that was cancelled by the end of its runtime, or spawned afterwards, panics and says so; a
+/// [`FallibleTask`](paceline::FallibleTask) returns `None` instead.
 #[test]
 fn p3_awaiting_a_task_of_a_runtime_that_is_down_says_so() {
     for_each_setup(|runtime| {
@@ -319,8 +396,9 @@ fn p3_awaiting_a_task_of_a_runtime_that_is_down_says_so() {
     });
 }
 
-/// Wakers fire on other threads while executor and runtime are dropped: all futures are dropped, once. (The model beside
-/// `State::cancel_to_the_last` fails without it; here the moment would have to be hit.)
+/// Wakers fire on other threads while executor and runtime are dropped: all futures are dropped, once.
+/// (Without `State::cancel_to_the_last` the model beside it fails; this test would have to hit the right
+/// moment.)
 #[test]
 fn p8_wakers_outlive_the_executor() {
     fn grab_waker(tell: mpsc::Sender<Waker>, dropped: &Arc<AtomicUsize>) -> impl Future<Output = ()> + use<> {

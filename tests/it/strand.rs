@@ -1,4 +1,5 @@
-//! Strands: no operation overlaps another one, none is lost, all come in order; and nobody is captured.
+//! Strands: no operation overlaps another one, none is lost, all run in order; and no thread is kept for
+//! ever.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +15,10 @@ use paceline::{Runtime, Strand, block_on};
 
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, text_of};
 
-/// Operations that a thread does for others before it leaves the rest to somebody else.
+/// Operations that a thread does for others before it leaves the rest to another thread.
 const SHARE: usize = 64;
 
-/// A thread that is inside of the strand until it is dropped.
+/// A thread that stays inside of the strand until this is dropped.
 pub struct Occupied {
     free: Option<OpenOnDrop>,
     thread: Option<thread::JoinHandle<()>>,
@@ -83,7 +84,7 @@ fn no_operation_is_lost() {
 }
 
 #[test]
-fn an_operation_runs_in_place_where_nobody_is_inside() {
+fn an_operation_runs_in_place_if_the_strand_is_free() {
     let strand = Strand::new(None);
     strand.post(|id| *id = Some(thread::current().id()));
     let posted = pin!(strand.with(|id| id.take()));
@@ -123,9 +124,9 @@ fn first_come_first_served() {
     waiting.into_iter().for_each(|with| block_on(with));
 }
 
-/// In place and handed on: whoever awaits it has the panic, and what comes after it runs.
+/// In place and handed over: the awaiting task gets the panic, and later operations run.
 #[test]
-fn a_panic_reaches_who_awaits_it_and_poisons_nothing() {
+fn a_panic_reaches_the_awaiting_task_and_poisons_nothing() {
     for_each_setup(|runtime| {
         let strand = Strand::new(0);
         let fails =
@@ -150,7 +151,7 @@ fn a_panic_reaches_who_awaits_it_and_poisons_nothing() {
     });
 }
 
-/// An operation panics in place while others are queued: they run, none of them on a thread that unwinds.
+/// An operation panics in place while others are queued: these run, none of them on a thread that unwinds.
 #[test]
 fn what_was_queued_behind_a_panic_runs() {
     let strand = Strand::new(Vec::new());
@@ -172,9 +173,9 @@ fn what_was_queued_behind_a_panic_runs() {
     assert_eq!(block_on(strand.with(|seen| seen.clone())), [false; 3]);
 }
 
-/// As that of a detached task.
+/// A panic is handled like that of a detached task.
 #[test]
-fn a_panic_in_what_was_posted_reaches_nobody() {
+fn a_panic_in_a_posted_operation_reaches_no_task() {
     let strand = Strand::new(0);
     strand.post(|_| panic!("on purpose, in place"));
     let occupied = Occupied::new(&strand);
@@ -236,8 +237,8 @@ fn what_is_queued_runs_after_the_last_handle_is_gone() {
     assert_eq!(state.load(SeqCst), 3 * SHARE);
 }
 
-/// The thread does its share, and the rest goes to a task of the runtime: nobody else comes. (Fails if there is no limit, and if
-/// no relay is sent.)
+/// The thread does its share, and the rest goes to a task of the runtime: no other thread comes. (Fails
+/// without a limit, and if no relay is spawned.)
 #[test]
 fn a_thread_is_not_captured_by_what_others_queue() {
     let strand = Strand::new(());
@@ -249,14 +250,14 @@ fn a_thread_is_not_captured_by_what_others_queue() {
         strand.post(move |()| seen.lock().unwrap().push(thread::current().id()));
     }
     drop(occupied);
-    eventually("somebody does the rest", || seen.lock().unwrap().len() == 5 * SHARE);
+    eventually("the relay does the rest", || seen.lock().unwrap().len() == 5 * SHARE);
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().filter(|other| **other == id).count(), SHARE);
 }
 
-/// The runtime has ended, so its relays are dropped: those of the default instance go on.
+/// The runtime has ended, so its relays are dropped: the default instance runs the rest.
 #[test]
-fn what_is_left_to_a_runtime_that_has_ended_runs() {
+fn operations_left_to_a_runtime_that_has_ended_run() {
     for_each_setup(|runtime| {
         runtime.shutdown(SOON).unwrap();
         let strand = Strand::new(0);
@@ -268,7 +269,7 @@ fn what_is_left_to_a_runtime_that_has_ended_runs() {
     });
 }
 
-/// An operation that blocks costs its thread, and those who wait for the strand; nobody else.
+/// An operation that blocks costs its own thread, and delays those that wait for the strand; no other task.
 #[test]
 fn an_operation_that_blocks_keeps_only_its_own_strand() {
     for_each_setup(|runtime| {
@@ -296,7 +297,7 @@ fn an_operation_that_blocks_keeps_only_its_own_strand() {
     });
 }
 
-/// P7: it takes no lock, and tells nothing of the state, which need not be `Debug`.
+/// P7: formatting takes no lock, and shows nothing of the state, which need not be `Debug`.
 #[test]
 fn p7_debug_from_inside() {
     struct Plain;
@@ -317,8 +318,8 @@ fn auto_traits() {
     sends(strand.with(|n| n.get()));
 }
 
-/// An operation that always leaves another one behind does not hold up who ends the runtime whose task goes on with them. Fails if that
-/// task, when it is dropped, runs all that there is.
+/// An operation that always queues another one does not delay the end of the runtime whose task runs them.
+/// Fails if that task, when it is dropped, runs all queued operations.
 #[test]
 fn operations_without_end_do_not_hold_up_the_end_of_a_runtime() {
     fn again(strand: &Strand<u64>, stop: &Arc<AtomicBool>) {

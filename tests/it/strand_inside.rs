@@ -1,4 +1,4 @@
-//! Futures of strands, whose polls overlap nothing; and strands that are used from inside themselves.
+//! Futures of strands, whose polls do not overlap; and strands that are used from inside themselves.
 
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,7 @@ fn spawn_in<T: Send + 'static, R: Send + 'static>(
     runtime.block_on(poll_fn(|_| Poll::Ready(strand.spawn(future.take().expect("it is polled once")))))
 }
 
-/// Whether something is in there, and whether two were ever.
+/// Records whether code is inside, and whether two ever were.
 #[derive(Debug, Default)]
 struct Alone {
     occupied: AtomicBool,
@@ -43,7 +43,8 @@ impl Alone {
     }
 }
 
-/// Polls, operations and the drops of futures. (Fails if a future is polled by its task without going in.)
+/// Polls, operations and the drops of futures. (Fails if a task polls its future without entering the
+/// strand.)
 #[test]
 fn polls_overlap_neither_each_other_nor_operations() {
     struct VisitsInDrop(Arc<Alone>);
@@ -82,7 +83,7 @@ fn polls_overlap_neither_each_other_nor_operations() {
     });
 }
 
-/// (Fails if a turn that comes early is not kept back.)
+/// (Fails if an early turn is not held back.)
 #[test]
 fn futures_start_in_the_order_of_their_spawns() {
     const FUTURES: usize = if cfg!(miri) { 20 } else { 500 };
@@ -96,7 +97,7 @@ fn futures_start_in_the_order_of_their_spawns() {
                 strand.spawn(async move { started.lock().unwrap().push(number) })
             };
             let tasks: Vec<_> = (0..FUTURES).map(spawn).collect();
-            // One that ends before it has started holds nobody up.
+            // A future that ends before it has started delays no other.
             strand.spawn(pending::<()>()).cancel().await;
             for task in tasks {
                 task.await;
@@ -109,7 +110,8 @@ fn futures_start_in_the_order_of_their_spawns() {
     });
 }
 
-/// The thread that wakes a future polls it, where nobody is inside; else the thread that is.
+/// The thread that wakes a future polls it, if the strand is free; otherwise the thread inside of the strand
+/// does.
 #[test]
 fn a_future_is_polled_by_the_thread_that_is_inside() {
     for_each_setup(|runtime| {
@@ -125,13 +127,14 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
         });
         let task = spawn_in(runtime, &strand, future);
         told.recv_timeout(SOON).unwrap();
-        // Or whoever polls it would run what occupies it, and its task could not come.
+        // Otherwise the polling thread would run the operation that occupies the strand, and the task could
+        // not come.
         eventually("it has been polled", || format!("{strand:?}").contains("free"));
         let occupied = Occupied::new(&strand);
         let id = occupied.id();
         let waker = wanted.lock().unwrap().clone().unwrap();
         waker.wake();
-        // Its task comes, and finds the strand occupied.
+        // The future's task comes, and finds the strand occupied.
         eventually("its turn is queued", || format!("{strand:?}").contains("others wait"));
         drop(occupied);
         assert_eq!(told.recv_timeout(SOON), Ok(id));
@@ -140,7 +143,7 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
 }
 
 #[test]
-fn a_panic_in_a_spawned_future_reaches_who_awaits_the_task() {
+fn a_panic_in_a_spawned_future_reaches_the_awaiting_task() {
     for_each_setup(|runtime| {
         let strand = Strand::new(0);
         let task = spawn_in(runtime, &strand, async {
@@ -154,7 +157,7 @@ fn a_panic_in_a_spawned_future_reaches_who_awaits_the_task() {
     });
 }
 
-/// The tasks of a strand are the runtime's: they end with it.
+/// The tasks of a strand belong to the runtime, and end with it.
 #[test]
 fn a_shutdown_cancels_the_futures_of_a_strand() {
     for_each_setup(|runtime| {
@@ -174,7 +177,7 @@ fn a_shutdown_cancels_the_futures_of_a_strand() {
     });
 }
 
-/// What an operation or a future asks of its own strand comes after it.
+/// An operation or a future that uses its own strand queues behind itself.
 #[test]
 fn used_from_inside_itself_it_keeps_its_order() {
     for_each_setup(|runtime| {
@@ -197,7 +200,8 @@ fn used_from_inside_itself_it_keeps_its_order() {
     });
 }
 
-/// It would wait for itself: wherever the operation runs it says so, and the strand works on. (Hangs if nobody looks.)
+/// The operation would wait for itself: wherever it runs, it panics with a message, and the strand continues.
+/// (Hangs without the check.)
 #[test]
 fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
     fn waits_for_itself(strand: &Strand<usize>) -> impl FnOnce(&mut usize) -> String + Send + 'static {
@@ -222,14 +226,14 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
         assert_said(&runtime.block_on(task));
         assert_said(&runtime.block_on(strand.with(waits_for_itself(&strand))));
         assert_said(&future::block_on(strand.with(waits_for_itself(&strand))));
-        // Handed on.
+        // Handed over.
         let (strand2, (tell, told)) = (strand.clone(), mpsc::channel());
         let occupied = Occupied::new(&strand);
         let operation = waits_for_itself(&strand2);
         strand.post(move |n| tell.send(operation(n)).unwrap());
         drop(occupied);
         assert_said(&told.recv_timeout(SOON).unwrap());
-        // In a future that was spawned on it.
+        // In a future that was spawned on the strand.
         let strand2 = strand.clone();
         let task = spawn_in(runtime, &strand, async move { waits_for_itself(&strand2)(&mut 0) });
         assert_said(&runtime.block_on(task));
@@ -237,7 +241,8 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
     });
 }
 
-/// A `block_on` inside of an operation may await another strand, or its own before anybody is inside.
+/// A `block_on` inside of an operation may await another strand, or its own strand before an operation is
+/// inside of it.
 #[test]
 fn a_block_on_inside_of_an_operation_may_await_another_strand() {
     for_each_setup(|runtime| {

@@ -1,12 +1,11 @@
-//! All workers are stuck, or whoever stands in for them is; and what a stranger leaves behind when it goes.
+//! All workers are stuck, or their replacements are; and state that a stranger leaves behind.
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::task::Context;
 use std::thread;
 use std::time::Duration;
 
@@ -14,10 +13,12 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Order, Promotion, Runtime, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_socket, a_timer, soon};
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_setups, is_child, text_of, waker_that};
+use crate::setups::{
+    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, text_of, waker_that,
+};
 
-/// A guest's own events while every host is stuck: it leads, and does not wait for the deputy each time. Fails if a rescue does
-/// not open leadership to guests (`OPEN`).
+/// A guest's own events while every host is stuck: the guest leads, and does not wait for the deputy each
+/// time. Fails if a rescue does not open leadership to guests (`OPEN`).
 #[test]
 fn lf5_a_guest_leads_while_all_hosts_are_stuck() {
     for_setups(
@@ -48,7 +49,7 @@ fn lf5_a_guest_leads_while_all_hosts_are_stuck() {
             let rescues = runtime.metrics().deputy_rescues - rescues;
             assert!(rescues < ROUNDS / 10, "the deputy was needed {rescues} times in {ROUNDS} rounds");
             end.open();
-            // The hosts have their place back.
+            // The hosts lead again.
             Ping::new(runtime).ping();
         },
     );
@@ -75,7 +76,7 @@ fn b5_a_nested_block_on_where_no_thread_may_be_added() {
     }
 }
 
-/// There is an end to that, and it is said.
+/// The depth is limited, and the panic says so.
 #[test]
 fn b5_nesting_without_end_is_a_panic() {
     fn nest() -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -94,7 +95,8 @@ fn b5_nesting_without_end_is_a_panic() {
     });
 }
 
-/// A waker that blocks, in a pool that nobody is in: whoever leads there is stuck, and somebody else leads.
+/// A waker blocks, in a pool without threads in `block_on`: the thread that leads there is stuck, and another
+/// thread leads.
 #[test]
 fn lf5_a_waker_that_blocks_the_relief() {
     if !is_child("stuck::lf5_a_waker_that_blocks_the_relief", ":") {
@@ -109,17 +111,17 @@ fn lf5_a_waker_that_blocks_the_relief() {
             end.wait();
         }
     });
-    let mut timer = pin!(Timer::after(MOMENT));
-    assert!(timer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut timer = Timer::never();
+    arm(&mut timer, MOMENT, &waker);
     called.wait();
     for _ in 0..3 {
-        soon("somebody else leads", || pollster::block_on(async { (a_timer().await, a_socket().await) }));
+        soon("another thread leads", || pollster::block_on(async { (a_timer().await, a_socket().await) }));
     }
 }
 
-/// A hook that blocks has its own thread to block; and while it does, the next report waits.
+/// A hook that blocks has a thread of its own; meanwhile the next report waits.
 #[test]
-fn lf5_a_hook_that_blocks_blocks_nobody() {
+fn lf5_a_hook_that_blocks_blocks_no_other_thread() {
     let (called, end) = (Latch::new(), Latch::new());
     let _end = OpenOnDrop(end.clone());
     let runtime = Runtime::builder()
@@ -144,7 +146,7 @@ fn lf5_a_hook_that_blocks_blocks_nobody() {
     runtime.block_on(stuck);
 }
 
-/// A worker that is starting, and whose hook blocks, is no hand to count on.
+/// A worker that is still starting, in a hook that blocks, cannot be counted on.
 #[test]
 fn lf5_a_worker_that_does_not_start() {
     let starts = Arc::new(AtomicUsize::new(0));
@@ -169,7 +171,7 @@ fn lf5_a_worker_that_does_not_start() {
     pollster::block_on(stuck);
 }
 
-/// Where every thread gets work in turn, none of those that were added is idle for long; they go all the same.
+/// If every thread gets work in turn, no added thread is idle for long; they leave all the same.
 #[test]
 fn replacements_go_under_load() {
     let runtime = Runtime::builder()
@@ -182,7 +184,7 @@ fn replacements_go_under_load() {
     let blocked: Vec<_> =
         (0..3).map(|_| runtime.spawn(async { thread::sleep(Duration::from_millis(50)) })).collect();
     blocked.into_iter().for_each(pollster::block_on);
-    assert!(runtime.metrics().workers > 1, "nobody stood in");
+    assert!(runtime.metrics().workers > 1, "no worker was added");
     eventually("the replacements are gone", || {
         pings.iter_mut().for_each(|ping| _ = ping.ping());
         runtime.metrics().workers == 1
@@ -191,8 +193,9 @@ fn replacements_go_under_load() {
 
 // --- direct polling
 
-/// A tick, or a run under somebody else's `block_on`, that is over leaves nothing behind. Fails if strangers turn direct polling
-/// off for good. (In a process of its own, where no worker takes some of the events.)
+/// A tick, or a run under another library's `block_on`, leaves nothing behind when it is over. Fails if
+/// strangers turn direct polling off for good. (In a process of its own, where no worker takes some of the
+/// events.)
 #[test]
 fn direct_polling_comes_back() {
     if !is_child("stuck::direct_polling_comes_back", ":") {
@@ -221,24 +224,28 @@ fn direct_polling_comes_back() {
         let after = paceline::metrics();
         let (direct, surplus) =
             (after.polls_direct - before.polls_direct, after.polls_surplus - before.polls_surplus);
-        // A thread that is taken off its processor may have others lead for a moment.
+        // Other threads may lead for a moment if a thread is descheduled.
         assert!(direct > surplus, "{direct} direct, {surplus} from surplus");
     };
     round();
+    let (sleeps, asleep) = AsleepThread::new();
     let ticker = {
         let executor = executor.clone();
-        thread::spawn(move || pollster::block_on(executor.tick()))
+        thread::spawn(move || {
+            sleeps();
+            pollster::block_on(executor.tick());
+        })
     };
-    thread::sleep(Duration::from_millis(5));
+    asleep.wait();
     executor.spawn(async {}).detach();
     ticker.join().unwrap();
     future::block_on(executor.run(async { Timer::after(Duration::from_millis(1)).await }));
     round();
 }
 
-// --- what a shutdown says of those that are stuck
+// --- the report of stuck threads by a shutdown
 
-/// Thread by thread: its name, its id, and where the task was spawned that keeps it.
+/// Thread by thread: its name, its id, and the spawn line of the task that keeps it.
 #[test]
 fn a_shutdown_names_each_stuck_thread_and_its_task() {
     let runtime = Runtime::builder().threads(3).thread_name("stays").build().unwrap();
@@ -273,10 +280,10 @@ fn a_shutdown_names_each_stuck_thread_and_its_task() {
         assert!(text.contains(&stuck.to_string()), "{text}");
     }
     end.open();
-    runtime.shutdown(SOON).expect("nobody blocks any more");
+    runtime.shutdown(SOON).expect("no task blocks any more");
 }
 
-/// A worker may be kept by something else than a task: by its hook, or by the destructor of a future that is cancelled.
+/// A worker may be kept without a task: by its hook, or by the destructor of a cancelled future.
 #[test]
 fn a_shutdown_names_threads_that_no_task_keeps() {
     let end = Latch::new();
@@ -315,10 +322,10 @@ fn a_shutdown_names_threads_that_no_task_keeps() {
         assert_eq!((stuck.name.as_deref(), stuck.spawned_at), (Some(name), None));
     }
     end.open();
-    [in_hook, in_drop].iter().for_each(|runtime| runtime.shutdown(SOON).expect("nobody blocks any more"));
+    [in_hook, in_drop].iter().for_each(|runtime| runtime.shutdown(SOON).expect("no thread blocks any more"));
 }
 
-/// A task that ticks another executor and then blocks is reported as itself, whatever kind of executor that is.
+/// A task that ticks another executor and then blocks is reported as itself, for every kind of executor.
 #[test]
 fn a_stall_after_a_tick_names_the_task_that_blocks() {
     fn check(try_tick: impl FnOnce() -> bool + Send + 'static) {
@@ -336,7 +343,7 @@ fn a_stall_after_a_tick_names_the_task_that_blocks() {
     let executor: Executor<'static> = Executor::new();
     executor.spawn(async {}).detach();
     check(move || executor.try_tick());
-    // Not one that is leaked, for the sanitizer's sake.
+    // A static instead of a leaked executor, for the leak sanitizer.
     static EXECUTOR: paceline::StaticExecutor = paceline::StaticExecutor::new();
     EXECUTOR.spawn(async {}).detach();
     check(|| EXECUTOR.try_tick());

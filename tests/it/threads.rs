@@ -1,4 +1,4 @@
-//! What each thread is at, as `Runtime::threads` tells: every role is seen, whoever asks, and whenever.
+//! The states that `Runtime::threads` reports: every role is seen, from every place, at any time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use paceline::{Handle, Role, Runtime, ThreadInfo, ThreadKind, Timer};
 
-use crate::busy::{Stop, compute};
+use crate::busy::{Rivals, Stop, compute};
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, is_child};
 
 fn count(threads: &[ThreadInfo], role: Role) -> usize {
     threads.iter().filter(|thread| thread.role == role).count()
 }
 
-/// The first of them that is so, which has to come.
+/// Returns the first matching thread, which must appear.
 #[track_caller]
 fn find(runtime: &Runtime, what: &str, is_it: impl Fn(&ThreadInfo) -> bool) -> ThreadInfo {
     let mut found = None;
@@ -30,7 +30,8 @@ fn me(threads: &[ThreadInfo]) -> ThreadInfo {
     threads.iter().find(|thread| thread.id == thread::current().id()).expect("I am one of them").clone()
 }
 
-/// One leads, asleep, and the others follow; nobody is in a task, and there are no more than there are to be.
+/// One thread leads, asleep, and the others follow; no thread is in a task, and there are no more threads
+/// than configured.
 #[test]
 fn of_idle_threads_one_leads_and_the_others_follow() {
     for_setups(
@@ -44,7 +45,7 @@ fn of_idle_threads_one_leads_and_the_others_follow() {
                     && count(&threads, Role::Leads) == 1
                     && count(&threads, Role::Follows) == setup.threads - 1
             });
-            // One of the first that came late, while another was added for it, may have the name of that one.
+            // If one of the first threads was late and another was added for it, that one may have its name.
             let is_worker =
                 |thread: &ThreadInfo| matches!(thread.kind, ThreadKind::Worker | ThreadKind::Replacement);
             assert!(threads.iter().all(is_worker), "{threads:#?}");
@@ -56,9 +57,10 @@ fn of_idle_threads_one_leads_and_the_others_follow() {
     );
 }
 
-/// Each worker blocks, and others are added: each is named, by the line of its task, and for how long; and the one that came leads.
+/// Each worker blocks, and threads are added: each blocked one is reported with its task's line and the
+/// duration, and an added one leads.
 #[test]
-fn a_handler_that_blocks_is_seen_by_its_line_and_who_was_added_by_its_kind() {
+fn a_handler_that_blocks_is_seen_by_its_line_and_an_added_thread_by_its_kind() {
     for_setups(
         |_| true,
         |setup, runtime| {
@@ -78,11 +80,11 @@ fn a_handler_that_blocks_is_seen_by_its_line_and_who_was_added_by_its_kind() {
             eventually("all are blocked", || {
                 runtime.threads().iter().filter(|t| blocked(t)).count() == workers
             });
-            // Somebody answers: who was added, or a worker whose task was left to that one.
+            // The ping is answered by an added thread, or by a worker that left its task to the added one.
             ping.ping();
-            let leads = find(runtime, "somebody leads", |thread| thread.role == Role::Leads);
+            let leads = find(runtime, "a thread leads", |thread| thread.role == Role::Leads);
             assert!(leads.spawned_at.is_none() && leads.to_string().ends_with(" leads"), "{leads}");
-            let added = find(runtime, "somebody was added", |thread| thread.kind != ThreadKind::Worker);
+            let added = find(runtime, "a thread was added", |thread| thread.kind != ThreadKind::Worker);
             let text = added.to_string();
             assert!(text.contains(&format!(" ({}) ", added.kind)), "{text}");
             let long =
@@ -95,22 +97,42 @@ fn a_handler_that_blocks_is_seen_by_its_line_and_who_was_added_by_its_kind() {
                 "{text}"
             );
             drop(_end);
-            eventually("nobody is blocked", || !runtime.threads().iter().any(blocked));
+            eventually("no thread is blocked", || !runtime.threads().iter().any(blocked));
         },
     );
 }
 
-/// Who computes is told from who blocks, and beside it there is a reserve. (On a machine that others use it may be taken for something else,
-/// and get a worker more; but not each time.)
+/// The task runs another executor, so its thread hosts a second runner, which is between its tasks. Fails if
+/// the state of that runner replaces the state of the task.
 #[test]
-fn a_task_that_computes_is_seen_and_the_reserve_beside_it() {
-    let reserves = Arc::new(AtomicUsize::new(0));
-    let found = reserves.clone();
+fn a_task_that_blocks_while_it_runs_another_executor_is_seen() {
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let end = Latch::new();
+    let _end = OpenOnDrop(end.clone());
+    let line = line!() + 1;
+    let task = runtime.spawn(async move { paceline::Executor::new().run(async { end.wait() }).await });
+    task.detach();
+    let is_it = |thread: &ThreadInfo| thread.spawned_at.is_some_and(|at| at.line() == line);
+    let long = |thread: &ThreadInfo| thread.in_poll_for > Some(Duration::from_millis(20));
+    let stuck =
+        find(&runtime, "it blocks", |thread| thread.role == Role::Blocks && is_it(thread) && long(thread));
+    assert!(!stuck.in_block_on, "{stuck:?}");
+}
+
+/// A thread that computes is distinguished from one that blocks, and beside it a worker is spare. (After all
+/// workers have started: a late worker is covered by another thread, which would serve events.)
+#[test]
+fn a_task_that_computes_is_seen_and_the_spare_worker_beside_it() {
     for_setups(
         |setup| setup.threads <= 2,
-        move |setup, runtime| {
+        |setup, runtime| {
             let stop = Stop(Arc::default());
             let mut ping = Ping::new(runtime);
+            eventually("the workers have started, and no others stay", || {
+                let threads = runtime.threads();
+                let waiting = count(&threads, Role::Leads) + count(&threads, Role::Follows);
+                runtime.metrics().workers == setup.threads && waiting == setup.threads
+            });
             for _ in 0..setup.threads {
                 let stop = stop.0.clone();
                 runtime.spawn(async move { compute(&stop) }).detach();
@@ -119,58 +141,33 @@ fn a_task_that_computes_is_seen_and_the_reserve_beside_it() {
             let stuck = find(runtime, "one computes", computes);
             assert!(stuck.to_string().contains(" computes for "), "{stuck}");
             ping.ping();
-            let added = find(runtime, "somebody was added", |thread| thread.kind != ThreadKind::Worker);
-            found.fetch_add(usize::from(added.kind == ThreadKind::Reserve), SeqCst);
+            find(runtime, "a spare worker was added", |thread| thread.kind == ThreadKind::Reserve);
         },
     );
-    assert!(reserves.load(SeqCst) > 0, "it was never a reserve");
 }
 
-/// Rivals have the only core that a task may use.
+/// Rivals use the only core that a task may use.
 #[test]
 fn a_task_without_a_core_starves() {
     if !is_child("threads::a_task_without_a_core_starves", ":") {
         return;
     }
-    let cores = rustix::thread::sched_getaffinity(None).unwrap();
-    let mut one = rustix::thread::CpuSet::new();
-    one.set((0..rustix::thread::CpuSet::MAX_CPU).find(|core| cores.is_set(*core)).unwrap());
-    let starves = || {
-        let runtime = Runtime::builder().threads(2).build().unwrap();
-        let stop = Stop(Arc::default());
-        for _ in 0..6 {
-            let stop = stop.0.clone();
-            thread::spawn(move || {
-                rustix::thread::sched_setaffinity(None, &one).unwrap();
-                compute(&stop);
-            });
-        }
-        let stopped = stop.0.clone();
-        let task = runtime.spawn(async move {
-            rustix::thread::sched_setaffinity(None, &one).unwrap();
-            while !stopped.load(SeqCst) {
-                thread::yield_now();
-            }
-        });
-        let start = Instant::now();
-        let mut seen = false;
-        while !seen && start.elapsed() < SOON / 5 {
-            seen = count(&runtime.threads(), Role::Starves) > 0;
-        }
-        drop(stop);
-        pollster::block_on(task);
-        seen
-    };
-    assert!((0..5).any(|_| starves()), "it had a core each time");
+    let runtime = Runtime::builder().threads(2).build().unwrap();
+    let rivals = Rivals::new();
+    let (starves, _) = rivals.starve();
+    let task = runtime.spawn(starves);
+    find(&runtime, "it has no core", |thread| thread.role == Role::Starves);
+    rivals.end();
+    pollster::block_on(task);
 }
 
-/// A thread of the test's is seen as that: waiting, and in its future.
+/// A thread of the test is reported as a caller: waiting, and in its future.
 #[test]
 fn a_thread_from_outside_is_a_caller() {
     for_each_setup(|runtime| {
         let (end, line) = (Latch::new(), OnceLock::new());
         thread::scope(|scope| {
-            // In here: the scope waits for its thread also when an assertion has failed.
+            // Inside, because the scope waits for its thread also if an assertion has failed.
             let _end = OpenOnDrop(end.clone());
             let (ended, line) = (end.clone(), &line);
             let (runtime, (wake, woken)) = (&**runtime, async_channel::bounded::<()>(1));
@@ -195,7 +192,7 @@ fn a_thread_from_outside_is_a_caller() {
     });
 }
 
-/// Where there may be no more workers, somebody is there only to lead.
+/// If no more workers are allowed, a thread is there only to lead.
 #[test]
 fn a_relief_is_seen_as_that() {
     let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
@@ -204,14 +201,14 @@ fn a_relief_is_seen_as_that() {
     let _ping = Ping::new(&runtime);
     runtime.spawn(async move { end.wait() }).detach();
     let relief = |thread: &ThreadInfo| thread.kind == ThreadKind::Relief && thread.role == Role::Leads;
-    let relief = find(&runtime, "somebody leads", relief);
+    let relief = find(&runtime, "a relief leads", relief);
     assert_eq!(relief.to_string(), "paceline-relief (relief) leads");
 }
 
-/// In a task, who asks is in it; in a `block_on`, in that.
+/// The asking thread is in its task, or in its `block_on`.
 #[test]
-fn who_asks_is_seen_as_processing_and_never_as_leading() {
-    // It may have computed for longer than one would think, where a sanitizer watches.
+fn the_asking_thread_is_seen_as_processing_and_never_as_leading() {
+    // The thread may have computed for long, if a sanitizer slows it down.
     let is_at_work = |me: &ThreadInfo| matches!(me.role, Role::Processes | Role::Computes);
     for_each_setup(move |runtime| {
         for _ in 0..50 {
@@ -222,7 +219,7 @@ fn who_asks_is_seen_as_processing_and_never_as_leading() {
             let me = pollster::block_on(task);
             assert!(is_at_work(&me) && me.kind != ThreadKind::Caller && !me.in_block_on, "{me}");
             assert_eq!(me.spawned_at.map(|at| at.file()), Some(file!()));
-            // Also in one that is nested in it, which is in no runtime before it waits.
+            // Also in a nested `block_on`, which is in no runtime before it waits.
             let nested =
                 runtime.spawn(async { paceline::block_on(async { self::me(&Handle::current().threads()) }) });
             let me = pollster::block_on(nested);
@@ -233,8 +230,8 @@ fn who_asks_is_seen_as_processing_and_never_as_leading() {
     });
 }
 
-/// A worker that waits on top of a task leads or follows, and is in that task all the same; if it waits in another runtime, it is
-/// blocked in its own, and a caller there.
+/// A worker that waits on top of a task leads or follows, and is still in that task; if it waits in another
+/// runtime, it is blocked in its own one, and a caller there.
 #[test]
 fn a_nested_block_on_is_seen_with_the_task_below_it() {
     let runtime = Runtime::builder().threads(2).build().unwrap();
@@ -257,7 +254,7 @@ fn a_nested_block_on_is_seen_with_the_task_below_it() {
     [own, away].into_iter().for_each(pollster::block_on);
 }
 
-/// In its hook a thread is in no `block_on`; another hook is on a thread that is none of them.
+/// In its hook a thread is in no `block_on`; another hook is called on a thread that is none of them.
 #[test]
 fn hooks_may_ask() {
     let (runtime, seen) = (Arc::new(OnceLock::<Handle>::new()), Arc::new(Mutex::new(Vec::new())));
@@ -293,10 +290,10 @@ fn hooks_may_ask() {
     assert_eq!((guilty.role, guilty.spawned_at), (Role::Blocks, Some(spawned_at)));
 }
 
-/// Two readers that never pause, beside threads that come, block, compute and go: two never lead, no line is another's, and the work
-/// goes on.
+/// Two readers never pause, beside threads that start, block, compute and end: two threads never lead, each
+/// line belongs to its task, and the work goes on.
 #[test]
-fn readers_in_a_loop_see_no_nonsense_and_are_in_nobodys_way() {
+fn readers_in_a_loop_see_consistent_roles_and_delay_no_task() {
     for_each_setup(|runtime| {
         let stop = Stop(Arc::new(AtomicBool::new(false)));
         let done = Arc::new(AtomicUsize::new(0));
@@ -318,7 +315,7 @@ fn readers_in_a_loop_see_no_nonsense_and_are_in_nobodys_way() {
         let lines = first..line!();
         let reader = || {
             let (mut looks, start) = (0, Instant::now());
-            // At least for a moment in which much happens.
+            // For at least a moment with much activity.
             while start.elapsed() < Duration::from_millis(60) || done.load(SeqCst) < 300 {
                 assert!(start.elapsed() < SOON, "{}", runtime.metrics());
                 let threads = runtime.threads();
@@ -336,7 +333,7 @@ fn readers_in_a_loop_see_no_nonsense_and_are_in_nobodys_way() {
     });
 }
 
-/// After the end there are none; until then, whoever is stuck.
+/// After the end there are no threads; until then, the stuck ones are listed.
 #[test]
 fn after_a_shutdown_there_are_none_but_those_that_are_stuck() {
     for_each_setup(|runtime| {
@@ -359,7 +356,7 @@ fn after_a_shutdown_there_are_none_but_those_that_are_stuck() {
     });
 }
 
-/// A task that drains its own runtime may look all the while; whoever has a handle may do so after the end.
+/// A task that drains its own runtime may list the threads all the time; a handle may do so after the end.
 #[test]
 fn a_drain_may_be_watched() {
     for_setups(
@@ -370,7 +367,7 @@ fn a_drain_may_be_watched() {
             for _ in 0..20 {
                 runtime.spawn(Timer::after(Duration::from_millis(20))).detach();
             }
-            eventually("somebody is there", || !runtime.threads().is_empty());
+            eventually("there are threads", || !runtime.threads().is_empty());
             let (begin, begun) = mpsc::sync_channel(1);
             let watch = {
                 let handle = handle.clone();
@@ -386,14 +383,14 @@ fn a_drain_may_be_watched() {
                     }
                 })
             };
-            // It watches from before the drain.
+            // The watch begins before the drain.
             begun.recv_timeout(SOON).unwrap();
             let drains = runtime.spawn(async {
                 let report = Handle::current().drain(SOON).await;
                 (report.is_clean(), me(&Handle::current().threads()))
             });
             let (is_clean, me) = runtime.block_on(drains);
-            // The last task is polled by whoever is there for it, in the loop or not.
+            // Any thread may poll the last task, in the loop or outside of it.
             let is_at_work = matches!(me.role, Role::Processes | Role::Computes | Role::Outside);
             assert!(is_clean && is_at_work, "{me}");
             drop(runtime);

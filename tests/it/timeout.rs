@@ -1,4 +1,4 @@
-//! A limit for a future: who wins, when the clock starts, and what becomes of the loser.
+//! A limit for a future: which of the two wins, when the clock starts, and what happens to the other.
 
 use std::error::Error;
 use std::future::{pending, poll_fn, ready};
@@ -33,7 +33,7 @@ fn a_future_has_as_long_as_it_is_given_and_no_longer() {
     });
 }
 
-/// Who is ready when the time is over is not late. Fails if the clock is asked first.
+/// A future that is ready when the time is over is not late. Fails if the clock is asked first.
 #[test]
 fn a_ready_future_wins_against_a_deadline_that_has_passed() {
     for_each_setup(|runtime| {
@@ -64,7 +64,7 @@ fn a_limit_that_is_too_long_for_the_clock_is_none() {
     });
 }
 
-/// Fails if the timer is polled before the future, or whatever the future says.
+/// Fails if the timer is polled before the future, or regardless of the future's answer.
 #[test]
 fn a_timer_is_armed_only_for_a_future_that_waits() {
     for_each_setup(|runtime| {
@@ -82,7 +82,7 @@ fn a_timer_is_armed_only_for_a_future_that_waits() {
     });
 }
 
-/// The time counts from the call, so what is polled late has had its time.
+/// The time counts from the call, so a future that is polled late has used its time.
 #[test]
 fn the_time_counts_from_the_call() {
     for_each_setup(|runtime| {
@@ -92,7 +92,7 @@ fn the_time_counts_from_the_call() {
     });
 }
 
-/// A task with a deadline is cancelled where it waits, and named by where it was spawned.
+/// A task with a deadline is cancelled while it waits, and named by its spawn line.
 #[test]
 fn a_task_that_is_late_is_named_by_its_place() {
     for_each_setup(|runtime| {
@@ -104,7 +104,7 @@ fn a_task_that_is_late_is_named_by_its_place() {
     });
 }
 
-/// The loser is dropped with the await; one that was only lent goes on.
+/// A late future is dropped with the await; a borrowed one goes on.
 #[test]
 fn a_future_that_is_late_is_dropped_unless_it_was_lent() {
     struct Dropped(Arc<AtomicUsize>);
@@ -131,7 +131,7 @@ fn a_future_that_is_late_is_dropped_unless_it_was_lent() {
 }
 
 #[test]
-fn it_is_an_error_of_io_too() {
+fn timed_out_is_an_error_of_io_too() {
     let late: TimedOut = paceline::block_on(timeout(Duration::ZERO, pending::<()>())).unwrap_err();
     let error = io::Error::from(late);
     assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::TimedOut, late.to_string()));

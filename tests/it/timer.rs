@@ -1,4 +1,4 @@
-//! Timers that are set while something waits for them, and when a poll says that they are due.
+//! Timers that are set while a task waits for them, and when a poll reports that they are due.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use futures_lite::{StreamExt, future};
 use paceline::{Timer, block_on};
 
-/// A deadline a minute away, moved to now while its task waits. (Fails if a timer that stays armed is taken to be ahead
-/// of the clock at its next poll: the alarm is spent by then, so it never fires.)
+/// A deadline a minute away is moved to now while its task waits. (Fails if a timer that stays armed is taken
+/// to be ahead of the clock at its next poll: the alarm is spent by then, so it never fires.)
 fn moved_while_waited_for(wait: fn(Arc<Mutex<Timer>>), earlier: fn(&mut Timer)) {
     let timer = Arc::new(Mutex::new(Timer::after(Duration::from_secs(60))));
     let setter = thread::spawn({
         let timer = timer.clone();
         move || {
-            // Its reference is the third: the waiter has polled when there is one.
+            // The waiter holds the third reference: when there is one, it has polled.
             while Arc::strong_count(&timer) < 3 {
                 thread::yield_now();
             }
@@ -40,7 +40,7 @@ async fn wait_for(timer: Arc<Mutex<Timer>>) {
 }
 
 #[test]
-fn an_earlier_deadline_is_kept_whoever_waits() {
+fn an_earlier_deadline_is_kept_by_each_kind_of_wait() {
     let settings: [fn(&mut Timer); 4] = [
         |timer| timer.set_after(Duration::from_secs(1)),
         |timer| timer.set_after(Duration::from_millis(1)),
@@ -53,19 +53,49 @@ fn an_earlier_deadline_is_kept_whoever_waits() {
     }
 }
 
-/// The first poll tells the time: whoever polls once, and late, gets an answer.
+/// A timer past its deadline is ready at its first poll, regardless of how far ahead the deadline was when it
+/// was set. Fails if a deadline that was set a second ahead is taken to be in the future.
 #[test]
 fn a_first_poll_after_the_deadline_is_ready() {
-    let timers = [Timer::after(Duration::from_millis(1)), Timer::interval(Duration::from_millis(1))];
-    thread::sleep(Duration::from_millis(5));
-    for timer in timers {
-        assert!(block_on(future::poll_once(timer)).is_some());
+    let mut deadlines = Vec::new();
+    for ahead in [0, 1, 999, 1000, 1001].map(Duration::from_millis) {
+        let mut after = Timer::never();
+        after.set_after(ahead);
+        let mut interval = Timer::never();
+        interval.set_interval(ahead.max(Duration::from_millis(1)));
+        deadlines.extend([
+            Timer::after(ahead),
+            Timer::interval(ahead.max(Duration::from_millis(1))),
+            after,
+            interval,
+        ]);
+    }
+    // Armed for an earlier deadline that another task's poll has seen pass: the alarm is spent.
+    let mut spent = Timer::after(Duration::from_millis(1));
+    block_on(&mut spent);
+    spent.set_after(Duration::from_secs(1));
+    deadlines.push(spent);
+    let last = deadlines.iter().filter_map(Timer::deadline).max().unwrap();
+    thread::sleep(last.saturating_duration_since(Instant::now()));
+    for (number, timer) in deadlines.into_iter().enumerate() {
+        assert!(block_on(future::poll_once(timer)).is_some(), "the timer of number {number} is late");
     }
 }
 
-/// Thousands of timers are due at once, and a socket becomes readable while they fire: it does not wait for all of them, and
-/// they keep their order. Fails if the timers of a batch come before its sources, or if the poller is asked again only after
-/// the last of them.
+/// The same if the thread has polled nothing since it made the timer, and if it made the timer in the same
+/// poll.
+#[test]
+fn a_deadline_that_passes_within_a_poll_is_seen_in_it() {
+    block_on(async {
+        let timer = Timer::after(Duration::from_secs(1));
+        thread::sleep(Duration::from_secs(1));
+        assert!(future::poll_once(timer).await.is_some());
+    });
+}
+
+/// Thousands of timers are due at once, and a socket becomes readable while they fire: the socket does not
+/// wait for all of them, and they keep their order. Fails if the timers of a batch come before its sources,
+/// or if the poller is asked again only after the last timer.
 #[cfg(unix)]
 #[test]
 fn a_source_does_not_wait_for_all_timers_that_are_due() {
@@ -81,9 +111,9 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
     /// The rest of one row of timers, one more, and some room.
     const SHORTLY: usize = 100;
 
-    // It would have somebody else lead while this thread sleeps.
+    // A deputy would make another thread lead while this thread sleeps.
     without_deputy(|_, runtime| {
-        // Nobody but this thread leads.
+        // Only this thread leads.
         runtime.shutdown(SOON).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let ours = Arc::new(ours);
@@ -95,7 +125,7 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
             let soon = Instant::now() + Duration::from_millis(300);
             let at = |number| soon + Duration::from_nanos(number);
             let mut timers: Vec<_> = (0..TIMERS as u64).map(|number| Timer::at(at(number))).collect();
-            // Armed in another order than that in which they are due.
+            // Armed in another order than that of the deadlines.
             for (number, timer) in timers.iter_mut().enumerate().rev() {
                 let (fired, disorder, ours) = (fired.clone(), disorder.clone(), ours.clone());
                 let waker = waker_that(move || {
@@ -118,7 +148,7 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
             let mut last = Timer::at(at(TIMERS as u64));
             assert!(future::poll_once(&mut last).await.is_none(), "the machine is too slow for this test");
             thread::sleep(Duration::from_millis(110));
-            // So the first look for events finds all of them due. The last one wakes this task.
+            // The first look for events finds all of them due. The last one wakes this task.
             let mut waits = true;
             poll_fn(|_| if std::mem::take(&mut waits) { Poll::Pending } else { Poll::Ready(()) }).await;
             assert_eq!(fired.load(SeqCst), TIMERS);
@@ -129,8 +159,8 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
     });
 }
 
-/// Hundreds of timers within a tenth of a second: with so long a slack they share a few sleeps, none fires early, and a socket
-/// is served in their midst. Fails if the slack of the builder goes nowhere.
+/// Hundreds of timers within a tenth of a second: with such a long slack they share a few sleeps, none fires
+/// early, and a socket is served among them. Fails if the slack of the builder is not used.
 #[cfg(unix)]
 #[test]
 fn timers_in_a_storm_share_their_sleeps() {
@@ -151,15 +181,20 @@ fn timers_in_a_storm_share_their_sleeps() {
                 })
             })
             .collect();
-        tasks.into_iter().for_each(|task| runtime.block_on(task));
-        // Half of them is for what others do: a thread that comes to wait interrupts the leader, and it sleeps once more.
+        // In one `block_on`: a thread that comes to wait interrupts the leader, which sleeps once more for
+        // each of them.
+        runtime.block_on(async {
+            for task in tasks {
+                task.await;
+            }
+        });
         let sleeps = runtime.metrics().sleeps - before.sleeps;
         assert!(sleeps < TIMERS / 2, "{sleeps} sleeps for {TIMERS} timers");
         assert!(ping.ping() < SOON);
     });
 }
 
-/// However long the slack is said to be, timers fire; and one that is alone does not wait for it.
+/// Timers fire with the longest slack, too; and a single timer does not wait for it.
 #[cfg(unix)]
 #[test]
 fn a_slack_without_end_is_a_second() {
@@ -178,7 +213,8 @@ fn a_slack_without_end_is_a_second() {
     }
 }
 
-/// It goes into `select!` as it is: one that has fired is left out, one that is set again or fires again is not.
+/// A timer goes into `select!` directly: one that has fired is left out, one that is set again or fires
+/// repeatedly is not.
 #[test]
 fn select_takes_timers_that_will_fire() {
     let (mut once, mut ticks) = (Timer::after(Duration::ZERO), Timer::interval(Duration::from_millis(1)));

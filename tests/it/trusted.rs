@@ -1,4 +1,4 @@
-//! Operations whose `WouldBlock` is the descriptor's, and what is known about it meanwhile.
+//! Operations with a `WouldBlock` of the descriptor itself, and the readiness that is cached meanwhile.
 
 use std::future::poll_fn;
 use std::io::{ErrorKind::WouldBlock, Read, Write};
@@ -14,8 +14,8 @@ fn reads(stream: Trusted<'_, TcpStream>, size: usize) -> std::io::Result<usize> 
     stream.try_read(|mut stream| stream.read(&mut vec![0; size]))
 }
 
-/// What is known not to be ready is not tried; an event makes it worth a try. (The first fails if readiness is not asked, the
-/// second if a short transfer is taken for any other.)
+/// An operation is not tried while the handle is known not to be ready; an event makes it worth a try. (The
+/// first part fails if readiness is not asked, the second if a short transfer is taken for a full one.)
 #[test]
 fn nothing_is_tried_in_vain_twice() {
     Runtime::builder().current_thread().build().unwrap().block_on(async {
@@ -23,7 +23,7 @@ fn nothing_is_tried_in_vain_twice() {
         let ours = ours.trusted();
         assert_eq!(reads(ours, 1).unwrap_err().kind(), WouldBlock);
         assert!(!ours.readiness().is_readable());
-        // Where events have to be asked for, what is known may be out of date.
+        // If events have to be requested, the cached readiness may be out of date.
         if cfg!(all(target_os = "linux", not(polling_test_poll_backend))) {
             assert!(
                 ours.try_read(|_| -> std::io::Result<()> { panic!("it is known to be drained") }).is_err()
@@ -45,7 +45,7 @@ fn nothing_is_tried_in_vain_twice() {
     });
 }
 
-/// (Fails if what is seen is not compared with what came since.)
+/// (Fails if the snapshot is not compared with later events.)
 #[test]
 fn what_came_since_is_not_forgotten() {
     block_on(async {
@@ -63,7 +63,7 @@ fn what_came_since_is_not_forgotten() {
     });
 }
 
-/// (Fails if a new handle is presumed to be ready nevertheless, or if what it is ready for is not told.)
+/// (Fails if a new handle is presumed to be ready nevertheless, or if its readiness is not reported.)
 #[test]
 fn a_new_handle_is_presumed_to_be_ready_unless_that_is_taken_back() {
     block_on(async {
@@ -81,7 +81,7 @@ fn a_new_handle_is_presumed_to_be_ready_unless_that_is_taken_back() {
     });
 }
 
-/// (Fails if an event is taken for one because the handle is ready.)
+/// (Fails if readiness alone counts as an event.)
 #[cfg_attr(polling_test_poll_backend, ignore = "which reports what is ready, again and again")]
 #[test]
 fn an_event_is_something_that_happens() {
@@ -119,7 +119,7 @@ fn any_number_waits_and_each_is_woken() {
                 })
             })
             .collect();
-        // Not before they wait, most likely; if before, they find it.
+        // Most likely after they have begun to wait; if before, they find the byte.
         future::yield_now().await;
         theirs.get_ref().write_all(b"a").unwrap();
         for wait in waits {
@@ -142,7 +142,7 @@ fn ends_and_urgent_data_are_told() {
         let ready = ours.read_ready().await.unwrap();
         assert!(ready.is_priority() && !ready.is_read_closed(), "{ready:?}");
         ours.forget_read(ready);
-        assert!(ours.readiness().is_priority(), "who looks for it may come later");
+        assert!(ours.readiness().is_priority(), "the mark stays for a later look");
         ours.forget_marks(ready);
         assert!(!ours.readiness().is_priority(), "it passes");
 
@@ -156,6 +156,85 @@ fn ends_and_urgent_data_are_told() {
         theirs_resets(theirs);
         let ready = ours.write_ready().await.unwrap();
         assert!(ready.is_write_closed(), "{ready:?}");
+    });
+}
+
+/// A refused datagram is an error, and no end: the next one is sent. (Fails if an error is taken for the end
+/// of writing.)
+#[cfg(target_os = "linux")]
+#[cfg_attr(polling_test_poll_backend, ignore = "only epoll tells of ends")]
+#[cfg_attr(miri, ignore = "miri has no datagrams")]
+#[test]
+fn a_refused_datagram_is_no_end() {
+    use std::net::UdpSocket;
+    let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    block_on(async {
+        let gone = socket().local_addr().unwrap();
+        let (ours, theirs) = (socket(), socket());
+        ours.connect(gone).unwrap();
+        let ours = Async::new(ours).unwrap();
+        ours.trusted().presume_unreadable();
+        ours.send(b"a").await.unwrap();
+        let ready = ours.trusted().read_ready().await.unwrap();
+        assert!(ready.is_error() && !ready.is_write_closed() && !ready.is_read_closed(), "{ready:?}");
+        assert!(ours.get_ref().take_error().unwrap().is_some());
+        ours.get_ref().connect(theirs.local_addr().unwrap()).unwrap();
+        ours.send(b"b").await.unwrap();
+        assert!(!ours.trusted().readiness().is_write_closed());
+    });
+}
+
+/// An end is reported while it holds: a FIFO may get another writer. (Fails if an end that was reported once
+/// is reported for ever, or if a second end is not reported.)
+/// if that it ends a second time is not.)
+#[cfg(target_os = "linux")]
+#[cfg_attr(polling_test_poll_backend, ignore = "only epoll tells of ends")]
+#[cfg_attr(miri, ignore = "miri has no FIFOs")]
+#[test]
+fn an_end_is_told_while_it_holds() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+    use std::fs::{File, OpenOptions};
+    let path = std::env::temp_dir().join(format!("paceline-fifo-{}", std::process::id()));
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let reader = File::from(open(&path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).unwrap());
+    let write = || OpenOptions::new().write(true).open(&path).unwrap();
+    block_on(async {
+        let reader = Async::new(reader).unwrap();
+        let ours = reader.trusted();
+        for _ in 0..2 {
+            ours.forget_read(ours.readiness());
+            let mut writer = write();
+            assert!(!ours.readiness().is_read_closed());
+            writer.write_all(b"a").unwrap();
+            let ready = ours.read_ready().await.unwrap();
+            assert!(ready.is_readable() && !ready.is_read_closed(), "{ready:?}");
+            drop(writer);
+            let ready = ours.read_event(ready).await.unwrap();
+            assert!(ready.is_read_closed(), "{ready:?}");
+            assert_eq!(ours.try_read(|mut file| file.read(&mut [0; 2])).unwrap(), 1);
+        }
+    });
+    std::fs::remove_file(path).unwrap();
+}
+
+/// A stream that is not connected is at its end; after a later connect it is not.
+#[cfg(target_os = "linux")]
+#[cfg_attr(polling_test_poll_backend, ignore = "only epoll tells of ends")]
+#[cfg_attr(miri, ignore = "miri connects no socket that exists")]
+#[test]
+fn a_stream_that_is_connected_after_it_was_registered_has_no_end() {
+    use socket2::{Domain, SockRef, Socket, Type};
+    block_on(async {
+        let socket = TcpStream::from(Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
+        let ours = Async::new(socket).unwrap();
+        ours.trusted().presume_unreadable();
+        let ready = ours.trusted().read_ready().await.unwrap();
+        assert!(ready.is_read_closed() && ready.is_write_closed(), "{ready:?}");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let _ = SockRef::from(ours.get_ref()).connect(&listener.local_addr().unwrap().into());
+        ours.writable().await.unwrap();
+        let ready = ours.trusted().readiness();
+        assert!(!ready.is_read_closed() && !ready.is_write_closed(), "{ready:?}");
     });
 }
 
@@ -179,7 +258,7 @@ fn waits_end_with_their_runtime() {
         assert!(wait.await.is_err());
         let write = poll_fn(|cx| match ours.poll_write_ready(cx) {
             Poll::Ready(result) => Poll::Ready(result.is_err()),
-            Poll::Pending => panic!("nobody will tell"),
+            Poll::Pending => panic!("the wait never ends"),
         });
         assert!(write.await);
     });

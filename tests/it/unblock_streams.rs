@@ -1,15 +1,39 @@
-//! What blocks, as streams.
+//! Blocking readers and writers as streams.
 
 use std::io::{self, Read, SeekFrom};
 use std::panic::AssertUnwindSafe;
 
 use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, StreamExt, future};
-use paceline::{Unblock, block_on, unblock};
+use paceline::{Runtime, Unblock, block_on, unblock};
 
 use crate::blocking::{panic_of, runtime};
 use crate::setups::{Latch, OpenOnDrop, for_each_setup};
 
-/// Slowly, and through a buffer that is smaller than everything.
+/// Fails if a read, a write or a seek panics when no thread can be started, or loses the value.
+#[test]
+fn without_a_thread_a_stream_is_an_error_and_keeps_its_value() {
+    // No system has room for such a stack.
+    let runtime = Runtime::builder().current_thread().stack_size(1 << 60).build().unwrap();
+    let mut stream = Unblock::new(io::Cursor::new(vec![7; 10]));
+    runtime.block_on(async {
+        let mut byte = [0];
+        let errors = [
+            stream.read(&mut byte).await.unwrap_err(),
+            stream.write(&byte).await.unwrap_err(),
+            stream.seek(SeekFrom::Start(1)).await.unwrap_err(),
+            stream.read(&mut byte).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert!(error.to_string().contains("cannot start a thread"), "{error}");
+            assert_ne!(error.kind(), io::ErrorKind::WouldBlock, "a caller would wait");
+        }
+    });
+    let mut byte = [0];
+    block_on(stream.read_exact(&mut byte)).unwrap();
+    assert_eq!(byte, [7]);
+}
+
+/// Slowly, and through a buffer that is smaller than all transfers.
 #[test]
 fn bytes_pass_an_unblock_both_ways() {
     for_each_setup(|runtime| {
@@ -35,7 +59,7 @@ fn bytes_pass_an_unblock_both_ways() {
     });
 }
 
-/// What cannot be read or written says so, once, and the value can be had again.
+/// A failed read or write returns its error once, and the value can be taken back.
 #[test]
 fn errors_of_an_unblock() {
     #[derive(Debug)]
@@ -66,9 +90,9 @@ fn errors_of_an_unblock() {
     });
 }
 
-/// A reader that is given up stops its thread, which gives it back.
+/// Taking the value back stops the thread, which returns it.
 #[test]
-fn an_endless_iterator_stops_when_nobody_takes_from_it() {
+fn an_endless_iterator_stops_when_it_is_taken_back() {
     block_on(async {
         let mut numbers = Unblock::with_capacity(4, 0u64..);
         for number in 0..10 {
@@ -81,9 +105,9 @@ fn an_endless_iterator_stops_when_nobody_takes_from_it() {
     });
 }
 
-/// Its panic reaches whoever reads.
+/// A panic of the inner reader is raised in the task that reads.
 #[test]
-fn a_panic_of_what_is_read_is_raised_in_who_reads() {
+fn a_panic_of_the_inner_reader_is_raised_in_the_read() {
     struct Panics;
     impl Read for Panics {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -93,7 +117,7 @@ fn a_panic_of_what_is_read_is_raised_in_who_reads() {
     assert_eq!(panic_of(|| block_on(Unblock::new(Panics).read(&mut [0]))), "nothing to read");
 }
 
-/// What is on a thread of a runtime that ends is lost, and says so.
+/// A value on a thread of a runtime that ends is lost, and the error says so.
 #[test]
 fn an_unblock_whose_runtime_has_ended() {
     struct Silent(Latch);
@@ -112,6 +136,24 @@ fn an_unblock_whose_runtime_has_ended() {
     let mut silent = Unblock::new(Silent(gate.clone()));
     runtime.block_on(async { assert!(future::poll_once(silent.read(&mut [0])).await.is_none()) });
     drop(runtime);
-    let error = pollster::block_on(silent.read(&mut [0])).unwrap_err();
-    assert!(error.to_string().contains("shut down"), "{error}");
+    // The second time, too: fails if a lost value makes the next read panic.
+    for _ in 0..2 {
+        let error = pollster::block_on(silent.read(&mut [0])).unwrap_err();
+        assert!(error.to_string().contains("shut down"), "{error}");
+    }
+}
+
+/// Fails if an iterator that was lost before its end looks like one that has ended.
+#[test]
+fn an_iterator_whose_runtime_has_ended_is_no_shorter() {
+    let runtime = runtime(1);
+    let gate = Latch::new();
+    let _open = OpenOnDrop(gate.clone());
+    let wait = gate.clone();
+    runtime.block_on(async move { unblock(move || wait.wait()).detach() });
+    let mut numbers = Unblock::new(0..3);
+    runtime.block_on(async { assert!(future::poll_once(numbers.next()).await.is_none()) });
+    drop(runtime);
+    let panic = panic_of(|| pollster::block_on(numbers.next()));
+    assert!(panic.contains("shut down"), "{panic}");
 }

@@ -1,4 +1,4 @@
-//! Wakers that do harm wherever they can: in `wake`, `clone` and `drop`. Who has no part in that goes on.
+//! Wakers that misbehave in `wake`, `clone` and `drop`. Other tasks go on.
 
 use std::future::{Future, poll_fn};
 use std::io::Write;
@@ -15,16 +15,18 @@ use futures_lite::future;
 use paceline::{Async, Runtime, Timer, block_on};
 
 use crate::answerable::soon;
-use crate::setups::{SOON, eventually, for_each_builder, for_each_setup, is_child, waker_that};
+use crate::setups::{
+    AsleepThread, SOON, arm, eventually, for_each_builder, for_each_setup, is_child, waker_that,
+};
 
-/// A waker whose `clone` does something and copies nothing. It is never dropped for good.
+/// A waker with a `clone` that calls a function and copies nothing. The waker is never dropped for good.
 struct Clones(fn());
 
 impl Clones {
     const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::clone, |_| {}, |_| {}, |_| {});
 
     fn clone(data: *const ()) -> RawWaker {
-        // SAFETY: made of a reference that lives for ever.
+        // SAFETY: `data` was made from a reference that lives for ever.
         (unsafe { &*data.cast::<Self>() }.0)();
         RawWaker::new(data, &Self::VTABLE)
     }
@@ -49,8 +51,8 @@ fn socket(runtime: &Runtime) -> (UnixStream, Async<UnixStream>) {
     (ours, runtime.block_on(async { Async::new(theirs) }).unwrap())
 }
 
-/// The one who polls with it gets the panic. Who comes next finds the cell free, and who was there before is told. Fails
-/// without `Held`: the cell stays taken, and whoever waits there is asked again and again.
+/// The task that polls with this waker gets the panic. The next task finds the cell free, and the previous
+/// one is woken. Fails without `Held`: the cell stays taken, and a waiting task is polled again and again.
 #[test]
 fn a_clone_that_panics_leaves_the_cell_free() {
     static PANICS: Clones = Clones(|| panic!("on purpose, in a clone"));
@@ -62,7 +64,7 @@ fn a_clone_that_panics_leaves_the_cell_free() {
         let bad = PANICS.waker();
         let polled = catch_unwind(AssertUnwindSafe(|| theirs.poll_readable(&mut Context::from_waker(&bad))));
         assert!(polled.is_err(), "the panic is the poller's");
-        assert_eq!(first_wakes.load(SeqCst), 1, "who is displaced is told");
+        assert_eq!(first_wakes.load(SeqCst), 1, "the displaced waiter is woken");
         assert!(theirs.poll_readable(&mut Context::from_waker(&next)).is_pending());
         assert_eq!(next_wakes.load(SeqCst), 0, "nothing has happened yet");
         ours.write_all(b"x").unwrap();
@@ -70,8 +72,8 @@ fn a_clone_that_panics_leaves_the_cell_free() {
     });
 }
 
-/// No cell of ours is borrowed, and no lock held (LF3), while a waker is cloned. Fails if `Alarm::arm` is called from
-/// inside of `with_current_pool`.
+/// No internal cell is borrowed, and no lock held (LF3), while a waker is cloned. Fails if `Alarm::arm` is
+/// called from inside of `with_current_pool`.
 #[test]
 fn a_clone_may_nest_a_block_on() {
     static NESTS: Clones = Clones(|| block_on(async { future::yield_now().await }));
@@ -85,7 +87,7 @@ fn a_clone_may_nest_a_block_on() {
             timer.set_after(Duration::from_secs(90));
             assert!(Pin::new(&mut timer).poll(&mut cx).is_pending());
             assert!(theirs.poll_readable(&mut cx).is_pending());
-            // With another waker in the cell, the rest are on the list.
+            // With another waker in the cell, the others are on the list.
             assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
             let mut waits = [theirs.readable(), theirs.readable()].map(Box::pin);
             assert!(waits.iter_mut().all(|wait| wait.as_mut().poll(&mut cx).is_pending()));
@@ -95,23 +97,23 @@ fn a_clone_may_nest_a_block_on() {
     });
 }
 
-/// A timer that is due, and a source that becomes ready, with nobody but an innocent `block_on` to tell. Fails if a waker
-/// is called without `waking`: its panic unwinds that one.
+/// A timer is due, and a source becomes ready, and only an unrelated `block_on` can fire them. Fails if a
+/// waker is called without `waking`: its panic unwinds that `block_on`.
 #[test]
-fn a_wake_that_panics_unwinds_nobody_else() {
+fn a_wake_that_panics_unwinds_no_other_thread() {
     for_each_builder(|setup| {
         let runtime = setup.builder().threads(1).max_threads(1).build().unwrap();
         let bad = || waker_that(|| panic!("on purpose, in a waker"));
         let (mut ours, theirs) = socket(&runtime);
         runtime.shutdown(SOON).unwrap();
         runtime.block_on(async {
-            let mut timer = Timer::after(Duration::from_millis(2));
-            assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&bad())).is_pending());
+            let mut timer = Timer::never();
+            arm(&mut timer, Duration::from_millis(2), &bad());
             assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
             ours.write_all(b"x").unwrap();
             Timer::after(Duration::from_millis(10)).await;
             assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready());
-            // Displaced, which wakes.
+            // The waker is displaced, which wakes it.
             assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
             assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_pending());
         });
@@ -152,10 +154,11 @@ fn full(socket: &Async<UnixStream>) {
     while socket.get_ref().write(&[0; 4096]).is_ok() {}
 }
 
-/// What a timer, a cell and a list drop is a stranger's. In a child, because two panics at once abort.
+/// A timer, a cell and a list drop wakers of other code, whose drop may panic. In a child, because two panics
+/// at once abort.
 #[test]
-fn a_drop_that_panics_unwinds_nobody() {
-    if !is_child("wakers::a_drop_that_panics_unwinds_nobody", "ulimit -c 0") {
+fn a_drop_that_panics_unwinds_no_caller() {
+    if !is_child("wakers::a_drop_that_panics_unwinds_no_caller", "ulimit -c 0") {
         return;
     }
     struct PanicsInDrop;
@@ -167,11 +170,11 @@ fn a_drop_that_panics_unwinds_nobody() {
             panic!("on purpose, in a drop");
         }
     }
-    /// What `polled` leaves behind holds the only reference.
+    /// After the call, the code under test holds the only reference.
     fn with(polled: impl FnOnce(&mut Context<'_>)) {
         let waker = std::mem::ManuallyDrop::new(Waker::from(Arc::new(PanicsInDrop)));
         polled(&mut Context::from_waker(&waker));
-        // SAFETY: it is not used again, and was not dropped.
+        // SAFETY: the waker is not used again, and was not dropped.
         unsafe { Arc::decrement_strong_count(waker.data().cast::<PanicsInDrop>()) };
     }
     for_each_setup(|runtime| {
@@ -204,8 +207,8 @@ fn a_drop_that_panics_unwinds_nobody() {
     });
 }
 
-/// What a waker keeps alive is let go soon after it was called, although its thread goes on. Fails if what is left over is kept
-/// until the thread leaves: `keep` in `become_leader_or_wait`.
+/// A called waker is dropped soon, although its thread goes on. Fails if it is kept until the thread leaves:
+/// `keep` in `become_leader_or_wait`.
 #[test]
 fn a_waker_that_was_called_is_let_go() {
     for_each_setup(|runtime| {
@@ -221,11 +224,11 @@ fn a_waker_that_was_called_is_let_go() {
         drop(waker);
         ours.write_all(b"x").unwrap();
         eventually("it is called", || woken.load(SeqCst) == 1);
-        eventually("nobody has it", || Arc::strong_count(&kept) == 1);
+        eventually("no reference is left", || Arc::strong_count(&kept) == 1);
     });
 }
 
-/// Wakes the task for which it was made; when it is dropped it does something with that task's waker.
+/// Wakes the task for which it was made; its drop calls a function with that task's waker.
 struct Drops {
     root: Waker,
     on_drop: fn(&Waker),
@@ -255,14 +258,15 @@ impl Drop for Drops {
     }
 }
 
-/// LF3: the last reference to a waker that was called is dropped by a thread that does not lead, for the drop may wait.
+/// LF3: the last reference to a called waker is dropped by a thread that does not lead, because the drop may
+/// wait.
 #[test]
 fn a_drop_may_nest_a_block_on() {
-    // Nobody but this thread leads here.
+    // Only this thread leads here.
     let runtime = Runtime::builder().threads(1).build().unwrap();
     runtime.shutdown(SOON).unwrap();
     soon("it comes back", move || {
-        let mut timer = Timer::after(Duration::from_millis(2));
+        let mut timer = Timer::never();
         let dropped = Arc::new(AtomicBool::new(false));
         let mut armed = false;
         runtime.block_on(poll_fn(move |cx| {
@@ -271,25 +275,26 @@ fn a_drop_may_nest_a_block_on() {
                     block_on(async { Timer::after(Duration::from_millis(1)).await });
                     root.wake_by_ref();
                 });
-                assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending());
+                arm(&mut timer, Duration::from_millis(2), &waker);
             }
             if dropped.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
         }));
     });
 }
 
-/// The same where the drop wakes its own thread's future, while somebody else leads: that is looked at before the thread sleeps.
+/// The same if the drop wakes its own thread's future, while another thread leads: the thread notices that
+/// before it sleeps.
 #[test]
 fn a_drop_may_wake_its_thread() {
     soon("it comes back", || {
-        let mut timer = Timer::after(Duration::from_millis(20));
+        let mut timer = Timer::never();
         let dropped = Arc::new(AtomicBool::new(false));
         let leads = Arc::new(AtomicBool::new(false));
         let mut armed = false;
         block_on(poll_fn(move |cx| {
             if !std::mem::replace(&mut armed, true) {
                 let waker = Drops::waker(cx.waker(), &dropped, |root| root.wake_by_ref());
-                assert!(Pin::new(&mut timer).poll(&mut Context::from_waker(&waker)).is_pending());
+                arm(&mut timer, Duration::from_millis(20), &waker);
                 return Poll::Pending;
             }
             if dropped.load(SeqCst) {
@@ -297,15 +302,16 @@ fn a_drop_may_wake_its_thread() {
             }
             let leads = leads.clone();
             if !leads.load(SeqCst) {
-                let told = leads.clone();
+                leads.store(true, SeqCst);
+                let (sleeps, asleep) = AsleepThread::new();
                 thread::spawn(move || {
-                    told.store(true, SeqCst);
-                    block_on(async { Timer::after(2 * SOON).await });
+                    block_on(async {
+                        future::yield_now().await;
+                        sleeps();
+                        Timer::after(2 * SOON).await;
+                    });
                 });
-                while !leads.load(SeqCst) {
-                    thread::yield_now();
-                }
-                thread::sleep(Duration::from_millis(50));
+                asleep.wait();
             }
             Poll::Pending
         }));

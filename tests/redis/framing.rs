@@ -1,14 +1,14 @@
-//! The parser alone: the example's own file.
+//! The parser alone, from the example's own file.
 
 #[path = "../../examples/redis/resp.rs"]
 mod resp;
 
 use resp::{MAX_BULK, Parser};
 
-/// What comes of some bytes: commands, and the error at their end, if there is one.
+/// The result of parsing: commands, and the error at their end, if there is one.
 type Outcome = (Vec<Vec<Vec<u8>>>, Option<String>);
 
-/// Reads in pieces of such lengths, the last of them as long as need be, and asks for commands after each.
+/// Reads in pieces of these lengths, repeating the last one, and asks for commands after each piece.
 fn parse(mut bytes: &[u8], pieces: impl IntoIterator<Item = usize>) -> Outcome {
     let (mut parser, mut commands) = (Parser::new(), Vec::new());
     let mut pieces = pieces.into_iter();
@@ -46,7 +46,7 @@ fn command(args: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A small generator, for tests that are the same each time: SplitMix64.
+/// A small deterministic generator, for repeatable tests: SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -59,7 +59,7 @@ impl Random {
     }
 }
 
-/// Commands, lines of words, what is nothing, and now and then what is an error.
+/// Generates commands, inline commands, empty input, and sometimes an error.
 fn conversation(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..random.below(12) {
@@ -107,7 +107,7 @@ fn any_cut_gives_the_same() {
     (1..bytes.len()).for_each(|cut| assert_eq!(parse(&bytes, [cut]), whole, "cut at {cut}"));
 }
 
-/// An error in redis's words, however it comes.
+/// Checks for an error with redis's text, for each way to cut the bytes.
 fn assert_error(bytes: &[u8], what: &str) {
     for largest in [usize::MAX, 1000, 1] {
         let (commands, error) = parse(bytes, std::iter::repeat(largest));
@@ -148,7 +148,7 @@ fn a_command_as_large_as_it_may_be_fits_and_a_larger_one_does_not() {
     assert_eq!((commands.len(), error.as_deref()), (0, Some("Protocol error: too big request")));
 }
 
-/// Fails, by the clock of whoever waits for it, if a command is looked at anew for each byte of it.
+/// Fails, by its time limit, if a command is parsed anew for each byte.
 #[test]
 fn many_arguments_byte_by_byte() {
     let args = vec![b"".as_slice(); 60_000];

@@ -1,44 +1,59 @@
-//! The example as a process, and a socket to talk to it.
+//! The example in a process, and a socket to talk to it.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Stdio};
 use std::time::{Duration, SystemTime};
 use std::{env, fs, io};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Nothing here takes this long, however loaded the machine is.
+use crate::programs::command;
+
+/// Longer than any step takes, even on a loaded machine.
 const LONG: Duration = Duration::from_secs(60);
 
 pub struct Served {
     child: Child,
-    output: BufReader<std::process::ChildStdout>,
+    output: BufReader<ChildStdout>,
+    errors: Option<BufReader<ChildStderr>>,
     pub address: SocketAddr,
 }
 
-/// Starts the example, for so many connections.
+/// Starts the example with this limit of connections.
 pub fn serve(limit: usize) -> Served {
-    let mut child = Command::new(example())
+    start(limit, Stdio::inherit())
+}
+
+/// The same; [`Served::complains`] returns the lines on stderr.
+pub fn serve_and_listen(limit: usize) -> Served {
+    start(limit, Stdio::piped())
+}
+
+fn start(limit: usize, errors: Stdio) -> Served {
+    let mut child = command(example())
         .args(["127.0.0.1:0", &limit.to_string()])
         .env("PACELINE_THREADS", "2")
         .stdout(Stdio::piped())
+        .stderr(errors)
         .spawn()
         .expect("it can be started");
     let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     let address = line.strip_prefix("serving on ").and_then(|line| line.split(',').next()).expect(&line);
-    Served { address: address.parse().expect(&line), child, output }
+    let errors = child.stderr.take().map(BufReader::new);
+    Served { address: address.parse().expect(&line), child, output, errors }
 }
 
-/// `cargo test` builds it, beside this test.
+/// Returns the path of the example, which `cargo test` builds beside this test.
 fn example() -> PathBuf {
     let here = env::current_exe().unwrap();
     let path = here.parent().and_then(|deps| deps.parent()).unwrap().join("examples/redis");
     let built = fs::metadata(&path).and_then(|file| file.modified());
-    let sources = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/redis")).unwrap();
+    let folder = |name| fs::read_dir(format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let sources = folder("redis").chain(folder("common"));
     let changed = sources.map(|file| file.unwrap().metadata().unwrap().modified().unwrap()).max().unwrap();
     let is_new = built.unwrap_or(SystemTime::UNIX_EPOCH) > changed;
     assert!(is_new, "{} is not there, or old: cargo build --example redis", path.display());
@@ -57,16 +72,32 @@ impl Served {
         Peer(BufReader::new(stream))
     }
 
-    /// It is there, and serves.
+    /// Checks that the server answers.
     pub fn is_well(&self) {
         assert_eq!(self.connect().ask("PING\r\n"), "+PONG");
+    }
+
+    pub fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Returns the next line on stderr.
+    pub fn complains(&mut self) -> String {
+        let mut line = String::new();
+        self.errors.as_mut().expect("it is listened to").read_line(&mut line).unwrap();
+        line.trim_end().to_string()
+    }
+
+    /// Returns the exit code.
+    pub fn code(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     pub fn terminate(&self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
-    /// The rest of what it says, after it was told to end.
+    /// Returns the rest of the output, after the server was told to end.
     pub fn end(mut self) -> String {
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
@@ -75,7 +106,7 @@ impl Served {
         rest
     }
 
-    /// Its memory, in KiB: now, or the most it ever had.
+    /// Returns the server's memory, in KiB: the current value, or the maximum.
     #[cfg(target_os = "linux")]
     pub fn memory(&self, what: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -86,7 +117,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // After `end` there is nothing left to kill.
+        // The process has already ended after `end`.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -99,20 +130,20 @@ impl Peer {
         self.0.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends it, and gives the first line of the answer.
+    /// Sends bytes, and returns the first line of the answer.
     pub fn ask(&mut self, bytes: impl AsRef<[u8]>) -> String {
         self.send(bytes);
         self.line()
     }
 
-    /// The next line; an empty one at the end.
+    /// Returns the next line; an empty one at the end.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).or_else(unless_reset).unwrap();
         line.trim_end().to_string()
     }
 
-    /// What comes until the server ends the connection, if need be by a reset.
+    /// Returns all bytes until the server ends the connection, perhaps by a reset.
     pub fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).or_else(unless_reset).unwrap();
@@ -120,7 +151,7 @@ impl Peer {
     }
 }
 
-/// Who sends on when the server has ended the connection is reset: that is an end as well.
+/// A client that still sends after the server has closed the connection gets a reset, which is an end, too.
 fn unless_reset(error: io::Error) -> io::Result<usize> {
     if error.kind() == ErrorKind::ConnectionReset { Ok(0) } else { Err(error) }
 }

@@ -1,16 +1,16 @@
-//! Clients that are not ours: those that come with redis.
+//! Third-party clients: those that come with redis.
 
 use std::io::{self, Write};
 use std::process::Command;
 
 use crate::served::{Served, serve};
 
-/// What a program says, or nothing where it is not installed, which is said aloud.
+/// Returns the output of a program, or `None` with a message if it is not installed.
 fn run(program: &str, server: &Served, args: &[&str]) -> Option<String> {
     let output = match Command::new(program).args(["-p", &server.port()]).args(args).output() {
         Ok(output) => output,
         Err(error) => {
-            // Past the harness, which keeps what a test prints to itself.
+            // Written directly, because the test harness captures the output of a test.
             let _ = writeln!(io::stderr(), "SKIPPED: {program} cannot be run ({error}): install redis-tools");
             return None;
         }
@@ -48,7 +48,7 @@ fn redis_cli_gets_what_it_expects() {
         (&["SET", "key", "x", "PX"], "ERR syntax error\n"),
         (&["SET", "key", "x", "EX", "1", "PX", "1"], "ERR syntax error\n"),
         (&["GET"], "ERR wrong number of arguments for 'get' command\n"),
-        (&["PUBLISH", "nobody", "listens"], "0"),
+        (&["PUBLISH", "nowhere", "listens"], "0"),
         (&["CONFIG", "GET", "save"], "save\n"),
         (&["COMMAND", "DOCS"], ""),
         (&["NONSENSE", "a", "b"], "ERR unknown command 'NONSENSE', with args beginning with: 'a' 'b' \n"),
@@ -67,14 +67,14 @@ fn redis_benchmark_runs_through() {
     for more in [&["-P", "1"][..], &["-P", "16"], &["-P", "16", "-d", "3000"]] {
         let args = [&["-c", "20", "-n", "5000", "-r", "100", "-t", tests, "--csv"], more].concat();
         let Some(said) = run("redis-benchmark", &server, &args) else { return };
-        // A title, and a row for each.
+        // A title, and a row for each command.
         assert_eq!(
             said.lines().filter(|line| line.starts_with('"')).count(),
             1 + tests.split(',').count(),
             "{said}"
         );
     }
-    // It was what it seems: the keys are there.
+    // The commands were run: the keys exist.
     let mut peer = server.connect();
     assert!(!peer.ask("GET counter:000000000007\r\n").starts_with("$-1"));
     server.is_well();

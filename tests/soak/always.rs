@@ -1,4 +1,4 @@
-//! [`Always`]: what goes on all the time, beside the actions.
+//! [`Always`]: activities that run all the time, beside the actions.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -17,17 +17,17 @@ use crate::say;
 use crate::scene::{Dice, Home, Stage};
 use crate::watchdog::threads;
 
-/// Threads of the system's, until they are told to stop.
+/// System threads that run until they are told to stop.
 pub struct Always {
     stop: Arc<AtomicBool>,
     hearts: Vec<JoinHandle<Pings>>,
     others: Vec<JoinHandle<()>>,
 }
 
-/// What takes longer is late: said at once, with what the runtime looks like just then.
+/// A ping that takes longer is late, and is reported at once with the state of the runtime.
 const LATE: Duration = Duration::from_secs(1);
 
-/// How many, and the longest.
+/// The number of pings, and the longest one.
 #[derive(Default)]
 pub struct Pings {
     count: u64,
@@ -69,7 +69,7 @@ impl Always {
     }
 }
 
-/// Pings end to end until it is told to stop.
+/// Sends pings end to end until it is told to stop.
 fn heartbeat(home: &Home, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHandle<Pings> {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(LATE)).unwrap();
@@ -112,7 +112,7 @@ fn heartbeat(home: &Home, pulse: Pulse, stop: Arc<AtomicBool>) -> JoinHandle<Pin
     })
 }
 
-/// Guests come and go all the time, and wait for the workers.
+/// Guests enter and leave all the time, and wait for the workers.
 fn guests(runtime: Arc<Runtime>, pulse: Pulse, stop: Arc<AtomicBool>, mut dice: Dice) -> JoinHandle<()> {
     thread::spawn(move || {
         while !stop.load(Relaxed) {
@@ -126,7 +126,7 @@ fn guests(runtime: Arc<Runtime>, pulse: Pulse, stop: Arc<AtomicBool>, mut dice: 
     })
 }
 
-/// Stops the process for a moment and has it go on: all its threads at once, and each wait in the kernel is interrupted.
+/// Stops and continues the process, all threads at once, which interrupts each wait in the kernel.
 fn interruptions(stop: Arc<AtomicBool>, mut dice: Dice) -> JoinHandle<()> {
     thread::spawn(move || {
         while !stop.load(Relaxed) {

@@ -1,4 +1,4 @@
-//! Tasks that block: for one another, in `block_on`s of all makes, in another runtime's.
+//! Tasks that block: for one another, in `block_on`s of all libraries, in another runtime's.
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, mpsc};
@@ -10,8 +10,9 @@ use paceline::{Async, Timer, spawn};
 
 use crate::scene::{Boxed, Dice, Scene, foreign, read_byte, send_soon, socket_soon, some_task, some_wait};
 
-/// Tasks in a row, each of which blocks on a channel until the one before has told it; the first one tells of its own
-/// accord, at the moment when the others wake up, perhaps. Who is spawned first, and from where, is left to the dice.
+/// A row of tasks, each of which blocks on a channel until the previous one has sent a message. The first one
+/// sends on its own, perhaps at the moment when the others wake up. The dice decide the order and the place
+/// of the spawns.
 pub async fn tasks_wait_for_tasks(scene: Scene, mut dice: Dice) {
     let length = 1 + dice.roll(3);
     let answer = dice.roll(1_000);
@@ -44,12 +45,12 @@ pub async fn tasks_wait_for_tasks(scene: Scene, mut dice: Dice) {
     if dice.coin() {
         future::yield_now().await;
     }
-    // Here, too.
+    // This thread waits, too.
     assert_eq!(told.recv(), Ok(answer + length));
     told.recv().expect_err("it is told once");
 }
 
-/// Somebody else's `block_on` in whatever runs this, before and after it has waited itself; and tasks that do the same.
+/// Calls another library's `block_on` in the action itself, before and after a wait of its own, and in tasks.
 pub async fn foreign_block_ons(_: Scene, mut dice: Dice) {
     let mut tasks = Vec::new();
     for _ in 0..dice.roll(4) {
@@ -70,14 +71,15 @@ pub async fn foreign_block_ons(_: Scene, mut dice: Dice) {
     });
 }
 
-/// What is carried from one level of nesting to the next.
+/// The state that is passed from one level of nesting to the next.
 struct Carried {
     near: Async<UnixStream>,
     far: UnixStream,
     ticks: Timer,
 }
 
-/// Two and three levels, each in some runtime or in none; a source and a timer that were made outside are awaited inside.
+/// Nests two and three levels, each in some runtime or in none. Inside, a source and a timer from outside are
+/// awaited.
 pub async fn nested_block_ons(scene: Scene, mut dice: Dice) {
     let (near, far) = UnixStream::pair().unwrap();
     let mut carried = Carried {
@@ -115,7 +117,8 @@ async fn read_soon(dice: &mut Dice, carried: &mut Carried) {
     read_byte(&mut carried.near).await;
 }
 
-/// A runtime's sources and timers, awaited in another one's `block_on`, in one of its tasks, by strangers: by some at once.
+/// Awaits a runtime's sources and timers in another runtime's `block_on`, in one of its tasks, and by
+/// strangers; some of them in several places at once.
 pub async fn across_runtimes(scene: Scene, mut dice: Dice) {
     let home = if dice.coin() { scene.runtime.clone() } else { scene.other.clone() };
     let (tell, told) = mpsc::channel();
@@ -126,7 +129,7 @@ pub async fn across_runtimes(scene: Scene, mut dice: Dice) {
         let near = socket_soon(&mut dice);
         let mut timer = Timer::after(dice.micros(2_000));
         let mut own = home.block_on(async {
-            // Due already, perhaps, by the time it is polled.
+            // The timer may already be due when it is polled.
             let _ = future::poll_once(&mut timer).await;
             Async::new(near).unwrap()
         });

@@ -1,4 +1,5 @@
-//! Clients of the [servers](crate::server): each request is answered once, in order, with what belongs to it.
+//! Clients of the [servers](crate::server): each request gets one answer, in order, with the matching
+//! content.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,10 +13,10 @@ use paceline::{Async, IoSafe, spawn};
 use crate::scene::{Dice, Scene, some_wait};
 use crate::server::{Head, Server, WAYS, body, is_gone};
 
-/// Answers that clients have got.
+/// Answers that clients have received.
 pub static GOT: AtomicU64 = AtomicU64::new(0);
 
-/// Requests that were sent, in full or not, by clients that did not wait for all answers.
+/// Requests, complete or not, of clients that did not wait for all answers.
 pub static UNHEARD: AtomicU64 = AtomicU64::new(0);
 
 /// Both kinds of stream.
@@ -35,7 +36,7 @@ impl HalfClose for UnixStream {
     }
 }
 
-/// Many clients at once.
+/// Runs many clients at once.
 pub async fn crowd(scene: Scene, mut dice: Dice) {
     let count = 2 + dice.roll(30);
     let clients: Vec<_> = (0..count).map(|_| spawn(client(scene.clone(), dice.fork()))).collect();
@@ -44,7 +45,7 @@ pub async fn crowd(scene: Scene, mut dice: Dice) {
     }
 }
 
-/// One that talks for longer.
+/// Runs one client with a longer conversation.
 pub async fn client(scene: Scene, mut dice: Dice) {
     let requests = 1 + dice.roll(30);
     if dice.coin() {
@@ -56,7 +57,7 @@ pub async fn client(scene: Scene, mut dice: Dice) {
     }
 }
 
-/// A connection that ends somehow, the client's side blocking or not.
+/// A connection that ends in one of many ways; the client's side blocks or does not.
 pub async fn churn(scene: Scene, mut dice: Dice) {
     for _ in 0..1 + dice.roll(4) {
         let mut dice = dice.fork();
@@ -107,7 +108,7 @@ async fn check(mut stream: impl AsyncRead + Unpin, heads: &[Head]) -> io::Result
     Ok(())
 }
 
-/// Nothing comes after the last answer.
+/// Checks that nothing comes after the last answer.
 async fn ends(mut stream: impl AsyncRead + Unpin) {
     match stream.read(&mut [0; 64]).await {
         Ok(0) => {}
@@ -115,7 +116,7 @@ async fn ends(mut stream: impl AsyncRead + Unpin) {
     }
 }
 
-/// Requests that are sent while the answers to others come; then it says that there are no more.
+/// Sends requests while the answers to others arrive, and then shuts the write side down.
 async fn talk<S>(stream: Async<S>, mut dice: Dice, requests: u64)
 where
     S: HalfClose + IoSafe + Read + Write,
@@ -146,7 +147,7 @@ where
     ends(&stream).await;
 }
 
-/// Some requests and a part of one more. Then it goes, or listens to what it has asked for.
+/// Sends some requests and a part of one more. Then it disconnects, or waits for the answers.
 async fn breaks_off<S>(stream: Async<S>, mut dice: Dice)
 where
     S: HalfClose + IoSafe + Read + Write,
@@ -159,7 +160,7 @@ where
     let (_, part) = request(&mut dice, base + heads.len() as u64);
     bytes.extend(&part[..dice.roll(part.len() as u64) as usize]);
     match dice.roll(3) {
-        // All answers are heard; what was begun is answered by nobody.
+        // All answers are read; the incomplete request gets none.
         0 => {
             let write = async {
                 (&stream).write_all(&bytes).await?;
@@ -168,7 +169,7 @@ where
             future::try_zip(write, check(&stream, &heads)).await.unwrap();
             ends(&stream).await;
         }
-        // Gone while the server answers, perhaps, who has all the while to be able to write to us.
+        // The client disconnects, perhaps while the server answers; the server can still write meanwhile.
         1 => {
             UNHEARD.fetch_add(heads.len() as u64, Relaxed);
             let until = dice.micros(2_000);
@@ -186,7 +187,7 @@ where
     }
 }
 
-/// One that knows nothing of all this.
+/// A client with plain blocking I/O.
 fn blocking_client(server: &Server, dice: &mut Dice) {
     let (head, bytes) = request(dice, 7);
     let mut stream = TcpStream::connect(server.tcp).unwrap();

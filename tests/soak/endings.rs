@@ -1,4 +1,5 @@
-//! Second runtimes: made, used, shut down, drained and dropped in all ways, while others wait for what they have.
+//! Second runtimes: made, used, shut down, drained and dropped in all ways, while other threads wait for
+//! their sources and tasks.
 
 use std::future::pending;
 use std::io::Write;
@@ -13,7 +14,7 @@ use paceline::{Async, Promotion, Runtime, Timer, spawn};
 
 use crate::scene::{Dice, Scene, Tally, foreign, some_wait};
 
-/// Longer than any task of the test blocks, on a busy machine, too.
+/// Longer than any task of the test blocks, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn build(dice: &mut Dice) -> Arc<Runtime> {
@@ -23,7 +24,7 @@ pub fn build(dice: &mut Dice) -> Arc<Runtime> {
     Arc::new(builder.thread_name("second").build().unwrap())
 }
 
-/// Ends the runtime; whoever else has it drops it soon.
+/// Ends the runtime; other owners drop it soon.
 pub fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
     match dice.roll(10) {
         0 => drop(runtime),
@@ -38,7 +39,7 @@ pub fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
             runtime.shutdown(PATIENCE).expect("nothing blocks for long");
             assert!(twin.join().unwrap());
         }
-        // Perhaps a task still blocks.
+        // A task may still block.
         4 => _ = runtime.shutdown(Duration::ZERO),
         // In a task of its own, which may have the last handle.
         5 => {
@@ -50,18 +51,18 @@ pub fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
             };
             runtime.spawn(task).detach();
             drop(runtime);
-            // Nothing is told where its last handle was dropped before the task ran.
+            // The channel is closed if the last handle was dropped before the task ran.
             let _ = told.recv();
         }
         6 => runtime.block_on(async { runtime.shutdown(PATIENCE).expect("nothing blocks for long") }),
-        // What its report says is not asked here: who is late on a busy machine is said to be stuck.
+        // The report is ignored: on a busy machine a slow task may count as stuck.
         7 => _ = foreign(dice.roll(3), runtime.drain(dice.micros(10_000))),
         8 => {
             let (first, second) = (dice.micros(10_000), dice.micros(10_000));
             let both = future::zip(runtime.drain(first), runtime.drain(second));
             _ = runtime.block_on(both);
         }
-        // In a task of its own, while somebody else cuts it short.
+        // In a task of its own, while another thread cuts the drain short.
         _ => {
             let handle = runtime.handle();
             let length = dice.micros(10_000);
@@ -72,8 +73,8 @@ pub fn end(dice: &mut Dice, runtime: Arc<Runtime>) {
     }
 }
 
-/// Strangers wait for its sources, timers and tasks while it ends. Each is answered: a timer fires, a wait for a source ends,
-/// be it in an error, and what becomes of a task is known.
+/// Strangers wait for the runtime's sources, timers and tasks while it ends. Every wait ends: a timer fires,
+/// a wait for a source may end in an error, and a task has finished or was cancelled.
 pub async fn second_runtime(scene: Scene, mut dice: Dice) {
     let runtime = build(&mut dice);
     if dice.coin() {
@@ -125,7 +126,7 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
                 assert!(Instant::now() >= at, "a timer was early");
             }
             assert!(matches!(task.await, None | Some(7)));
-            // Done, late, or cancelled: it is answered.
+            // Done, late, or cancelled: the job has a result.
             let _ = job.await;
             tell.send(number).unwrap();
         });
@@ -133,7 +134,7 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
     drop(tell);
     let after = far_ends.split_off(dice.roll(strangers + 1) as usize);
     let write = |mut far: UnixStream| {
-        // The near end may be gone: its wait has ended in an error.
+        // The near end may be closed, because its wait has ended in an error.
         let _ = far.write_all(b"x");
     };
     thread::sleep(dice.micros(1_000));
@@ -147,7 +148,7 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
     dropped.wait_until_complete();
 }
 
-/// Timers and sockets that were polled in a runtime, and are awaited only when it is gone.
+/// Timers and sockets that were polled in a runtime, and are awaited only after its end.
 pub async fn outlived(scene: Scene, mut dice: Dice) {
     let runtime = build(&mut dice);
     let (start, length) = (Instant::now(), dice.micros(4_000));

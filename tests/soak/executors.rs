@@ -1,4 +1,4 @@
-//! Executors that are made, run on two threads by all who can, and dropped.
+//! Executors that are made, run on two threads in all possible ways, and dropped.
 
 use std::cell::Cell;
 use std::future::{Future, pending};
@@ -13,7 +13,7 @@ use paceline::{Executor, LocalExecutor};
 
 use crate::scene::{Boxed, Dice, Scene, Tally, some_wait};
 
-/// Runs an executor until `root` is done, in one of the ways there are.
+/// Runs an executor until `root` is done, in one of several ways.
 fn run<T>(scene: &Scene, dice: &mut Dice, executor: &Executor<'_>, root: impl Future<Output = T>) -> T {
     match dice.roll(4) {
         0 | 1 => scene.block_on(dice, executor.run(root)),
@@ -39,8 +39,8 @@ fn run<T>(scene: &Scene, dice: &mut Dice, executor: &Executor<'_>, root: impl Fu
     }
 }
 
-/// Tasks that wait, on two threads that run them; one of the tasks may block until another one has run. The executor is
-/// dropped with tasks that are not finished.
+/// Tasks that wait, on two threads that run them; one of the tasks may block until another one has run. The
+/// executor is dropped with unfinished tasks.
 pub async fn on_two_threads(scene: Scene, mut dice: Dice) {
     let executor: Arc<Executor<'static>> = Arc::default();
     let count = 1 + dice.roll(8) as usize;
@@ -92,7 +92,7 @@ async fn all_of(told: Receiver<()>, count: usize) {
     }
 }
 
-/// Two tasks, one of which blocks its thread until the other one has run.
+/// Spawns two tasks, one of which blocks its thread until the other one has run.
 fn spawn_a_pair(executor: &Executor<'static>, dice: &mut Dice, tell: &async_channel::Sender<()>) {
     let (first, second) = mpsc::channel();
     let ends = [tell.clone(), tell.clone()];
@@ -117,7 +117,7 @@ fn spawn_a_pair(executor: &Executor<'static>, dice: &mut Dice, tell: &async_chan
     pair.into_iter().for_each(|task| executor.spawn(task).detach());
 }
 
-/// A local executor, run by whoever runs this thread, or by a thread of its own.
+/// A local executor, run on this thread or on a thread of its own.
 pub async fn local(scene: Scene, mut dice: Dice) {
     let mut dice2 = dice.fork();
     if dice.coin() {

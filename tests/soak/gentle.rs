@@ -1,4 +1,4 @@
-//! Well-behaved tasks, and one that just takes its time.
+//! Well-behaved tasks, and one that takes its time.
 
 use std::future::pending;
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! What blocks on purpose: closures that return, that panic, that nobody wants any more, that are late.
+//! Closures that block: they return, panic, are dropped, or are late.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use paceline::{Unblock, unblock};
 use crate::panics::assert_on_purpose;
 use crate::scene::{Dice, Scene, Tally, some_wait};
 
-/// Closures. What they have captured is dropped once, whether they run or not.
+/// Closures; their captures are dropped once, whether they run or not.
 pub async fn closures(_: Scene, mut dice: Dice) {
     let count = 1 + dice.roll(20) as usize;
     let dropped = Tally::new(count);
@@ -27,7 +27,7 @@ pub async fn closures(_: Scene, mut dice: Dice) {
             assert!(!panics, "on purpose");
             number
         };
-        // The place of a panic of a detached one is its own.
+        // A panic of a detached closure is caught there.
         match dice.roll(4) {
             0 => unblock(closure).detach(),
             1 => drop(unblock(closure)),
@@ -45,7 +45,7 @@ pub async fn closures(_: Scene, mut dice: Dice) {
 }
 
 trait CatchOnPurpose: Future + Sized {
-    /// `None` for a panic that is on purpose.
+    /// Returns `None` for a panic on purpose.
     async fn catch_on_purpose(self) -> Option<Self::Output> {
         AssertUnwindSafe(self)
             .catch_unwind()
@@ -57,7 +57,7 @@ trait CatchOnPurpose: Future + Sized {
 
 impl<F: Future> CatchOnPurpose for F {}
 
-/// Jobs with deadlines, long and short and past; cancelled by who has them, or by the token that they look at.
+/// Jobs with deadlines, long and short and past; cancelled by their handle, or by the token that they check.
 pub async fn deadlines(_: Scene, mut dice: Dice) {
     let count = 1 + dice.roll(12) as usize;
     let dropped = Tally::new(count);
@@ -70,9 +70,9 @@ pub async fn deadlines(_: Scene, mut dice: Dice) {
             while start.elapsed() < lasts && !(looks && token.is_cancelled()) {
                 thread::sleep(Duration::from_millis(1).min(lasts));
             }
-            // After its deadline, perhaps, when nobody hears of it.
+            // Perhaps after its deadline, when no task gets the panic.
             assert!(!panics, "on purpose");
-            // What a detached job returns may stay for as long as the reactor knows its deadline.
+            // The result of a detached job may stay for as long as the reactor knows its deadline.
             (way > 0).then_some(guard)
         });
         let submitted = Instant::now();
@@ -108,14 +108,15 @@ pub async fn deadlines(_: Scene, mut dice: Dice) {
                 let deadline = deadline.expect("a job without a deadline is not late");
                 assert!(submitted.elapsed() >= deadline, "a deadline passed early");
             }
-            Some(Err(JobError::Cancelled { .. })) => assert!(cancelled, "nobody cancelled this job"),
+            Some(Err(JobError::Cancelled { .. })) => assert!(cancelled, "this job was not cancelled"),
             Some(Err(error)) => panic!("{error}"),
         }
     }
     dropped.wait_until_complete();
 }
 
-/// Through a pipe that blocks, in both directions. Who answers is a thread of the system's: a pool may be of one thread only.
+/// Sends bytes through a pipe that blocks, in both directions. A system thread answers: a pool may have only
+/// one thread.
 pub async fn pipes(_: Scene, mut dice: Dice) {
     let (near, mut far) = UnixStream::pair().unwrap();
     let capacity = 1 + dice.roll(4_000) as usize;

@@ -1,4 +1,5 @@
-//! [`Ledger`]: what has begun and not ended yet, what beats all the time, and how often each kind has been through.
+//! [`Ledger`]: the actions in progress, the activities that must make progress, and the number of completed
+//! actions of each kind.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ pub struct Ledger {
     entries: Mutex<BTreeMap<usize, Entry>>,
     done: Mutex<BTreeMap<&'static str, Sum>>,
     beats: Mutex<Vec<Beats>>,
-    /// Milliseconds in which the machine let this process run, as far as the watchdog can tell.
+    /// Milliseconds for which the machine let this process run, as far as the watchdog can tell.
     clock: AtomicU64,
 }
 
@@ -35,7 +36,7 @@ struct Sum {
     longest_in: &'static str,
 }
 
-/// What goes round and round.
+/// The activities that repeat.
 struct Beats {
     name: String,
     count: Arc<AtomicU64>,
@@ -53,7 +54,7 @@ impl Ledger {
         Ticket { ledger: self.clone(), number, ended: false }
     }
 
-    /// Something that is to go round again and again, until its pulse is dropped.
+    /// Registers an activity that must repeat until its pulse is dropped.
     pub fn pulse(self: &Arc<Self>, name: impl Into<String>) -> Pulse {
         let count = Arc::new(AtomicU64::new(0));
         let beats = Beats { name: name.into(), count: count.clone(), seen: 0, moved: self.clock() };
@@ -73,7 +74,7 @@ impl Ledger {
         self.done.lock().unwrap().values().map(|sum| sum.done).sum()
     }
 
-    /// How often each kind has been through since the last call, and what took longest.
+    /// Reports how often each kind was completed since the last call, and the longest action.
     pub fn rounds(&self, before: &mut BTreeMap<&'static str, u64>) -> String {
         let done = self.done.lock().unwrap();
         let rounds = done.iter().map(|(kind, sum)| {
@@ -91,7 +92,8 @@ impl Ledger {
         self.clock.fetch_add(by.as_millis() as u64, Relaxed);
     }
 
-    /// What has made no progress for so long, and all else that is open; empty if all is well.
+    /// Reports everything that has made no progress for so long, and all other open actions; empty if there
+    /// is no such thing.
     pub fn stuck(&self, limit: Duration) -> String {
         let now = self.clock();
         let entries = self.entries.lock().unwrap();
@@ -126,7 +128,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// An action that is going on.
+/// An action in progress.
 pub struct Ticket {
     ledger: Arc<Ledger>,
     number: usize,
@@ -157,7 +159,7 @@ impl Drop for Ticket {
     }
 }
 
-/// Of something that goes round and round.
+/// The pulse of a repeated activity.
 pub struct Pulse {
     ledger: Arc<Ledger>,
     count: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! What may be left when all is over: nothing. [`Census`] counts; the panic hook notes what was not on purpose.
+//! Checks that nothing is left at the end. [`Census`] counts; the panic hook records unexpected panics.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::any::Any;
@@ -9,26 +9,27 @@ use std::panic;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// How every panic begins that belongs to the test.
+/// The prefix of every panic that is part of the test.
 const ON_PURPOSE: &str = "on purpose";
 
-/// What a `Handle` says once its runtime is gone.
+/// The panic of a `Handle` after its runtime was dropped.
 const OUTLIVED: &str = "the runtime of this handle was dropped";
 
-/// What may be more than it was.
+/// How much each count may grow.
 pub struct Leeway {
     bytes: isize,
     blocks: isize,
     resident: usize,
 }
 
-/// Of runtimes that are used: their tables are as large as they were needed once, and after the warm-up they were not.
+/// For runtimes in use: their tables keep their largest size, which they had not reached after the warm-up.
 pub const IN_USE: Leeway = Leeway { bytes: 512 << 10, blocks: 2_000, resident: 64 << 20 };
 
-/// When they are gone: the tables of the default instance. What leaks once in many thousand rounds is more after an hour.
+/// After they were dropped: the tables of the default instance. A leak once in many thousand rounds shows
+/// after an hour.
 pub const AFTERWARDS: Leeway = Leeway { bytes: 256 << 10, blocks: 500, resident: 128 << 20 };
 
-/// What did not go as it should.
+/// The failures.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 pub fn failed(what: &str) {
@@ -53,14 +54,15 @@ pub fn is_of_an_outlived_handle(panic: &(dyn Any + Send)) -> bool {
     text_of(panic).contains(OUTLIVED)
 }
 
-/// Panics that are on purpose are not printed; any other one, on whatever thread, is a failure.
+/// Installs a panic hook: panics on purpose are not printed, and any other panic, on any thread, is a
+/// failure.
 pub fn be_quiet_about_what_is_on_purpose() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if is_on_purpose(info.payload()) || is_of_an_outlived_handle(info.payload()) {
             return;
         }
-        // Not kept by the test harness: something may hang now.
+        // Written directly, because the test harness would capture it, and the process may hang now.
         let _ = writeln!(io::stderr(), "{info}");
         if let Ok(mut failed) = FAILED.try_lock() {
             failed.push(info.to_string());
@@ -69,25 +71,25 @@ pub fn be_quiet_about_what_is_on_purpose() {
     }));
 }
 
-/// Counts what is in use.
+/// Counts memory in use.
 struct Counting;
 
 static BYTES: AtomicIsize = AtomicIsize::new(0);
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: all is the system's; only the sizes are counted.
+// SAFETY: all calls go to `System`; only the sizes are counted.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size() as isize, Relaxed);
         BLOCKS.fetch_add(1, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the promises of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size() as isize, Relaxed);
         BLOCKS.fetch_sub(1, Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the promises of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -95,12 +97,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the process has.
+/// The resources of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Census {
     pub threads: usize,
     pub descriptors: usize,
-    /// Allocated and not freed.
+    /// Bytes that are allocated and not freed.
     bytes: isize,
     blocks: isize,
     /// Resident memory.
@@ -120,7 +122,7 @@ impl Census {
         }
     }
 
-    /// The larger one of each.
+    /// Returns the larger value of each count.
     pub fn most(self, other: Self) -> Self {
         Self {
             threads: self.threads.max(other.threads),
@@ -131,7 +133,7 @@ impl Census {
         }
     }
 
-    /// Whether there is no more of anything than there was, but for what may stay.
+    /// Returns whether no count has grown by more than its leeway.
     pub fn is_back_at(&self, before: &Self, leeway: &Leeway) -> bool {
         self.threads <= before.threads
             && self.descriptors <= before.descriptors

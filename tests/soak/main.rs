@@ -1,32 +1,35 @@
-//! Everything at once, for a minute or for hours: five runtimes that stay and many that come and go, and on all of them
-//! whatever there is, begun by the dice.
+//! Everything at once, for a minute or for hours: five runtimes that stay and many that start and end. Random
+//! actions of all kinds run on all of them.
 //!
-//! `cargo test --release --test soak -- --ignored --nocapture`, for `PACELINE_SOAK_SECS` seconds (20 without it). The seed is
-//! printed; `PACELINE_SOAK_SEED` sets it, and with it what is begun, where and in which order. `PACELINE_SOAK_ONLY=kind` does
-//! nothing else. `PACELINE_SOAK_STAY=1` leaves a process that hangs to a debugger.
+//! `cargo test --release --test soak -- --ignored --nocapture`, for `PACELINE_SOAK_SECS` seconds (20 by
+//! default). The seed is printed; `PACELINE_SOAK_SEED` sets it, and so determines which actions begin, where
+//! and in which order. `PACELINE_SOAK_ONLY=kind` runs only one kind. `PACELINE_SOAK_STAY=1` leaves a process
+//! that hangs to a debugger.
 //!
-//! - *Nothing hangs.* A watchdog, a thread that waits for nobody, ends the process with a report if an action is not done, or
-//!   what goes round and round has not come round, for 20 seconds (L7: sources registered and nobody leads; async-io hung like
-//!   that after hours). Seconds in which the machine gives it no core do not count.
-//! - *Nothing is lost, nothing comes twice.* Each request is answered once, in order, with its own answer. Each panic reaches who
-//!   awaits it. Each destructor runs once. Sums are right.
-//! - *Nothing is left.* Once a minute nothing new is begun, and the process waits until all is over: then there are no more
-//!   threads, descriptors, tasks, sources, timers and memory than there were at the first such pause.
+//! - *Nothing hangs.* A watchdog on a thread of its own ends the process with a report if an action is not
+//!   done, or a repeated activity has made no progress, for 20 seconds (L7: sources are registered and no
+//!   thread leads; async-io hung like that after hours). Seconds in which the process has no core do not
+//!   count.
+//! - *Nothing is lost, nothing comes twice.* Each request is answered once, in order, with its own answer.
+//!   Each panic reaches the awaiting task. Each destructor runs once. Sums are right.
+//! - *Nothing is left.* Once a minute no new action begins, and the process waits until all actions are done:
+//!   then there are no more threads, descriptors, tasks, sources, timers and memory than at the first such
+//!   pause.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `scene` | what all share: dice, the runtimes, `block_on`s of all makes, waits |
-//! | `ledger`, `watchdog` | what has begun and not ended yet, what beats; who looks at it |
+//! | `scene` | shared parts: dice, the runtimes, `block_on`s of all libraries, waits |
+//! | `ledger`, `watchdog` | actions in progress, repeated activities; the thread that watches them |
 //! | `leftovers` | threads, descriptors, memory; the panic hook |
-//! | `always` | what goes on all the time: pings, guests, a process that is stopped now and then |
-//! | `server`, `echo` | numbered requests over TCP and Unix sockets, and their answers; connections that break off |
+//! | `always` | permanent activities: pings, guests, a process that is stopped now and then |
+//! | `server`, `echo` | numbered requests over TCP and Unix sockets, and their answers; broken connections |
 //! | `gentle` | well-behaved tasks |
-//! | `tasks` | tasks cancelled at any point; locks; timers that are moved; handles that outlive their runtime |
-//! | `jobs` | threads that block on purpose: closures, jobs past their deadlines, pipes |
+//! | `tasks` | tasks cancelled at any point; locks; moved timers; handles that outlive their runtime |
+//! | `jobs` | blocking threads: closures, jobs past their deadlines, pipes |
 //! | `strands` | operations from everywhere |
 //! | `blocking` | tasks that block: for one another, in nested `block_on`s, in another runtime's |
-//! | `executors` | executors run on two threads, by all who can |
-//! | `endings` | second runtimes that are shut down, drained and dropped while others wait for what they have |
+//! | `executors` | executors run on two threads, in all possible ways |
+//! | `endings` | runtimes that end while other threads wait for their sources and tasks |
 //! | `panics` | tasks, root futures and wakers that panic |
 #![cfg(target_os = "linux")]
 #![allow(unreachable_pub)]
@@ -63,13 +66,14 @@ use leftovers::{AFTERWARDS, Census, IN_USE};
 use scene::{Boxed, Dice, Scene, Stage, foreign};
 use watchdog::Watchdog;
 
-/// Actions that go on at the same time, at most.
+/// Maximum of actions in progress.
 const BUSY: usize = 64;
 
-/// From one pause to the next.
+/// The time between two pauses.
 const ROUND: Duration = Duration::from_secs(60);
 
-/// How long threads may take to end when all else has: those that are too many stay for a second or so, one after the other.
+/// How long threads may take to end after all other activity has ended: surplus threads stay for about a
+/// second, one after the other.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One kind of action.
@@ -84,7 +88,7 @@ macro_rules! kinds {
     };
 }
 
-/// The mix: all of them run, each as often as any other.
+/// The mix: all kinds, each with the same frequency.
 static KINDS: [Kind; 29] = kinds![
     echo::client,
     echo::crowd,
@@ -178,14 +182,14 @@ struct Soak {
     watchdog: Watchdog,
     ledger: Arc<Ledger>,
     stage: Stage,
-    /// Those that stay.
+    /// The threads that stay.
     threads: usize,
-    /// How often each kind had been through at the last pause.
+    /// How often each kind had been completed at the last pause.
     counted: BTreeMap<&'static str, u64>,
 }
 
 impl Soak {
-    /// Begins whatever the dice say, for so long; and waits until all of it has ended.
+    /// Begins random actions for this time, and waits until all of them have ended.
     fn round(&mut self, length: Duration) {
         let Self { dice, ledger, stage, .. } = self;
         let mix = mix();
@@ -217,7 +221,7 @@ impl Soak {
                 ticket.ends();
             });
         }
-        // The watchdog sees to it that this ends.
+        // The watchdog ensures that this ends.
         while ledger.open() > 0 {
             driver.beat();
             thread::sleep(Duration::from_millis(1));
@@ -233,7 +237,7 @@ impl Soak {
         ));
     }
 
-    /// Waits until nothing is left but what stays; no more than there was at the first pause.
+    /// Waits until only the permanent resources are left, and no more than at the first pause.
     fn pause(&mut self, warm: Option<&Census>) -> Census {
         let start = self.ledger.clock();
         let mut before = Census::take();
@@ -259,7 +263,7 @@ impl Soak {
         let unheard = echo::UNHEARD.load(Relaxed);
         assert!(
             (got..=got + unheard).contains(&answered),
-            "{answered} requests were answered; {got} answers arrived, and nobody waited for {unheard}"
+            "{answered} requests were answered; {got} answers arrived, and {unheard} had no waiting client"
         );
         let sum = |what: fn(&paceline::Metrics) -> u64| self.stage.metrics().map(|it| what(&it)).sum::<u64>();
         let stalls = sum(|it| it.stalls);
@@ -292,13 +296,13 @@ impl Soak {
     }
 }
 
-/// All kinds, or the one that is asked for.
+/// Returns all kinds, or the requested one.
 fn mix() -> Vec<&'static Kind> {
     let only = env::var("PACELINE_SOAK_ONLY").ok();
     KINDS.iter().filter(|kind| only.as_ref().is_none_or(|only| kind.name == only)).collect()
 }
 
-/// Not kept by the test harness until the end: who looks at a run of an hour wants to see something.
+/// Prints directly, because the test harness captures the output until the end, and a run may take an hour.
 fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Tasks, root futures and wakers that panic. Whoever asked for it gets the panic; nobody else notices.
+//! Tasks, root futures and wakers that panic. The panic reaches the awaiting task, and no other.
 
 use std::any::Any;
 use std::future::Future;
@@ -46,7 +46,7 @@ pub async fn panicking_roots(scene: Scene, mut dice: Dice) {
     }
 }
 
-/// An executor's task panics while two threads run it; it goes on.
+/// An executor's task panics while two threads run the executor, which goes on.
 pub async fn panicking_executors(scene: Scene, mut dice: Dice) {
     let executor: Arc<Executor<'static>> = Arc::default();
     let second = {
@@ -65,7 +65,7 @@ pub async fn panicking_executors(scene: Scene, mut dice: Dice) {
     second.join().expect("the second thread ends");
 }
 
-/// A stranger's waker panics when it is called for a source and for a timer; it is called once each.
+/// A stranger's waker panics when it is called for a source and for a timer, once each.
 pub async fn panicking_wakers(scene: Scene, mut dice: Dice) {
     let called = Tally::new(2);
     let waker = |number| {

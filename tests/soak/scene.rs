@@ -1,4 +1,5 @@
-//! What all actions share: dice, the runtimes that stay, `block_on`s of all makes, and things to wait for.
+//! The parts that all actions share: dice, the runtimes that stay, `block_on`s of all libraries, and events
+//! to wait for.
 
 use std::fmt;
 use std::future::Future;
@@ -18,13 +19,13 @@ use crate::server::Server;
 
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// xorshift: reproducible as far as threads are.
+/// xorshift: reproducible as far as threads allow.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        // Neighbours are to have nothing in common.
+        // Makes neighbouring seeds differ.
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -35,7 +36,7 @@ impl Dice {
         self.0 % sides
     }
 
-    /// Dice for somebody else.
+    /// Returns dice for another action.
     pub fn fork(&mut self) -> Self {
         Self::new(self.roll(u64::MAX))
     }
@@ -49,7 +50,7 @@ impl Dice {
     }
 }
 
-/// A runtime that stays until the end, and what it serves.
+/// A runtime that stays until the end, and its server.
 pub struct Home {
     pub name: &'static str,
     threads: usize,
@@ -57,7 +58,7 @@ pub struct Home {
     pub server: Arc<Server>,
 }
 
-/// All runtimes that stay. The default instance is there, too.
+/// All runtimes that stay. The default instance exists, too.
 #[derive(Clone)]
 pub struct Stage(pub Arc<[Home]>);
 
@@ -79,7 +80,7 @@ impl Stage {
         ]))
     }
 
-    /// Two of them for an action, and a third one, perhaps, that serves.
+    /// Returns two of them for an action, and perhaps a third one with a server.
     pub fn scene(&self, dice: &mut Dice) -> Scene {
         let homes = self.0.len() as u64;
         let (first, second) = (dice.roll(homes), 1 + dice.roll(homes - 1));
@@ -88,21 +89,21 @@ impl Stage {
         Scene { runtime, other, server: self.0[dice.roll(homes) as usize].server.clone() }
     }
 
-    /// Threads that stay: workers, and a deputy each.
+    /// Returns the number of permanent threads: workers, and a deputy each.
     pub fn threads(&self) -> usize {
         self.0.iter().map(|home| home.threads + 1).sum()
     }
 
-    /// Requests that were answered.
+    /// Returns the number of answered requests.
     pub fn answered(&self) -> u64 {
         self.0.iter().map(|home| home.server.answered()).sum()
     }
 
-    /// What goes on although all is over.
+    /// Returns activity that remains although all actions have ended.
     pub fn is_busy(&self) -> Option<String> {
         let busy = self.metrics().zip(0..).find_map(|(metrics, number)| {
             let Metrics { sources, timers, tasks, .. } = metrics;
-            // The servers: none in the default instance.
+            // Each server keeps its sources and tasks; the default instance has no server.
             let stay = if number < self.0.len() { 2 } else { 0 };
             let idle = sources == stay && timers == 0 && tasks.is_none_or(|tasks| tasks == stay);
             let blocking = (metrics.blocking_threads, metrics.blocking_queued, metrics.blocking_lost);
@@ -116,7 +117,7 @@ impl Stage {
         self.0.iter().map(|home| home.runtime.metrics()).chain([paceline::metrics()])
     }
 
-    /// For people who look for what hangs.
+    /// Returns a report for the search for a hang.
     pub fn report(&self) -> String {
         let home =
             |Home { name, runtime, .. }: &Home| format!("{name}: {runtime:?}\n{}\n", runtime.metrics());
@@ -124,7 +125,7 @@ impl Stage {
     }
 }
 
-/// Where an action happens.
+/// The runtimes of an action.
 #[derive(Clone)]
 pub struct Scene {
     pub runtime: Arc<Runtime>,
@@ -133,7 +134,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Blocks on a future, here and now, in one of the ways there are.
+    /// Blocks on a future on this thread, in one of several ways.
     pub fn block_on<T>(&self, dice: &mut Dice, future: impl Future<Output = T>) -> T {
         match dice.roll(6) {
             0 | 1 => block_on(future),
@@ -143,7 +144,7 @@ impl Scene {
         }
     }
 
-    /// Has a future run somewhere else, from here or from another thread.
+    /// Runs a future somewhere else, from here or from another thread.
     pub fn run_elsewhere(&self, dice: &mut Dice, future: impl Future<Output = ()> + Send + 'static) {
         let (runtime, other, which) = (self.runtime.clone(), self.other.clone(), dice.roll(3));
         match dice.roll(8) {
@@ -158,17 +159,17 @@ impl Scene {
     }
 }
 
-/// Somebody else's `block_on`, one of three.
+/// Another library's `block_on`, one of three.
 pub fn foreign<T>(which: u64, future: impl Future<Output = T>) -> T {
     match which % 3 {
         0 => future::block_on(future),
-        // This one does not nest.
+        // `futures_executor::block_on` does not nest.
         1 if futures_executor::enter().is_ok() => futures_executor::block_on(future),
         _ => pollster::block_on(future),
     }
 }
 
-/// Has a byte sent soon, to whoever is still there.
+/// Sends a byte soon; the other end may be closed.
 pub fn send_soon(dice: &mut Dice, mut far: UnixStream) {
     let wait = dice.micros(1_500);
     match dice.roll(3) {
@@ -187,7 +188,7 @@ pub fn send_soon(dice: &mut Dice, mut far: UnixStream) {
     }
 }
 
-/// A socket that has a byte to read soon.
+/// Returns a socket that has a byte to read soon.
 pub fn socket_soon(dice: &mut Dice) -> UnixStream {
     let (near, far) = UnixStream::pair().unwrap();
     send_soon(dice, far);
@@ -221,7 +222,7 @@ pub async fn some_task(dice: &mut Dice) {
     assert_eq!(task.await, n + 1);
 }
 
-/// Waits for one of the things there are, or for all of them.
+/// Waits for one of several events, or for all of them.
 pub async fn some_wait(dice: &mut Dice) {
     match dice.roll(5) {
         0 => some_timer(dice).await,
@@ -236,7 +237,7 @@ pub async fn some_wait(dice: &mut Dice) {
     }
 }
 
-/// How often something has happened, where it should exactly once each.
+/// Counts events, each of which must happen exactly once.
 #[derive(Clone)]
 pub struct Tally(Arc<[AtomicUsize]>);
 
@@ -257,7 +258,7 @@ impl Tally {
         assert!(self.0.iter().all(|count| count.load(SeqCst) == 1), "not once each: {self:?}");
     }
 
-    /// For what nobody reports: the watchdog sees to it that this ends.
+    /// Waits without a notification; the watchdog ensures that this ends.
     pub fn wait_until_complete(&self) {
         while !self.is_complete() {
             thread::sleep(Duration::from_micros(200));
@@ -293,7 +294,7 @@ impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
     }
 }
 
-/// A waker that does something.
+/// Returns a waker that calls a function.
 pub fn waker_that(does: impl Fn() + Send + Sync + 'static) -> Waker {
     Waker::from(Arc::new(Does(does)))
 }

@@ -1,6 +1,7 @@
 //! [`Server`]: answers numbered requests over TCP and over a Unix socket, in many ways.
 //!
-//! A request is a [`Head`] and a body; so is its answer, whose body is another one. Both sides know both, by the number.
+//! A request is a [`Head`] and a body; so is its answer, with another body. Both sides know both bodies from
+//! the number.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
@@ -17,16 +18,16 @@ use paceline::{Async, Runtime, Strand, Timer, block_on, spawn, timeout, unblock}
 use crate::leftovers::failed;
 use crate::scene::foreign;
 
-/// How a request is to be answered: as many ways as [`Handler::answer`] has.
+/// The number of ways to answer a request, which [`Handler::answer`] has.
 pub const WAYS: u64 = 12;
 
-/// The body of a request or of its answer, byte for byte.
+/// Returns the body of a request or of its answer.
 pub fn body(number: u64, length: usize, is_answer: bool) -> Vec<u8> {
     let first = number.wrapping_mul(if is_answer { 31 } else { 17 });
     (0..length as u64).map(|at| (first.wrapping_add(at * 7) >> 3) as u8).collect()
 }
 
-/// What is before the body.
+/// The header before the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub number: u64,
@@ -54,7 +55,7 @@ impl Head {
     }
 }
 
-/// Serves in a runtime for as long as that takes tasks.
+/// Serves in a runtime until the runtime refuses tasks.
 pub struct Server {
     pub tcp: SocketAddr,
     pub unix: PathBuf,
@@ -76,7 +77,8 @@ impl Server {
             loop {
                 match listener.accept().await {
                     Ok((stream, _)) => {
-                        // What waits for the acknowledgement of a small answer waits for 40 milliseconds.
+                        // Otherwise a client that waits for the acknowledgement of a small answer waits for
+                        // 40 milliseconds.
                         let _ = stream.get_ref().set_nodelay(true);
                         spawn(handler1.clone().serve(stream)).detach();
                     }
@@ -96,12 +98,12 @@ impl Server {
         Self { tcp, unix, handler }
     }
 
-    /// Requests that were answered.
+    /// Returns the number of answered requests.
     pub fn answered(&self) -> u64 {
         self.handler.0.answered.load(Relaxed)
     }
 
-    /// Connections that are served right now.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.handler.0.open.load(Relaxed)
     }
@@ -113,7 +115,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether the other side is gone, which some do in the middle.
+/// Returns whether the other side has disconnected, which some clients do in the middle.
 pub fn is_gone(error: &io::Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof)
@@ -169,7 +171,7 @@ impl Handler {
         }
     }
 
-    /// In one of the ways there are, of which some block their thread.
+    /// Answers in one of several ways, some of which block their thread.
     async fn answer(&self, head: Head, strand: &Strand<u64>) -> Vec<u8> {
         let Head { number, length, way } = head;
         let answer = move || body(number, length.into(), true);
@@ -207,7 +209,7 @@ impl Handler {
                 }
                 timeout(Duration::from_secs(600), async move { answer() }).await.unwrap()
             }
-            // One in so many blocks for as long as it takes to be noticed.
+            // One answer in so many blocks for as long as the deputy needs to notice.
             _ => {
                 thread::sleep(Duration::from_millis(if number % 8 == 0 { 20 } else { 0 }));
                 answer()

@@ -1,4 +1,4 @@
-//! Strands: operations in all forms from everywhere, of which none is lost, none comes twice, and no two overlap.
+//! Strands: operations of all forms from everywhere. None is lost, none runs twice, and no two overlap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,16 +12,16 @@ use paceline::{Strand, Timer};
 use crate::panics::assert_on_purpose;
 use crate::scene::{Dice, Guard, Scene, Tally, some_wait};
 
-/// What only one may touch at a time.
+/// State that only one operation may touch at a time.
 struct State {
-    /// What each poster did last.
+    /// The last operation of each poster.
     last: Vec<u64>,
     sum: u64,
     inside: Arc<AtomicBool>,
     _guard: Guard,
 }
 
-/// Says whether somebody else is inside.
+/// Checks that no other operation is inside.
 fn alone<R>(inside: &AtomicBool, does: impl FnOnce() -> R) -> R {
     assert!(!inside.swap(true, Relaxed), "two are inside of a strand");
     let output = does();
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-/// The sum is what was added, once all have said that they are done.
+/// The sum is that of all additions, after all posters have finished.
 pub async fn sums(scene: Scene, mut dice: Dice) {
     let posters = 1 + dice.roll(6) as usize;
     let dropped = Tally::new(1);
@@ -72,11 +72,11 @@ pub async fn sums(scene: Scene, mut dice: Dice) {
     let sum = strand.with(|state| state.sum).await;
     assert_eq!(sum, expected, "operations were lost, or came twice");
     drop(strand);
-    // Whoever is inside has it for a moment more.
+    // The thread inside of the strand holds it for a moment more.
     dropped.wait_until_complete();
 }
 
-/// How many operations it was.
+/// Returns the number of operations.
 async fn post(strand: Strand<State>, inside: Arc<AtomicBool>, poster: usize, dice: &mut Dice) -> u64 {
     let (mut number, mut added, mut tasks) = (0, 0, Vec::new());
     for _ in 0..dice.roll(100) {
@@ -115,7 +115,7 @@ async fn post(strand: Strand<State>, inside: Arc<AtomicBool>, poster: usize, dic
     number + added
 }
 
-/// Operations that panic, are given up, block; futures that are cancelled. None of it hurts the others.
+/// Operations that panic, are dropped, or block; futures that are cancelled. None of them affects the others.
 pub async fn hurt(scene: Scene, mut dice: Dice) {
     let count = 10 + dice.roll(30) as usize;
     let (strand, dropped) = (Strand::new(0_u64), Tally::new(count));
@@ -136,7 +136,7 @@ pub async fn hurt(scene: Scene, mut dice: Dice) {
                 panic!("on purpose")
             }),
             2 => {
-                // It has run, or never will.
+                // The operation has run, or never will.
                 let with = strand.with(move |_| drop(guard));
                 let _ = future::poll_once(std::pin::pin!(with)).await;
             }

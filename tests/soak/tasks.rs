@@ -1,4 +1,5 @@
-//! Tasks that are cancelled, dropped, detached and awaited at any point; timers that are moved; handles that outlive.
+//! Tasks that are cancelled, dropped, detached and awaited at any point; timers that are moved; handles that
+//! outlive their runtime.
 
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +14,7 @@ use crate::endings::{build, end};
 use crate::leftovers::{is_of_an_outlived_handle, is_on_purpose, text_of};
 use crate::scene::{Dice, Scene, Tally, foreign, some_timer, some_wait};
 
-/// Whatever becomes of them, what they had is dropped, once.
+/// In every case a task's captures are dropped once.
 pub async fn cancelled_anywhere(scene: Scene, mut dice: Dice) {
     let count = 1 + dice.roll(20) as usize;
     let (dropped, mut kept) = (Tally::new(count), Vec::new());
@@ -38,7 +39,7 @@ pub async fn cancelled_anywhere(scene: Scene, mut dice: Dice) {
             0 => task.detach(),
             1 => drop(task),
             2 => assert!(task.cancel().await.is_none_or(|output| output == number)),
-            3 => assert!(task.fallible().await == Some(number), "nobody cancelled it"),
+            3 => assert!(task.fallible().await == Some(number), "the task was not cancelled"),
             4 => {
                 let length = dice.micros(500);
                 let start = Instant::now();
@@ -53,7 +54,7 @@ pub async fn cancelled_anywhere(scene: Scene, mut dice: Dice) {
     dropped.wait_until_complete();
 }
 
-/// Threads of tasks under one lock, which they hold for a while.
+/// Many tasks under one lock, which they hold for a while.
 pub async fn locks(scene: Scene, mut dice: Dice) {
     let (count, lock) = (1 + dice.roll(5), Arc::new(Mutex::new(0)));
     let (tell, told) = mpsc::channel();
@@ -74,7 +75,7 @@ pub async fn locks(scene: Scene, mut dice: Dice) {
     assert_eq!(*lock.lock().unwrap(), 3 * count);
 }
 
-/// Polled here, set anew there, awaited or dropped elsewhere.
+/// Timers are polled in one place, set anew in another, awaited or dropped elsewhere.
 pub async fn moved_timers(scene: Scene, mut dice: Dice) {
     let (tell, told) = mpsc::channel();
     let count = 1 + dice.roll(6);
@@ -113,7 +114,7 @@ pub async fn moved_timers(scene: Scene, mut dice: Dice) {
     assert_eq!(told.iter().count() as u64, count);
 }
 
-/// Threads that have a handle of a runtime use it while that ends, and after it.
+/// Threads with a handle of a runtime use it while the runtime ends, and afterwards.
 pub async fn handles_outlive(_: Scene, mut dice: Dice) {
     let runtime = build(&mut dice);
     let dropped = Tally::new(9);
@@ -140,7 +141,7 @@ fn use_it(handle: &Handle, dice: &mut Dice, guard: impl Send + 'static) {
     let mut own = dice.fork();
     let task = async move {
         let _guard = guard;
-        // Nothing that has a task of its own, which would be cancelled.
+        // No wait with a task of its own, which would be cancelled.
         some_timer(&mut own).await;
         number
     };

@@ -1,4 +1,4 @@
-//! [`Watchdog`]: names what makes no progress, and ends the process.
+//! [`Watchdog`]: names everything without progress, and ends the process.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,15 +10,15 @@ use std::{env, fs, mem, process, thread};
 use crate::ledger::Ledger;
 use crate::scene::Stage;
 
-/// Nothing takes longer, on a busy machine either: each action waits for some tens of milliseconds all in all.
+/// No action takes longer, even on a busy machine: each one waits for some tens of milliseconds in total.
 const LIMIT: Duration = Duration::from_secs(20);
 
 const NAME: &str = "watchdog";
 
-/// How often it looks.
+/// The time between two looks.
 const NAP: Duration = Duration::from_millis(200);
 
-/// Looks into the ledger again and again, on a thread of its own, which waits for nobody.
+/// Checks the ledger again and again, on a thread of its own that never waits for other threads.
 pub struct Watchdog {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<()>,
@@ -48,7 +48,7 @@ impl Watchdog {
     }
 }
 
-/// Does not count the time in which the process would run, and the machine does not let it.
+/// A clock that does not count the time for which the process is runnable without a core.
 struct Clock {
     looked: Instant,
     processor_time: Duration,
@@ -59,17 +59,19 @@ impl Clock {
         Self { looked: Instant::now(), processor_time: processor_time() }
     }
 
-    /// Since the last look, which was a nap ago; it is longer where the watchdog itself has no core, or was stopped.
+    /// Returns the time since the last look, which was a nap ago, or more if the watchdog itself had no core
+    /// or was stopped.
     fn elapsed(&mut self) -> Duration {
         let before = mem::replace(self, Self::start());
         let elapsed = (self.looked - before.looked).min(2 * NAP);
         let used = self.processor_time.saturating_sub(before.processor_time);
-        // Where all sleep nobody waits for a core. Else it is as if the process were alone with one, which others have at times.
+        // If all threads sleep, none waits for a core. Otherwise the process counts as if it had one core,
+        // which other programs use at times.
         if used < elapsed && wants_a_core() { used } else { elapsed }
     }
 }
 
-/// Of all threads together. The system counts it in hundredths of a second.
+/// Returns the processor time of all threads. The system counts it in hundredths of a second.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
@@ -77,13 +79,13 @@ fn processor_time() -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// Whether any thread but this one would run.
+/// Returns whether any thread but this one is runnable.
 fn wants_a_core() -> bool {
     let runs = |(name, state): (String, char)| state != 'S' && name != NAME;
     each_thread().any(runs)
 }
 
-/// Name and state.
+/// Returns name and state of each thread.
 fn each_thread() -> impl Iterator<Item = (String, char)> {
     fs::read_dir("/proc/self/task").into_iter().flatten().flatten().filter_map(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).ok()?;
@@ -92,9 +94,9 @@ fn each_thread() -> impl Iterator<Item = (String, char)> {
     })
 }
 
-/// Says what hangs and ends the process: nobody could end what hangs.
+/// Reports hanging actions and ends the process, because nothing could end those actions.
 fn bark(stuck: &str, stage: &Stage) -> ! {
-    // Not `eprintln`, which the test harness keeps to itself.
+    // Not `eprintln`, which the test harness captures.
     let say = |text: &str| _ = io::stderr().write_all(text.as_bytes());
     say(&format!("\nno progress for {LIMIT:?}; all that is open, oldest first:\n{stuck}"));
     say(&format!("{}\n", threads()));
@@ -104,7 +106,7 @@ fn bark(stuck: &str, stage: &Stage) -> ! {
             thread::sleep(LIMIT);
         }
     }
-    // What it asks may hang, too.
+    // This call may hang, too.
     thread::spawn(|| {
         thread::sleep(LIMIT);
         process::abort();
@@ -113,7 +115,7 @@ fn bark(stuck: &str, stage: &Stage) -> ! {
     process::abort();
 }
 
-/// How many threads there are of each name and state.
+/// Returns how many threads of each name and state exist.
 pub fn threads() -> String {
     let mut names = BTreeMap::<String, usize>::new();
     for (name, state) in each_thread() {

@@ -1,4 +1,4 @@
-//! What needs tokio's runtime works wherever paceline runs code of its users.
+//! Crates that need tokio's runtime work wherever paceline runs user code.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,12 +19,12 @@ use crate::setups::{SOON, for_each_setup, is_child, text_of};
 
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// The thread on which a task of tokio's runs here.
+/// Returns the name of the thread on which tokio runs a task spawned here.
 async fn thread_of_tokio() -> String {
     tokio::spawn(async { thread::current().name().unwrap_or_default().to_owned() }).await.unwrap()
 }
 
-/// Uses what needs a context, on the hidden runtime.
+/// Uses features that need a context, on the hidden runtime.
 pub async fn all_of_tokio() {
     let start = Instant::now();
     time::sleep(MOMENT).await;
@@ -64,7 +64,7 @@ fn a_block_on_has_a_context_and_leaves_it() {
     block_on(all_of_tokio());
     assert!(!has_context());
     block_on(async {
-        // Nested, and beside what waits below.
+        // Nested, and beside a `block_on` that waits below.
         block_on(all_of_tokio());
         all_of_tokio().await;
     });
@@ -86,7 +86,7 @@ fn tasks_have_a_context_in_every_set_up() {
     block_on(spawn(all_of_tokio()));
 }
 
-/// Fails without the hook in `blocking::threads`, where the default instance's threads are outside of any pool.
+/// Fails without the hook in `blocking_threads`: the default instance's threads are outside of any pool.
 #[test]
 fn what_blocks_has_a_context() {
     block_on(async {
@@ -103,12 +103,13 @@ fn executors_have_a_context_in_our_block_on() {
     block_on(local.run(local.spawn(all_of_tokio())));
     let executor = Executor::new();
     block_on(executor.run(executor.spawn(all_of_tokio())));
-    // And in that of a stranger, who enters it by hand.
+    // In another library's `block_on`, the program enters the context itself.
     let _context = paceline::tokio_context::handle().enter();
     futures_lite::future::block_on(executor.run(executor.spawn(all_of_tokio())));
 }
 
-/// Destructors of what is cancelled find one, too, on whatever thread they run: there pools of connections give theirs back.
+/// Destructors of cancelled futures have a context, too, on every thread: connection pools return their
+/// connections there.
 #[test]
 fn hooks_and_destructors_have_a_context() {
     struct Tells(mpsc::Sender<(&'static str, bool)>, &'static str);
@@ -143,7 +144,8 @@ fn hooks_and_destructors_have_a_context() {
     );
 }
 
-/// What was given to `tokio::spawn` is not the runtime's to end; and neither is the hidden one.
+/// Tasks given to `tokio::spawn` are not cancelled at the end of a runtime, and the hidden runtime does not
+/// end either.
 #[test]
 fn the_hidden_runtime_outlives_all_others() {
     let (tell, told) = mpsc::channel();
@@ -164,7 +166,7 @@ fn the_hidden_runtime_outlives_all_others() {
     block_on(all_of_tokio());
 }
 
-/// As in a program with `#[tokio::main]`, which calls something that is built on paceline.
+/// As in a program with `#[tokio::main]` that calls a library built on paceline.
 #[test]
 fn inside_of_another_tokio_runtime_that_one_stays() {
     let other = tokio::runtime::Builder::new_multi_thread();
@@ -174,19 +176,19 @@ fn inside_of_another_tokio_runtime_that_one_stays() {
             block_on(async {
                 time::sleep(MOMENT).await;
                 assert_eq!(thread_of_tokio().await, "other");
-                // Nested, too; but paceline's own threads are in the hidden one.
+                // Nested, too; but paceline's own threads are in the hidden runtime.
                 assert_eq!(block_on(thread_of_tokio()), "other");
                 assert_eq!(spawn(thread_of_tokio()).await, "paceline-tokio");
                 spawn(all_of_tokio()).await;
             });
         };
         in_block_on();
-        // On one of its workers what blocks has to say so, as always there.
+        // A worker of tokio needs `block_in_place` before it blocks, as always.
         tokio::spawn(async move { tokio::task::block_in_place(in_block_on) }).await.unwrap();
-        // In its tasks our tasks are futures like others.
+        // In tokio's tasks, paceline's tasks are plain futures.
         assert_eq!(spawn(async { 5 }).await, 5);
     });
-    // And one that is entered within ours, for as long as it is.
+    // A runtime that is entered within a `block_on` of paceline, for as long as it is entered.
     block_on(async {
         {
             let _other = other.enter();
@@ -200,7 +202,7 @@ fn inside_of_another_tokio_runtime_that_one_stays() {
     });
 }
 
-/// What asks for no context runs all the same; and it is tried again.
+/// Futures without tokio work all the same; the next use tries again.
 #[test]
 fn without_descriptors_there_is_none_until_there_are_some() {
     if is_child("context::without_descriptors_there_is_none_until_there_are_some", "ulimit -n 64") {
@@ -214,7 +216,7 @@ fn without_descriptors_there_is_none_until_there_are_some() {
     }
 }
 
-/// `TOKIO_WORKER_THREADS` is read as by tokio: two tasks that wait for one another's threads.
+/// `TOKIO_WORKER_THREADS` is read as by tokio: two tasks wait for one another's threads.
 #[test]
 fn the_hidden_runtime_has_as_many_threads_as_tokio_is_told() {
     let test = "context::the_hidden_runtime_has_as_many_threads_as_tokio_is_told";
@@ -230,10 +232,10 @@ fn the_hidden_runtime_has_as_many_threads_as_tokio_is_told() {
     }
 }
 
-/// Who blocks a thread of the hidden runtime has another one stand in for it. Without that, the sleep is waited for by the very thread that
-/// would see it end, and nothing of tokio's moves any more.
+/// A task that blocks a thread of the hidden runtime has another thread take over. Without that, the thread
+/// that waits for the sleep is the only one that could end it, and no task of tokio's runs any more.
 #[test]
-fn a_block_on_in_a_task_of_tokio_s_blocks_nobody() {
+fn a_block_on_in_a_task_of_tokio_s_blocks_no_other_task() {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
         block_on(async {
@@ -246,7 +248,54 @@ fn a_block_on_in_a_task_of_tokio_s_blocks_nobody() {
     told.recv_timeout(SOON).expect("both sleeps end");
 }
 
-/// A hook has its workers in a runtime of the program's, for good. Fails if the workers leave the hidden one at their end.
+/// On threads of `spawn_blocking`, in any runtime or set of tasks. Fails if `block_in_place` is used on all
+/// threads of the hidden runtime: it panics in a current-thread runtime, and in a `LocalSet`.
+#[test]
+fn a_block_on_on_a_thread_for_spawn_blocking_waits_in_any_runtime() {
+    fn current_thread() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+    let on_thread = |f: fn()| async move { tokio::task::spawn_blocking(f).await.unwrap() };
+    block_on(async {
+        on_thread(|| block_on(all_of_tokio())).await;
+        on_thread(|| current_thread().block_on(async { assert_eq!(block_on(spawn(async { 1 })), 1) })).await;
+        on_thread(|| {
+            let runtime = current_thread();
+            runtime.block_on(tokio::task::LocalSet::new().run_until(async {
+                tokio::task::spawn_local(async { assert_eq!(block_on(spawn(async { 2 })), 2) })
+                    .await
+                    .unwrap();
+            }));
+        })
+        .await;
+        on_thread(|| {
+            let set = tokio::task::LocalSet::new();
+            Handle::current().block_on(set.run_until(async {
+                tokio::task::spawn_local(async { block_on(all_of_tokio()) }).await.unwrap();
+            }));
+        })
+        .await;
+    });
+}
+
+/// On a worker of the hidden runtime that gave its place to another thread. Fails if a worker counts as the
+/// hidden runtime's although it is in another runtime.
+#[test]
+fn a_block_on_in_a_runtime_inside_of_a_task_of_tokio_s_waits() {
+    let task = async {
+        tokio::task::block_in_place(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async { assert_eq!(block_on(spawn(async { 1 })), 1) });
+            let set = tokio::task::LocalSet::new();
+            Handle::current().block_on(set.run_until(async { block_on(all_of_tokio()) }));
+        });
+        block_on(all_of_tokio());
+    };
+    block_on(async { tokio::spawn(task).await.unwrap() });
+}
+
+/// A hook enters a runtime of the program on each worker, for good. Fails if the workers leave the hidden
+/// runtime at their end.
 #[test]
 fn a_hook_may_enter_another_runtime_and_stay() {
     thread_local! {
@@ -255,7 +304,7 @@ fn a_hook_may_enter_another_runtime_and_stay() {
     if !is_child("context::a_hook_may_enter_another_runtime_and_stay", ":") {
         return;
     }
-    // Of whatever thread.
+    // Counts panics of any thread.
     panic::set_hook(Box::new(|panic| {
         eprintln!("{panic}");
         process::abort();

@@ -1,4 +1,4 @@
-//! What the hidden runtime costs who does not use it.
+//! The cost of the hidden runtime for programs that do not use it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::context::all_of_tokio;
 use crate::resting::{assert_all_rest, switches};
 use crate::setups::{eventually, is_child};
 
-/// An idle process makes no system calls, whatever of tokio it has used, and one thread is all that was added.
+/// An idle process makes no system calls, even after it has used tokio, and only one thread was added.
 #[test]
 fn an_idle_process_does_nothing() {
     if !is_child("cost::an_idle_process_does_nothing", ":") {
@@ -19,7 +19,7 @@ fn an_idle_process_does_nothing() {
         spawn(Timer::after(Duration::from_millis(1))).await;
         unblock(|| ()).await;
     });
-    // It gives itself its name when it runs.
+    // The thread sets its name when it starts to run.
     eventually("there is one hidden thread", || switches().iter().filter(is_hidden).count() == 1);
     block_on(spawn(all_of_tokio()));
     assert_all_rest();

@@ -1,4 +1,4 @@
-//! A child of `fork` has a hidden runtime of its own; its parent notices nothing.
+//! A child of `fork` has a hidden runtime of its own; its parent is not affected.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn all_is_well() {
     });
 }
 
-/// Fails if the child waits for its parent's: `Origin` in `Hidden`.
+/// Fails if the child waits for its parent's runtime: `Origin` in `Hidden`.
 #[test]
 fn a_child_has_a_hidden_runtime_of_its_own() {
     if is_child("fork::a_child_has_a_hidden_runtime_of_its_own", ":") {
@@ -30,7 +30,7 @@ fn a_child_has_a_hidden_runtime_of_its_own() {
     }
 }
 
-/// The thread that forks is in its parent's. Fails if the child stays there: `Origin` in `ENTERED`.
+/// The forking thread is in its parent's runtime. Fails if the child stays in it: `Origin` in `ENTERED`.
 #[test]
 fn a_child_of_a_task_or_block_on_has_one_too() {
     if !is_child("fork::a_child_of_a_task_or_block_on_has_one_too", "ulimit -c 0") {
@@ -49,7 +49,8 @@ fn a_child_of_a_task_or_block_on_has_one_too() {
     all_is_well();
 }
 
-/// There it may do what needs no wait; a wait for tokio is one for its parent's, and says so.
+/// The child may do everything there that needs no wait; a wait for tokio is a wait for its parent's runtime,
+/// and the abort says so.
 #[test]
 fn a_child_that_waits_for_its_parents_hidden_runtime_is_aborted() {
     let test = "fork::a_child_that_waits_for_its_parents_hidden_runtime_is_aborted";

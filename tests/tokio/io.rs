@@ -1,4 +1,4 @@
-//! The traits, both ways, over what there is to wrap.
+//! The traits, in both directions, over all types that can be wrapped.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, SeekFrom};
@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWri
 
 use crate::setups::SOON;
 
-/// A stream that is not shut down is read for ever.
+/// Without a shutdown of the stream the reader waits for ever.
 fn block_on(test: impl Future<Output = ()>) {
     paceline::block_on(timeout(3 * SOON, test)).expect("it ends");
 }
@@ -28,14 +28,14 @@ async fn tcp() -> io::Result<(TcpStream, TcpStream)> {
     Ok((ours, theirs))
 }
 
-/// So much that it does not fit into any socket's buffers.
+/// More than the buffers of any socket hold.
 const MUCH: usize = 8 << 20;
 
 fn pattern() -> Vec<u8> {
     (0..MUCH).map(|n| (n % 251) as u8).collect()
 }
 
-/// Writes much into one, shuts it down, and reads it from the other, and the same back.
+/// Writes many bytes into one stream, shuts it down, and reads them from the other; then the same backwards.
 async fn there_and_back<S>(mut ours: S, mut theirs: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -49,7 +49,7 @@ where
     });
     let all = pattern();
     ours.write_all(&all).await.unwrap();
-    // The peer reads to the end of it only if that is a shutdown; and it is none of the other direction.
+    // The peer's read ends only if the write side was shut down, and the other direction stays open.
     ours.shutdown().await.unwrap();
     let mut back = Vec::new();
     ours.read_to_end(&mut back).await.unwrap();
@@ -57,7 +57,7 @@ where
     far.await;
 }
 
-/// Fails if `poll_shutdown` only flushes: then nobody reads to the end.
+/// Fails if `poll_shutdown` only flushes: then the peer's read never ends.
 #[test]
 fn our_streams_have_the_traits() {
     block_on(async {
@@ -98,7 +98,7 @@ fn halves_have_them_too() {
         assert!(all == pattern());
         far.await;
 
-        // By a reference, and in two tasks.
+        // By reference, and in two tasks.
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut one, mut other) = (&ours, &theirs);
         one.write_all(b"x").await.unwrap();
@@ -106,7 +106,7 @@ fn halves_have_them_too() {
     });
 }
 
-/// A buffer that nobody has written is read into as it is: its end stays what it was, and counts as uninitialised.
+/// A read into an uninitialised buffer does not touch its end, which stays uninitialised.
 #[test]
 fn our_streams_do_not_zero() {
     block_on(async {
@@ -117,12 +117,12 @@ fn our_streams_do_not_zero() {
         buf.put_slice(b">");
         poll_fn(|cx| Pin::new(&mut theirs).poll_read(cx, &mut buf)).await.unwrap();
         assert_eq!((buf.filled(), buf.initialized().len()), (&b">hello"[..], 6));
-        // SAFETY: all of it was initialised above.
+        // SAFETY: all of the memory was initialised above.
         assert!(memory[6..].iter().all(|byte| unsafe { byte.assume_init() } == 7));
     });
 }
 
-/// Reads nothing, and looks at how much it may.
+/// A reader that reads nothing, and records the size of its buffer.
 struct Looks(Vec<usize>);
 
 impl futures_lite::AsyncRead for Looks {
@@ -133,7 +133,7 @@ impl futures_lite::AsyncRead for Looks {
     }
 }
 
-/// What was zeroed once is not zeroed again, and of a large buffer a part only.
+/// Zeroed memory is not zeroed again, and of a large buffer only a part is.
 #[test]
 fn others_get_zeroed_memory_once() {
     let mut memory = vec![MaybeUninit::new(7u8); 1 << 20];
@@ -149,12 +149,12 @@ fn others_get_zeroed_memory_once() {
     assert!((4 << 10..=64 << 10).contains(&first), "{first}");
     buf.set_filled(0);
     assert_eq!((read(&mut buf), buf.initialized().len()), (first, first));
-    // What its owner has initialised is taken whole.
+    // A buffer that its owner has initialised is used as a whole.
     let mut large = vec![0; 1 << 20];
     assert_eq!(read(&mut ReadBuf::new(&mut large)), 1 << 20);
 }
 
-/// Head and body go out as one, if the writer is told that they may.
+/// Head and body are sent together if the writer supports vectored writes.
 #[test]
 fn our_streams_write_several_slices_at_once() {
     block_on(async {
@@ -222,7 +222,7 @@ fn buffered_reads_and_seeks() {
     });
 }
 
-/// A stream of which each seek takes a poll more, as those of files do.
+/// A stream that needs one more poll for each seek, as files do.
 #[derive(Default)]
 struct Slow {
     at: u64,
@@ -261,7 +261,7 @@ impl tokio::io::AsyncSeek for Slow {
     }
 }
 
-/// The same seek again, after one that was given up and a read, is one of its own.
+/// A repeated seek, after a cancelled one and a read, is a new one.
 #[test]
 fn a_seek_that_is_given_up_is_none() {
     use futures_lite::{AsyncReadExt, AsyncSeekExt};

@@ -1,4 +1,5 @@
-//! An axum server: `/` says hello, `/b` blocks its thread for 20 ms. `axum-hello PORT [--threads N]`, and other options that are not for it.
+//! An axum server: `/` says hello, `/b` blocks its thread for 20 ms. `axum-hello PORT [--threads N]`; other
+//! options are ignored.
 
 use std::env;
 use std::io;
@@ -36,6 +37,6 @@ fn main() -> io::Result<()> {
     let threads = at.and_then(|at| number(arguments.get(at + 1))).unwrap_or(2);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads.into()).enable_all().build()?;
-    // In a task, as most have it that come from a macro of their framework.
+    // In a task, as in most programs with a `main` macro.
     runtime.block_on(async { tokio::spawn(serve(port)).await })?
 }

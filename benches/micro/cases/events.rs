@@ -1,7 +1,7 @@
 //! From an event to the task that waits for it.
 //!
-//! Hypothesis: a request costs its read, its write and a share of one wait; between the event and the task there is
-//! one turn of leadership that nobody contends for, and the slot.
+//! Hypothesis: a request costs its read, its write and a share of one wait; between the event and the task
+//! there is one turn of leadership without contention, and the slot.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -17,13 +17,13 @@ pub(super) struct Wire(Async<UnixStream>);
 
 impl Wire {
     pub(super) fn pair() -> (Self, Self) {
-        let (near, far) = Async::<UnixStream>::pair().expect("a pair of sockets is to be had");
+        let (near, far) = Async::<UnixStream>::pair().expect("a pair of sockets can be created");
         (Self(near), Self(far))
     }
 
-    /// The near end is plain, since a source would report as well: that there is room again.
+    /// The near end is a plain socket, since a source would also report that there is room to write.
     pub(super) fn from_plain() -> (UnixStream, Self) {
-        let (near, far) = UnixStream::pair().expect("a pair of sockets is to be had");
+        let (near, far) = UnixStream::pair().expect("a pair of sockets can be created");
         (near, Self(Async::new(far).expect("a socket can be registered")))
     }
 
@@ -31,8 +31,8 @@ impl Wire {
         self.0.write_all(b"x").await.expect("the other end is open");
     }
 
-    /// False when the other end is closed. The buffer is larger than what comes: the read ends short, so the next one
-    /// waits for an event.
+    /// Returns false if the other end is closed. The buffer is larger than the message, so the read ends
+    /// short and the next one waits for an event.
     pub(super) async fn receive(&mut self) -> bool {
         self.0.read(&mut [0; 16]).await.expect("a socket can be read") > 0
     }
@@ -44,7 +44,7 @@ impl Wire {
         }
     }
 
-    /// Sends a byte a round, each when the one before was answered.
+    /// Sends a byte per round, each after the previous one was answered.
     pub(super) async fn exchanges(mut self, mut rounds: Rounds) -> Duration {
         for () in &mut rounds {
             self.send().await;
@@ -66,7 +66,7 @@ pub(super) fn lead(mut rounds: Rounds) -> Duration {
     block_on(async {
         let (mut near, mut far) = Wire::from_plain();
         for () in &mut rounds {
-            // In this order: what has come already needs no event.
+            // In this order: a byte that has already arrived needs no event.
             future::zip(far.receive(), async { near.write_all(b"x").expect("the other end is open") }).await;
         }
         rounds.took()

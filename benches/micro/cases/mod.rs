@@ -1,17 +1,19 @@
-//! Micro-benchmarks: what does each step of the hot paths cost, and did a change make one dearer?
+//! Micro-benchmarks: what is the cost of each step of the hot paths, and did a change increase it?
 //!
-//! Each case is written once and measured twice. Its time, by a statistical harness (`statistics.rs`): that sees caches
-//! and the kernel, but also whatever else the machine does. Its instructions, by callgrind (`instructions.rs`): those
-//! see neither, but are the same each time, so that a gate can stand on them.
+//! Each case is written once and measured twice. `statistics.rs` measures its time with a statistical
+//! harness, which includes caches and the kernel, but also disturbances by other programs. `instructions.rs`
+//! counts its instructions with callgrind, without caches and the kernel, but with the same result each time,
+//! so that a gate can rely on it.
 //!
-//! Hypothesis: on one thread the count repeats to the instruction, since nothing but the program decides what comes
-//! next. So most cases run on the thread that measures: an [`Executor`] in `block_on` is all that a worker is, too.
+//! Hypothesis: on one thread the count repeats exactly, since only the program decides what comes next. So
+//! most cases run on the measuring thread: a worker, too, is an [`Executor`] in `block_on`.
 //!
-//! | the count repeats within | cases |
-//! |---|---|
-//! | 0.1 % | all on one thread but `sleep` |
-//! | 0.3 % | `sleep`, whose deadlines fall into other places of the wheel each time; `runtime-*`, where `main` sleeps while the only worker works |
-//! | 3 % (`promote`), 25 % (`park`): these are only timed | where threads wake each other: whether one is asleep by then is up to the scheduler, and waking it costs other instructions if it is |
+//! - The counts of all cases on one thread but `sleep` repeat within 0.1 %.
+//! - Those of `sleep` and `runtime-*` repeat within 0.3 %: the deadlines of `sleep` fall into other places of
+//!   the wheel each time, and `main` sleeps while the only worker of `runtime-*` works.
+//! - In `promote` and `park` threads wake each other: the scheduler decides whether the other thread already
+//!   sleeps, and then waking it costs other instructions. Their counts differ by 3 % and 25 %, so these cases
+//!   are only timed.
 
 mod events;
 mod tasks;
@@ -26,26 +28,26 @@ use std::time::{Duration, Instant};
 use futures_lite::future::yield_now;
 use paceline::{Executor, block_on};
 
-/// One operation, and how to do many of it.
+/// One operation, and a function that repeats it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    /// In tables and on the command line.
+    /// The name in tables and on the command line.
     pub(crate) name: &'static str,
-    /// What is measured.
+    /// What the case measures.
     pub(crate) operation: &'static str,
-    /// How many operations to count instructions over; `None` where the count does not repeat.
+    /// How many operations to count instructions over; `None` if the count does not repeat.
     pub(crate) counted: Option<u64>,
     run: fn(Rounds) -> Duration,
 }
 
 impl Case {
-    /// Sets up, then does so many operations; returns how long these took.
+    /// Sets up, then does so many operations, and returns the time of the operations.
     pub(crate) fn run(&self, operations: u64) -> Duration {
         (self.run)(Rounds::new(operations))
     }
 }
 
-/// All of them, in the order of the tables.
+/// All cases, in the order of the tables.
 pub(crate) const ALL: &[Case] = &[
     counted("slot", "two tasks wake each other: two wakes, two direct polls", tasks::slot),
     counted("surplus", "a task wakes four others: one direct poll, three from the ring", tasks::surplus),
@@ -73,7 +75,7 @@ const fn timed(name: &'static str, operation: &'static str, run: fn(Rounds) -> D
     Case { name, operation, counted: None, run }
 }
 
-/// So many operations that what differs from start to start does not matter.
+/// Has so many operations that differences between starts do not matter.
 const fn counted(name: &'static str, operation: &'static str, run: fn(Rounds) -> Duration) -> Case {
     Case { counted: Some(20_000), ..timed(name, operation, run) }
 }
@@ -94,7 +96,7 @@ impl Rounds {
         Self { operations, left: WARM_UP + operations, start: Instant::now() }
     }
 
-    /// How long they took, without the warm-up.
+    /// Returns the time of the repetitions, without the warm-up.
     fn took(&self) -> Duration {
         self.start.elapsed()
     }
@@ -113,7 +115,7 @@ impl Iterator for Rounds {
     }
 }
 
-/// Runs a future as a task of an executor on this thread, and of nothing else: no other thread is started.
+/// Runs a future as a task of an executor on this thread; starts no other thread.
 fn in_task<F>(future: impl FnOnce(Arc<Executor<'static>>) -> F) -> Duration
 where
     F: Future<Output = Duration> + Send + 'static,
@@ -121,13 +123,13 @@ where
     let executor = Arc::new(Executor::new());
     let task = executor.spawn(future(executor.clone()));
     block_on(async {
-        // `block_on` enters a pool only when its future has to wait, as a worker's has from the start.
+        // `block_on` enters a pool only when its future has to wait; a worker has entered one from the start.
         yield_now().await;
         executor.run(task).await
     })
 }
 
-/// Waits until somebody wakes this task.
+/// Waits until this task is woken.
 async fn woken() {
     let mut asleep = false;
     poll_fn(|_| if std::mem::replace(&mut asleep, true) { Poll::Ready(()) } else { Poll::Pending }).await;

@@ -1,7 +1,7 @@
-//! Waking, yielding, spawning: the executor alone, no event.
+//! Waking, yielding, spawning: the executor alone, without events.
 //!
-//! Hypothesis: a task that is woken on its own thread costs one exchange on the slot and no queue; surplus costs a
-//! push and a pop of the ring; a spawn costs its allocation.
+//! Hypothesis: a task that is woken on its own thread costs one exchange on the slot and no queue; surplus
+//! costs a push and a pop of the ring; a spawn costs its allocation.
 
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use paceline::{Executor, Task};
 
 use super::{Rounds, in_task, woken};
 
-/// Wakes a task by hand. Its waker is taken once, so that the cases measure wakes and no registration.
+/// Wakes a task. Its waker is taken once, so that the cases measure wakes and no registration.
 type Bell = Arc<OnceLock<Waker>>;
 
 /// A task that can be woken, and then calls `then`, any number of times.

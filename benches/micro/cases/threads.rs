@@ -1,7 +1,8 @@
-//! The same on a runtime's own threads, and what only they do: park, unpark, promote.
+//! The same operations on a runtime's own threads, and operations that need several threads: park, unpark,
+//! promote.
 //!
-//! Hypothesis: with one worker, a spawn and an event cost what they cost without other threads, within some percent;
-//! where a thread wakes another one, the kernel's part of that is all that counts.
+//! Hypothesis: with one worker, a spawn and an event cost as much as without other threads, within some
+//! percent; if a thread wakes another one, the kernel's part is nearly all of the cost.
 
 use std::io::Write;
 use std::sync::mpsc;
@@ -13,7 +14,7 @@ use paceline::{Promotion, Runtime};
 use super::Rounds;
 use super::events::Wire;
 
-/// Without what goes by the clock: no spin before sleep, and a deputy that looks once an hour.
+/// Builds a runtime without time-dependent parts: no spin before sleep, and a deputy that looks once an hour.
 fn runtime(threads: usize, promotion: Promotion) -> Runtime {
     Runtime::builder()
         .threads(threads)
@@ -56,8 +57,8 @@ pub(super) fn park(mut rounds: Rounds) -> Duration {
     })
 }
 
-/// Two bytes come. The task that gets the first blocks its thread until the second one was received: by the follower
-/// that was promoted.
+/// Two bytes arrive. The task that gets the first byte blocks its thread until the promoted follower has
+/// received the second one.
 pub(super) fn promote(mut rounds: Rounds) -> Duration {
     let runtime = runtime(2, Promotion::Eager);
     let (received, both_received) = mpsc::channel();

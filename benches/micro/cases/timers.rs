@@ -1,7 +1,7 @@
-//! Timers: those that never fire, and those that do.
+//! Timers that never fire, and timers that fire.
 //!
-//! Hypothesis: most timers are timeouts, so arming and cancelling are a few instructions on the wheel's lists; one
-//! that fires costs a look at the clock by the leader and an event of its own.
+//! Hypothesis: most timers are timeouts, so arming and cancelling are a few instructions on the wheel's
+//! lists; a timer that fires costs a reading of the clock by the leader and an event of its own.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -35,8 +35,8 @@ pub(super) fn rearm(mut rounds: Rounds) -> Duration {
     })
 }
 
-/// So short a period that the next deadline has passed before this task waits for it. Most of the time is the kernel's,
-/// which has its clock interrupt the processor even so.
+/// The period is so short that the next deadline has passed before this task waits for it. Most of the time
+/// is the kernel's: its clock interrupts the processor all the same.
 pub(super) fn fire(mut rounds: Rounds) -> Duration {
     in_task(|_| async move {
         let mut timer = Timer::interval(Duration::from_nanos(1));
@@ -48,7 +48,8 @@ pub(super) fn fire(mut rounds: Rounds) -> Duration {
     })
 }
 
-/// Far enough ahead that the leader has gone to sleep by then, also on a busy machine; and too far to spin for.
+/// The deadline is far enough ahead that the leader sleeps before it, also on a busy machine, and too far to
+/// spin for.
 pub(super) fn sleep(mut rounds: Rounds) -> Duration {
     in_task(|_| async move {
         for () in &mut rounds {

@@ -1,8 +1,8 @@
 //! Counts the instructions of one operation.
 //!
-//! A case runs twice under callgrind: with its warm-up only, and with so many operations more. What the two runs have
-//! in common, start, set-up and end, goes away in the difference. So nothing in the program has to tell callgrind
-//! when to count, and no header of valgrind's is needed.
+//! A case runs twice under callgrind: with its warm-up only, and with so many operations more. The difference
+//! of the two runs has no start, set-up and end. So the program need not tell callgrind when to count, and
+//! needs no header of valgrind.
 
 use std::process::{Child, Command, ExitCode, Stdio};
 
@@ -45,7 +45,7 @@ fn start(case: &Case, operations: u64) -> Outcome<Child> {
         .spawn()?)
 }
 
-/// What callgrind says at the end.
+/// Returns the total that callgrind prints at the end.
 fn total(child: Child, case: &Case) -> Outcome<u64> {
     let output = child.wait_with_output()?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,20 +1,20 @@
-//! The committed figures: a text file, so that a change of them is readable where it is reviewed.
+//! The committed figures: a text file, so that a review shows changes.
 
 use std::fmt::Write;
 
 use super::Outcome;
 use super::origin::Origin;
 
-/// Where they are, from the root of the repository.
+/// The path of the file, from the root of the repository.
 pub(super) const PATH: &str = "benches/micro/instructions.txt";
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/micro/instructions.txt");
 
-/// How to replace them.
+/// The command that replaces the figures.
 pub(super) const ACCEPT: &str =
     "cargo run --profile instructions -p paceline-bench --bin instructions -- --accept";
 
-/// Figures, and what they were counted with.
+/// Figures, with the versions that they were counted with.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     pub(super) origin: Origin,
@@ -58,7 +58,8 @@ impl Figures {
     fn to_text(&self) -> String {
         let mut text = format!(
             "# Instructions per operation of the micro-benchmarks, counted by callgrind: the gate is `.ci/run instructions`.\n\
-             # What each case does is written in cases/mod.rs. To accept new figures, with the reason in the commit:\n\
+             # What each case does is written in cases/mod.rs. \
+             To accept new figures, with the reason in the commit:\n\
              #   {ACCEPT}\n\n"
         );
         self.origin.iter().for_each(|made_by| writeln!(text, "with {made_by}").expect("a string takes all"));
@@ -68,7 +69,7 @@ impl Figures {
     }
 }
 
-/// A figure, as the file has it.
+/// Formats a figure for the file.
 pub(super) fn line(case: &str, count: f64) -> String {
     format!("{case:16} {count:8.1}")
 }

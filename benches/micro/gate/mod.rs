@@ -1,12 +1,12 @@
 //! The gate: counts the instructions of each case and compares them with the committed ones.
 //!
-//! Instructions are counted because they repeat; time on a shared machine does not. A program that needs more of them
-//! is not always slower, but on these paths an allocation, a lock or a look too many shows here and hides in the noise
-//! of a timing.
+//! The gate counts instructions because the counts repeat; time on a shared machine does not. A program with
+//! more instructions is not always slower, but on these paths a surplus allocation, lock or check shows here,
+//! and a timing hides it in noise.
 //!
 //! - [`callgrind`]: counts one case.
 //! - [`figures`]: the committed file.
-//! - [`origin`]: the compiler and libraries that the figures depend on besides our source.
+//! - [`origin`]: the compiler and libraries that the figures depend on besides this source.
 //! - [`verdict`]: compares, and says what to do.
 
 mod callgrind;
@@ -24,12 +24,12 @@ use crate::cases::{ALL, Case};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What the sections of `.ci/run` end with when they cannot run here.
+/// The exit code of a section of `.ci/run` that cannot run here.
 const SKIPPED: u8 = 77;
 
 const NO_VALGRIND: &str = "valgrind is not installed, so no instructions can be counted";
 
-/// The cargo profile to build this with.
+/// The cargo profile for this program.
 const PROFILE: &str = "instructions";
 
 const USAGE: &str = "usage: instructions --check [CASE]... | --accept";
@@ -54,7 +54,7 @@ fn case_named(name: &str) -> Outcome<&'static Case> {
     ALL.iter().find(|case| case.name == name).ok_or_else(|| format!("there is no case `{name}`").into())
 }
 
-/// Cases whose instructions are counted: those that are named, or all.
+/// Returns the cases to count: the named ones, or all.
 fn cases(names: &[&str]) -> Outcome<Vec<&'static Case>> {
     if names.is_empty() {
         return Ok(ALL.iter().filter(|case| case.counted.is_some()).collect());
@@ -62,17 +62,17 @@ fn cases(names: &[&str]) -> Outcome<Vec<&'static Case>> {
     names.iter().map(|name| case_named(name)).collect()
 }
 
-/// Other profiles divide the code into several units, so that changes anywhere move the counts.
+/// Other profiles split the code into several units, so that unrelated changes move the counts.
 fn insist_on_profile() -> Outcome<()> {
     let program = std::env::current_exe()?;
     let profile = program.parent().and_then(Path::file_name);
     if profile.is_some_and(|profile| profile == PROFILE) {
         return Ok(());
     }
-    Err(format!("this was built for another purpose; use `cargo run --profile {PROFILE}`").into())
+    Err(format!("this program was built with another profile; use `cargo run --profile {PROFILE}`").into())
 }
 
-/// Why nothing can be compared here.
+/// Returns the reason if figures cannot be compared here.
 fn obstacle(committed: &Figures) -> Option<&'static str> {
     if !committed.origin.contains(&origin::platform()) {
         return Some("the committed figures are of another platform");
@@ -96,7 +96,7 @@ fn check(names: &[&str]) -> Outcome<ExitCode> {
         verdict.add(case, callgrind::count(case)?);
     }
     if names.is_empty() {
-        verdict.look_for_strangers();
+        verdict.find_unmatched();
     }
     Ok(if verdict.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

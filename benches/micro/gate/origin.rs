@@ -1,14 +1,15 @@
-//! What the figures depend on besides our source: where they differ, it may be this and not us.
+//! The versions that the figures depend on besides this source. If they differ, they may be the reason for a
+//! difference.
 
 use std::process::Command;
 
 /// One line for each.
 pub(super) type Origin = Vec<String>;
 
-/// Dependencies that run on the hot paths.
+/// Dependencies with code on the hot paths.
 const DEPENDENCIES: [&str; 5] = ["async-task", "concurrent-queue", "event-listener", "polling", "rustix"];
 
-/// That of this build, as far as it can be found out.
+/// Returns the origin of this build, as far as it is known.
 pub(super) fn here() -> Origin {
     let compiler = said_by("rustc", &["--version"]).unwrap_or_else(|| "rustc unknown".to_owned());
     let library = said_by("getconf", &["GNU_LIBC_VERSION"]).unwrap_or_else(|| "libc unknown".to_owned());
@@ -19,7 +20,7 @@ pub(super) fn here() -> Origin {
     [compiler, platform(), library].into_iter().chain(dependencies).collect()
 }
 
-/// Where figures can be compared at all.
+/// Returns the platform; figures of different platforms cannot be compared.
 pub(super) fn platform() -> String {
     format!("{} {}", std::env::consts::ARCH, std::env::consts::OS)
 }
@@ -29,7 +30,7 @@ fn said_by(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The versions of a package in a lock file.
+/// Returns the versions of a package in a lock file.
 fn versions<'a>(lock: &'a str, name: &str) -> Vec<&'a str> {
     let name = format!("name = \"{name}\"");
     let lines = lock.lines().zip(lock.lines().skip(1));

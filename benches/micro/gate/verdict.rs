@@ -1,20 +1,20 @@
-//! Compares counts with the committed ones, case by case, and says what to do about it.
+//! Compares counts with the committed ones, case by case, and says what to do about a difference.
 
 use super::figures::{ACCEPT, Figures, PATH};
 use super::origin;
 use crate::cases::Case;
 
-/// How much dearer a case may become, and how much cheaper before the figures should follow.
+/// How much more expensive a case may become, and how much cheaper before the figures should follow.
 const ALLOWED: f64 = 0.05;
 
-/// What was found so far.
+/// The results so far.
 #[derive(Debug)]
 pub(super) struct Verdict<'a> {
     committed: &'a Figures,
     dearer: Vec<String>,
     cheaper: Vec<String>,
     /// Cases that are counted and not committed, or the other way round.
-    strangers: Vec<String>,
+    unmatched: Vec<String>,
     seen: Vec<&'static str>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Verdict<'a> {
     /// Prints the head of the table.
     pub(super) fn new(committed: &'a Figures) -> Self {
         println!("{:16} {:>9} {:>9} {:>8}  instructions to", "case", "committed", "now", "change");
-        Self { committed, dearer: vec![], cheaper: vec![], strangers: vec![], seen: vec![] }
+        Self { committed, dearer: vec![], cheaper: vec![], unmatched: vec![], seen: vec![] }
     }
 
     /// Prints a line of the table.
@@ -31,7 +31,7 @@ impl<'a> Verdict<'a> {
         self.seen.push(name);
         let Some(committed) = self.committed.get(name) else {
             println!("{name:16} {:>9} {count:>9.1} {:>8}  {operation}", "-", "-");
-            return self.strangers.push(format!("{name} has no committed figure"));
+            return self.unmatched.push(format!("{name} has no committed figure"));
         };
         let percent = (count / committed - 1.0) * 100.0;
         println!("{name:16} {committed:>9.1} {count:>9.1} {percent:>+7.1}%  {operation}");
@@ -43,38 +43,39 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// After all cases: figures that belong to none.
-    pub(super) fn look_for_strangers(&mut self) {
+    /// Finds committed figures without a case; called after all cases.
+    pub(super) fn find_unmatched(&mut self) {
         let left_over = self.committed.cases.iter().filter(|(name, _)| !self.seen.contains(&name.as_str()));
-        self.strangers.extend(left_over.map(|(name, _)| format!("{name} is committed and no case")));
+        self.unmatched
+            .extend(left_over.map(|(name, _)| format!("{name} has a committed figure and no case")));
     }
 
-    /// Prints what follows from it. True if the gate is open.
+    /// Prints the conclusion. Returns true if the gate passes.
     pub(super) fn conclude(&self) -> bool {
         let percent = ALLOWED * 100.0;
         if !self.cheaper.is_empty() {
             println!("\ncheaper by more than {percent} %: {}", self.cheaper.join(", "));
-            println!("Accept these too, so that the gain is kept: {ACCEPT}");
+            println!("Accept these, too, so that the gain is kept: {ACCEPT}");
         }
         if self.is_open() {
             return true;
         }
         if !self.dearer.is_empty() {
-            println!("\nFAILED, dearer by more than {percent} %: {}", self.dearer.join(", "));
+            println!("\nFAILED, more expensive by more than {percent} %: {}", self.dearer.join(", "));
         }
-        if !self.strangers.is_empty() {
-            println!("\nFAILED: {}", self.strangers.join(", "));
+        if !self.unmatched.is_empty() {
+            println!("\nFAILED: {}", self.unmatched.join(", "));
         }
         self.print_origins();
         println!(
-            "\nIf it buys something, or comes with a new compiler or dependency: accept the figures, and commit"
+            "\nIf the change buys something, or comes with a new compiler or dependency: accept the figures, and commit"
         );
         println!("{PATH} with the reason.\n  {ACCEPT}");
         false
     }
 
     fn is_open(&self) -> bool {
-        self.dearer.is_empty() && self.strangers.is_empty()
+        self.dearer.is_empty() && self.unmatched.is_empty()
     }
 
     fn print_origins(&self) {
@@ -83,7 +84,7 @@ impl<'a> Verdict<'a> {
         let only_now: Vec<_> = now.iter().filter(|line| !then.contains(line)).map(String::as_str).collect();
         if only_then.is_empty() && only_now.is_empty() {
             println!(
-                "Compiler, libc and dependencies are those of the committed figures, so it is the source."
+                "Compiler, libc and dependencies are those of the committed figures, so the change is in the source."
             );
         } else {
             println!(
@@ -137,8 +138,11 @@ mod tests {
         let mut verdict = Verdict::new(&committed);
         verdict.add(case("slot"), 1_000.0);
         verdict.add(case("yield"), 1.0);
-        verdict.look_for_strangers();
-        assert_eq!(verdict.strangers, ["yield has no committed figure", "spawn is committed and no case"]);
+        verdict.find_unmatched();
+        assert_eq!(
+            verdict.unmatched,
+            ["yield has no committed figure", "spawn has a committed figure and no case"]
+        );
         assert!(!verdict.conclude());
     }
 }

@@ -1,4 +1,4 @@
-//! What tasks and timers cost: `tasks [--quick] [--only NAME]... [--json FILE]`.
+//! Measures the cost of tasks and timers: `tasks [--quick] [--only NAME]... [--json FILE]`.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The pattern's original: a C++ server on `ACE_TP_Reactor`, built when the library is there.
+//! The original of the pattern: a C++ server on `ACE_TP_Reactor`, built if the library is installed.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ const SOURCE: &str = include_str!("../../ace/server.cpp");
 const HEADER: &str = "/usr/include/ace/TP_Reactor.h";
 const VERSION_HEADER: &str = "/usr/include/ace/Version.h";
 
-/// The program, compiled at the first call; or why there is none, in words for the tables.
+/// Compiles the program at the first call and returns its path, or the reason for the tables if that is
+/// impossible.
 pub(crate) fn program() -> Result<&'static Path, &'static str> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM.get_or_init(compile).as_deref().map_err(String::as_str)
 }
 
-/// As its headers say.
+/// Returns the version that ACE's headers state.
 pub(crate) fn version() -> Option<String> {
     let text = std::fs::read_to_string(VERSION_HEADER).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("#define ACE_VERSION "))?;
@@ -33,7 +34,7 @@ fn compile() -> Result<PathBuf, String> {
     if newer(&program, &own) {
         return Ok(program);
     }
-    // Under another name first: an interrupted compiler leaves no half program behind.
+    // Under another name first, so that an interrupted compiler leaves no partial program behind.
     let fresh = own.with_file_name("ace-server.new");
     let mut compiler = Command::new("g++")
         .args(["-O2", "-std=c++17", "-pthread", "-w", "-x", "c++", "-", "-o"])
@@ -55,7 +56,8 @@ fn compile() -> Result<PathBuf, String> {
     Err(format!("the ACE server does not compile: {}", text.lines().next().unwrap_or_default()))
 }
 
-/// This program holds the source, so what was compiled after it was built is up to date.
+/// Returns whether `one` is newer than `other`. The source is part of this program, so a server that is newer
+/// than this program is up to date.
 fn newer(one: &Path, other: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     changed(one).is_some_and(|one| changed(other).is_some_and(|other| one > other))

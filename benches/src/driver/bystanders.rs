@@ -1,17 +1,17 @@
-//! How much of the processor others use, before something of ours runs and while it does.
+//! How much of the processor other programs use, before and during a workload.
 
 use std::fs;
 use std::thread;
 use std::time::Duration;
 
-/// A moment from which on others are watched.
+/// The start of an observation of other programs.
 #[derive(Debug)]
 pub(crate) struct Watch {
     machine: Ticks,
     ours: u64,
 }
 
-/// Of all cores since the system started.
+/// Processor time of all cores since the system started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ticks {
     busy: u64,
@@ -23,15 +23,15 @@ impl Watch {
         Watch { machine: Ticks::now(), ours: ours() }
     }
 
-    /// For a third of a second, in which nothing of ours runs.
+    /// Observes for a third of a second, in which the driver and its children do nothing.
     pub(crate) fn glance() -> f64 {
         let watch = Watch::start();
         thread::sleep(Duration::from_millis(300));
         watch.percent()
     }
 
-    /// The share of all cores since the start that was neither idle nor ours, in percent. Children count as ours once
-    /// they have been waited for.
+    /// Returns the share of all cores since the start that was neither idle nor used by this process and its
+    /// children, in percent. A child counts after the driver has waited for it.
     pub(crate) fn percent(&self) -> f64 {
         let now = Ticks::now();
         let busy = now.busy.saturating_sub(self.machine.busy);
@@ -50,7 +50,8 @@ impl Ticks {
         let line = stat.lines().next().unwrap_or_default();
         let ticks: Vec<u64> =
             line.split_whitespace().skip(1).take(8).map(|word| word.parse().unwrap_or(0)).collect();
-        // Time in interrupts is left out: it is the loopback's, so ours, and some kernels charge it to no process.
+        // Time in interrupts is left out: most of it is loopback traffic of the benchmark, and some kernels
+        // charge it to no process.
         let [user, nice, system, _idle, _iowait, _irq, _softirq, steal] = ticks[..] else {
             return Ticks { busy: 0, all: 0 };
         };
@@ -58,7 +59,7 @@ impl Ticks {
     }
 }
 
-/// Ticks of this process and of all children that it has waited for, and of theirs.
+/// Returns the ticks of this process and of all its descendants that have been waited for.
 fn ours() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may hold spaces; the four times are the 12th to 15th field after it.

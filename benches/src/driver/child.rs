@@ -6,17 +6,19 @@ use std::process::{self, ChildStdin, ChildStdout, Command};
 
 use rustix::process::{PTracer, Signal, set_parent_process_death_signal, set_ptracer};
 
-/// A child that is killed, and waited for, when it goes out of scope; and ended by the kernel when the driver ends in
-/// a way that leaves no time for that.
+/// A child that is killed and waited for when it goes out of scope. The kernel ends it if the driver dies
+/// without dropping it.
 #[derive(Debug)]
 pub(crate) struct Child(pub(crate) process::Child);
 
 impl Child {
-    /// To be called on the main thread: the kernel takes the end of the spawning thread for that of the parent.
+    /// Must be called on the main thread: the kernel takes the end of the spawning thread for the end of the
+    /// parent.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
         let prepare = || {
             set_parent_process_death_signal(Some(Signal::TERM))?;
-            // Where only descendants may be traced, strace is none. Kernels without that rule refuse the call.
+            // On systems where only ancestors may trace a process, strace is no ancestor. Kernels without
+            // that rule refuse the call.
             let _ = set_ptracer(PTracer::Any);
             Ok(())
         };
@@ -25,13 +27,13 @@ impl Child {
         command.spawn().map(Child)
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status if the child has ended.
     pub(crate) fn ended(&mut self) -> Option<process::ExitStatus> {
         self.0.try_wait().ok().flatten()
     }
 }
 
-/// Lines to a child whose standard streams are pipes, and lines back.
+/// Writes lines to a child, and reads its answers, over pipes.
 #[derive(Debug)]
 pub(crate) struct Talk {
     input: ChildStdin,
@@ -39,7 +41,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Once for each child.
+    /// Must be called once for each child at most.
     pub(crate) fn with(child: &mut Child) -> io::Result<Talk> {
         let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
             return Err(io::Error::other("both streams have to be pipes"));
@@ -62,7 +64,7 @@ impl Talk {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Both fail only if the child is gone already.
+        // Both calls fail only if the child has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,11 +1,11 @@
-//! How often a server's threads got in each other's way: counted in a build with `--cfg paceline_contention`.
+//! How often a server's threads contend: counted in a build with `--cfg paceline_contention`.
 
 use std::io;
 
-/// Whether this build, and so every server that it starts of paceline's, counts.
+/// Whether this build, and so every paceline server that it starts, counts contention.
 pub(crate) const COUNTED: bool = cfg!(all(feature = "paceline", paceline_contention));
 
-/// Since the server's start, or in a window, or per request.
+/// The counts since the server's start, in a window, or per request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Contention {
     pub(crate) failed_swaps: f64,
@@ -14,11 +14,11 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    /// As the server says it: the three numbers in this order.
+    /// Parses the line that the server prints: the three numbers in this order.
     pub(crate) fn read(line: &str) -> io::Result<Contention> {
         let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let [failed_swaps, contended_locks, lock_wait_nanos] = numbers[..] else {
-            return Err(io::Error::other(format!("a server said of its contention: {line:?}")));
+            return Err(io::Error::other(format!("no contention counts in a server's answer: {line:?}")));
         };
         Ok(Contention { failed_swaps, contended_locks, lock_wait_nanos })
     }

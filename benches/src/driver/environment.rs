@@ -1,4 +1,4 @@
-//! On what the figures were taken.
+//! The system on which the figures were taken.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Kernel, processor, versions, date. `null` where the system does not say.
+/// Returns kernel, processor, versions and date; `null` for what is unknown.
 pub(crate) fn describe() -> Value {
     let line = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let processor = line("/proc/cpuinfo").and_then(|text| {
@@ -35,7 +35,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The rivals' versions from the lock file beside the package or its workspace.
+/// Returns the rivals' versions from the lock file beside the package or its workspace.
 fn versions() -> Value {
     let lock = ["Cargo.lock", "../Cargo.lock"]
         .iter()

@@ -1,4 +1,4 @@
-//! How long, how often, with whom: what `--quick` and `--full` differ in.
+//! Durations, rounds and rivals: the differences between `--quick` and `--full`.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Plan {
         }
     }
 
-    /// On two cores the load generator has to share them with two workers, as a client on the same machine does.
+    /// With two cores the load generator shares them with two workers, as a client on the same machine does.
     pub(crate) fn full() -> Plan {
         Plan {
             quick: false,
@@ -46,7 +46,7 @@ impl Plan {
         }
     }
 
-    /// For the raw figures.
+    /// Returns the plan as it appears in the raw figures.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "rounds": self.rounds,
@@ -58,7 +58,7 @@ impl Plan {
         })
     }
 
-    /// All rivals in a full run, the main ones in a quick one; always in the same order.
+    /// Returns all rivals in a full run, the main ones in a quick run, always in the same order.
     pub(crate) fn rivals(&self) -> Vec<&'static str> {
         if self.quick { Self::main_rivals() } else { Self::all_rivals().collect() }
     }
@@ -67,22 +67,23 @@ impl Plan {
         RIVALS.iter().copied().chain(Some(super::ace::NAME))
     }
 
-    /// One of each kind, in their default settings.
+    /// Returns one rival of each kind, in its default settings.
     pub(crate) fn main_rivals() -> Vec<&'static str> {
         Self::named(&["floor", "tokio", "smol", "hsha", "paceline", super::ace::NAME])
     }
 
-    /// Those of them that there are, in the tables' order.
+    /// Returns those of the named rivals that are available, in the order of the tables.
     pub(crate) fn named(names: &[&str]) -> Vec<&'static str> {
         Self::all_rivals().filter(|rival| names.contains(rival)).collect()
     }
 
-    /// Those that have more than one thread: a single one has nothing to show beside a handler that blocks it.
+    /// Returns the rivals with more than one thread. A single thread has nothing to show beside a handler
+    /// that blocks it.
     pub(crate) fn threaded_rivals(&self) -> Vec<&'static str> {
         self.rivals().into_iter().filter(|rival| !ONE_THREAD.contains(rival)).collect()
     }
 
-    /// Who is not among `taking_part` and why, in words for a plot.
+    /// Names the rivals that are not in `taking_part`, with the reasons, for a plot.
     pub(crate) fn left_out(&self, taking_part: &[&str]) -> String {
         let missing = Self::all_rivals().filter(|rival| !taking_part.contains(rival));
         let (single, other): (Vec<_>, Vec<_>) =
@@ -107,13 +108,13 @@ impl Plan {
         }
     }
 
-    /// With windows of at most so many milliseconds: for a workload with many points.
+    /// Returns the plan with windows of at most so many milliseconds, for a workload with many points.
     pub(crate) fn brief(&self, window_ms: u64) -> Plan {
         let window = self.window.min(Duration::from_millis(window_ms));
         Plan { window, warm: self.warm.min(Duration::from_millis(100)), ..self.clone() }
     }
 
-    /// The quick points are among the full ones.
+    /// Returns the points of this run. The quick points must be among the full ones.
     pub(crate) fn pick(&self, full: &[usize], quick: &[usize], what: &str) -> Vec<Point> {
         let values = if self.quick { quick } else { full };
         let point = |value: &usize| Point { x: *value as f64, label: format!("{value} {what}") };

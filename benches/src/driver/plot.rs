@@ -1,24 +1,24 @@
-//! From a sweep to a plot.
+//! Makes a plot from a sweep.
 
 use super::ace;
 use super::sweep::{Cell, Metric, STARVED, Sweep};
 use crate::svg::{Axis, Mark, Marker, Plot, Scale, Series, Style};
 
-/// What a plot says around its lines.
+/// The text around the lines of a plot.
 pub(crate) struct Caption<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,
     pub(crate) x_scale: Scale,
-    /// With the unit.
+    /// The label of the vertical axis, with its unit.
     pub(crate) y: &'a str,
-    /// How many of the metric's units make one of the axis's.
+    /// How many units of the metric make one unit of the axis.
     pub(crate) y_unit: f64,
-    /// Which rivals do not take part, and why; may be empty.
+    /// The rivals that do not take part, with the reasons; may be empty.
     pub(crate) left_out: String,
 }
 
 impl<'a> Caption<'a> {
-    /// Of one workload among several that few rivals take part in.
+    /// The caption of a workload in which only some rivals take part.
     pub(crate) fn of_few(title: &'a str, x: (&'a str, Scale), y: &'a str) -> Self {
         let left_out = "the other servers, which the workload `connections` has".to_owned();
         Self { title, x: x.0, x_scale: x.1, y, y_unit: 1.0, left_out }
@@ -27,7 +27,8 @@ impl<'a> Caption<'a> {
 
 const GREEN: &str = "#007a53";
 
-/// In the legend's order. A variant is dashed, in the colour of what it varies or close to it.
+/// The styles in the order of the legend. A variant is dashed, in the colour of its original or a similar
+/// one.
 const STYLES: [(&str, &str, Marker, bool); 12] = [
     ("paceline", GREEN, Marker::Circle, false),
     ("paceline-eager", "#58a618", Marker::Square, true),
@@ -43,20 +44,20 @@ const STYLES: [(&str, &str, Marker, bool); 12] = [
     ("floor-level", "#bbbbbb", Marker::Circle, true),
 ];
 
-/// Alike in all plots, whoever else takes part.
+/// Returns the style of a rival, which is the same in all plots.
 pub(crate) fn style(rival: &str) -> Style {
     let known = STYLES.iter().find(|(name, ..)| *name == rival);
     let (_, colour, marker, dashed) = known.copied().unwrap_or(("", "#bbbbbb", Marker::Circle, true));
     Style { colour, marker, dashed, bold: rival == "paceline" }
 }
 
-/// As the legend has them.
+/// Sorts series into the order of the legend.
 pub(crate) fn sort(series: &mut [Series]) {
     let place = |series: &Series| STYLES.iter().position(|(name, ..)| *name == series.name);
     series.sort_by_key(|series| place(series).unwrap_or(STYLES.len()));
 }
 
-/// Medians of one metric over the points, with their quartiles. Whoever is missing is named in the notes.
+/// Plots the medians of one metric over the points, with their quartiles. The notes name the missing rivals.
 pub(crate) fn plot(sweep: &Sweep, metric: Metric, caption: &Caption<'_>) -> Plot {
     let mut series: Vec<Series> = Vec::new();
     for (point, cells) in &sweep.rows {
@@ -100,13 +101,14 @@ fn notes(sweep: &Sweep, caption: &Caption<'_>) -> Vec<String> {
     }
     notes.extend(absences(sweep));
     if cells().any(starves) {
-        notes
-            .push("Empty markers: some connections got no answer at all, and count nowhere else.".to_owned());
+        notes.push(
+            "Empty markers: some connections got no answer at all, and are in no other figure.".to_owned(),
+        );
     }
     notes
 }
 
-/// A sentence for each rival and reason, with the points where it holds.
+/// Returns a sentence for each rival and reason, with the points to which it applies.
 fn absences(sweep: &Sweep) -> Vec<String> {
     let mut absences: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for (point, cells) in &sweep.rows {

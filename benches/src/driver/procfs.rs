@@ -1,27 +1,27 @@
-//! What the kernel says about a process: CPU time, context switches, peak memory.
+//! What the kernel reports of a process: CPU time, context switches, peak memory.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A reading of one process. Differences of two readings are what is measured.
+/// One reading of a process. The figures are differences of two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    /// From schedstat of the threads that live: exact, but blind to threads that ended.
+    /// From schedstat of the live threads: exact, but without threads that have ended.
     threads_cpu: Duration,
-    /// From stat: all threads that ever lived, in clock ticks.
+    /// From stat: all threads, including those that have ended, in clock ticks.
     process_cpu: Duration,
     pub(crate) voluntary: u64,
     pub(crate) involuntary: u64,
     pub(crate) peak_kib: u64,
 }
 
-/// What [`Usage::process_cpu`] is rounded to on every Linux that matters here (`USER_HZ` is 100).
+/// The resolution of [`Usage::process_cpu`] on all relevant Linux systems (`USER_HZ` is 100).
 const TICK: Duration = Duration::from_millis(10);
 
 impl Usage {
-    /// All zero for a process that is gone.
+    /// Reads a process. All values are zero if the process has ended.
     pub(crate) fn of(process: u32) -> Usage {
         let mut usage = Usage { process_cpu: process_cpu(process).unwrap_or_default(), ..Usage::default() };
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -37,7 +37,7 @@ impl Usage {
         usage
     }
 
-    /// CPU time since an earlier reading; the coarse clock only where threads took their time with them.
+    /// Returns the CPU time since an earlier reading, from the coarse clock only if threads have ended.
     pub(crate) fn cpu_since(&self, earlier: &Usage) -> Duration {
         let exact = self.threads_cpu.saturating_sub(earlier.threads_cpu);
         let coarse = self.process_cpu.saturating_sub(earlier.process_cpu);
@@ -45,7 +45,7 @@ impl Usage {
     }
 }
 
-/// CPU time of this process, of all its threads.
+/// Returns the CPU time of all threads of this process.
 pub(crate) fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -67,7 +67,7 @@ fn first_number(text: &str) -> u64 {
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Wait a moment for a condition, looking every few milliseconds.
+/// Waits for a condition, which is checked every few milliseconds.
 pub(crate) fn eventually(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let deadline = std::time::Instant::now() + limit;
     while std::time::Instant::now() < deadline {
@@ -89,7 +89,7 @@ mod tests {
         let me = process::id();
         let before = Usage::of(me);
         let burn = || {
-            // Not by the wall: beside other programs this thread may get a fraction of it.
+            // Not wall time: beside other programs this thread may get a fraction of it.
             while clock_gettime(ClockId::ThreadCPUTime).tv_nsec < 100_000_000 {}
         };
         std::thread::spawn(burn).join().unwrap();

@@ -1,4 +1,4 @@
-//! Where figures and plots go.
+//! The folder for figures and plots.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,11 @@ use super::plan::Plan;
 use crate::svg::Plot;
 use crate::workloads::Outcome;
 
-/// Percent of the processor that other programs may use, and that a count of ticks may be off.
+/// The share of the processor, in percent, that other programs may use, and by which a count of ticks may be
+/// wrong.
 const TOLERABLE: f64 = 7.0;
 
-/// A folder of its own for every kind of run, so that a quick one never replaces the plots of a full one.
+/// The folder of one kind of run, so that a quick run never replaces the plots of a full one.
 #[derive(Debug)]
 pub(crate) struct Results {
     run: String,
@@ -23,23 +24,24 @@ pub(crate) struct Results {
     machine: Value,
     settings: Value,
     workloads: Vec<Value>,
-    /// Since the workload began.
+    /// The observation since the workload began.
     watch: Watch,
-    /// What others used before and during each workload, in percent of all cores.
+    /// The load by other programs before and during each workload, in percent of all cores.
     foreign_load: Vec<Value>,
 }
 
 impl Results {
-    /// `results/RUN` of this package, wherever it was called from; or of the current folder where the package's
-    /// source is gone.
+    /// Opens `results/RUN` of this package, independent of the current folder; or of the current folder if
+    /// the package's source does not exist on this machine.
     pub(crate) fn open(run: &str, plan: &Plan) -> io::Result<Results> {
-        // First: it says whether the source has changed, and what an earlier run wrote may be part of it.
+        // First of all: the description says whether the source has changed, and results of an earlier run
+        // may be part of the source.
         let machine = environment::describe();
         let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let all = if package.is_dir() { package.join("results") } else { PathBuf::from("results") };
         let folder = all.join(run);
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", folder.display()));
-        // Plots of an earlier run would pass for this one's.
+        // Plots of an earlier run would be taken for plots of this one.
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error)),
             _ => fs::create_dir_all(&folder).map_err(named)?,
@@ -63,7 +65,8 @@ impl Results {
         &self.machine
     }
 
-    /// Runs a workload, saves its figures, and says when others use the machine before or meanwhile.
+    /// Runs a workload, saves its figures, and warns if other programs use the machine before or during the
+    /// run.
     pub(crate) fn run(&mut self, workload: impl FnOnce(&mut Results) -> Outcome) -> Outcome {
         let before = Watch::glance();
         if before > TOLERABLE {
@@ -91,7 +94,7 @@ impl Results {
         fs::write(self.folder.join(format!("{name}.svg")), plot.render())
     }
 
-    /// On what a plot's figures were taken.
+    /// Returns the line that names the system of a plot.
     fn footer(&self) -> String {
         let text = |name: &str| self.machine[name].as_str().unwrap_or("?");
         let date = text("date").split('T').next().unwrap_or_default();
@@ -104,7 +107,7 @@ impl Results {
         footer
     }
 
-    /// Writes the raw figures so far: what is interrupted keeps those of the workloads before.
+    /// Writes the raw figures so far, so that an interrupted run keeps those of completed workloads.
     pub(crate) fn save(&self, complete: bool) -> io::Result<()> {
         let figures = json!({
             "run": self.run,

@@ -1,4 +1,4 @@
-//! One server process, one or two load processes, one figure.
+//! One server process and one or two load processes produce one figure.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -19,22 +19,22 @@ use crate::{handler, load};
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// With a server that counts contention.
+    /// The pipes to a server that counts contention.
     talk: Option<Talk>,
 }
 
 impl Server {
-    /// One executor in the process.
+    /// Starts a rival with one executor.
     pub(crate) fn start(rival: &str, threads: usize) -> io::Result<Server> {
         Server::start_several(rival, threads, 1)
     }
 
-    /// Starts it and waits until every executor in it accepts, on ports from `port` on.
+    /// Starts a rival and waits until every executor in it accepts, on ports from `port` on.
     pub(crate) fn start_several(rival: &str, threads: usize, executors: u16) -> io::Result<Server> {
         let port = next_ports(executors);
         let mut command = command_for(rival, port, threads)?;
         command.arg("--executors").arg(executors.to_string());
-        // One calibration for all of them: two on a noisy machine differ by more than rivals do.
+        // One calibration for all servers: two calibrations on a noisy machine differ more than rivals do.
         command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
         let talks = COUNTED && rival.starts_with("paceline");
         let stream = || if talks { Stdio::piped() } else { Stdio::null() };
@@ -51,7 +51,7 @@ impl Server {
         Ok(server)
     }
 
-    /// `Err` if it has ended, as none does by itself.
+    /// Returns `Err` if the server has ended, which no server does by itself.
     pub(crate) fn still_runs(&mut self) -> io::Result<()> {
         match self.child.ended() {
             Some(status) => Err(io::Error::other(format!("the server ended: {status}"))),
@@ -63,7 +63,7 @@ impl Server {
         self.child.0.id()
     }
 
-    /// What its threads met so far; nothing, if it does not count.
+    /// Asks the server for its contention counts; returns zeros if it does not count.
     fn contention(&mut self) -> io::Result<Contention> {
         let Some(talk) = &mut self.talk else { return Ok(Contention::default()) };
         talk.say("contention")?;
@@ -89,8 +89,8 @@ fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// Fresh ports for every server, so that no connection of the last one is in the way; below the range that
-/// the kernel hands out to clients. The first of `count` in a row that nobody uses.
+/// Returns the first of `count` consecutive free ports. Every server gets new ports, so that no connection of
+/// the previous server is in the way. The ports are below the range from which the kernel serves clients.
 fn next_ports(count: u16) -> u16 {
     const FIRST: u16 = 12_000;
     const COUNT: u16 = 18_000;
@@ -125,12 +125,12 @@ impl Load {
         self.talk.say("go")
     }
 
-    /// Returns when the warm-up is over.
+    /// Returns when the warm-up has ended.
     pub(crate) fn begun(&mut self) -> io::Result<()> {
         self.talk.line().map(drop)
     }
 
-    /// Returns when the window is over.
+    /// Returns when the window has ended.
     pub(crate) fn result(&mut self) -> io::Result<Value> {
         serde_json::from_str(&self.talk.line()?).map_err(io::Error::other)
     }
@@ -147,26 +147,26 @@ pub(crate) struct Run {
     pub(crate) voluntary: f64,
     pub(crate) involuntary: f64,
     pub(crate) peak_mib: f64,
-    /// The other load's requests per second, where there is one.
+    /// The requests per second of the other load, if there is one.
     pub(crate) slow_per_second: f64,
-    /// Connections that got no answer at all within the window.
+    /// Connections without any answer within the window.
     pub(crate) starved: f64,
-    /// How much of its threads the load generator used, in percent: at a hundred it is what limits the rate.
+    /// CPU use of the load generator's threads, in percent: near a hundred the generator limits the rate.
     pub(crate) load: f64,
-    /// What the server's threads met, where it counts that.
+    /// The contention among the server's threads, if the server counts it.
     pub(crate) contention: Contention,
     pub(crate) errors: u64,
 }
 
-/// Another load on the same server, for the whole time.
+/// Another load on the same server, during the whole time.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
     pub(crate) path: String,
     pub(crate) connections: usize,
 }
 
-/// Starts the rival, as many executors of it as the plan says, loads it, reads what it used in the window.
-/// The plan's port is filled in here.
+/// Starts the rival with as many executors as the plan says, loads it, and reads its usage within the window.
+/// Fills in the plan's port.
 pub(crate) fn measure(
     rival: &str,
     threads: usize,

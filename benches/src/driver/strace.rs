@@ -1,4 +1,4 @@
-//! Counting system calls with `strace`, where there is one.
+//! Counts system calls with `strace`, if it is installed.
 
 use std::fs;
 use std::io;
@@ -10,24 +10,24 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::child::Child;
 use super::procfs::eventually;
 
-/// An strace that follows all threads of a process and writes its findings when it is stopped.
+/// An strace process that follows all threads of a process and writes its result when it is stopped.
 pub(crate) struct Tracer {
     child: Child,
     output: std::path::PathBuf,
     traced: u32,
 }
 
-/// What to write down.
+/// The level of detail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Calls by name.
+    /// The number of calls by name.
     Counts,
     /// Every call, with its time.
     Calls,
 }
 
 impl Tracer {
-    /// `Err` says why there is none, in words for the tables.
+    /// `Err` has the reason for the tables.
     pub(crate) fn attach(process: u32, detail: Detail) -> io::Result<Tracer> {
         let output = std::env::temp_dir().join(format!("paceline-bench-{}-{process}", std::process::id()));
         let mut command = Command::new("strace");
@@ -37,7 +37,7 @@ impl Tracer {
         let child = child.map_err(|error| io::Error::other(format!("needs strace: {error}")))?;
         let tracer = Tracer { child, output, traced: process };
         if eventually(Duration::from_secs(3), || tracer.holds_all_threads()) {
-            // The threads stop once when they are seized; let them go back to sleep.
+            // Every thread stops once when strace attaches; wait until the threads sleep again.
             std::thread::sleep(Duration::from_millis(50));
             Ok(tracer)
         } else {
@@ -56,7 +56,7 @@ impl Tracer {
         )
     }
 
-    /// Detaches and returns what strace wrote.
+    /// Detaches and returns the output of strace.
     pub(crate) fn finish(mut self) -> io::Result<String> {
         let pid = Pid::from_child(&self.child.0);
         kill_process(pid, Signal::INT)?;
@@ -67,7 +67,7 @@ impl Tracer {
     }
 }
 
-/// Calls by name, most frequent first, from the summary of `strace -c`.
+/// Returns the calls by name, most frequent first, from the summary of `strace -c`.
 pub(crate) fn counts(summary: &str) -> Vec<(String, u64)> {
     let row = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -79,10 +79,10 @@ pub(crate) fn counts(summary: &str) -> Vec<(String, u64)> {
     counts
 }
 
-/// How many calls a trace of [`Detail::Calls`] has after a moment.
+/// Returns how many calls of a [`Detail::Calls`] trace come after a moment.
 pub(crate) fn calls_after(trace: &str, moment: SystemTime) -> usize {
     let moment = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-    // A line is "TID SECONDS call(...) = result".
+    // Each line has the form "TID SECONDS call(...) = result".
     let time = |line: &str| line.split_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok());
     let of_detaching = |line: &str| line.contains("<detached ...>");
     trace.lines().filter(|line| time(line).is_some_and(|time| time > moment) && !of_detaching(line)).count()

@@ -1,5 +1,5 @@
-//! A program that knows tokio only, built twice: as it is, and with paceline in the place of tokio. No line of its code differs, and
-//! two of its manifest.
+//! A program written for tokio, built twice: unchanged, and with paceline in the place of tokio. The two
+//! builds have the same code, and manifests that differ in two lines.
 
 use std::fs;
 use std::io;
@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The rivals, as the tables call them.
+/// The names of the rivals in the tables.
 pub(crate) const RIVALS: &[&str] = &["axum-tokio", "axum-paceline"];
 
 const MANIFEST: &str = include_str!("../../axum/Cargo.toml");
 const SOURCE: &str = include_str!("../../axum/src/main.rs");
 
-/// How the manifest asks for tokio.
+/// The start of the manifest's dependency on tokio.
 const DEPENDENCY: &str = "\ntokio = { ";
 
-/// The program of one of them, built at the first call; or why there is none.
+/// Builds the program of a rival at the first call and returns its path, or the reason if that fails. Returns
+/// `None` for other rivals.
 pub(crate) fn program(rival: &str) -> Option<Result<&'static Path, &'static str>> {
     static PROGRAMS: [OnceLock<Result<PathBuf, String>>; 2] = [const { OnceLock::new() }; 2];
     let at = RIVALS.iter().position(|known| *known == rival)?;
@@ -29,9 +30,9 @@ fn build(rival: &str, is_swapped: bool) -> io::Result<PathBuf> {
     let package = root.join("target").join(rival);
     let mut manifest = MANIFEST.to_owned();
     if is_swapped {
-        let stand_in = root.join("tests/swap/tokio").canonicalize()?;
+        let stand_in = root.join("src/tokio").canonicalize()?;
         let path = format!("path = {:?}", stand_in.display().to_string());
-        // For itself, and for what it depends on.
+        // One line for the program itself, and one for its dependencies.
         manifest = manifest.replace(DEPENDENCY, &format!("{DEPENDENCY}{path}, "));
         manifest += &format!("\n[patch.crates-io]\ntokio = {{ {path} }}\n");
     }
@@ -43,16 +44,16 @@ fn build(rival: &str, is_swapped: bool) -> io::Result<PathBuf> {
     if !built.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&built.stderr).into_owned()));
     }
-    // A patch that does not take is only a warning.
+    // Cargo only warns if a patch is not used.
     let tree = cargo(&["tree"])?;
     let has_ours = String::from_utf8_lossy(&tree.stdout).contains("paceline v");
     if has_ours != is_swapped {
-        return Err(io::Error::other("it is on the other one's runtime, as `cargo tree` says"));
+        return Err(io::Error::other("`cargo tree` shows the wrong runtime"));
     }
     Ok(package.join("target/release/axum-hello"))
 }
 
-/// Cargo takes what was written for changed.
+/// Cargo rebuilds files that were written, even if their content is the same.
 fn write_if_new(path: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) { Ok(()) } else { fs::write(path, text) }
 }

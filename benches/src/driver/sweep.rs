@@ -1,4 +1,4 @@
-//! A workload as a grid: points down, rivals across, several rounds in each cell.
+//! A workload as a grid: points are rows, rivals are columns, and each cell has several rounds.
 
 use std::io;
 
@@ -8,23 +8,23 @@ use super::contention::COUNTED;
 use super::rig::Run;
 use crate::stats::{Spread, spread};
 
-/// Where on the x axis, and what it is called in the tables.
+/// A position on the x axis, and its name in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub(crate) x: f64,
     pub(crate) label: String,
 }
 
-/// What a rival did at one point.
+/// The figures of a rival at one point.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) rival: String,
     pub(crate) runs: Vec<Run>,
-    /// Why there are fewer runs than rounds, or none.
+    /// The reason if runs are missing.
     pub(crate) absent: Option<String>,
 }
 
-/// A figure of a run: how tables, plots and the raw figures name it.
+/// A figure of a run, with its names in tables, plots and raw figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -47,23 +47,23 @@ pub(crate) const PEAK: Metric = Metric { name: "peak", unit: "MiB", decimals: 1,
 pub(crate) const SLOW: Metric =
     Metric { name: "slow", unit: "req/s", decimals: 0, of: |run| run.slow_per_second };
 
-/// Connections without an answer in the window: a p99 looks good where the others wait forever.
+/// Connections without an answer in the window: p99 looks good if the other connections wait forever.
 pub(crate) const STARVED: Metric =
     Metric { name: "starved", unit: "conns", decimals: 0, of: |run| run.starved };
 
-/// How busy the load generator was: where it is at its end, the servers are not.
+/// The CPU use of the load generator: near 100 % the generator is the limit, and not the server.
 pub(crate) const LOAD: Metric = Metric { name: "load", unit: "% busy", decimals: 0, of: |run| run.load };
 
 const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
 
-/// What a build that counts contention has besides.
+/// Additional metrics of a build that counts contention.
 pub(crate) const CONTENTION: [Metric; 3] = [
     Metric { name: "failed cas", unit: "/req", decimals: 4, of: |run| run.contention.failed_swaps },
     Metric { name: "locks", unit: "waits/req", decimals: 4, of: |run| run.contention.contended_locks },
     Metric { name: "lock wait", unit: "ns/req", decimals: 1, of: |run| run.contention.lock_wait_nanos },
 ];
 
-/// Of which there are raw figures.
+/// The metrics that the raw figures contain.
 fn recorded() -> impl Iterator<Item = Metric> {
     ALL.into_iter().chain(CONTENTION.into_iter().filter(|_| COUNTED))
 }
@@ -88,8 +88,8 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Rival after rival within a round: whatever else the machine does hits all alike.
-    /// `run` answers `Err` with the reason where a rival cannot take part at a point.
+    /// Runs one rival after the other within a round, so that disturbances of the machine affect all alike.
+    /// `run` returns `Err` with the reason if a rival cannot take part at a point.
     pub(crate) fn measure(
         name: &'static str,
         title: impl Into<String>,
@@ -117,7 +117,7 @@ impl Sweep {
         Sweep { name, title: title.into(), rows }
     }
 
-    /// The raw figures: every run of every cell.
+    /// Returns the raw figures: every run of every cell.
     pub(crate) fn to_json(&self) -> Value {
         let cell = |cell: &Cell| {
             let metric = |metric: Metric| {

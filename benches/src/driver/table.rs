@@ -2,8 +2,8 @@
 
 use super::sweep::{Cell, Metric, Sweep};
 
-/// One block per point, one line per rival: medians, the first metric's spread, its ratio to the first rival, and a word
-/// wherever a rival is missing or something failed.
+/// Prints one block per point and one line per rival: medians, the spread of the first metric, its ratio to
+/// the first rival, and a remark if a rival is missing or something failed.
 pub(crate) fn print(sweep: &Sweep, metrics: &[Metric]) {
     println!("\n## {}\n", sweep.title);
     for (point, cells) in &sweep.rows {

@@ -1,4 +1,4 @@
-//! When a paced load sends: at fixed times, and never to make up for one that it missed.
+//! The times at which a paced load sends. A missed time is skipped.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,14 +9,15 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// A clock that ticks in a descriptor. The kernel keeps its time, so a late sender does not shift the ticks after.
+/// A clock that ticks in a descriptor. The kernel keeps the time, so a late sender does not shift later
+/// ticks.
 pub(super) struct Pace {
     every: Duration,
     timer: OwnedFd,
 }
 
 impl Pace {
-    /// Stands until [`start`](Pace::start).
+    /// Creates a clock that is stopped until [`start`](Pace::start).
     pub(super) fn new(every: Duration) -> io::Result<Pace> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         Ok(Pace { every, timer: timerfd_create(TimerfdClockId::Monotonic, flags)? })
@@ -30,7 +31,7 @@ impl Pace {
         Ok(())
     }
 
-    /// Whether a tick has come since the last call. Several count as one: the others' time is over.
+    /// Returns whether a tick has come since the last call. Several ticks count as one.
     pub(super) fn ticked(&self) -> io::Result<bool> {
         let mut ticks = [0; 8];
         match rustix::io::read(&self.timer, &mut ticks) {
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn missed_ticks_are_not_made_up_for() {
         let pace = Pace::new(Duration::from_millis(50)).unwrap();
-        assert!(!pace.ticked().unwrap(), "nobody has started it");
+        assert!(!pace.ticked().unwrap(), "the pace was not started");
         pace.start().unwrap();
         std::thread::sleep(Duration::from_millis(170));
         assert_eq!([pace.ticked().unwrap(), pace.ticked().unwrap()], [true, false]);
@@ -71,7 +72,7 @@ mod tests {
         while !pace.ticked().unwrap() && start.elapsed() < 4 * every {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Counted from the late look it would be two and a half.
+        // Counted from the late read, the time would be two and a half.
         let took = start.elapsed();
         assert!(took >= 2 * every - Duration::from_millis(1) && took < 2 * every + every / 2, "{took:?}");
     }

@@ -1,8 +1,8 @@
-//! What a server that counts contention answers whoever asks: a line in, the three counts out.
+//! Answers the driver's requests for contention counts: a line in, the three counts out.
 
 use std::io::Write;
 
-/// On a thread of its own, which sleeps in the read and ends with the input.
+/// Runs on a thread of its own, which sleeps in the read and ends with the input.
 pub(super) fn answer() {
     std::thread::spawn(|| {
         for line in std::io::stdin().lines() {

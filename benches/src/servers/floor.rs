@@ -1,8 +1,9 @@
-//! The floor: bare epoll loops with no runtime at all.
+//! The floor: plain epoll loops without any runtime.
 //!
-//! What a request costs here is what the kernel and the handler cost; everything above it is a runtime's price.
-//! Edge-triggered saves the kernel's second look at each event, so that is the floor; level is kept to show it. Reads and
-//! writes are the standard library's, as in every rival.
+//! A request costs here what the kernel and the handler cost; the difference to a rival is the price of its
+//! runtime. With edge-triggered events the kernel does not check each descriptor twice, so that variant is
+//! the floor; the level-triggered variant is there for comparison. Reads and writes are the standard
+//! library's, as in every rival.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -38,7 +39,7 @@ struct Connection {
     exchange: Exchange,
 }
 
-/// One thread, one epoll, forever. A connection's key is its descriptor.
+/// Runs one thread with one epoll, forever. A connection's key is its descriptor.
 fn run(listener: TcpListener, trigger: Trigger) -> io::Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let listener_key = listener.as_raw_fd() as u64;
@@ -94,7 +95,8 @@ fn accept_all(
     }
 }
 
-/// One read and one write; with edges, again only if the read was full (more may lie there unannounced).
+/// Reads and writes once; with edges, again only if the read filled the buffer, as more bytes may be there
+/// without an event.
 fn converse(connection: &mut Connection, trigger: Trigger) -> io::Result<()> {
     loop {
         let space = connection.exchange.space();
@@ -112,7 +114,7 @@ fn converse(connection: &mut Connection, trigger: Trigger) -> io::Result<()> {
     }
 }
 
-/// Blocks the thread while a client does not read: the floor knows only well-behaved clients.
+/// Blocks the thread while a client does not read: the clients of the floor always read.
 pub(super) fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match (&mut &*stream).write(bytes) {

@@ -1,5 +1,5 @@
-//! hyper on three runtimes: the same service, each runtime's own way to give hyper a stream, an executor and tasks. What hyper can be
-//! set to is left as it comes.
+//! hyper on three runtimes: the same service, with each runtime's own stream, executor and tasks for hyper.
+//! All settings of hyper have their defaults.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -23,7 +23,7 @@ pub(super) enum Version {
     Two,
 }
 
-/// The one service, which works as all servers do.
+/// The service, which works as all servers do.
 fn answer(request: Request<Incoming>) -> Ready<Result<Response<Full<Bytes>>, Infallible>> {
     handler::work(request.uri().path().as_bytes());
     let mut response = Response::new(Full::from(BODY));
@@ -32,11 +32,11 @@ fn answer(request: Request<Incoming>) -> Ready<Result<Response<Full<Bytes>>, Inf
 }
 
 async fn one(io: impl Read + Write + Unpin + 'static) {
-    // A client that goes away is no error here.
+    // A client that disconnects is no error here.
     let _ = http1::Builder::new().serve_connection(io, service_fn(answer)).await;
 }
 
-/// Serves one connection with `$executor`. A macro, because each executor is known to hyper by bounds of its own.
+/// Serves one connection with `$executor`. A macro, because hyper has different bounds for each executor.
 macro_rules! converse {
     ($version:expr, $io:expr, $executor:expr) => {
         match $version {
@@ -98,7 +98,7 @@ pub(super) fn smol(port: u16, threads: usize, version: Version) -> io::Result<()
     use async_io::Async;
     use smol_hyper::rt::{FuturesIo, SmolExecutor};
 
-    /// What `smol-hyper` wants: a type that lends the executor out.
+    /// A type that lends the executor to `smol-hyper`.
     #[derive(Clone, Copy)]
     struct Global(&'static Executor<'static>);
 

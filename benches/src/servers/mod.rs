@@ -19,7 +19,8 @@ mod paceline;
 mod smol;
 mod tokio;
 
-/// What takes part, in the order of the tables. ([`serve`] can start `floor-level`, `paceline-executor`, and [`HYPERS`], too.)
+/// The rivals, in the order of the tables. ([`serve`] also accepts `floor-level`, `paceline-executor` and
+/// [`HYPERS`].)
 pub const RIVALS: &[&str] = &[
     "floor",
     "floor-reuseport",
@@ -37,7 +38,7 @@ pub const RIVALS: &[&str] = &[
     "paceline-portable",
 ];
 
-/// hyper on the runtimes, for the workload `hyper`; as `hyper2-...` they speak HTTP/2.
+/// hyper on the runtimes, for the workload `hyper`; under the names `hyper2-...` they speak HTTP/2.
 pub const HYPERS: &[&str] = &[
     "hyper-tokio",
     "hyper-smol",
@@ -76,19 +77,19 @@ pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
         "hyper2-smol" => hyper::smol(port, threads, hyper::Version::Two),
         _ => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("no rival is called {rival:?}; there are {}", RIVALS.join(", ")),
+            format!("unknown rival {rival:?}; the rivals are {}", RIVALS.join(", ")),
         )),
     }
 }
 
-/// The rival several times in one process, on ports from `port` on. They share the threads out, one each at least,
-/// and nothing else that the rival does not share by itself. Returns when the first of them fails.
+/// Serves the rival several times in one process, on ports from `port` on. The instances divide the threads,
+/// at least one each, and share only what the rival shares by itself. Returns when the first instance fails.
 fn serve_several(rival: &str, port: u16, threads: usize, executors: u16) -> io::Result<()> {
     let each = (threads / usize::from(executors)).max(1);
     let (ended, first) = mpsc::channel();
     for port in (port..).take(executors.into()) {
         let (rival, ended) = (rival.to_owned(), ended.clone());
-        // The receiver is gone only when the process ends.
+        // The receiver is dropped only when the process ends.
         thread::spawn(move || drop(ended.send(serve(&rival, port, each))));
     }
     first.recv().map_err(io::Error::other)?
@@ -102,7 +103,8 @@ pub(crate) enum Sharing {
     ReusePort,
 }
 
-/// A non-blocking loopback listener (port 0: any free one) with a backlog that a thousand connections at once do not overrun.
+/// A non-blocking loopback listener (port 0: any free one) with a backlog that a thousand connections at once
+/// do not overrun.
 pub(crate) fn listen(port: u16, sharing: Sharing) -> io::Result<TcpListener> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
@@ -113,13 +115,14 @@ pub(crate) fn listen(port: u16, sharing: Sharing) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// What an accept loop does about an error: a client that went away is no reason to stop.
+/// Handles an error of an accept loop: a client that disconnected is no reason to stop.
 fn accept_failed(error: &io::Error) {
     eprintln!("accept: {error}");
     std::thread::sleep(std::time::Duration::from_millis(10));
 }
 
-/// `RIVAL PORT [--threads N] [--executors M] [--steps-per-micro N]`, as the `serve` program and the driver's hidden subcommand take it.
+/// Serves by the arguments `RIVAL PORT [--threads N] [--executors M] [--steps-per-micro N]`, for the `serve`
+/// program and the driver's hidden subcommand.
 pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
     let usage = || {
         let text = format!(

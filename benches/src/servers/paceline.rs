@@ -1,4 +1,5 @@
-//! paceline in its variants: the default, the paper's eager promotion, no spin, the portable backend; and its `Executor` alone.
+//! paceline in its variants: the default, the paper's eager promotion, no spin, the portable backend; and its
+//! `Executor` alone.
 
 use std::future::pending;
 use std::io;
@@ -34,7 +35,7 @@ pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<(
     runtime.block_on(accepting)
 }
 
-/// An executor as a library has it: run by threads of its own, over the one reactor of the default instance.
+/// An executor as a library uses it: threads of its own run it, over the one reactor of the default instance.
 pub(super) fn serve_on_own_threads(port: u16, threads: usize) -> io::Result<()> {
     let executor: &'static Executor<'static> = Box::leak(Box::default());
     let listener = listen(port, Sharing::Alone)?;
@@ -47,7 +48,8 @@ pub(super) fn serve_on_own_threads(port: u16, threads: usize) -> io::Result<()> 
     Ok(())
 }
 
-/// The listener becomes a source inside the task, so that it belongs to the reactor of whoever runs it.
+/// The listener becomes a source inside the task, so that it belongs to the reactor of the runtime that runs
+/// the task.
 async fn accept(listener: TcpListener, spawn: impl Fn(Async<TcpStream>)) -> io::Result<()> {
     let listener = Async::new(listener)?;
     loop {

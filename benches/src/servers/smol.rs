@@ -32,7 +32,7 @@ async fn accept(listener: Async<TcpListener>, executor: &'static Executor<'stati
     }
 }
 
-/// Shared with paceline, whose streams speak the same traits.
+/// Shared with paceline: the streams of both have the same traits.
 pub(super) async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut exchange = Exchange::new();
     while let Ok(read) = stream.read(exchange.space()).await {

@@ -1,4 +1,4 @@
-//! A plot to text.
+//! Renders a plot as text.
 
 use std::fmt::{Result, Write};
 
@@ -8,14 +8,14 @@ use super::{Mark, Marker, Plot, Series, Style};
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 180.0;
-/// Of the frame around the lines.
+/// The height of the frame around the lines.
 const FRAME: f64 = 370.0;
 const BOTTOM: f64 = 78.0;
 const LINE: f64 = 17.0;
-/// Letters of a note that fit into a line.
+/// How many letters of a note fit into a line.
 const LETTERS: usize = 118;
 
-/// Where the frame is: how far down depends on the notes.
+/// The position of the frame, which depends on the number of notes.
 struct Frame {
     top: f64,
     bottom: f64,
@@ -24,7 +24,7 @@ struct Frame {
 }
 
 impl Plot {
-    /// The whole document.
+    /// Returns the whole document.
     pub fn render(&self) -> String {
         let notes = self.notes.iter().flat_map(|note| broken(note)).collect::<Vec<_>>();
         let top = 42.0 + LINE * notes.len() as f64;
@@ -132,7 +132,7 @@ fn draw_series(svg: &mut String, series: &Series, frame: &Frame) -> Result {
     )?;
     for mark in &series.points {
         let ((x, y), low, high) = (place(mark), frame.y.at(mark.low), frame.y.at(mark.high));
-        // The variants' would hide those of what they vary.
+        // The bars of the variants would hide those of their originals.
         if !style.dashed {
             writeln!(
                 svg,
@@ -179,7 +179,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Into lines that fit.
+/// Breaks a note into lines that fit.
 fn broken(note: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in note.split_whitespace() {

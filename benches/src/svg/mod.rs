@@ -8,9 +8,9 @@ mod ruler;
 /// One line of a plot.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// What the legend calls it.
+    /// The name in the legend.
     pub name: String,
-    /// How it looks, so that a name looks alike in all plots.
+    /// The style; a name has the same style in all plots.
     pub style: Style,
     /// In ascending x.
     pub points: Vec<Mark>,
@@ -19,11 +19,11 @@ pub struct Series {
 /// Lines can be told apart with and without colour: by their markers and dashes.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// As SVG writes it.
+    /// The colour in the syntax of SVG.
     pub colour: &'static str,
     /// The shape of the points.
     pub marker: Marker,
-    /// For variants of what the solid line of that colour shows.
+    /// For variants of the solid line of the same colour.
     pub dashed: bool,
     /// Drawn thicker.
     pub bold: bool,
@@ -53,7 +53,7 @@ pub struct Mark {
     pub low: f64,
     /// The upper quartile.
     pub high: f64,
-    /// Drawn with an empty marker, for a figure that does not tell everything; say why in a note.
+    /// Drawn with an empty marker, for a figure that needs an explanation; a note must give it.
     pub hollow: bool,
 }
 
@@ -64,14 +64,14 @@ pub enum Scale {
     Log,
     /// [`Scale::Log`] where the values span a decade or more, else linear from zero.
     Fitting,
-    /// Every x that occurs gets the same room: for a few values, zero among them.
+    /// Equal room for every x value: for a few values, zero among them.
     Steps,
 }
 
 /// An axis with its unit.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// Say the unit, too.
+    /// The label, with the unit.
     pub label: String,
     /// How values map to it.
     pub scale: Scale,

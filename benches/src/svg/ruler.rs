@@ -1,8 +1,8 @@
-//! An axis with its range fixed: values to pixels, and which values get a label.
+//! An axis with a fixed range: maps values to pixels, and chooses the values with labels.
 
 use super::Scale;
 
-/// What [`Scale`] has come to.
+/// The kind of scale that [`Scale`] was resolved to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Linear,
@@ -14,7 +14,7 @@ pub(super) struct Ruler {
     kind: Kind,
     low: f64,
     high: f64,
-    /// Between labels of a linear axis.
+    /// The distance between labels of a linear axis.
     step: f64,
     /// The values that occur, in order.
     values: Vec<f64>,
@@ -57,7 +57,7 @@ impl Ruler {
         self.from + share * (self.to - self.from)
     }
 
-    /// Round values all along the axis.
+    /// Returns round values along the whole axis.
     pub(super) fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {
@@ -77,14 +77,14 @@ impl Ruler {
         }
     }
 
-    /// The values that were measured, if they are few enough to be told apart; else round ones.
+    /// Returns the measured values if they are few enough to be told apart, else round ones.
     pub(super) fn measured(&self) -> Vec<f64> {
         const FEW: usize = 10;
         if self.values.len() <= FEW { self.values.clone() } else { self.ticks() }
     }
 }
 
-/// 1, 2, 2.5 or 5 times a power of ten, so that four to six of them reach a value.
+/// Returns 1, 2, 2.5 or 5 times a power of ten, so that four to six steps reach the value.
 fn nice_step(most: f64) -> f64 {
     let rough = most.max(1e-9) / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
@@ -92,7 +92,7 @@ fn nice_step(most: f64) -> f64 {
     step.unwrap_or(10.0) * power
 }
 
-/// Short enough for a label.
+/// Formats a value for a label.
 pub(super) fn number(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{}M", trimmed(value / 1e6)),

@@ -1,7 +1,8 @@
 //! How late does a timer fire, and what does firing cost?
 //!
-//! Hypothesis: lateness is the wake of a sleeping thread, unless deadlines are rounded (tokio's are, to the next
-//! millisecond). Firing costs CPU per event: many due at once share one wait.
+//! Hypothesis: the lateness is the time to wake a sleeping thread, unless deadlines are rounded (tokio's are,
+//! to the next millisecond). Firing costs CPU time per event: many timers that are due at once share one
+//! wait.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ pub(super) fn lateness<R: Rival>(scale: Scale) -> Sample {
     })
 }
 
-/// A task per timer, all due within 20 ms; the figure is CPU time of the process, spawns included.
+/// A task per timer, all due within 20 ms; the figure is the CPU time of the process, including spawns.
 pub(super) fn fire<R: Rival>(scale: Scale) -> Sample {
     let operations = scale.of(20_000);
     let before = own_cpu();
@@ -44,8 +45,9 @@ pub(super) fn fire<R: Rival>(scale: Scale) -> Sample {
     Sample { elapsed: own_cpu() - before, operations }
 }
 
-/// 10 microseconds from one deadline to the next, for a second, in no order; a task per timer. The figure is CPU time of
-/// the process from when all are armed: what it takes to fire them and to poll and end their tasks.
+/// A task per timer, with deadlines 10 microseconds apart, for a second, in no order. The figure is the CPU
+/// time of the process after all timers are armed: the cost of firing them, and of polling and ending their
+/// tasks.
 pub(super) fn storm<R: Rival>(scale: Scale) -> Sample {
     const APART: Duration = Duration::from_micros(10);
     let operations = scale.of(100_000);
@@ -69,7 +71,8 @@ pub(super) fn storm<R: Rival>(scale: Scale) -> Sample {
     })
 }
 
-/// Scatters the numbers below `count`: each place is taken once, because the factor is a prime that divides no size here.
+/// Permutes the numbers below `count`: each place is taken once, because the factor is a prime that divides
+/// no size here.
 fn place(number: usize, count: usize) -> usize {
     number * 7_919 % count
 }

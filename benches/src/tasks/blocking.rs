@@ -1,8 +1,9 @@
-//! What does it cost to run a closure on a thread that may block, and to read a file there?
+//! What is the cost of running a closure on a thread that may block, and of reading a file there?
 //!
-//! Hypothesis: one by one it costs two ways between threads, so it pays if both sides stay awake for a moment; in a heap it costs
-//! the threads that are started and woken for closures that would be done before they come.
-//! A file that is in memory is read at the speed of two copies, into a pipe and out of it, if neither side waits for the other.
+//! Hypothesis: one closure at a time costs two hand-overs between threads, so it pays if both sides stay
+//! awake for a moment. Many closures at once cost the threads that are started and woken for closures that
+//! other threads finish first. A cached file is read at the speed of two copies, into a pipe and out of it,
+//! if neither side waits for the other.
 
 use std::env;
 use std::fs::{self, File};
@@ -50,10 +51,10 @@ pub(super) fn heaps_in_task<R: Rival>(scale: Scale) -> Sample {
     R::block_on_worker(heaps::<R>(scale.of(100_000)))
 }
 
-/// Bytes that the reader asks for at once.
+/// Bytes of one read.
 const AT_ONCE: usize = 64 << 10;
 
-/// A file that is gone when it is closed.
+/// A file that is deleted when it is closed.
 fn file_of(bytes: usize) -> io::Result<File> {
     let path = env::temp_dir().join(format!("paceline-bench-{}", std::process::id()));
     let mut file = File::create_new(&path)?;
@@ -66,7 +67,7 @@ fn file_of(bytes: usize) -> io::Result<File> {
     opened
 }
 
-/// How many bytes there are.
+/// Returns the number of bytes read.
 pub(super) async fn read_to_end(mut from: impl AsyncRead + Unpin, at_once: usize) -> usize {
     let (mut buf, mut bytes) = (vec![0; at_once], 0);
     while let read @ 1.. = from.read(&mut buf).await.expect("a file can be read") {

@@ -1,11 +1,11 @@
-//! The list of timed cases and what one run of a case is.
+//! The list of timed cases, and the result of one run.
 
 use std::time::Duration;
 
 use super::rivals::Rival;
 use super::{accuracy, blocking, channels, spawns, timers, wakes, yields};
 
-/// A measured run: how long, for how many operations.
+/// A measured run: a duration for a number of operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) elapsed: Duration,
@@ -18,7 +18,7 @@ impl Sample {
     }
 }
 
-/// How much of its full size a case runs at: 1 in a full run, more in a quick one.
+/// The divisor of a case's full size: 1 in a full run, more in a quick one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) divisor: usize,
@@ -36,7 +36,7 @@ pub(super) struct Case {
     pub(super) run: fn(Scale) -> Sample,
 }
 
-/// The same cases for every rival, in the order of the table.
+/// Returns the cases, which are the same for every rival, in the order of the table.
 pub(super) fn cases<R: Rival>() -> Vec<Case> {
     let case = |name, operation, run| Case { name, operation, run };
     vec![

@@ -1,7 +1,7 @@
-//! What does it cost that one task wakes another?
+//! What is the cost if one task wakes another?
 //!
-//! Hypothesis: two wakes and two polls per round trip when they stay on one thread; a futex wake and a context
-//! switch more wherever a runtime moves the woken task to the other worker.
+//! Hypothesis: two wakes and two polls per round trip if the tasks stay on one thread; a futex wake and a
+//! context switch more if a runtime moves the woken task to the other worker.
 
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub(super) fn one_in_main<R: Rival>(scale: Scale) -> Sample {
     R::block_on(timed::<R>(scale.of(10_000)))
 }
 
-/// The echo lives on another runtime of the same process, so every message crosses threads.
+/// The echo runs on another runtime of the same process, so every message crosses threads.
 pub(super) fn across<R: Rival>(scale: Scale) -> Sample {
     let operations = scale.of(10_000);
     R::block_on_worker(async move {

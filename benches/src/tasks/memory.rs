@@ -1,10 +1,10 @@
-//! What does a task or a connection that only waits hold?
+//! How much memory does a task or a connection hold while it waits?
 //!
 //! Hypothesis: a task is one allocation of header, scheduler state and future; a connection adds the source's
-//! entry in the reactor. Each figure comes from a process of its own, so that nothing is warm.
+//! entry in the reactor. Each figure comes from a process of its own, so that no caches are warm.
 //!
-//! "live" counts the bytes that the program asked the allocator for and still holds; "rss" is what the process
-//! grew by, which adds the allocator's rounding. The kernel's socket memory is in neither.
+//! "live" counts the bytes that the program has allocated and not freed; "rss" is the growth of the process,
+//! which adds the allocator's rounding. Neither contains the kernel's socket memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::pending;
@@ -37,7 +37,7 @@ fn count(change: isize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promises are `System`'s.
+        // SAFETY: the caller keeps the promises of `alloc`, which `System` needs.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -90,12 +90,12 @@ pub(super) const CASES: &[(&str, &str)] = &[
 
 const TASKS: usize = 100_000;
 const CONNECTIONS: usize = 5_000;
-/// Before anything is counted: the tables grow with the first ones.
+/// Connections before the count starts, because tables grow with the first ones.
 const FIRST_CONNECTIONS: usize = 100;
 
-/// The child's half: prints the figures for the parent.
+/// The child's part: prints the figures for the parent.
 pub(super) fn child<R: Rival>(case: &str) {
-    // The runtime itself, its threads and lazily made statics are not what is counted.
+    // The runtime itself, its threads and lazily initialised statics do not count.
     R::block_on_worker(async {
         for number in 0..1_000 {
             assert_eq!(R::spawn(async move { number }).await, number);
@@ -109,10 +109,10 @@ pub(super) fn child<R: Rival>(case: &str) {
     println!("{} {}", bytes.live, bytes.rss);
 }
 
-/// The parent's half: one figure from a fresh process.
+/// The parent's part: gets one figure from a new process.
 pub(super) fn measure(case: &str, rival: &str) -> io::Result<Bytes> {
     if case == "mem-connection" {
-        // Both ends are in the one process.
+        // Both ends of each connection are in this process.
         descriptors::allow(2 * (FIRST_CONNECTIONS + CONNECTIONS))?;
     }
     let output = Command::new(std::env::current_exe()?).args(["--child", case, rival]).output()?;
@@ -137,11 +137,11 @@ fn wait_for(count: usize) {
         assert!(Instant::now() < deadline, "only {} of {count} arrived", ARRIVED.load(Ordering::Acquire));
         std::thread::sleep(Duration::from_millis(1));
     }
-    // Let the workers come to rest.
+    // Let the workers go to sleep.
     std::thread::sleep(Duration::from_millis(200));
 }
 
-/// An async block with nothing in it but the wait: its future is one byte.
+/// Each task is an async block with only the wait in it: its future is one byte.
 fn tasks<R: Rival>(count: usize) -> Bytes {
     let mut joins = Vec::with_capacity(count);
     let before = mark();
@@ -157,14 +157,14 @@ fn tasks<R: Rival>(count: usize) -> Bytes {
     bytes
 }
 
-/// What a server task does with a connection here, for streams that speak futures-io's traits.
+/// Reads from a connection, for streams with the traits of futures-io.
 pub(super) async fn hold(mut stream: impl AsyncRead + Unpin) {
     arrived();
     let mut byte = [0];
     while stream.read(&mut byte).await.is_ok_and(|read| read > 0) {}
 }
 
-/// The clients are plain sockets of the same process: they hold no memory outside the kernel.
+/// The clients are plain sockets of the same process, which hold no memory outside of the kernel.
 fn connections<R: Rival>(count: usize) -> Bytes {
     const FIRST: usize = FIRST_CONNECTIONS;
     let listener = listen(0, Sharing::Alone).expect("a free port");

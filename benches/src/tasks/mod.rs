@@ -1,7 +1,7 @@
-//! What tasks cost: spawn, wake, yield, timers and memory, for each rival behind one small trait.
+//! The costs of tasks: spawn, wake, yield, timers and memory, for each rival behind one small trait.
 //!
-//! Hypothesis: a runtime that polls a woken task on the thread that woke it needs no queue per wake, so chains
-//! and ping-pongs are cheap; spawns are async-task's cost for both paceline and smol.
+//! Hypothesis: a runtime that polls a woken task on the thread that woke it needs no queue per wake, so
+//! chains and ping-pongs are cheap; spawns are async-task's cost for both paceline and smol.
 
 mod accuracy;
 mod blocking;

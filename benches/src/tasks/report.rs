@@ -115,7 +115,7 @@ use super::serial::{CASES as SERIAL, CONTESTANTS as SHARED};
 #[cfg(not(feature = "paceline"))]
 const SHARED: [&str; 1] = ["none"];
 
-/// The cases in which not runtimes are compared, but ways to share what several tasks touch.
+/// Runs the cases that do not compare runtimes, but ways to share state between tasks.
 #[cfg(feature = "paceline")]
 fn serial(options: &Options) -> Vec<Row> {
     let chosen = SERIAL.iter().filter(|case| options.wants(case.name));
@@ -131,7 +131,7 @@ fn serial(_: &Options) -> Vec<Row> {
     vec![]
 }
 
-/// The names of those cases.
+/// Returns the names of those cases.
 fn serial_names() -> impl Iterator<Item = &'static str> {
     #[cfg(feature = "paceline")]
     let names = SERIAL.iter().map(|case| case.name);
@@ -172,7 +172,7 @@ fn parse(arguments: &[String], contestants: &[Contestant]) -> Result<Option<Opti
     }
     let known = if options.sizes { sized } else { known };
     match options.only.iter().find(|only| !known.contains(&only.as_str())) {
-        Some(unknown) => Err(format!("no case is called {unknown:?}; there are {}", known.join(", ")).into()),
+        Some(unknown) => Err(format!("unknown case {unknown:?}; the cases are {}", known.join(", ")).into()),
         None => Ok(Some(options)),
     }
 }
@@ -205,7 +205,7 @@ fn sized(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     rows
 }
 
-/// Rival after rival within a round, so that a slow minute of the machine hits all alike.
+/// Runs one rival after the other within a round, so that a slow minute of the machine affects all alike.
 fn alternate<C>(rounds: usize, contestants: &[C], run: impl Fn(&C) -> Sample) -> Vec<Option<Spread>> {
     let mut samples = vec![Vec::new(); contestants.len()];
     for round in 0..=rounds {
@@ -240,7 +240,7 @@ fn remembered(options: &Options, contestants: &[Contestant]) -> Vec<Row> {
     rows
 }
 
-/// The best of the established ones: what the ratios are to.
+/// Returns the best figure of the established rivals, to which the ratios refer.
 fn best(contestants: &[&str], established: &[&str], row: &Row) -> Option<f64> {
     let figures = contestants.iter().zip(&row.figures).filter(|(one, _)| established.contains(one));
     figures.filter_map(|(_, figure)| figure.map(|spread| spread.median)).min_by(f64::total_cmp)

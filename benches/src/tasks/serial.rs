@@ -1,10 +1,10 @@
-//! What does it cost to touch what others touch, too?
+//! What is the cost of state that several tasks use?
 //!
-//! Hypothesis: alone, a strand costs what `std::sync::Mutex` does, an exchange to get in and one to get out. Beside others it
-//! is a queue and a wake for each operation that meets another one; but the task that is woken is then where the other one is,
-//! so they seldom meet again.
+//! Hypothesis: alone, a strand costs as much as `std::sync::Mutex`, an exchange to enter and one to leave.
+//! With contention it costs a queue operation and a wake for each operation that meets another one; but then
+//! the woken task runs on the same thread as the other one, so the two seldom meet again.
 //!
-//! All on paceline's runtime: what is compared here is not runtimes.
+//! All cases run on paceline's runtime: runtimes are not compared here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use super::rivals::{Paceline, Rival};
 
 const TASKS: usize = 8;
 
-/// A number that several tasks count up.
+/// A number that several tasks increment.
 trait Shared: Clone + Send + Sync + 'static {
     fn new() -> Self;
     fn add(&self) -> impl Future<Output = ()> + Send;
@@ -59,7 +59,7 @@ impl Shared for Arc<async_lock::Mutex<usize>> {
     }
 }
 
-/// A strand to which is posted.
+/// A strand used by `post`.
 #[derive(Clone)]
 struct Posts(Strand<usize>);
 
@@ -104,7 +104,7 @@ fn contended<S: Shared>(scale: Scale) -> Sample {
     Paceline::block_on_worker(count_up::<S>(TASKS, scale.of(1_000_000)))
 }
 
-/// A case, and for each contestant what runs it.
+/// A case, with a function for each contestant.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) operation: &'static str,

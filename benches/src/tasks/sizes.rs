@@ -1,4 +1,4 @@
-//! Does the cost of one operation grow with how many tasks or timers there are?
+//! Does the cost of one operation grow with the number of tasks or timers?
 //!
 //! Hypothesis: flat until the caches are full; a tree of timers grows with its depth, a wheel does not.
 
@@ -19,10 +19,10 @@ pub(super) struct SizedCase {
 }
 
 const SIZES: &[usize] = &[10, 100, 1_000, 10_000, 100_000];
-/// What a request may fan out to.
+/// The fan-out of a request.
 const SMALL_SIZES: &[usize] = &[10, 100, 1_000];
 
-/// Small batches are repeated, so that a run is long against the clock and against one wake.
+/// Small batches are repeated, so that a run is long compared with the clock's resolution and with one wake.
 const OPERATIONS: usize = 20_000;
 
 pub(super) fn sized_cases<R: Rival>() -> Vec<SizedCase> {

@@ -1,7 +1,7 @@
 //! What does a spawned task cost?
 //!
-//! Hypothesis: an allocation, a queue operation and, when the runtime wakes a second worker for it, that wake:
-//! one-by-one and chains show who wakes needlessly, "many" shows the queue, "outside" the injector.
+//! Hypothesis: an allocation, a queue operation and, if the runtime wakes a second worker for the task, that
+//! wake: "one-by-one" and chains show needless wakes, "many" shows the queue, "outside" the injector.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ pub(super) fn one_by_one_in_task<R: Rival>(scale: Scale) -> Sample {
     R::block_on_worker(one_by_one::<R>(scale.of(100_000)))
 }
 
-/// Here the awaiting thread is no worker, so each await may cost two thread switches.
+/// The awaiting thread is no worker, so each await may cost two thread switches.
 pub(super) fn one_by_one_in_main<R: Rival>(scale: Scale) -> Sample {
     R::block_on(one_by_one::<R>(scale.of(20_000)))
 }
@@ -65,7 +65,7 @@ pub(super) fn from_outside<R: Rival>(scale: Scale) -> Sample {
     Sample { elapsed: start.elapsed(), operations }
 }
 
-/// What a request does that asks many at once: each child sends its result to the parent, which waits for all.
+/// A request that fans out: each child sends its result to the parent, which waits for all.
 pub(super) async fn fan_out<R: Rival>(children: usize, operations: usize) -> Sample {
     let rounds = operations.div_ceil(children);
     let start = Instant::now();

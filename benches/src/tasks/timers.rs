@@ -1,7 +1,7 @@
-//! What does a timer cost that never fires?
+//! What is the cost of a timer that never fires?
 //!
-//! Hypothesis: most timers are timeouts, so arm and cancel is the hot path; a tree behind a lock pays a search
-//! twice, and more the more timers are held.
+//! Hypothesis: most timers are timeouts, so arming and cancelling are the hot path; a tree behind a lock
+//! needs a search for both, and a longer one with more timers.
 
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) fn arm_and_cancel<R: Rival>(scale: Scale) -> Sample {
     }))
 }
 
-/// Deadlines one microsecond apart, so that no two timers are alike and none is due.
+/// Deadlines one microsecond apart, so that all timers differ and none is due.
 pub(super) fn held<R: Rival>(scale: Scale) -> Sample {
     let operations = scale.of(200_000);
     R::block_on_worker(R::unbudgeted(async move {

@@ -1,7 +1,7 @@
-//! What does a wake cost that has no channel around it?
+//! What is the cost of a wake without a channel?
 //!
-//! Hypothesis: inside a runtime one queue operation or none and a poll; from a plain thread the wake of a sleeping
-//! worker on top, and the wake of that thread on the way back.
+//! Hypothesis: inside of a runtime, at most one queue operation and a poll; from a plain thread, additionally
+//! the wake of a sleeping worker, and the wake of that thread on the way back.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::cases::{Sample, Scale};
 use super::rivals::Rival;
 
-/// Two sides that take turns; whoever has passed it waits to get it back.
+/// Two sides that take turns: a side that has passed the baton waits to get it back.
 #[derive(Default)]
 struct Baton(Mutex<Turn>);
 
@@ -43,7 +43,7 @@ impl Baton {
     }
 }
 
-/// The first side: passes and waits. A sample's operation is one wake, so a round trip is two.
+/// The first side passes and waits. An operation of the sample is one wake, so a round trip is two.
 async fn pass<R: Rival>(rounds: usize) -> Sample {
     let baton = Arc::new(Baton::default());
     let other = baton.clone();
@@ -67,7 +67,7 @@ pub(super) fn in_task<R: Rival>(scale: Scale) -> Sample {
     R::block_on_worker(pass::<R>(scale.of(50_000)))
 }
 
-/// The first side parks its thread without any runtime's help, alike for all.
+/// The first side parks its thread without help of a runtime, the same for all rivals.
 pub(super) fn from_outside<R: Rival>(scale: Scale) -> Sample {
     futures_lite::future::block_on(pass::<R>(scale.of(10_000)))
 }

@@ -1,6 +1,6 @@
-//! What does a round of the run queue cost?
+//! What is the cost of a round of the run queue?
 //!
-//! Hypothesis: one push and one pop per yield, without a lock and without waking anybody.
+//! Hypothesis: one push and one pop per yield, without a lock and without waking a thread.
 
 use std::time::Instant;
 

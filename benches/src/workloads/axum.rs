@@ -1,7 +1,7 @@
-//! What does a program gain that was written for tokio, when paceline takes tokio's place underneath it?
+//! What does a program that was written for tokio gain if paceline takes the place of tokio?
 //!
-//! Hypothesis: most of a request is hyper's and axum's own, so it saves what paceline's looks and wakes cost less; and a route that
-//! blocks costs the others nothing any more.
+//! Hypothesis: most of a request is hyper's and axum's work, so the program saves only what paceline's polls
+//! and wakes save; a route that blocks no longer delays the others.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::load;
 
 pub(super) const QUESTION: &str = "axum on tokio, and the same program with paceline in tokio's place";
 
-/// So that no round's time goes into that, and a failure shows at once.
+/// Builds before the first round, so that a failure shows at once.
 pub(super) fn prepare() -> Outcome {
     for rival in RIVALS {
         swapped::program(rival).expect("it is one of them")?;

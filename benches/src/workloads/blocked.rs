@@ -1,7 +1,7 @@
-//! What do short requests suffer beside handlers that block their thread, or burn CPU?
+//! How much do short requests suffer beside handlers that block their thread, or burn CPU?
 //!
-//! Hypothesis: a runtime whose reactor is held by a blocked worker goes blind until it returns; here a follower
-//! leads at once, and a replacement thread steps in when all are stuck.
+//! Hypothesis: a runtime with its reactor held by a blocked worker sees no events until that worker returns;
+//! here a follower leads at once, and a replacement thread starts if all threads are stuck.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn block(
     full: &[usize],
     quick: &[usize],
 ) -> Outcome {
-    // A blocked window has to be long against 20 ms, or one blocked moment more or less decides.
+    // The window must be long compared with 20 ms, or one blocked handler more or less decides.
     let long = Duration::from_millis(if plan.quick { 300 } else { 500 });
     let plan = &Plan { window: plan.window.max(long), ..plan.clone() };
     let points = plan.pick(full, quick, &format!("handlers that {what}"));

@@ -1,7 +1,7 @@
-//! Does an independent client see the same figures as our own load generator?
+//! Does an independent client measure the same figures as this load generator?
 //!
-//! Hypothesis: ratios between rivals agree within the noise; our client is a little cheaper than wrk, so on two
-//! cores, which it shares with the server, it gets a little more out of each.
+//! Hypothesis: ratios between rivals agree within the noise; this client is a little cheaper than wrk, so on
+//! two cores, which it shares with the server, each server is a little faster with it.
 
 use std::io;
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! What does a connection cost that lives for one request?
+//! What is the cost of a connection that lives for one request?
 //!
-//! Hypothesis: accept, registration and close are system calls that all share; a runtime adds a task and a
-//! source, so allocations and the reactor's table show here.
+//! Hypothesis: accept, registration and close are system calls that all rivals make; a runtime adds a task
+//! and a source, so allocations and the reactor's table show here.
 
 use super::Outcome;
 use crate::driver::plan::Plan;

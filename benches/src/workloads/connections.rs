@@ -1,7 +1,7 @@
 //! How do throughput and CPU per request change with the number of connections?
 //!
-//! Hypothesis: with one connection every request pays for a sleep, unless the leader spins; with many, one wait
-//! returns many events and what is left is the price of a runtime over the floor.
+//! Hypothesis: with one connection every request pays for a sleep, unless the leader spins; with many
+//! connections one wait returns many events, and the rest is the price of a runtime over the floor.
 
 use std::io;
 
@@ -43,7 +43,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// Ten thousand connections wait a quarter of a second for one answer each: there a window has to be longer.
+/// Ten thousand connections wait a quarter of a second for one answer each, so their window has to be longer.
 fn patient(load: load::Plan) -> load::Plan {
     const MANY: usize = 5_000;
     if load.connections < MANY {
@@ -52,7 +52,7 @@ fn patient(load: load::Plan) -> load::Plan {
     load::Plan { warm: load.warm * 3, window: load.window * 2, ..load }
 }
 
-/// `Err` says why not, in words for the tables.
+/// Checks that a rival can serve so many connections. `Err` has the reason for the tables.
 fn possible(rival: &str, connections: usize) -> io::Result<()> {
     // ACE_TP_Reactor waits with select().
     const SELECT_LIMIT: usize = 900;

@@ -1,8 +1,9 @@
-//! Do several executors in one process get in each other's way?
+//! Do several executors in one process disturb each other?
 //!
-//! Hypothesis: runtimes that own their reactor share nothing, so two of one thread each do what one of two threads
-//! does, or better; executors over one reactor (smol, paceline's `Executor` on the default instance) pay for a wake
-//! wherever a thread takes an event that belongs to another executor. More threads than cores cost all alike.
+//! Hypothesis: runtimes with a reactor each share nothing, so two of them with one thread each do as much as
+//! one with two threads, or more. Executors over one reactor (smol, paceline's `Executor` on the default
+//! instance) pay for a wake whenever a thread takes an event of another executor. More threads than cores
+//! cost all rivals the same.
 
 use super::Outcome;
 use crate::driver::plan::Plan;
@@ -16,7 +17,8 @@ pub(super) const QUESTION: &str = "1, 2 and 4 executors in one process";
 
 const CONNECTIONS: usize = 64;
 
-/// `paceline` is a `Runtime` each; `paceline-executor` an `Executor` each, on threads of its own, over one reactor.
+/// `paceline` is a `Runtime` each; `paceline-executor` an `Executor` each, on threads of its own, over one
+/// reactor.
 const RIVALS: [&str; 8] =
     ["floor", "tokio", "tokio-ct", "smol", "hsha", "paceline", "paceline-executor", ace::NAME];
 

@@ -1,7 +1,7 @@
-//! What does hyper cost on one runtime and on another, with the same service?
+//! What is the cost of hyper on each runtime, with the same service?
 //!
-//! Hypothesis: most of a request is hyper's own, so the runtimes come closer to each other than in `connections`; beside handlers that
-//! block they differ as ever.
+//! Hypothesis: most of a request is hyper's work, so the runtimes are closer to each other than in
+//! `connections`; beside handlers that block they differ as much as there.
 
 use std::io;
 use std::process::Command;
@@ -55,7 +55,7 @@ fn measure_with_h2load(rival: &str, plan: &Plan) -> io::Result<Run> {
     tool::require("h2load")
         .map_err(|reason| io::Error::other(format!("{reason} (Debian: nghttp2-client)")))?;
     let mut server = Server::start(rival, plan.threads)?;
-    // A first run warms up. So many requests take half a second, and a quarter.
+    // A first run warms up. So many requests take half a second, or a quarter of one.
     h2load(server.port, 20_000)?;
     let before = Usage::of(server.id());
     let text = h2load(server.port, if plan.quick { 50_000 } else { 100_000 })?;

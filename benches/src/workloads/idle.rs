@@ -1,7 +1,8 @@
-//! What does a process do that has nothing to do?
+//! What does an idle process do?
 //!
-//! Hypothesis: nothing (LF9). After a burst of requests the connections stay open; then CPU time, context switches
-//! and system calls of all threads are counted. A deputy that still ticks or a leader that still spins shows here.
+//! Hypothesis: nothing (LF9). After a burst of requests the connections stay open; then the workload counts
+//! CPU time, context switches and system calls of all threads. A deputy that still ticks or a leader that
+//! still spins shows here.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -57,7 +58,8 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// First without a tracer, which itself wakes the threads; then with one, ignoring what attaching causes.
+/// First without a tracer, which itself wakes the threads; then with one, without the calls that attaching
+/// causes.
 fn watch(rival: &str, plan: &Plan, settle: Duration, window: Duration) -> io::Result<Idle> {
     let server = Server::start(rival, plan.threads)?;
     let burst = Duration::from_millis(100);

@@ -26,7 +26,7 @@ mod work;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
-/// Prints a sweep, plots one of its metrics, and keeps both.
+/// Prints a sweep, plots one of its metrics, and saves both.
 fn report(
     results: &mut Results,
     sweep: &Sweep,
@@ -39,9 +39,9 @@ fn report(
     Ok(())
 }
 
-/// Builds what has to be built, so that no workload's time goes into that, and a failure shows at once.
+/// Builds all programs before the first workload, so that a failure shows at once.
 pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
-    // Where there is no ACE, the tables say why.
+    // If ACE is missing, the tables say why.
     let _ = ace::program();
     for workload in chosen {
         match workload.name {
@@ -58,7 +58,7 @@ pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) question: &'static str,
-    /// Whether it is short and telling enough for a quick run of all.
+    /// Whether a quick run of all workloads includes this one.
     pub(crate) in_quick: bool,
     pub(crate) run: fn(&Plan, &mut Results) -> Outcome,
 }

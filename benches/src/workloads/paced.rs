@@ -1,7 +1,7 @@
-//! What does a request cost that comes alone, now and then?
+//! What is the cost of a request that comes alone, now and then?
 //!
-//! Hypothesis: a sleep and a wake, and whatever a runtime does besides when its threads come out of a sleep: a deputy that
-//! is roused for each burst, or looks on after it, shows here and nowhere else. Latency is that of a wake.
+//! Hypothesis: a sleep and a wake, and additional work of the runtime when its threads wake up. A deputy that
+//! wakes for each burst, or keeps looking after it, shows only here. The latency is that of a wake.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// A window of thirty requests at least, so that one of them more or less is not seen.
+/// The window has thirty requests at least, so that one request more or less does not show.
 fn paced(plan: &Plan, path: &str, every_ms: f64) -> load::Plan {
     let every = Duration::from_secs_f64(every_ms / 1e3);
     let load = plan.load(path, 1);

@@ -1,8 +1,8 @@
-//! Does another worker help, and what does it cost?
+//! How much does another worker help, and what is its cost?
 //!
-//! Hypothesis: throughput grows with the workers until the cores, which the load shares, are used up; without work one
-//! thread that leads and polls is enough for longest. What grows with the workers is what they meet each other at: a build
-//! with `--cfg paceline_contention` counts that, and is no good for a comparison with others.
+//! Hypothesis: throughput grows with the workers until the cores, which the load shares, are used up. Without
+//! work one thread that leads and polls is enough for longest. Contention grows with the workers: a build
+//! with `--cfg paceline_contention` counts it, but is not comparable with other rivals.
 
 use super::{Outcome, report};
 use crate::driver::contention::COUNTED;
@@ -47,7 +47,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// Doubled from one to twice the cores, and the cores.
+/// Returns the powers of two up to twice the cores, and the number of cores.
 fn worker_counts(cores: usize) -> Vec<usize> {
     let doubled = std::iter::successors(Some(1), |count| Some(count * 2));
     let mut counts: Vec<usize> = doubled.take_while(|count| *count <= 2 * cores).collect();
@@ -57,9 +57,10 @@ fn worker_counts(cores: usize) -> Vec<usize> {
     counts
 }
 
-/// Connections and threads of the load, alike at all points: 16 connections for each worker that there may be, and half
-/// of the cores. A thread of the load does for about as many requests without work as one worker; so on 16 cores it feeds
-/// eight of those, and with 20 microseconds of work more than there are cores.
+/// Returns the connections and threads of the load, which are the same at all points: 16 connections for each
+/// worker of the largest point, and half of the cores. A thread of the load makes about as many requests
+/// without work as one worker handles; so on 16 cores the load can saturate eight workers without work, and
+/// with 20 microseconds of work more workers than there are cores.
 fn load_for(counts: &[usize], cores: usize) -> (usize, usize) {
     let most = counts.iter().copied().max().unwrap_or(1);
     ((16 * most).max(64), (cores / 2).max(1))

@@ -1,7 +1,7 @@
-//! Which system calls does a request cost?
+//! Which system calls does a request make?
 //!
-//! Hypothesis: a read, a write and a share of one epoll wait; every call beyond these is a runtime's own.
-//! The server runs much slower under strace, so these runs give no times, and batches are smaller than in life.
+//! Hypothesis: a read, a write and a share of one epoll wait; all other calls are the runtime's own. The
+//! server is much slower under strace, so these runs measure no times, and batches are smaller than normal.
 
 use std::io;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// Prints what a request costs each rival under this load, and keeps it under `name`.
+/// Prints the calls per request of each rival under this load, and saves them under `name`.
 pub(super) fn count_all(
     name: &str,
     rivals: &[&str],
@@ -60,7 +60,7 @@ pub(super) fn count_all(
     results.add(json!({ "name": name, "rivals": rows }));
 }
 
-/// Attached after the connections stand and detached after the last answer, so only requests are counted.
+/// Attaches after the connections are open and detaches after the last answer, so only requests are counted.
 fn count(rival: &str, load: &load::Plan, threads: usize) -> io::Result<(u64, Vec<(String, u64)>)> {
     let server = Server::start(rival, threads)?;
     let window = Duration::from_millis(500);

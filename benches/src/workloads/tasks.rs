@@ -1,4 +1,5 @@
-//! What do tasks, wakes, timers and their memory cost? The `tasks` program measures it; this runs that.
+//! What are the costs of tasks, wakes, timers and their memory? Runs the `tasks` program, which measures
+//! them.
 
 use std::ffi::OsStr;
 use std::io;
@@ -67,7 +68,7 @@ fn ask(program: &Path, plan: &Plan, more: &[&str]) -> Result<Value, Box<dyn std:
     Ok(figures)
 }
 
-/// A plot of cases that are called `PREFIXn`, n being the size.
+/// A plot of the cases with names `PREFIXn`, where n is the size.
 struct Sizes {
     prefix: &'static str,
     title: &'static str,
@@ -115,8 +116,8 @@ fn program() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("tasks"))
 }
 
-/// `cargo run` builds only the program it runs, so the one beside it may be missing or old: build it. Under cargo only:
-/// a program that was copied elsewhere brings its neighbour along.
+/// Builds the `tasks` program, since `cargo run` builds only the program that it runs, so the one beside it
+/// may be missing or old. Does so under cargo only: a copied program brings its neighbour along.
 pub(super) fn prepare() -> Outcome {
     let program = program()?;
     if let Some(cargo) = std::env::var_os("CARGO") {
@@ -129,13 +130,13 @@ pub(super) fn prepare() -> Outcome {
 }
 
 fn build(cargo: &OsStr, program: &Path) -> Outcome {
-    // Programs lie in TARGET/release, whatever way cargo was told so.
+    // Programs are in TARGET/release, regardless of how cargo was told the target folder.
     let Some(target) = program.parent().and_then(Path::parent) else { return Ok(()) };
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--bin", "tasks", "--manifest-path", manifest]);
     command.arg("--target-dir").arg(target);
-    // Other features than this program's would build everything once more.
+    // Other features than this program's would build all crates again.
     if !cfg!(feature = "paceline") {
         command.arg("--no-default-features");
     }

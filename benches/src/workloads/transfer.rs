@@ -1,8 +1,8 @@
-//! What does much data over one stream cost?
+//! What is the cost of a large transfer over one stream?
 //!
-//! Hypothesis: the kernel's copies are most of it, so all are alike; what a runtime adds shows in the number of system calls that find
-//! nothing, and where the two ends run: on one thread or two. The adapter to tokio's traits costs nothing, because it initialises no
-//! memory that its caller has.
+//! Hypothesis: most of it is the kernel's copies, so all rivals are alike. The runtimes differ in the number
+//! of system calls that find no data, and in where the two ends run: on one thread or two. The adapter to
+//! tokio's traits is free, because it does not initialise the caller's memory.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -47,7 +47,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// Starts both ends, and waits for their figures. The time is the receiver's.
+/// Starts both ends, and waits for their figures. The time is that of the receiver.
 fn transfer(rival: &str, buffer: usize, mib: usize, apart: bool) -> io::Result<Run> {
     let start = |ends: &[&str]| -> io::Result<(Child, Talk)> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -76,8 +76,9 @@ fn transfer(rival: &str, buffer: usize, mib: usize, apart: bool) -> io::Result<R
     Ok(Run { requests_per_second: mib / seconds, cpu_micros: cpu * 1e6 / mib, ..Run::default() })
 }
 
-/// What each does per second, and needs, as a part of what the first one does: medians of the rounds' own ratios, because a round's
-/// runs come one after the other, and the machine is another one an hour later.
+/// Prints what each rival does per second, and uses, in relation to the first one: medians of the ratios
+/// within a round, because the runs of a round follow each other, and the machine's speed changes within an
+/// hour.
 fn print_ratios(sweep: &Sweep) {
     println!("\nof {}'s, medians of the rounds' ratios:", RIVALS[0]);
     for (point, cells) in &sweep.rows {

@@ -1,8 +1,9 @@
-//! How do throughput and work per request go together, over few connections and over many?
+//! How does throughput depend on the work per request, over few connections and over many?
 //!
-//! Hypothesis: without work a lone thread that leads and polls is best; from a few microseconds of work on, a second thread
-//! pays as soon as there is a second connection; beside 100 microseconds the runtime no longer matters, only that all
-//! workers are busy. The middle, 4 to 16 connections with 5 to 20 microseconds, is where a rule for promotion shows.
+//! Hypothesis: without work a single thread that leads and polls is best. From a few microseconds of work on,
+//! a second thread pays as soon as there is a second connection. With 100 microseconds the runtime no longer
+//! matters, only that all workers are busy. The range between, 4 to 16 connections with 5 to 20 microseconds,
+//! shows the effect of a rule for promotion.
 
 use super::{Outcome, report};
 use crate::driver::plan::Plan;

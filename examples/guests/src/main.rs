@@ -1,24 +1,30 @@
-//! Crates that were written for tokio, in paceline's tasks. Each module is one of them, as its user would write it, and a test:
+//! Crates that were written for tokio, in paceline's tasks. Each module uses one crate as its users do, and
+//! tests the result:
 //!
 //! ```sh
 //! cargo run -p example-guests
 //! cargo test -p example-guests
 //! ```
 //!
-//! The feature `tokio` of paceline has whatever asks for tokio's runtime find one. Where a crate takes a stream or an executor of its
-//! user's, `redis` and `tonic` here, it gets paceline's: then tokio's threads have no part in it.
+//! With the feature `tokio` of paceline, code that needs tokio's runtime finds one. If a crate takes a stream
+//! or an executor from its user, as `redis` and `tonic` do, it gets paceline's, and tokio's threads have no
+//! part in it.
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod redis;
 mod reqwest;
 mod sqlx;
 mod tonic;
 mod tower;
 
+use std::process::ExitCode;
+
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 type Run = fn() -> Outcome;
 
-/// What there is to run, and its names.
+/// The programs to run, and their names.
 const ALL: [(&str, Run); 7] = [
     ("reqwest: a client", reqwest::run),
     ("tonic: a server and a client, as they are", tonic::as_they_are),
@@ -29,12 +35,15 @@ const ALL: [(&str, Run); 7] = [
     ("tower: layers with timers and tasks of tokio's", tower::run),
 ];
 
-fn main() -> Outcome {
-    for (name, run) in ALL {
-        run()?;
-        println!("{name}: works");
-    }
-    Ok(())
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| {
+        cli::none(args)?;
+        for (name, run) in ALL {
+            run()?;
+            println!("{name}: works");
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

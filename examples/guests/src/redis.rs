@@ -11,12 +11,12 @@ use redis::{AsyncTypedCommands, Client, RedisConnectionInfo};
 
 use crate::Outcome;
 
-/// Neither name nor password. The connection is served for as long as this is there.
+/// Without name and password. The connection is served while this exists.
 static INFO: LazyLock<RedisConnectionInfo> = LazyLock::new(RedisConnectionInfo::default);
 
 type Values = Arc<Mutex<HashMap<String, String>>>;
 
-/// SET and GET, and a word of regret for the rest, such as what the client says of itself.
+/// Answers SET and GET, and rejects the rest, such as the client's introduction.
 async fn serve(stream: TcpStream, values: Values) -> Outcome {
     let mut write = stream.clone();
     let mut lines = futures::io::BufReader::new(stream).lines();
@@ -49,7 +49,7 @@ async fn accept(listener: TcpListener) {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => spawn(serve(stream, values.clone())).detach(),
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
@@ -69,13 +69,13 @@ async fn asks(connection: MultiplexedConnection) -> Outcome {
         assert_eq!(task.await?, Some(n as isize));
     }
     let mut connection = connection;
-    assert_eq!(connection.get("nobody").await?, None);
+    assert_eq!(connection.get("missing").await?, None);
     let unknown = redis::cmd("SHOUT").query_async::<()>(&mut connection).await;
     assert!(unknown.expect_err("it does not shout").to_string().contains("unknown command"));
     Ok(())
 }
 
-/// Connects by tokio, on whose thread the connection is served, too.
+/// Connects with tokio, on whose thread the connection is served, too.
 pub(crate) fn as_it_is() -> Outcome {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -86,7 +86,8 @@ pub(crate) fn as_it_is() -> Outcome {
     })
 }
 
-/// The client takes whatever has tokio's traits; what serves the connection is a future, and one of our tasks here.
+/// The client accepts any stream with tokio's traits; the future that serves the connection is a task of
+/// paceline here.
 pub(crate) fn on_our_socket() -> Outcome {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -1,4 +1,4 @@
-//! reqwest: an HTTP client that connects by tokio's sockets.
+//! reqwest: an HTTP client that connects with tokio's sockets.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use reqwest::Client;
 
 use crate::Outcome;
 
-/// Answers in capitals, or not soon.
+/// Answers in capitals, or very late.
 async fn shout(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
     if request.uri().path() == "/slow" {
         Timer::after(Duration::from_secs(60)).await;
@@ -29,7 +29,7 @@ async fn serve(listener: TcpListener) {
             Ok((stream, _peer)) => {
                 spawn(http1::Builder::new().serve_connection(Io::new(stream), service_fn(shout))).detach()
             }
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
@@ -51,7 +51,7 @@ pub(crate) fn run() -> Outcome {
         }
 
         let slow = client.get(format!("http://{addr}/slow")).timeout(Duration::from_millis(20));
-        assert!(slow.send().await.expect_err("nobody answers").is_timeout());
+        assert!(slow.send().await.expect_err("the answer is late").is_timeout());
         Ok(())
     })
 }

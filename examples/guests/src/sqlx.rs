@@ -11,12 +11,12 @@ const TASKS: i64 = 20;
 
 pub(crate) fn run() -> Outcome {
     block_on(async {
-        // Each connection to a database in memory has one of its own, so there is to be one.
+        // Each connection to a database in memory has its own database, so there may be only one.
         let options = SqlitePoolOptions::new().max_connections(1).acquire_timeout(Duration::from_secs(30));
         let pool = options.connect("sqlite::memory:").await?;
         sqlx::query("CREATE TABLE guests (number INTEGER, name TEXT)").execute(&pool).await?;
 
-        // They take turns at the connection, which the pool hands on.
+        // The tasks take turns at the connection, which the pool passes on.
         let inserts = |number| {
             let pool = pool.clone();
             spawn(async move {

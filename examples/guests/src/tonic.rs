@@ -1,4 +1,5 @@
-//! tonic: the standard health service, and its client. One request with one answer, and one with a stream of them.
+//! tonic: the standard health service, and its client. One request with one answer, and one with a stream of
+//! them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,25 +23,26 @@ use crate::Outcome;
 const NAME: &str = "guests";
 const SOON: Duration = Duration::from_secs(30);
 
-/// Asks how it is, and sees it change.
+/// Asks for the state, and sees it change.
 async fn asks(channel: Channel, reporter: HealthReporter) -> Outcome {
     let mut client = HealthClient::new(channel);
     let request = || HealthCheckRequest { service: NAME.to_owned() };
     let answer = client.check(request()).await?.into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving.into());
-    let unknown = client.check(HealthCheckRequest { service: "nobody".to_owned() }).await;
+    let unknown = client.check(HealthCheckRequest { service: "missing".to_owned() }).await;
     assert_eq!(unknown.expect_err("there is no such service").code(), tonic::Code::NotFound);
 
     let mut changes = client.watch(request()).await?.into_inner();
     let mut next = async || changes.message().await.map(|change| change.map(|change| change.status()));
-    // How it is, and then how it gets.
+    // The current state, and then the next one.
     assert_eq!(next().await?, Some(ServingStatus::Serving.into()));
     reporter.set_service_status(NAME, ServingStatus::NotServing).await;
     assert_eq!(next().await?, Some(ServingStatus::NotServing.into()));
     Ok(())
 }
 
-/// Tonic's own server and client: sockets and connections of tokio's, on the hidden thread. Requests come from our tasks.
+/// Tonic's own server and client, with tokio's sockets and connections on the hidden thread. Requests come
+/// from paceline's tasks.
 pub(crate) fn as_they_are() -> Outcome {
     block_on(async {
         let (reporter, service) = health_reporter();
@@ -54,8 +56,8 @@ pub(crate) fn as_they_are() -> Outcome {
     })
 }
 
-/// The services of tonic in hyper's HTTP/2 on paceline, and a channel that connects and spawns by paceline: no thread of tokio's has a
-/// part in it but for timeouts.
+/// The services of tonic in hyper's HTTP/2 on paceline, and a channel that connects and spawns with paceline:
+/// tokio's threads only run timeouts.
 pub(crate) fn on_our_sockets() -> Outcome {
     block_on(async {
         let (reporter, service) = health_reporter();
@@ -75,7 +77,7 @@ async fn serve(listener: TcpListener, routes: Routes) {
     loop {
         match listener.accept().await {
             Ok((stream, _peer)) => spawn(connection(stream, routes.clone())).detach(),
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! tower: a limit of time by tokio's timers, and a buffer whose worker is a task of tokio's.
+//! tower: a timeout by tokio's timers, and a buffer with a worker that is a tokio task.
 
 use std::time::Duration;
 

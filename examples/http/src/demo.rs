@@ -1,4 +1,4 @@
-//! What the servers do without arguments: clients of their own, beside some that have a handler block its thread.
+//! The servers without arguments: their own clients, beside some with a handler that blocks its thread.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
     let short: Vec<_> = client("/").take(CLIENTS).collect();
 
     report(&format!("{CLIENTS} clients"), all(short).await?);
-    report(&format!("{BLOCKING} whose handler blocks for 20 ms"), all(blocking).await?);
+    report(&format!("{BLOCKING} with a handler that blocks for 20 ms"), all(blocking).await?);
     let http2 = streams(addr).await.map_err(io::Error::other)?;
     println!("HTTP/2: {http2} requests at once on one connection");
     println!("\n{}\n", Handle::current().metrics());
@@ -39,16 +39,16 @@ async fn all(clients: Vec<Task<Result<Vec<Duration>, hyper::Error>>>) -> io::Res
     Ok(times)
 }
 
-fn report(who: &str, times: Vec<Duration>) {
+fn report(name: &str, times: Vec<Duration>) {
     let rate = times.len() as f64 / TALK.as_secs_f64();
     println!(
-        "{who}: {rate:.0} requests/s, p50 {:.0?}, p99 {:.0?}",
+        "{name}: {rate:.0} requests/s, p50 {:.0?}, p99 {:.0?}",
         times[times.len() / 2],
         times[times.len() * 99 / 100]
     );
 }
 
-/// Asks again and again on one connection. Returns how long each took: at least one.
+/// Sends requests one after the other on one connection. Returns how long each took: at least one.
 async fn ask(addr: SocketAddr, path: &str, deadline: Instant) -> Result<Vec<Duration>, hyper::Error> {
     let stream = TcpStream::connect(addr).await.expect("it listens");
     let (mut sender, connection) = http1::handshake(Io::new(stream)).await?;
@@ -68,7 +68,7 @@ async fn ask(addr: SocketAddr, path: &str, deadline: Instant) -> Result<Vec<Dura
     }
 }
 
-/// Many requests on one connection of HTTP/2. Returns how many were answered.
+/// Sends many requests on one HTTP/2 connection. Returns how many were answered.
 async fn streams(addr: SocketAddr) -> Result<usize, hyper::Error> {
     let stream = TcpStream::connect(addr).await.expect("it listens");
     let (sender, connection) = http2::handshake(Executor, Io::new(stream)).await?;

@@ -1,24 +1,28 @@
-//! What both servers of this package share: they bring a service of hyper's, and this serves it.
+//! The part that both servers of this package share: it serves a given hyper service.
 //!
-//! Look at `serve`: all that hyper wants of a runtime is an [`Executor`], a [`Timer`] and an [`Io`] around each stream.
+//! Look at `serve`: hyper needs an [`Executor`], a [`Timer`] and an [`Io`] around each stream from a runtime.
 //!
-//! What has a limit: how many connections there are, the time to a connection's first request, with HTTP/1 that to the next one, too,
-//! and an HTTP/2 client that answers no ping. What has none: one that answers them and asks no more, and a body that stalls, in either
-//! direction. Only the handler knows how long one may take.
+//! Limited are the number of connections, the time to a connection's first request, with HTTP/1 also that to
+//! the next one, and an HTTP/2 client that answers no ping. Not limited are a client that answers pings and
+//! sends no requests, and a body that stalls, in either direction: only the handler knows how long one may
+//! take.
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod demo;
+#[path = "../../common/stop.rs"]
+mod stop;
 
 use std::error::Error;
 use std::io;
-use std::iter::successors;
-use std::net::SocketAddr;
 use std::pin::pin;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_lock::Semaphore;
-use futures::future::select;
+use futures::future::{FutureExt, select};
 use hyper::body::{Body, Incoming};
 use hyper::service::{Service, service_fn};
 use hyper::{Request, Response};
@@ -26,38 +30,49 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use paceline::hyper::{Executor, Io, Timer};
 use paceline::net::TcpListener;
-use paceline::signal::{Signal, Signals};
 use paceline::{Runtime, spawn, timeout};
 
-/// So many at once. More of them wait until the system accepts them no longer.
+/// Connections at once. More of them wait in the listener's queue, until it is full.
 const CONNECTIONS: usize = 20_000;
 /// For the first request of a connection, and with HTTP/1 for the head of the next.
 const REQUEST: Duration = Duration::from_secs(10);
 /// An HTTP/2 client that is silent for so long is pinged, and has as long again to answer.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long requests have that are on their way when the server is asked to stop.
+/// How long requests in progress have when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What may go wrong.
+/// Any error.
 pub type AnyError = Box<dyn Error + Send + Sync>;
 
-/// Serves on the address that is the program's argument, until Ctrl-C or SIGTERM; without one, it has clients of its own for a second.
-pub fn run<S, B>(service: S) -> Result<(), AnyError>
+/// Serves on the address that is the program's argument, until Ctrl-C or SIGTERM; without an argument, runs
+/// clients of its own for a second.
+///
+/// `--help` prints the header of `source`, the program's file.
+pub fn run<S, B>(source: &str, service: S) -> ExitCode
 where
     S: Service<Request<Incoming>, Response = Response<B>, Future: Send, Error: Into<AnyError>>,
     S: Clone + Send + 'static,
     B: Body<Data: Send, Error: Into<AnyError>> + Send + 'static,
 {
-    // The default instance, which `block_on` and `spawn` act on otherwise, stays until the process ends. This one can be drained.
+    cli::run(source, |args| run_on(cli::address(args)?, service))
+}
+
+fn run_on<S, B>(addr: Option<&str>, service: S) -> Result<(), AnyError>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Future: Send, Error: Into<AnyError>>,
+    S: Clone + Send + 'static,
+    B: Body<Data: Send, Error: Into<AnyError>> + Send + 'static,
+{
+    // The default instance, on which `block_on` and `spawn` act otherwise, stays until the process ends. This
+    // runtime can be drained.
     let runtime = Runtime::builder().build()?;
     let report = runtime.block_on(async {
-        let addr = std::env::args().nth(1);
-        let listener = TcpListener::bind(addr.as_deref().unwrap_or("127.0.0.1:0")).await?;
+        let listener = TcpListener::bind(addr.unwrap_or("127.0.0.1:0")).await?;
         let local = listener.local_addr()?;
         if addr.is_some() {
-            let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
+            let asked = stop::asked()?;
             println!("serving on {local}, until Ctrl-C");
-            serve(listener, service, CONNECTIONS, async move { signals.next().await.map(drop) }).await?;
+            serve(listener, service, CONNECTIONS, asked.map(Ok)).await?;
         } else {
             serve(listener, service, CONNECTIONS, demo::talk(local)).await?;
         }
@@ -67,8 +82,9 @@ where
     Ok(())
 }
 
-/// Serves each connection with HTTP/1 or HTTP/2, as it begins, and so many at once at most, until `stop` is done. Then nobody comes in
-/// any more, and connections end when their requests are answered.
+/// Serves each connection with HTTP/1 or HTTP/2, as the client begins, and limits their number, until `stop`
+/// is ready. Then no connection is accepted any more, and each connection ends when its requests are
+/// answered.
 async fn serve<S, B>(
     listener: TcpListener,
     service: S,
@@ -91,13 +107,13 @@ where
             let place = room.acquire_arc().await;
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
-                // No descriptor left, perhaps, which is told once: the listener itself works on.
+                // Perhaps no descriptor is free; that is reported once, and the listener continues.
                 Err(error) => {
                     eprintln!("{error}");
                     continue;
                 }
             };
-            // A peer that is gone already is found out by whoever reads.
+            // If the peer has already disconnected, the next read fails.
             let _ = stream.set_nodelay(true);
             let (begun, service) = (Arc::new(AtomicBool::new(false)), service.clone());
             let begins = begun.clone();
@@ -110,14 +126,15 @@ where
             spawn(async move {
                 let _place = place;
                 let mut connection = pin!(connection);
-                // hyper's own limits begin when the version is known, so a peer that says nothing has none of them.
+                // hyper's own limits begin when the version is known, so a silent peer has none of them.
                 let ended = match timeout(REQUEST, connection.as_mut()).await {
                     Ok(ended) => ended,
                     Err(_) if begun.load(Ordering::Relaxed) => connection.await,
                     Err(late) => Err(io::Error::from(late).into()),
                 };
                 if let Err(error) = ended {
-                    tell(peer, &*error);
+                    // With its causes: hyper's own text is "connection error".
+                    eprintln!("{peer}: {}", cli::with_causes(&*error));
                 }
             })
             .detach();
@@ -125,19 +142,13 @@ where
     };
     select(pin!(accept), pin!(stop)).await.factor_first().0?;
 
-    // Before the runtime is drained, which accepts no task: HTTP/2 has one for each request, also for those that are just coming.
+    // Before the runtime is drained, because a drain refuses new tasks: HTTP/2 has a task for each request,
+    // including those that are just arriving.
     drop(listener);
     if let Err(late) = timeout(GRACE, connections.shutdown()).await {
         eprintln!("connections are left: {late}");
     }
     Ok(())
-}
-
-/// Prints an error with its causes: hyper's own words are "connection error".
-fn tell(peer: SocketAddr, error: &(dyn Error + 'static)) {
-    let causes = successors(Some(error), |&error| error.source());
-    let causes: Vec<_> = causes.map(ToString::to_string).collect();
-    eprintln!("{peer}: {}", causes.join(": "));
 }
 
 #[cfg(test)]
@@ -150,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_place_waits_for_one() {
+    fn a_connection_without_a_place_waits_for_one() {
         let service = service_fn(async |_| Ok::<_, AnyError>(Response::new(Empty::<Bytes>::new())));
         let served = Runtime::builder().build().expect("it starts").block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await?;

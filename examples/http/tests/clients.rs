@@ -1,16 +1,19 @@
-//! Both servers, talked to by curl, wrk and h2load, and by bytes by hand.
+//! Both servers with curl, wrk and h2load, and with hand-made bytes.
 #![cfg(unix)]
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use example_testing::{Server, allow_files, printed, run, say, skip};
+use example_testing::{
+    Server, allow_files, explains_itself, names_an_address_in_use, printed, run, say, skip,
+};
+use rustix::process::Signal;
 
 const BY_HAND: &str = env!("CARGO_BIN_EXE_example-http");
 const AXUM: &str = env!("CARGO_BIN_EXE_axum");
@@ -51,7 +54,8 @@ fn curl_gets_answers_of_both_versions_on_a_connection_that_is_kept() {
         let thrice = ["--write-out", "%{num_connects}%{http_version} ", &root, &root, &root];
         assert_eq!(printed(&curl(&thrice).expect("as before")), "hello\n11.1 hello\n01.1 hello\n01.1 ");
         if has_http2() {
-            // Once: curl 7.88 takes a second one on the same connection for an error, whoever serves.
+            // Only once: curl 7.88 reports a second request on the same connection as an error, with any
+            // server.
             let args = ["--http2-prior-knowledge", "--write-out", "%{http_version}", &root];
             assert_eq!(printed(&curl(&args).expect("as before")), "hello\n2");
         }
@@ -77,7 +81,7 @@ fn a_body_of_megabytes_comes_back_as_it_went() {
             printed(&output);
             assert!(fs::read(&back).expect("curl has written it") == bytes, "{version}");
         }
-        // It went through, and did not stay: twice as much would be there if it had.
+        // The body passed through, and did not stay: otherwise twice as much would be in use.
         assert!(server.resident() < 2 * bytes.len(), "{} bytes in use", server.resident());
     }
 }
@@ -94,7 +98,7 @@ fn a_router_finds_paths_and_states() {
     assert_eq!(printed(&curl(&[&url(&server, "/unblock/1")]).expect("as before")), "done\n");
 }
 
-/// A request on a connection that is kept, and its whole answer.
+/// Sends a request on an open connection, and returns its whole answer.
 fn ask(stream: &mut TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it is connected");
@@ -108,7 +112,7 @@ fn ask(stream: &mut TcpStream, path: &str) -> String {
 }
 
 #[test]
-fn handlers_that_block_hold_up_nobody_else() {
+fn handlers_that_block_delay_no_other_request() {
     const BLOCK: Duration = Duration::from_secs(3);
     for server in servers() {
         let done = AtomicBool::new(false);
@@ -142,12 +146,12 @@ fn handlers_that_block_hold_up_nobody_else() {
 }
 
 #[test]
-fn sigterm_lets_requests_finish_and_nobody_in() {
+fn sigterm_lets_requests_finish_and_refuses_new_clients() {
     for mut server in servers() {
         let mut idle = server.connect();
         ask(&mut idle, "/");
         let mut busy = server.connect();
-        // The answer begins as soon as the server has the request, and goes on with its body.
+        // The answer begins as soon as the server has the request, and continues with its body.
         busy.write_all(b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\n")
             .expect("as above");
         let mut head = Vec::new();
@@ -160,7 +164,7 @@ fn sigterm_lets_requests_finish_and_nobody_in() {
 
         server.terminate();
         assert_eq!(idle.read(&mut [0; 64]).expect("no reset"), 0, "a connection without a request ends");
-        assert!(TcpStream::connect(server.addr()).is_err(), "nobody is let in");
+        assert!(TcpStream::connect(server.addr()).is_err(), "no client is accepted");
         busy.write_all(b"hello\n").expect("it is connected");
         let mut body = String::new();
         busy.read_to_string(&mut body).expect("the rest of it, and the end");
@@ -170,12 +174,12 @@ fn sigterm_lets_requests_finish_and_nobody_in() {
     }
 }
 
-/// The start of HTTP/2: its preface, settings as they are, and a request for /.
+/// The start of HTTP/2: its preface, empty settings, and a request for /.
 const HTTP2: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x03\x01\x05\0\0\0\x01\x82\x86\x84";
 
 #[test]
-fn who_comes_and_asks_nothing_is_shown_out() {
+fn a_client_without_a_request_is_disconnected() {
     let begins: [(&str, &[u8]); 6] = [
         ("nothing", b""),
         ("what may become HTTP/2", b"PRI * "),
@@ -185,7 +189,7 @@ fn who_comes_and_asks_nothing_is_shown_out() {
         ("a request of HTTP/2, and no answer to a ping", HTTP2),
     ];
     let servers = servers();
-    // A body that waits for longer than a head may: its limit would be its handler's.
+    // A body that waits for longer than a head may: only its handler could limit that.
     let asks = servers.each_ref().map(|server| {
         let mut stream = server.connect();
         let head = b"POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 6\r\n\r\n";
@@ -220,7 +224,7 @@ fn who_comes_and_asks_nothing_is_shown_out() {
 }
 
 #[test]
-fn nobody_has_a_thread_blocked_for_long() {
+fn no_request_blocks_a_thread_for_long() {
     for server in servers() {
         assert!(ask(&mut server.connect(), &format!("/block/{}", u64::MAX)).ends_with("done\n"));
     }
@@ -229,12 +233,31 @@ fn nobody_has_a_thread_blocked_for_long() {
 #[test]
 fn an_address_in_use_is_an_error_that_names_it() {
     let server = Server::start(BY_HAND, &["127.0.0.1:0"]);
-    let addr = server.addr().to_string();
     for program in [BY_HAND, AXUM] {
-        let second = Command::new(program).arg(&addr).output().expect("it starts");
-        assert!(!second.status.success());
-        let said = String::from_utf8_lossy(&second.stderr).into_owned();
-        assert!(said.contains(&addr) && said.contains("in use"), "{said}");
+        names_an_address_in_use(program, &[], &server.addr().to_string());
+    }
+}
+
+#[test]
+fn it_explains_itself_and_what_it_cannot_use_it_refuses() {
+    for program in [BY_HAND, AXUM] {
+        explains_itself(program, &[&["nonsense"], &["127.0.0.1:0", "more"]]);
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_although_a_request_is_not_finished() {
+    for mut server in servers() {
+        let mut busy = server.connect();
+        busy.write_all(b"POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 6\r\n\r\n")
+            .expect("it listens");
+        // The answer begins as soon as the server has the request.
+        busy.read_exact(&mut [0]).expect("an answer");
+        server.signal(Signal::INT);
+        server.says("stopping; a second Ctrl-C ends the program at once");
+        server.signal(Signal::INT);
+        assert_eq!(server.ended().code(), Some(130));
+        server.says("ended at once by a second signal");
     }
 }
 
@@ -248,7 +271,7 @@ fn ten_thousand_connections_of_wrk_find_no_error() {
         let before = server.resident();
         let (count, url) = (CONNECTIONS.to_string(), url(&server, "/"));
         let (output, during) = thread::scope(|scope| {
-            // How long an answer takes is no error here: this may be a slow build on a busy machine.
+            // A slow answer is no error here: this may be a slow build on a busy machine.
             let args = ["-c", &count, "-t", "2", "-d", "5", "--timeout", "60", &url];
             let wrk = scope.spawn(move || run("wrk", &args));
             let mut during = before;
@@ -287,7 +310,7 @@ fn h2load_has_all_its_answers() {
 }
 
 #[test]
-fn who_resets_in_the_middle_of_a_body_is_gone_and_nobody_notices() {
+fn a_reset_in_the_middle_of_a_body_affects_no_other_client() {
     for server in servers() {
         let mut other = server.connect();
         let mut gone = Vec::new();
@@ -299,9 +322,9 @@ fn who_resets_in_the_middle_of_a_body_is_gone_and_nobody_notices() {
                     b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\nsome of it",
                 )
                 .expect("it is connected");
-            // The server is in the middle of its answer, then.
+            // By then the server is in the middle of its answer.
             stream.read_exact(&mut [0; 64]).expect("the head of an answer");
-            // With bytes that nobody has read, closing it is a reset.
+            // Closing a socket with unread bytes resets the connection.
             drop(stream);
         }
         assert!(ask(&mut other, "/").ends_with("hello\n"));

@@ -1,4 +1,4 @@
-//! Methods that block: each call is a [`Job`] with a deadline, on threads that are there for that.
+//! Methods that block: each call is a [`Job`] with a deadline, on threads for blocking calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,12 @@ use crate::dispatcher::{Dispatcher, text};
 use crate::{Error, Limits};
 
 impl Dispatcher {
-    /// Adds a method that may block its thread, and may never return: the caller has an error at the deadline.
+    /// Adds a method that may block its thread, and may never return: the caller gets an error at the
+    /// deadline.
     ///
-    /// What goes on then keeps its thread, for nothing stops a thread from outside; so have the handler look at its token. And it keeps
-    /// its place among the `most` that may run at once: who would be more is told so, at once, and does not cost a thread.
+    /// A closure that continues keeps its thread, because no thread can be stopped from outside, so handlers
+    /// should check their token. The closure also keeps its place among the `most` calls that may run at
+    /// once: further calls are refused at once, and cost no thread.
     pub fn blocking<R, H>(self, name: &str, deadline: Duration, most: usize, handler: H) -> Self
     where
         R: Serialize,
@@ -30,7 +32,7 @@ impl Dispatcher {
             let handler = handler.clone();
             let name = call.method.clone();
             let job = Job::with_token(move |token| {
-                // Until it returns, whoever waits for it.
+                // Held until the handler returns, even if its caller no longer waits.
                 let _place = place;
                 handler(call, token).and_then(|result| text(&result, message))
             });
@@ -45,7 +47,7 @@ impl Dispatcher {
     }
 }
 
-/// One of those that may run.
+/// One of the places for running calls.
 struct Place(Arc<AtomicUsize>);
 
 impl Place {

@@ -1,4 +1,4 @@
-//! [`Client`]: calls the methods of a server, over whatever it serves.
+//! [`Client`]: calls the methods of a server, over any transport.
 
 use std::fmt;
 use std::io;
@@ -20,12 +20,14 @@ use crate::transport::http_client::HttpClient;
 use crate::transport::patient::Patient;
 use crate::transport::websocket;
 
-/// How long it may take to connect.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Somebody whose methods are called. What that one calls or tells in turn, the client's own dispatcher answers.
+/// A connection to a server, whose methods can be called. The client's own dispatcher answers the server's
+/// calls and notifications.
 ///
-/// Where it is dropped, its connection ends at once. What is on its way then may be lost: [`close`](Client::close) waits for that.
+/// Dropping it ends the connection at once, and messages on their way may be lost: [`close`](Client::close)
+/// waits for them.
 #[derive(Debug)]
 pub struct Client {
     way: Way,
@@ -49,11 +51,11 @@ impl Client {
     /// |---|---|
     /// | `tcp://HOST:PORT`, `unix:PATH` | lines |
     /// | `tcp+lengths://HOST:PORT`, `unix+lengths:PATH` | lengths |
-    /// | `http://HOST:PORT` | a `POST` for each call, and events for what is [subscribed](Client::subscribe) |
+    /// | `http://HOST:PORT` | a `POST` for each call, and events of [subscribed](Client::subscribe) topics |
     /// | `ws://HOST:PORT` | WebSocket |
     /// | `amqp://HOST:PORT/VHOST?queue=NAME`, with the feature `amqp` | a queue for each side |
     ///
-    /// Each call has the time `limit` for its answer.
+    /// Each call waits so long for its answer at most: `limit`.
     pub async fn connect(url: &str, dispatcher: Arc<Dispatcher>, limit: Duration) -> io::Result<Self> {
         let way = timeout(CONNECT, Way::connect(url, dispatcher)).await??;
         Ok(Self { way, limit })
@@ -71,7 +73,8 @@ impl Client {
         }
     }
 
-    /// Tells it something, which is not answered. It may not have gone yet: see [`close`](Client::close).
+    /// Sends a notification, which is not answered. The message may not have been sent yet when this returns:
+    /// see [`close`](Client::close).
     pub async fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), CallError> {
         match &self.way {
             Way::Peer { peer, .. } => peer.notify(method, params),
@@ -79,22 +82,23 @@ impl Client {
         }
     }
 
-    /// Sends what it was [told](Client::notify) before, answers what it has asked, and ends the connection.
+    /// Sends all pending [notifications](Client::notify), answers the server's calls, and ends the
+    /// connection.
     pub async fn close(self) -> io::Result<()> {
         match self.way {
             Way::Peer { peer, session } => {
                 peer.close();
                 session.await
             }
-            // What it was told it has answered.
+            // The server has already answered the requests that carried the notifications.
             Way::Http(_) => Ok(()),
         }
     }
 
-    /// Has it tell what is published on a topic. It is the client's own method `event` that is told.
+    /// Subscribes to a topic. For each event the server calls the client's own method `event`.
     ///
-    /// Over HTTP that comes by a connection of its own. Where this ends before the client does, its method `end` is called with the topic
-    /// and the reason: calls go on.
+    /// Over HTTP the events use a connection of their own. If that ends before the client does, the client's
+    /// method `end` is called with the topic and the reason; calls still work.
     pub async fn subscribe(&self, topic: &str) -> Result<(), CallError> {
         match &self.way {
             Way::Peer { peer, .. } => peer.call("subscribe", &[topic], self.limit).await,
@@ -140,7 +144,7 @@ impl Way {
     fn session(reader: impl Reader, writer: impl Writer, dispatcher: Arc<Dispatcher>) -> Self {
         let (peer, outbox) = Peer::new(&dispatcher.limits);
         let run = session::run(reader, writer, (peer.clone(), outbox), dispatcher, std::future::pending());
-        // Whoever calls finds out that it is closed.
+        // A caller notices that the session is closed.
         Self::Peer { peer, session: spawn(run) }
     }
 }
@@ -152,24 +156,25 @@ async fn tcp(addr: &str, send: Duration) -> io::Result<impl Stream + use<>> {
 }
 
 fn unknown(url: &str) -> io::Error {
-    let what = format!("{url:?} is none of tcp://, tcp+lengths://, unix:, unix+lengths:, http://, ws://");
+    let what =
+        format!("{url:?} begins with none of tcp://, tcp+lengths://, unix:, unix+lengths:, http://, ws://");
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 /// Why a call has no result.
 #[derive(Clone, Debug)]
 pub enum CallError {
-    /// The peer has said so.
+    /// The peer has returned this error.
     Error(Error),
-    /// There is no answer yet. One that comes now is dropped.
+    /// The answer is late. An answer that still comes is dropped.
     TimedOut(TimedOut),
-    /// The connection is over.
+    /// The connection has ended.
     Closed,
-    /// The peer has not taken what it was sent before, and that is as much as may be.
+    /// The peer has not read earlier messages, and no more may be queued.
     TooMuch,
-    /// The parameters are neither an object nor an array, nor nothing (`()`).
+    /// The parameters are neither an object nor an array, nor missing (`()`).
     Params(String),
-    /// The answer is not what was expected.
+    /// The answer has an unexpected form.
     Answer(String),
 }
 
@@ -179,9 +184,9 @@ impl fmt::Display for CallError {
             Self::Error(error) => error.fmt(f),
             Self::TimedOut(late) => late.fmt(f),
             Self::Closed => f.write_str("the connection is closed"),
-            Self::TooMuch => f.write_str("the peer has not taken what it was sent before"),
+            Self::TooMuch => f.write_str("the peer has not read earlier messages"),
             Self::Params(what) => write!(f, "these parameters cannot be sent: {what}"),
-            Self::Answer(what) => write!(f, "the answer is not as it should be: {what}"),
+            Self::Answer(what) => write!(f, "the answer is invalid: {what}"),
         }
     }
 }
@@ -194,7 +199,7 @@ impl From<TimedOut> for CallError {
     }
 }
 
-/// A handler that asked somebody else has failed with what that one said, or for want of an answer.
+/// A handler that called another peer fails with that peer's error, or because the answer is missing.
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         match error {

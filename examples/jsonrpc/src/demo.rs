@@ -1,4 +1,4 @@
-//! What the program does without arguments: serves on all that it can, and is its own client on each.
+//! The program without arguments: serves on all transports, and is its own client on each.
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use example_jsonrpc::{Call, CallError, Client, Dispatcher, Error, Limits, Protocol, Server};
 use paceline::{Handle, Task, Timer, spawn};
 
-use crate::{CONNECTIONS, service, stop, tcp};
+use crate::{CONNECTIONS, end, service, tcp};
 
-/// Tasks that call on each client at once, and calls of each of them.
+/// Tasks that call on each client at once, and calls of each task.
 const CALLERS: usize = 50;
 const CALLS: usize = 100;
-/// How long a call may take: far longer than it does.
+/// How long a call may take: far longer than necessary.
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run() -> io::Result<()> {
@@ -46,7 +46,7 @@ pub(crate) async fn run() -> io::Result<()> {
         clients.push(client);
     }
 
-    // Each tells all, and each is told what all have said.
+    // Each client publishes, and each client gets all events.
     for client in &clients {
         let told: usize = client.call("publish", &("news", "hello")).await.map_err(io::Error::other)?;
         assert_eq!(told, clients.len());
@@ -56,9 +56,9 @@ pub(crate) async fn run() -> io::Result<()> {
     }
     println!("{} events heard by {} clients", heard.load(Ordering::Relaxed), clients.len());
 
-    // The server asks its client, while that one waits for the server.
+    // The server calls its client while that client waits for the server.
     let name: String = clients[0].call("ask", &("name", ())).await.map_err(io::Error::other)?;
-    println!("the server has asked who we are: {name}");
+    println!("the server asked its client for a name: {name}");
 
     let start = Instant::now();
     let late = clients[0].call::<String>("nap", &[1000]).await;
@@ -67,11 +67,11 @@ pub(crate) async fn run() -> io::Result<()> {
     for client in clients {
         Arc::into_inner(client).expect("the callers have ended").close().await?;
     }
-    stop(server).await;
+    end(server).await;
     Ok(())
 }
 
-/// What a client's own methods are.
+/// Returns the methods of the client.
 fn ours(heard: &Arc<AtomicUsize>) -> Arc<Dispatcher> {
     let heard = heard.clone();
     let hears = move |call: Call| {

@@ -1,4 +1,4 @@
-//! [`Dispatcher`]: which handler a method has, and what a message is answered.
+//! [`Dispatcher`]: maps methods to handlers, and answers messages.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,34 +20,35 @@ use crate::{Error, Limits};
 pub(crate) type Outcome = Result<Box<RawValue>, Error>;
 pub(crate) type Handler = Box<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Knows the methods. All transports share one.
+/// The methods. All transports share one dispatcher.
 #[derive(Default)]
 pub struct Dispatcher {
     pub(crate) limits: Limits,
     names: HashMap<String, Handler>,
-    /// In the order in which they were added: the first that fits is asked.
+    /// In the order in which they were added: the first match is used.
     patterns: Vec<(Pattern, Handler)>,
 }
 
-/// What is to be done with a message.
+/// How to handle a message.
 pub(crate) enum Todo {
     Nothing,
-    /// This is the reply.
+    /// Send this reply.
     Reply(String),
-    /// So many calls, and what they are answered: `None` to notifications.
+    /// The number of calls, and their replies: `None` for notifications.
     Calls(usize, BoxFuture<'static, Option<String>>),
 }
 
 impl Dispatcher {
-    /// One that knows nothing yet.
+    /// Returns a dispatcher without methods.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Adds a method whose calls are tasks: each is a future that does not block its thread, and has the time of
-    /// [`Limits::task`].
+    /// Adds a method whose calls are tasks: each is a future that does not block its thread, and has the time
+    /// limit [`Limits::task`].
     ///
-    /// A name with a `*` is a pattern: `counter.*.add` has one for each counter, and [`Call::captured`] says which.
+    /// A name with a `*` is a pattern: `counter.*.add` matches for each counter, and [`Call::captured`] says
+    /// which.
     pub fn task<F, R>(self, name: &str, handler: impl Fn(Call) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<R, Error>> + Send + 'static,
@@ -76,7 +77,7 @@ impl Dispatcher {
         self
     }
 
-    /// Looks at what [came](message::parse), and says what is to be done. The peer is whom a handler may call in its turn.
+    /// Decides how to handle a [parsed](message::parse) message. A handler may call `peer` in turn.
     pub(crate) fn take(
         self: &Arc<Self>,
         message: Result<Message, Error>,
@@ -85,11 +86,13 @@ impl Dispatcher {
     ) -> Todo {
         let begin = |item| match item {
             Item::Invalid(reply) => Begun::Reply(reply),
-            // Nobody waits for it here, and it is not answered: answers to answers would never end.
+            // No local call waits for this answer, and an answer is not answered: otherwise two sides might
+            // answer each other for ever.
             Item::Answer(_) => Begun::Nothing,
             Item::Request(request) => {
                 let Some(held) = ids.hold(request.id.as_deref()) else {
-                    // With the id, it would be taken for the answer to the call that has it.
+                    // With the id, the error would be taken for the answer to the earlier call with the same
+                    // id.
                     let twice = Error::invalid_request("the id is that of a call which is not answered yet");
                     return Begun::Reply(message::error(None, &twice));
                 };
@@ -123,7 +126,7 @@ impl Dispatcher {
         })
     }
 
-    /// Has a handler do it. A panic is its failure, and nobody else's.
+    /// Calls a handler. A panic fails this call, and no other.
     pub(crate) async fn call(
         &self,
         method: String,
@@ -158,7 +161,7 @@ enum Begun {
     Call(BoxFuture<'static, Option<String>>),
 }
 
-/// All at once, each a task, and their answers in one.
+/// Runs all calls at once, each in a task, and returns their answers as one message.
 async fn batch(begun: Vec<Begun>) -> Option<String> {
     enum Answering {
         Done(String),
@@ -180,7 +183,7 @@ async fn batch(begun: Vec<Begun>) -> Option<String> {
     (!answers.is_empty()).then(|| format!("[{}]", answers.join(",")))
 }
 
-/// A result as it is sent.
+/// Serialises a result.
 pub(crate) fn text(result: &impl Serialize, most: usize) -> Outcome {
     let text = to_raw_value(result).map_err(Error::internal)?;
     if text.get().len() > most {

@@ -1,4 +1,4 @@
-//! [`Error`]: what an answer says when there is no result.
+//! [`Error`]: the error object of an answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,42 +6,43 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What went wrong with a call: the error object of JSON-RPC 2.0, section 5.1.
+/// The error object of JSON-RPC 2.0, section 5.1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Error {
-    /// One of the constants here, or of the handler's own. From -32768 to -32000 they are the specification's.
+    /// One of the constants here, or a code of the handler's own. The specification reserves -32768 to
+    /// -32000.
     pub code: i64,
-    /// What it means, for people.
+    /// The meaning, for people.
     pub message: Cow<'static, str>,
-    /// The case at hand.
+    /// Details of this case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl Error {
-    /// It is no JSON, or nested too deep.
+    /// Invalid JSON, or nested too deep.
     pub const PARSE: i64 = -32700;
-    /// It is JSON, and no request.
+    /// Valid JSON, but no request.
     pub const INVALID_REQUEST: i64 = -32600;
     /// There is no such method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The method cannot use these parameters.
+    /// The parameters do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// The handler has failed, and that is not the caller's fault.
+    /// The handler failed, and the caller is not at fault.
     pub const INTERNAL: i64 = -32603;
-    /// There is no answer within the time that the method has. Such codes, to -32099, are the server's to choose.
+    /// The method has not answered in time. Servers may choose codes from here to -32099.
     pub const LATE: i64 = -32000;
-    /// As many calls run as may.
+    /// Too many calls are running.
     pub const BUSY: i64 = -32001;
-    /// This transport cannot do that.
+    /// The transport does not support this.
     pub const TRANSPORT: i64 = -32002;
 
-    /// An error with a code and its meaning.
+    /// Returns an error with a code and its meaning.
     pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same, and what was the case.
+    /// Adds the details of this case.
     pub fn about(mut self, what: impl fmt::Display) -> Self {
         self.data = Some(Value::String(what.to_string()));
         self
@@ -55,12 +56,12 @@ impl Error {
         Self::new(Self::INVALID_REQUEST, "Invalid Request").about(what)
     }
 
-    /// For handlers: what is wrong with the parameters.
+    /// For handlers: the parameters are wrong.
     pub fn invalid_params(what: impl fmt::Display) -> Self {
         Self::new(Self::INVALID_PARAMS, "Invalid params").about(what)
     }
 
-    /// For handlers: what has failed. Say nothing that is none of the caller's business.
+    /// For handlers: an internal failure. The text is sent to the caller.
     pub fn internal(what: impl fmt::Display) -> Self {
         Self::new(Self::INTERNAL, "Internal error").about(what)
     }

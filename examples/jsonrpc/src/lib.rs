@@ -2,17 +2,17 @@
 //!
 //! | file | the question |
 //! |---|---|
-//! | `message.rs`, `error.rs` | What is a request, and what does the specification say to what is none? |
-//! | `dispatcher.rs`, `pattern.rs`, `call.rs` | Which handler has a method, and what does it get? |
-//! | `blocking.rs` | How is a caller answered in time whose handler blocks for ever? |
-//! | `session.rs` | Who reads and writes a connection on which either side may call, and how does it end? |
-//! | `peer.rs`, `client.rs` | How is the other side called, and told? |
+//! | `message.rs`, `error.rs` | What is a request, and how is an invalid one answered? |
+//! | `dispatcher.rs`, `pattern.rs`, `call.rs` | Which handler does a method have? What are its arguments? |
+//! | `blocking.rs` | How does a caller get an answer in time if the handler blocks for ever? |
+//! | `session.rs` | How is a connection on which both sides call read, written and ended? |
+//! | `peer.rs`, `client.rs` | How is the other side called and notified? |
 //! | `limits.rs`, `room.rs` | What is the most that a connection may cost? |
 //! | `server.rs` | How are connections accepted, limited, and told to stop? |
 //! | `transport/` | What does each transport add? |
-//! | `service.rs` | What does it look like to whoever writes methods? |
+//! | `service.rs` | How are methods written? |
 //!
-//! A handler sees none of the transports.
+//! Handlers do not depend on the transport.
 
 mod blocking;
 mod call;

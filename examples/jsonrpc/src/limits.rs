@@ -1,28 +1,31 @@
-//! [`Limits`]: what nobody may have more of.
+//! [`Limits`]: the limits of each connection.
 
 use std::time::Duration;
 
-/// What nobody may have more of. What a connection holds in memory is bounded by these: at most [`calls`](Limits::calls) answers of
-/// [`message`](Limits::message) bytes, if handlers make much of little, else some times [`bytes`](Limits::bytes). One on which nothing is
-/// said may stay, and keeps its place.
+/// The limits of each connection. These bound the memory of a connection: at most [`calls`](Limits::calls)
+/// answers of [`message`](Limits::message) bytes if handlers make large results from small parameters,
+/// otherwise a small multiple of [`bytes`](Limits::bytes). A silent connection may stay, and keeps its place.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a message that comes, and of a result that goes.
+    /// Bytes of an incoming message, and of a result.
     pub message: usize,
     /// Requests in a batch.
     pub batch: usize,
-    /// How deep a message may be nested: less than what serde_json takes, which is 128.
+    /// How deep a message may be nested: less than serde_json's limit of 128.
     pub depth: usize,
-    /// Calls of a connection whose answers are not written yet. With so many, the next one that is read waits, and what comes behind it
-    /// is not read: nor are answers to calls of ours, which are late then if so many wait for them.
+    /// Calls of a connection with answers that are not written yet. At this limit the next call waits after
+    /// it was read, and nothing behind it is read. Unread messages include answers to this side's calls,
+    /// which are late if so many handlers wait for them.
     pub calls: usize,
-    /// Bytes of those: of a call until it is answered, of its answer from then on. The same holds.
+    /// Bytes of those calls: of a call until it is answered, and of its answer afterwards. The same applies.
     pub bytes: usize,
-    /// Bytes that were sent to a peer without being asked, and that it has not taken. With more, the connection is closed.
+    /// Bytes of unrequested messages that the peer has not read yet. Beyond the limit the next such message
+    /// closes the connection; a message before that may have any length.
     pub pushed: usize,
-    /// How long a message may take that has begun to come. Over WebSocket, where it comes in fragments, a ping between them begins anew.
+    /// How long a message may take from its first byte on. Over WebSocket, where a message has fragments, a
+    /// ping between them restarts the time.
     pub partial: Duration,
-    /// How long a peer may take nothing of what it is sent.
+    /// How long a peer may read nothing although messages wait.
     pub send: Duration,
     /// How long a task may take for its answer.
     pub task: Duration,

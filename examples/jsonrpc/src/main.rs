@@ -11,94 +11,106 @@
 //! ```sh
 //! echo '{"jsonrpc":"2.0","method":"sum","params":[1,2,3],"id":1}' | nc -N 127.0.0.1 7011
 //! curl -H content-type:application/json -d '{"jsonrpc":"2.0","method":"echo","params":["hello"],"id":1}' http://127.0.0.1:7012/
-//! curl -N 'http://127.0.0.1:7012/?topic=news'                    # what is published there, from whichever side
+//! curl -N 'http://127.0.0.1:7012/?topic=news'                    # events of this topic, from any transport
 //! ```
 //!
 //! `src/lib.rs` has the map; `src/service.rs` the methods.
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod demo;
 mod service;
+#[path = "../../common/stop.rs"]
+mod stop;
 
+use std::io;
+use std::process::ExitCode;
 use std::time::Duration;
-use std::{env, io};
+
+use cli::AnyError;
 
 use example_jsonrpc::{Limits, Protocol, Server};
 use paceline::Runtime;
 use paceline::net::TcpListener;
-use paceline::signal::{Signal, Signals};
 
-/// So many connections at once, of all transports together. Each may hold some 10 MiB if its peer does its worst (by [`Limits`]: 2 MiB of
-/// calls and 2 of answers, one message of 1 MiB that waits, what is read and written, 1 MiB of what is pushed), so all of them 10 GiB; a
-/// quiet one has some kilobytes. A peer that is gone without a word keeps its place over all but HTTP, where nothing is said: there is no
-/// keep-alive.
+/// Connections at once, of all transports together. Each may hold some 10 MiB in the worst case (by
+/// [`Limits`]: 2 MiB of calls and 2 of answers, one waiting message of 1 MiB, buffers, 1 MiB of unrequested
+/// messages), so all of them 10 GiB; a quiet one has some kilobytes. A peer that vanished silently keeps its
+/// place over all transports but HTTP, where idle connections end: there is no keep-alive.
 const CONNECTIONS: usize = 1000;
-/// What calls have that run when the server is asked to stop.
+/// How long running calls have when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-const USAGE: &str = "usage: example-jsonrpc [--tcp ADDRESS] [--unix PATH] [--http ADDRESS] [--ws ADDRESS] [--amqp URL] [--max-message BYTES], or only an ADDRESS, for --tcp";
+const TAKES: &str = "any of --tcp ADDRESS, --unix PATH, --http ADDRESS, --ws ADDRESS, --amqp URL, and --max-message BYTES, \
+                     or only an ADDRESS for --tcp, or no arguments";
 
-fn main() -> io::Result<()> {
-    let runtime = Runtime::builder().build()?;
-    let args: Vec<_> = env::args().skip(1).collect();
-    let report = runtime.block_on(async {
-        match args.is_empty() {
-            true => demo::run().await?,
-            false => serve(&args).await?,
-        }
-        io::Result::Ok(runtime.drain(Duration::from_secs(1)).await)
-    })?;
-    println!("{report}");
-    Ok(())
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| {
+        let runtime = Runtime::builder().build()?;
+        let report = runtime.block_on(async {
+            match args.is_empty() {
+                true => demo::run().await?,
+                false => serve(args).await?,
+            }
+            Ok::<_, AnyError>(runtime.drain(Duration::from_secs(1)).await)
+        })?;
+        println!("{report}");
+        Ok(())
+    })
 }
 
-/// Serves on what the arguments name, until Ctrl-C or SIGTERM.
-async fn serve(args: &[String]) -> io::Result<()> {
+/// Serves on the addresses in the arguments, until Ctrl-C or SIGTERM.
+async fn serve(args: &[&str]) -> Result<(), AnyError> {
+    let refuse = || cli::refuse(args, TAKES);
     let args = match args {
-        [addr] if !addr.starts_with('-') => &["--tcp".to_owned(), addr.clone()],
+        [addr] if !addr.starts_with('-') => &["--tcp", addr],
         args => args,
     };
-    let usage = || io::Error::new(io::ErrorKind::InvalidInput, USAGE);
     let mut limits = Limits::default();
     let (mut listen, mut paths) = (Vec::new(), Vec::new());
     for pair in args.chunks(2) {
-        let [option, value] = pair else { return Err(usage()) };
-        match option.as_str() {
-            "--max-message" => limits.message = value.parse().map_err(|_| usage())?,
+        let &[option, value] = pair else { return Err(refuse()) };
+        match option {
+            "--max-message" => limits.message = value.parse().map_err(|_| refuse())?,
             "--tcp" | "--unix" | "--http" | "--ws" | "--amqp" => listen.push((option, value)),
-            _ => return Err(usage()),
+            _ => return Err(refuse()),
         }
     }
-    let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
+    if listen.is_empty() {
+        return Err(refuse());
+    }
     let server = Server::new(service::dispatcher(limits), CONNECTIONS);
     for (option, value) in listen {
-        let protocol = match option.as_str() {
+        let protocol = match option {
             "--http" => Protocol::Http,
             "--ws" => Protocol::WebSocket,
             _ => Protocol::Framed,
         };
-        let place = match option.as_str() {
+        let place = match option {
             "--unix" => {
                 paths.push(unix(&server, value)?);
-                value.clone()
+                value.to_owned()
             }
             "--amqp" => {
                 amqp(&server, value).await?;
-                value.clone()
+                value.to_owned()
             }
             _ => tcp(&server, value, protocol).await?.to_string(),
         };
         println!("{} on {place}", &option[2..]);
     }
+    // Until here Ctrl-C ends the program at once.
+    let asked = stop::asked()?;
     println!("serving, until Ctrl-C");
-    signals.next().await?;
-    // Before calls have their time to finish: meanwhile another server may take the path.
+    asked.await;
+    // Before the grace time for calls, so that another server may take the path meanwhile.
     drop(paths);
-    stop(server).await;
+    end(server).await;
     Ok(())
 }
 
-/// Calls that run are answered; nobody else is let in.
-async fn stop(server: Server) {
+/// Running calls are answered; no new client is accepted.
+async fn end(server: Server) {
     if let Err(late) = server.stop(GRACE).await {
         eprintln!("connections are left: {late}");
     }
@@ -111,7 +123,7 @@ async fn tcp(server: &Server, addr: &str, protocol: Protocol) -> io::Result<std:
     Ok(addr)
 }
 
-/// A path is left behind by its listener, and would be in the way of the next one.
+/// A path that its listener leaves behind would be in the way of the next listener.
 struct Removed(String);
 
 impl Drop for Removed {
@@ -125,7 +137,7 @@ fn unix(server: &Server, path: &str) -> io::Result<Removed> {
     use std::os::unix::fs::FileTypeExt;
 
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    // One that a server has left behind which was killed. If a server is there, it answers.
+    // A killed server leaves its socket behind. If a server still runs, it answers.
     let is_left = is_socket
         && std::os::unix::net::UnixStream::connect(path)
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);

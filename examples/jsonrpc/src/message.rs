@@ -1,7 +1,7 @@
-//! Messages: what comes as bytes, and is a request, an answer, a batch of them, or none; and what goes.
+//! Messages: incoming bytes become requests, answers, batches or errors; and outgoing messages.
 //!
-//! Whatever a method gets and gives is kept as the text it came as ([`RawValue`]): nothing is parsed that nobody asks for, and an id goes
-//! back as it came, to the last digit.
+//! Parameters and results stay text ([`RawValue`]): only a handler that needs them parses them, and an id is
+//! returned exactly as it was received.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::client::CallError;
 use crate::{Error, Limits};
 
-/// What came.
+/// An incoming message.
 #[derive(Debug)]
 pub(crate) enum Message {
     One(Item),
@@ -21,28 +21,28 @@ pub(crate) enum Message {
 pub(crate) enum Item {
     Request(Request),
     Answer(Answer),
-    /// Neither. This is what to reply.
+    /// Neither; replied to with this.
     Invalid(String),
 }
 
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// `None` for a notification: it is not answered.
+    /// `None` for a notification, which is not answered.
     pub(crate) id: Option<Box<RawValue>>,
     pub(crate) method: String,
     pub(crate) params: Option<Box<RawValue>>,
 }
 
-/// An answer to a call of ours.
+/// An answer to a call of this side.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// `None` if it cannot be one of ours.
+    /// `None` if the id cannot belong to a call of this side.
     pub(crate) id: Option<u64>,
-    /// `None` if it is not as the specification wants it.
+    /// `None` if the answer violates the specification.
     pub(crate) outcome: Option<Result<Box<RawValue>, Error>>,
 }
 
-/// What an object may have that is one of these.
+/// The members of a request or an answer.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "there")]
@@ -59,24 +59,24 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// As it is: a `null` that is there is not the same as nothing.
+/// Distinguishes a `null` from a missing member.
 fn there<'a, D: Deserializer<'a>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What is there, or the error that answers all of it.
+/// Parses a message, or returns the error that answers all of it.
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Message, Error> {
     if bytes.len() > limits.message {
         return Err(too_long(limits));
     }
     let text = std::str::from_utf8(bytes).map_err(Error::parse)?;
-    // What serde_json only passes over has no limit there.
+    // serde_json has no limit for values that it only skips.
     if depth(text) > limits.depth {
         return Err(Error::parse(format_args!("nested deeper than {}", limits.depth)));
     }
     if !text.trim_start().starts_with('[') {
         let item = item(text);
-        // What is wrong with it may come before what makes it no JSON.
+        // An invalid item may come before the text that makes it invalid JSON.
         if matches!(item, Item::Invalid(_)) {
             serde_json::from_str::<IgnoredAny>(text).map_err(Error::parse)?;
         }
@@ -92,12 +92,12 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Message, Error> {
     }
 }
 
-/// It was not kept, perhaps.
+/// The message may have been dropped already.
 pub(crate) fn too_long(limits: &Limits) -> Error {
     Error::invalid_request(format_args!("longer than {} bytes", limits.message))
 }
 
-/// How deep brackets are nested, outside of strings.
+/// Returns how deep brackets are nested, outside of strings.
 fn depth(text: &str) -> usize {
     let (mut now, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -118,7 +118,7 @@ fn depth(text: &str) -> usize {
 }
 
 fn item(text: &str) -> Item {
-    // An array would do for a struct, too.
+    // serde would also accept an array for a struct.
     if !text.trim_start().starts_with('{') {
         return invalid(None, "not an object");
     }
@@ -159,18 +159,18 @@ fn invalid(id: Option<&RawValue>, what: impl std::fmt::Display) -> Item {
     Item::Invalid(error(id, &Error::invalid_request(what)))
 }
 
-/// A reply with an error. Without an id, because nobody knows it, it has `null`.
+/// Returns a reply with an error. A missing id is `null`, as specified for unknown ids.
 pub(crate) fn error(id: Option<&RawValue>, error: &Error) -> String {
     let error = serde_json::to_string(error).expect("it has nothing that JSON has not");
     format!(r#"{{"jsonrpc":"2.0","error":{error},"id":{}}}"#, id.map_or("null", RawValue::get))
 }
 
-/// A reply with a result.
+/// Returns a reply with a result.
 pub(crate) fn result(id: &RawValue, result: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#)
 }
 
-/// A call of ours, or without an id a notification. Parameters that are `null` are left out.
+/// Returns a call, or without an id a notification. Parameters that are `null` are left out.
 pub(crate) fn request(id: Option<u64>, method: &str, params: &impl Serialize) -> Result<String, CallError> {
     let params = serde_json::to_string(params).map_err(|error| CallError::Params(error.to_string()))?;
     let method = serde_json::to_string(method).expect("a string is JSON");

@@ -1,17 +1,17 @@
 //! [`Pattern`]: a name for many methods.
 
-/// A name with a `*` for one of its parts, between dots. As the last part, `**` is for one or more of them.
+/// A name in which a part between dots is a `*`. As the last part, `**` matches one or more parts.
 #[derive(Debug)]
 pub(crate) struct Pattern(Vec<String>);
 
 impl Pattern {
-    /// `None` if it is a name as any other.
+    /// Returns `None` if the name has no star.
     pub(crate) fn new(name: &str) -> Option<Self> {
         let parts: Vec<_> = name.split('.').map(ToOwned::to_owned).collect();
         parts.iter().any(|part| part == "*" || part == "**").then_some(Self(parts))
     }
 
-    /// What is in the place of each star, if it fits.
+    /// Returns the text in the place of each star, if the pattern matches.
     pub(crate) fn captures(&self, method: &str) -> Option<Vec<String>> {
         let (mut captures, mut rest) = (Vec::new(), Some(method));
         for part in &self.0 {

@@ -1,4 +1,5 @@
-//! [`Peer`]: who is at the other end of a connection, to be called and told; and what is on its way there.
+//! [`Peer`]: the other end of a connection, which can be called and notified; and the messages on their way
+//! to it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,21 +18,21 @@ use crate::message::{self, Answer, Item, Message};
 use crate::room::{Room, Share};
 use crate::{Error, Limits};
 
-/// The other end of a connection. Clones are the same.
+/// The other end of a connection. Clones refer to the same peer.
 #[derive(Clone)]
 pub struct Peer(Arc<Inner>);
 
 struct Inner {
     number: u64,
     outbox: mpsc::UnboundedSender<Out>,
-    /// For what it asked, and for what it did not.
+    /// Room for replies, and room for unrequested messages.
     replies: Arc<Room>,
     pushes: Arc<Room>,
     ids: Ids,
     ours: Mutex<Ours>,
 }
 
-/// Calls of ours that wait for their answers; and whom to tell of the end.
+/// Calls of this side that wait for their answers, and actions for the end.
 #[derive(Default)]
 struct Ours {
     last: u64,
@@ -42,13 +43,13 @@ struct Ours {
 
 type Answered = Result<Result<Box<RawValue>, Error>, CallError>;
 
-/// A message on its way. It has its share of the room until it is written.
+/// A message on its way. The message holds its share of the room until it is written.
 pub(crate) struct Out {
     pub(crate) text: String,
     pub(crate) share: Share,
 }
 
-/// What is to be written.
+/// The messages to be written.
 pub(crate) type Outbox = mpsc::UnboundedReceiver<Out>;
 
 impl Peer {
@@ -59,14 +60,15 @@ impl Peer {
             number: LAST.fetch_add(1, Ordering::Relaxed),
             outbox: sender,
             replies: Room::new(limits.calls, limits.bytes),
-            pushes: Room::new(limits.pushed / 64, limits.pushed),
+            // A long message does not fill the room: another one may follow before the peer has read it.
+            pushes: Room::new(limits.pushed / 64, limits.pushed.max(limits.message)),
             ids: Ids::default(),
             ours: Mutex::default(),
         };
         (Self(Arc::new(inner)), outbox)
     }
 
-    /// Nobody else in this process has it.
+    /// A number that is unique in this process.
     pub fn number(&self) -> u64 {
         self.0.number
     }
@@ -79,24 +81,24 @@ impl Peer {
         &self.0.ids
     }
 
-    /// Sends a reply. If the peer is gone, nobody misses it.
+    /// Sends a reply; drops it if the peer has disconnected.
     pub(crate) fn reply(&self, text: String, mut share: Share) {
         share.resize(text.len());
         let _ = self.0.outbox.unbounded_send(Out { text, share });
     }
 
-    /// Nothing can be sent any more.
+    /// Returns whether nothing can be sent any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.0.outbox.is_closed()
     }
 
-    /// Tells it something, and waits for nothing. A peer that has not taken what it was told before is told no more: perhaps it is one to
-    /// [close](Peer::close).
+    /// Sends a notification without waiting. Fails if the peer has not read enough of the earlier ones: such
+    /// a peer may be worth [closing](Peer::close).
     pub fn notify(&self, method: &str, params: &impl Serialize) -> Result<(), CallError> {
         self.push(message::request(None, method, params)?)
     }
 
-    /// Calls a method of its, and waits so long for the answer.
+    /// Calls a method of the peer, and waits so long for the answer.
     pub async fn call<R: DeserializeOwned>(
         &self,
         method: &str,
@@ -116,7 +118,7 @@ impl Peer {
         self.0.outbox.unbounded_send(Out { text, share }).map_err(|_| CallError::Closed)
     }
 
-    /// Hands answers on to who waits for them, and gives the rest, if there is any.
+    /// Passes answers to their waiting calls, and returns the rest of the message, if there is any.
     pub(crate) fn answers(&self, message: Message) -> Option<Message> {
         let is_other = |item: &Item| match item {
             Item::Answer(answer) => {
@@ -134,7 +136,7 @@ impl Peer {
         }
     }
 
-    /// The peer has answered a call of ours, or one that nobody waits for any more.
+    /// Handles an answer to a call of this side, which may no longer wait for it.
     fn answered(&self, answer: &Answer) {
         let waiting = answer.id.and_then(|id| self.ours().waiting.remove(&id));
         let outcome = match &answer.outcome {
@@ -145,7 +147,7 @@ impl Peer {
         waiting.into_iter().for_each(|waiting| drop(waiting.send(outcome.clone())));
     }
 
-    /// Has something done when the connection is over; at once if it is.
+    /// Registers an action for the end of the connection; runs it at once if the connection has ended.
     pub fn at_end(&self, action: impl FnOnce() + Send + 'static) {
         let mut ours = self.ours();
         if ours.is_over {
@@ -155,7 +157,7 @@ impl Peer {
         ours.at_end.push(Box::new(action));
     }
 
-    /// Sends what is there, and ends the connection.
+    /// Sends the queued messages, and ends the connection.
     pub fn close(&self) {
         self.0.outbox.close_channel();
         let mut ours = self.ours();
@@ -173,13 +175,13 @@ impl Peer {
 
 #[cfg(feature = "amqp")]
 impl Peer {
-    /// What knows it without keeping it.
+    /// Returns a weak reference.
     pub(crate) fn downgrade(&self) -> Known {
         Known(self.0.number, Arc::downgrade(&self.0))
     }
 }
 
-/// A peer that goes when nobody else knows it.
+/// A weak reference to a peer.
 #[cfg(feature = "amqp")]
 #[derive(Clone)]
 pub(crate) struct Known(pub(crate) u64, std::sync::Weak<Inner>);
@@ -197,7 +199,7 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// A call of ours, until it is answered or given up.
+/// A call of this side, until it is answered or given up.
 struct Waiting<'a> {
     peer: &'a Peer,
     id: u64,
@@ -227,11 +229,11 @@ impl Drop for Waiting<'_> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ids(Arc<Mutex<HashSet<Box<str>>>>);
 
-/// One of them, until it is.
+/// One of these ids, removed when this is dropped.
 pub(crate) struct Held(Ids, Box<str>);
 
 impl Ids {
-    /// `None` if it is there already. That of a notification, or `null`, may be there more than once.
+    /// Returns `None` if the id is in use. A missing id and `null` may be used more than once.
     pub(crate) fn hold(&self, id: Option<&RawValue>) -> Option<Option<Held>> {
         let Some(id) = id.filter(|id| id.get() != "null") else { return Some(None) };
         let id: Box<str> = id.get().into();

@@ -1,4 +1,4 @@
-//! [`Room`]: how much a connection may hold, and who waits until that is less.
+//! [`Room`]: how much a connection may hold, and the wait for free room.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use futures::task::AtomicWaker;
 
-/// For so many things of so many bytes together. One task at a time may wait for it.
+/// Room for a number of items and a number of bytes. One task at a time may wait for it.
 #[derive(Debug)]
 pub(crate) struct Room {
     most: (usize, usize),
@@ -16,7 +16,7 @@ pub(crate) struct Room {
     waiting: AtomicWaker,
 }
 
-/// Some of the room, until it is dropped.
+/// A share of the room, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     room: Arc<Room>,
@@ -30,27 +30,28 @@ impl Room {
         Arc::new(Self { most, count: 0.into(), bytes: 0.into(), waiting: AtomicWaker::new() })
     }
 
-    /// Takes it, though there may be less: who can wait has waited before.
+    /// Takes a share, even beyond the limit: callers that can wait have waited before.
     pub(crate) fn take(self: &Arc<Self>, count: usize, bytes: usize) -> Share {
         self.count.fetch_add(count, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Share { room: self.clone(), count, bytes }
     }
 
-    /// Takes it if it is there.
+    /// Takes a share, unless earlier shares fill the room. So the last item may have any size: a limit on the
+    /// sum refuses a peer that reads nothing, and never a single long message to a peer that reads.
     pub(crate) fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
-        let share = self.take(1, bytes);
-        let is_too_much = self.count.load(Ordering::Relaxed) > self.most.0
-            || self.bytes.load(Ordering::Relaxed) > self.most.1;
-        (!is_too_much).then_some(share)
+        let counted = self.count.fetch_add(1, Ordering::Relaxed);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let share = Share { room: self.clone(), count: 1, bytes };
+        (counted < self.most.0 && before <= self.most.1).then_some(share)
     }
 
-    /// Until there is some.
+    /// Waits for some free room.
     pub(crate) async fn some(&self) {
         self.until(|count, bytes| count < self.most.0 && bytes < self.most.1).await;
     }
 
-    /// Until all of it is there.
+    /// Waits until all shares were returned.
     pub(crate) async fn all(&self) {
         self.until(|count, _| count == 0).await;
     }
@@ -62,7 +63,7 @@ impl Room {
                 return Poll::Ready(());
             }
             self.waiting.register(cx.waker());
-            // It may have been given back between the look and the wait.
+            // A share may have been returned between the check and the registration.
             if enough() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
@@ -70,7 +71,7 @@ impl Room {
 }
 
 impl Share {
-    /// It is of so many bytes now.
+    /// Changes the number of bytes.
     pub(crate) fn resize(&mut self, bytes: usize) {
         self.room.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.room.bytes.fetch_sub(self.bytes, Ordering::Release);
@@ -83,5 +84,29 @@ impl Drop for Share {
         self.room.bytes.fetch_sub(self.bytes, Ordering::Release);
         self.room.count.fetch_sub(self.count, Ordering::Release);
         self.room.waiting.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_message_has_room_and_the_next_has_none_until_it_is_taken() {
+        let room = Room::new(10, 100);
+        let short = room.try_take(60).expect("the room is empty");
+        let long = room.try_take(1000).expect("60 bytes do not fill the room");
+        assert!(room.try_take(1).is_none());
+        drop(long);
+        assert!(room.try_take(1).is_some());
+        drop(short);
+        assert!(room.try_take(1000).is_some());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many() {
+        let room = Room::new(2, 100);
+        let _two = [room.try_take(0).expect("the first"), room.try_take(0).expect("the second")];
+        assert!(room.try_take(0).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! [`Server`]: one dispatcher behind as many listeners as one likes, until it is told to stop.
+//! [`Server`]: one dispatcher behind any number of listeners, until it is told to stop.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -18,23 +18,23 @@ use crate::dispatcher::Dispatcher;
 use crate::transport::patient::Patient;
 use crate::transport::{framed, http, websocket};
 
-/// How long a peer has to end a connection that we have ended.
+/// How long a peer has to end a connection after this side has.
 const LINGER: Duration = Duration::from_secs(1);
-/// And how much it may still send meanwhile.
+/// How much a peer may still send meanwhile.
 const LEFT: usize = 8 << 20;
 
-/// What is spoken on a stream.
+/// The protocol of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// JSON in lines or with lengths, as the client begins.
     Framed,
-    /// A request of HTTP/1 for each message, and events for what is pushed.
+    /// A request of HTTP/1 for each message, and events for unrequested messages.
     Http,
     /// Messages of WebSocket.
     WebSocket,
 }
 
-/// Ready, for all that have a clone, when the server is to stop.
+/// Ready, for all clones, when the server must stop.
 pub(crate) type Stop = Shared<oneshot::Receiver<()>>;
 
 /// A stream that two tasks can share.
@@ -42,11 +42,11 @@ pub trait Stream: AsyncRead + AsyncWrite + Clone + Unpin + Send + Sync + 'static
 
 impl<S: AsyncRead + AsyncWrite + Clone + Unpin + Send + Sync + 'static> Stream for S {}
 
-/// What gives such streams.
+/// A source of such streams.
 pub trait Listener: Send + Sync + 'static {
-    /// One of them.
+    /// The type of stream.
     type Stream: Stream;
-    /// The next one, and who it is.
+    /// Accepts the next stream; also returns the name of the peer.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, String)>> + Send;
 }
 
@@ -55,7 +55,7 @@ impl Listener for TcpListener {
 
     async fn accept(&self) -> io::Result<(TcpStream, String)> {
         let (stream, peer) = TcpListener::accept(self).await?;
-        // A peer that is gone already is found out by whoever reads.
+        // If the peer has already disconnected, the next read fails.
         let _ = stream.set_nodelay(true);
         Ok((stream, peer.to_string()))
     }
@@ -71,26 +71,26 @@ impl Listener for paceline::net::unix::UnixListener {
     }
 }
 
-/// A dispatcher that is served.
+/// A dispatcher with its listeners.
 pub struct Server {
     shared: Shares,
     stop: oneshot::Sender<()>,
     gone: mpsc::Receiver<Infallible>,
 }
 
-/// What each connection has of it.
+/// The parts of the server that each connection shares.
 #[derive(Clone)]
 pub(crate) struct Shares {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) stop: Stop,
-    /// For a connection each.
+    /// A permit for each connection.
     pub(crate) room: Arc<Semaphore>,
-    /// Nothing is sent: that all are dropped is the message.
+    /// Nothing is sent: the channel closes when all senders were dropped.
     _alive: mpsc::Sender<Infallible>,
 }
 
 impl Server {
-    /// A server for so many connections at once, of all its listeners together.
+    /// Returns a server for so many connections at once, of all listeners together.
     pub fn new(dispatcher: Arc<Dispatcher>, connections: usize) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (alive, gone) = mpsc::channel(0);
@@ -98,7 +98,7 @@ impl Server {
         Self { shared: Shares { dispatcher, stop: stopped.shared(), room, _alive: alive }, stop, gone }
     }
 
-    /// Serves whom this listener accepts, in tasks, until the server stops.
+    /// Serves the connections of this listener in tasks, until the server stops.
     pub fn listen(&self, listener: impl Listener, protocol: Protocol) {
         let shared = self.shared.clone();
         spawn(async move {
@@ -108,17 +108,19 @@ impl Server {
         .detach();
     }
 
-    /// Serves a queue of a broker: `amqp://HOST:PORT/VHOST?queue=NAME`. Where the broker goes, it is tried again until it is back.
+    /// Serves a queue of a broker: `amqp://HOST:PORT/VHOST?queue=NAME`. If the broker is lost, the server
+    /// reconnects repeatedly.
     ///
     /// # Errors
     ///
-    /// That of the first try.
+    /// The error of the first attempt.
     #[cfg(feature = "amqp")]
     pub async fn listen_amqp(&self, url: &str) -> io::Result<()> {
         crate::transport::amqp::listen(url, self.shared.clone()).await
     }
 
-    /// Lets nobody in any more, and has connections end when they have answered what they were asked, within so much time.
+    /// Accepts no more connections, and lets connections end after they have answered their calls, within the
+    /// grace time.
     pub async fn stop(self, grace: Duration) -> Result<(), TimedOut> {
         let Self { shared, stop, mut gone } = self;
         drop((shared, stop));
@@ -130,7 +132,8 @@ async fn accept<L: Listener>(listener: &L, protocol: Protocol, shared: &Shares) 
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Who finds no place waits, and the others in the listener's queue. A listener without anybody takes no place.
+                // Without a free place the next connection waits, as do the others in the listener's queue.
+                // An idle listener takes no place.
                 let place = shared.room.acquire_arc().await;
                 let shared = shared.clone();
                 let connection = async move {
@@ -141,7 +144,7 @@ async fn accept<L: Listener>(listener: &L, protocol: Protocol, shared: &Shares) 
                 };
                 spawn(connection).detach();
             }
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
@@ -155,7 +158,8 @@ async fn serve<S: Stream>(stream: S, protocol: Protocol, shared: Shares) -> io::
         Protocol::Http => http::serve(stream, shared).await,
         Protocol::WebSocket => websocket::serve(stream, shared).await,
     };
-    // Until its end: with bytes that nobody has read, the system would reset the connection, and what was written last might not arrive.
+    // To the end of the stream: with unread bytes, the system would reset the connection, and the last
+    // messages might not arrive.
     let rest = async {
         last.close().await?;
         let (mut left, mut buf) = (LEFT, [0; 4096]);

@@ -1,4 +1,4 @@
-//! The methods that this program serves.
+//! The methods of this program.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use paceline::{Strand, Timer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// How long `nap` has, and how many may nap at once.
+/// The deadline of `nap`, and how many may run at once.
 const NAP: Duration = Duration::from_millis(50);
 const NAPS: usize = 1000;
-/// So many counters, and so many topics; and topics of a peer.
+/// Limits of counters, of topics, and of topics per peer.
 const NAMES: usize = 10_000;
 const TOPICS: usize = 100;
-/// So long may a name be.
+/// The longest name.
 const NAME: usize = 100;
-/// For an answer of whom we ask.
+/// How long a called peer may take to answer.
 const ASK: Duration = Duration::from_secs(10);
 
-/// What all calls share. One operation after the other touches it, and nobody waits for a lock.
+/// The state that all calls share. A strand runs its operations one after the other, so no call waits for a
+/// lock.
 #[derive(Default)]
 struct State {
     counters: HashMap<String, i64>,
-    /// Who hears what is published where, and the other way round.
+    /// The subscribers of each topic, and the topics of each subscriber.
     topics: HashMap<String, HashMap<u64, Peer>>,
     subscribed: HashMap<u64, HashSet<String>>,
 }
 
-/// All methods.
+/// Returns the dispatcher with all methods.
 pub(crate) fn dispatcher(limits: Limits) -> Arc<Dispatcher> {
     let state = Strand::new(State::default());
     let dispatcher = Dispatcher::new(limits)
@@ -63,7 +64,7 @@ where
     move |call| handler(state.clone(), call)
 }
 
-/// What came goes back.
+/// Returns the parameters.
 fn echo(call: Call) -> Result<Option<Box<RawValue>>, Error> {
     Ok(call.into_params())
 }
@@ -82,14 +83,14 @@ async fn sleep(call: Call) -> Result<&'static str, Error> {
     Ok("slept")
 }
 
-/// `[milliseconds]`, and knows of no deadline: as a library may that does I/O of its own.
+/// `[milliseconds]`, without checking the deadline, as a library does that makes blocking calls.
 fn nap(call: Call, _: Cancelled) -> Result<&'static str, Error> {
     let [millis] = call.params()?;
     thread::sleep(Duration::from_millis(millis).min(Duration::from_secs(60)));
     Ok("napped")
 }
 
-/// `[milliseconds]`, and looks now and then whether anybody waits.
+/// `[milliseconds]`, checking now and then whether the caller still waits.
 fn block(call: Call, token: Cancelled) -> Result<&'static str, Error> {
     let [millis] = call.params()?;
     let until = Instant::now() + Duration::from_millis(millis).min(ASK);
@@ -99,7 +100,7 @@ fn block(call: Call, token: Cancelled) -> Result<&'static str, Error> {
     Ok("blocked")
 }
 
-/// `[method, params]`: asks the caller in turn, and answers what that one has answered.
+/// `[method, params]`: calls the caller in turn, and returns its answer.
 async fn ask(call: Call) -> Result<Value, Error> {
     let (method, params): (String, Value) = call.params()?;
     Ok(call.peer()?.call(&method, &params, ASK).await?)
@@ -124,12 +125,12 @@ async fn get(state: Strand<State>, call: Call) -> Result<i64, Error> {
     Ok(state.with(move |state| state.counters.get(&name).copied().unwrap_or(0)).await)
 }
 
-/// `[topic]`: the caller is told what is published there, by its method `event`.
+/// `[topic]`: events of this topic call the caller's method `event`.
 async fn subscribe(state: Strand<State>, call: Call) -> Result<(), Error> {
     let ([topic], peer): ([String; 1], _) = (call.params()?, call.peer()?.clone());
     let (topic, number, last, at_end) = (name(&topic)?, peer.number(), peer.clone(), state.clone());
     if state.with(move |state| state.subscribe(topic, peer)).await? {
-        // Not before it is there: the peer may be gone by now.
+        // After the subscription, because the peer may have disconnected by now.
         last.at_end(move || at_end.post(move |state| state.forget(number)));
     }
     Ok(())
@@ -142,7 +143,7 @@ async fn unsubscribe(state: Strand<State>, call: Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// `[topic, anything]`: answers how many are told.
+/// `[topic, anything]`: returns the number of notified subscribers.
 async fn publish(state: Strand<State>, call: Call) -> Result<usize, Error> {
     let (topic, what): (String, Box<RawValue>) = call.params()?;
     let hearers = state.with(move |state| {
@@ -151,7 +152,7 @@ async fn publish(state: Strand<State>, call: Call) -> Result<usize, Error> {
     let told = hearers.await.into_iter().filter(|hearer| {
         let is_told = hearer.notify("event", &[&what]).is_ok();
         if !is_told {
-            // It is too slow, or gone.
+            // The subscriber is too slow, or has disconnected.
             hearer.close();
         }
         is_told
@@ -160,7 +161,7 @@ async fn publish(state: Strand<State>, call: Call) -> Result<usize, Error> {
 }
 
 impl State {
-    /// True if it is the first topic of this peer.
+    /// Returns true if this is the first topic of this peer.
     fn subscribe(&mut self, topic: String, peer: Peer) -> Result<bool, Error> {
         let theirs = self.subscribed.get(&peer.number()).map_or(0, HashSet::len);
         if theirs >= TOPICS || self.topics.len() >= NAMES && !self.topics.contains_key(&topic) {
@@ -172,7 +173,7 @@ impl State {
         Ok(is_first)
     }
 
-    /// That peer is known until its end, so that it is noticed once.
+    /// A peer stays known until its end, so that its end is handled once.
     fn unsubscribe(&mut self, topic: &str, number: u64) {
         self.subscribed.get_mut(&number).map(|theirs| theirs.remove(topic));
         let Some(hearers) = self.topics.get_mut(topic) else { return };
@@ -189,7 +190,7 @@ impl State {
     }
 }
 
-/// A name of letters, digits and dashes.
+/// Checks a name of letters, digits and dashes.
 fn name(text: &str) -> Result<String, Error> {
     let is_well = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if text.is_empty() || text.len() > NAME || !text.bytes().all(is_well) {

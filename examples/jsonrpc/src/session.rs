@@ -1,8 +1,9 @@
-//! A connection on which either side may call the other: who reads it, who writes it, and how it ends.
+//! A connection on which either side may call the other: how it is read and written, and how it ends.
 //!
-//! Whoever asks without taking the answers is read from no more when [`calls`](crate::Limits::calls) or [`bytes`](crate::Limits::bytes) of
-//! them wait, and is given up after [`send`](crate::Limits::send). When the peer has nothing more to ask, or the server is to stop, what was
-//! asked is answered first. A connection whose handlers run is not over, also when nobody hears them any more: what they hold is its.
+//! A peer that sends calls without reading the answers is not read from while [`calls`](crate::Limits::calls)
+//! or [`bytes`](crate::Limits::bytes) of them wait, and is disconnected after [`send`](crate::Limits::send).
+//! When the peer has no more calls, or the server has to stop, pending calls are answered first. A connection
+//! with running handlers has not ended, even if the peer has: their memory belongs to the connection.
 
 use std::future::Future;
 use std::io;
@@ -19,15 +20,15 @@ use crate::dispatcher::{Dispatcher, Todo};
 use crate::message;
 use crate::peer::{Outbox, Peer};
 
-/// Messages that are there are written together, up to so many bytes.
+/// Queued messages are written together, up to so many bytes.
 const TOGETHER: usize = 64 << 10;
 
-/// What comes.
+/// An incoming message.
 pub(crate) enum Incoming {
     Message(Vec<u8>),
-    /// One that is longer than it may be. It was not kept.
+    /// A message beyond the limit, which was not kept.
     TooLong,
-    /// The connection has ended in the middle of one.
+    /// The connection has ended in the middle of a message.
     Partial,
 }
 
@@ -36,17 +37,17 @@ pub(crate) trait Reader: Send + 'static {
     fn next(&mut self) -> impl Future<Output = io::Result<Option<Incoming>>> + Send;
 }
 
-/// The half that writes them.
+/// The half of a transport that writes messages.
 pub(crate) trait Writer: Send + 'static {
-    /// Has this go with those before and after it.
+    /// Queues a message; several messages may be sent together.
     fn put(&mut self, message: String) -> impl Future<Output = io::Result<()>> + Send;
-    /// Sends what was put.
+    /// Sends the queued messages.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> + Send;
-    /// Nothing more comes from here.
+    /// Ends this direction.
     fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 }
 
-/// Serves a connection until it ends, or until `stop` is ready and what was asked is answered.
+/// Serves a connection until it ends, or until `stop` is ready and pending calls are answered.
 pub(crate) async fn run(
     mut reader: impl Reader,
     writer: impl Writer,
@@ -54,7 +55,7 @@ pub(crate) async fn run(
     dispatcher: Arc<Dispatcher>,
     stop: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
-    // Whatever becomes of this future, also when it is dropped.
+    // Runs in every case, also when this future is dropped.
     let _ends = Ends(peer.clone());
     let mut writing = spawn(write(writer, outbox));
     let reading = async {
@@ -70,7 +71,7 @@ pub(crate) async fn run(
                 }
             }
         };
-        // After an error, too: half a message is no reason to leave whole ones without an answer.
+        // After an error, too: complete messages are answered even if an incomplete one follows.
         peer.replies().all().await;
         ended
     };
@@ -79,7 +80,8 @@ pub(crate) async fn run(
             peer.close();
             writing.await.and(ended)
         }
-        // It was closed from here, cannot be written to, or has not taken what it was told.
+        // This side has closed the connection, the connection cannot be written to, or the peer has not read
+        // enough notifications.
         Either::Right((ended, _)) => {
             peer.close();
             peer.replies().all().await;
@@ -96,14 +98,14 @@ impl Drop for Ends {
     }
 }
 
-/// Takes what comes, until the end. When it is told to stop, only answers.
+/// Reads messages until the end. After `stop`, handles only answers.
 async fn read(
     reader: &mut impl Reader,
     peer: &Peer,
     dispatcher: &Arc<Dispatcher>,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
-    // Without somebody who writes there is always room, and no end of a peer that goes on asking.
+    // Without a writer there is always room, and a peer that keeps sending would never reach the end.
     while !peer.is_closed() {
         let Some(incoming) = reader.next().await? else { break };
         let (message, len) = match incoming {
@@ -111,7 +113,7 @@ async fn read(
             Incoming::TooLong => (Err(message::too_long(&dispatcher.limits)), 0),
             Incoming::Partial => (Err(Error::parse("the end of the connection in a message")), 0),
         };
-        // These wait for no room: who has it may wait for them.
+        // Answers wait for no room, because handlers that hold room may wait for them.
         let Some(message) = message.map(|message| peer.answers(message)).transpose() else { continue };
         if stopped.load(Ordering::Relaxed) {
             continue;
@@ -123,7 +125,7 @@ async fn read(
             Todo::Calls(count, answer) => {
                 let (share, peer) = (peer.replies().take(count, len), peer.clone());
                 let answers = async move {
-                    // What is not answered gives its share back here.
+                    // A notification returns its share here.
                     if let Some(reply) = answer.await {
                         peer.reply(reply, share);
                     }
@@ -138,7 +140,7 @@ async fn read(
 async fn write(mut writer: impl Writer, mut outbox: Outbox) -> io::Result<()> {
     while let Some(first) = outbox.next().await {
         let mut next = Some(first);
-        // They have their shares of the room until they are written.
+        // The messages hold their shares of the room until they are written.
         let (mut shares, mut bytes) = (Vec::new(), 0);
         while let Some(out) = next.take() {
             bytes += out.text.len();

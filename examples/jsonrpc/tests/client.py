@@ -43,7 +43,7 @@ def unfold(text):
 
 
 def cases():
-    """Name, what is sent, and the replies by the transport's name."""
+    """Returns name, input, and replies by the transport's name."""
     found = []
     for line in (Path(__file__).parent / "bad-inputs.txt").read_text().splitlines():
         if re.match(r"\s*(#|==|$)", line):
@@ -68,7 +68,7 @@ def wanted(text):
 
 
 def plain(reply):
-    """Without what an error says in its own words, and in an order of its own."""
+    """Removes free texts of errors, and sorts a batch."""
     if isinstance(reply, list):
         return sorted(map(plain, reply), key=json.dumps)
     if "error" in reply:
@@ -100,7 +100,7 @@ def table(url):
                 wrong.append(f"{name}: status {it.status}")
             if code:
                 it = connect(url)
-            # It lives, and nothing else came.
+            # The connection is usable, and no other reply came.
             alive = ask(it, "echo", [count], f"alive {count}")
             if alive != {"jsonrpc": "2.0", "result": [count], "id": f"alive {count}"}:
                 wrong.append(f"{name}: then {alive}")
@@ -112,7 +112,7 @@ def table(url):
     print(f"{count} bad inputs over {url}")
 
 
-# --- what is well
+# --- valid input
 
 
 def basics(url):
@@ -120,14 +120,14 @@ def basics(url):
     assert ask(it, "sum", [1, 2, 4]) == {"jsonrpc": "2.0", "result": 7, "id": 1}
     assert ask(it, "echo", {"a": "ǝ\n🚴"}, "x")["result"] == {"a": "ǝ\n🚴"}
     assert ask(it, "echo")["result"] is None
-    # As it came, to the last digit.
+    # Exactly as sent, to the last digit.
     it.send(b' {"id":12345678901234567890.50 , "params":[1.0, 1e2],"method":"echo","jsonrpc":"2.0"}\r')
     assert it.recv().strip() == b'{"jsonrpc":"2.0","result":[1.0, 1e2],"id":12345678901234567890.50}'
     # By pattern, on a strand.
     name = f"counter.{re.sub('[^a-z]', '', url)}"
     start = ask(it, f"{name}.get")["result"]
     assert [ask(it, f"{name}.add", [n])["result"] - start for n in (1, 10, -4)] == [1, 11, 7]
-    # All of a batch, in one answer.
+    # The whole batch, in one answer.
     it.send(b"[" + b",".join(call("sum", [n, 1], n) for n in range(100)) + b"," + call("echo", ["told"]) + b"]")
     assert {each["id"]: each["result"] for each in answer(it)} == {n: n + 1 for n in range(100)}
     assert ask(it, "block", [1])["result"] == "blocked"
@@ -135,7 +135,7 @@ def basics(url):
 
 
 def duplicates(url):
-    """An id is somebody's until it is answered."""
+    """An id is in use until its call is answered."""
     it = connect(url)
     it.send(call("sleep", [300], 7), call("sum", [1], 7), call("sum", [2], 8))
     first = [answer(it), answer(it)]
@@ -148,14 +148,14 @@ def duplicates(url):
 
 
 def push(*urls):
-    """Whoever has subscribed is told, and by whichever side it was published; and may be asked by the server in turn."""
+    """Subscribers get events from every transport, and the server may call them in turn."""
     topic = f"news-{time.time()}"
     hearers = [connect(url) for url in urls if not url.startswith("http")]
     for it in hearers:
         assert ask(it, "subscribe", [topic])["result"] is None
     for number, url in enumerate(urls):
         speaker = connect(url)
-        # Newlines between tokens, which lines cannot have.
+        # Newlines between tokens, which the line framing does not allow.
         message = b'{"jsonrpc":"2.0","method":"publish","params":["%s",{"a":%d}],"id":1}' % (topic.encode(), number)
         speaker.send(message if speaker.name == "lines" else message.replace(b",", b",\n").replace(b"{", b"{\n"))
         assert answer(speaker)["result"] == len(hearers)
@@ -179,7 +179,7 @@ def push(*urls):
     speaker = connect(urls[0])
     while ask(speaker, "publish", [topic, 1])["result"] != len(hearers):
         assert all(answer(it)["method"] == "event" for it in hearers)
-        assert time.monotonic() < late, "who is gone is still told"
+        assert time.monotonic() < late, "a client that disconnected is still subscribed"
     assert all(answer(it)["method"] == "event" for it in hearers)
     for it in hearers:
         assert ask(it, "unsubscribe", [topic])["result"] is None
@@ -188,7 +188,7 @@ def push(*urls):
 
 
 def cut(url):
-    """Bytes that come one by one, and the end in the middle of a message."""
+    """Sends bytes one by one, and ends in the middle of a message."""
     it = connect(url)
     for byte in it.frame(call("sum", [1, 2], 1)) + it.frame(call("sum", [3], 2)):
         it.socket.sendall(bytes([byte]))
@@ -204,7 +204,7 @@ def cut(url):
         print(f"cut over {url}")
 
 
-# --- much of it
+# --- load
 
 WINDOW = 100
 
@@ -221,7 +221,7 @@ def load(url, calls):
 
     for number in range(calls):
         if it.name != "http" and number >= WINDOW:
-            # As many are on their way as may.
+            # As many calls are on their way as allowed.
             take()
         it.send(call("echo", [number], number))
         if it.name == "http":
@@ -229,7 +229,7 @@ def load(url, calls):
     while answered.total() < calls:
         take()
     seconds = time.monotonic() - start
-    # Nothing else comes.
+    # No other answer comes.
     assert ask(it, "echo", id="last")["id"] == "last"
     assert len(answered) == calls and set(answered) == set(range(calls)) and answered.total() == calls
     print(f"{calls} calls over {url}: {calls / seconds:.0f}/s, none lost, none answered twice")
@@ -249,9 +249,9 @@ Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
 
 
 def raw(it, message):
-    """The socket, and the message as it goes there."""
+    """Returns the socket, and the encoded message."""
     if it.name == "ws":
-        # The package has a thread that reads. A frame whose mask is zero is as it was.
+        # The package has a thread that reads. A mask of zero leaves the payload unchanged.
         host, port = it.socket.remote_address
         it = socket.create_connection((host, port), 30)
         it.sendall(HANDSHAKE)
@@ -265,7 +265,7 @@ def raw(it, message):
 
 
 def deaf(url):
-    """Asks, and never listens: until nothing more can be said, and then until the server has had enough."""
+    """Sends calls and never reads: until writes block, and then until the server disconnects."""
     it, sent = connect(url), 0
     it, frame = raw(it, call("echo", ["x" * 50_000], 1).replace(b'"id": 1', b'"id": null'))
     it.settimeout(PATIENCE_OF_DEAF)
@@ -284,7 +284,7 @@ def deaf(url):
 
 
 def deaf_hearer(url, other):
-    """Subscribes, and never listens. The others are told all the same."""
+    """Subscribes and never reads. Other subscribers get all events."""
     topic, speaker, hearer = f"noise-{time.time()}", connect(other), connect(other)
     ask(hearer, "subscribe", [topic])
     if url.startswith("http"):

@@ -1,4 +1,4 @@
-//! The server, talked to by clients that are not ours: Python's sockets, http.client, `websockets` and `pika`, and curl.
+//! The server with third-party clients: Python's sockets, http.client, `websockets` and `pika`, and curl.
 #![cfg(unix)]
 
 #[cfg(feature = "amqp")]
@@ -14,19 +14,19 @@ mod places;
 mod python;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use example_jsonrpc::{Client, Dispatcher, Limits};
-use example_testing::{PATIENCE, Server, printed, run};
+use example_testing::{PATIENCE, Server, command, explains_itself, names_an_address_in_use, printed, run};
 use paceline::Timer;
 use rustix::process::Signal;
 
 use python::Python;
 
-/// A server on all that needs nobody else.
+/// A server on all transports that need no other server.
 struct Node {
     server: Server,
     socket: String,
@@ -43,13 +43,13 @@ impl Node {
         Self { server, socket }
     }
 
-    /// Where it serves that.
+    /// Returns the address of a transport.
     fn on(&self, transport: &str) -> String {
         let line = self.server.says(&format!("{transport} on "));
         line.rsplit(' ').next().expect("it has words").to_owned()
     }
 
-    /// As transports.py has them.
+    /// Returns the URLs of transports.py.
     fn urls(&self, python: &Python) -> Vec<String> {
         let (tcp, socket) = (self.on("tcp"), &self.socket);
         let mut urls = vec![
@@ -99,7 +99,37 @@ fn all_transports_hear_what_is_published_on_any() {
     python.scene(&[&["push"], urls.as_slice()].concat());
 }
 
-/// How many make a load: `JSONRPC_CALLS=100000` for a real one.
+/// Fails if a message counts for the limit that decides whether it fits: `pushed` is less than this message.
+#[test]
+fn a_long_event_cuts_off_no_hearer_that_reads() {
+    let server = Server::start(
+        env!("CARGO_BIN_EXE_example-jsonrpc"),
+        &["--tcp", "127.0.0.1:0", "--max-message", "4000000"],
+    );
+    let connect = || BufReader::new(server.connect());
+    let (mut hearer, mut publisher) = (connect(), connect());
+    let ask = |peer: &mut BufReader<TcpStream>, method: &str, params: &str| {
+        let call = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params},\"id\":1}}\n");
+        peer.get_mut().write_all(call.as_bytes()).expect("it is connected");
+        line(peer)
+    };
+    assert!(ask(&mut hearer, "subscribe", "[\"news\"]").contains("\"result\":null"));
+    for len in [2_000_000, 3_000_000] {
+        let long = "x".repeat(len);
+        let told = ask(&mut publisher, "publish", &format!("[\"news\",\"{long}\"]"));
+        assert!(told.contains("\"result\":1,"), "{told}");
+        let event = line(&mut hearer);
+        assert!(event.contains(&long), "another event, of {} bytes", event.len());
+    }
+}
+
+fn line(peer: &mut BufReader<TcpStream>) -> String {
+    let mut line = String::new();
+    peer.read_line(&mut line).expect("a line");
+    line
+}
+
+/// The number of calls: `JSONRPC_CALLS=100000` for a real load.
 fn calls() -> String {
     std::env::var("JSONRPC_CALLS").unwrap_or("3000".to_owned())
 }
@@ -114,7 +144,7 @@ fn a_load_is_answered_once_and_whole() {
 }
 
 #[test]
-fn who_never_listens_is_given_up_and_costs_no_memory() {
+fn a_client_that_never_reads_is_given_up_and_costs_no_memory() {
     let (node, Some(python)) = (Node::start(&[]), Python::any()) else { return };
     let (before, urls) = (node.server.resident(), node.urls(&python));
     for url in &urls {
@@ -166,23 +196,23 @@ fn curl_posts_calls_and_hears_events() {
             assert!(start.elapsed() < PATIENCE, "it is not told to {count}");
         }
     };
-    // Until it listens.
+    // Until curl listens.
     told(1);
     let mut lines = BufReader::new(hears.stdout.take().expect("it is piped")).lines();
     let first = lines.next().expect("a line").expect("text");
     hears.kill().and_then(|()| hears.wait()).expect("it is ours");
     assert_eq!(first, r#"data: {"jsonrpc":"2.0","method":"event","params":[{"a":1}]}"#);
-    // It is noticed that nobody listens any more.
+    // The server notices that curl has disconnected.
     told(0);
 }
 
 #[test]
-fn a_signal_lets_calls_finish_and_nobody_in() {
+fn a_signal_lets_calls_finish_and_refuses_new_clients() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut node = Node::start(&[]);
         let addr = node.on("tcp");
         let mut busy = std::net::TcpStream::connect(&addr).expect("it listens");
-        // In one piece: it has both when the first is answered.
+        // In one write, so that the server has both calls when the first is answered.
         let sum = r#"{"jsonrpc":"2.0","method":"sum","params":[1],"id":0}"#;
         let sleep = r#"{"jsonrpc":"2.0","method":"sleep","params":[500],"id":1}"#;
         busy.write_all(format!("{sleep}\n{sum}\n").as_bytes()).expect("it is connected");
@@ -229,7 +259,7 @@ fn half_a_connection_is_enough_for_an_answer() {
 }
 
 #[test]
-fn a_page_of_somebody_elses_is_not_let_in() {
+fn a_page_of_another_origin_is_refused() {
     let node = Node::start(&[]);
     let addr = node.on("ws");
     let mut stream = std::net::TcpStream::connect(&addr).expect("it listens");
@@ -238,7 +268,7 @@ fn a_page_of_somebody_elses_is_not_let_in() {
     let request = format!("GET / HTTP/1.1\r\nHost: {addr}\r\nOrigin: http://elsewhere\r\n{upgrade}{key}\r\n");
     stream.write_all(request.as_bytes()).expect("it is connected");
     let mut answer = String::new();
-    // It may end with a reset.
+    // The connection may end with a reset.
     let _ = stream.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
 }
@@ -247,11 +277,11 @@ fn a_page_of_somebody_elses_is_not_let_in() {
 fn what_is_no_socket_stays_where_it_is() {
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/jsonrpc-is-no-socket");
     std::fs::write(file, "mine").expect("the folder is ours");
-    let server = Command::new(env!("CARGO_BIN_EXE_example-jsonrpc")).args(["--unix", file]).output();
+    let server = command(env!("CARGO_BIN_EXE_example-jsonrpc")).args(["--unix", file]).output();
     assert!(!server.expect("it starts").status.success());
     assert_eq!(std::fs::read(file).expect("it is there"), b"mine");
 
-    // A socket that a server has left which was killed is in nobody's way.
+    // The socket of a killed server is replaced.
     let mut node = Node::start(&[]);
     node.server.signal(Signal::KILL);
     node.server.ended();
@@ -263,15 +293,18 @@ fn what_is_no_socket_stays_where_it_is() {
 fn an_address_in_use_is_an_error_that_names_it() {
     let node = Node::start(&[]);
     for (option, place) in [("--tcp", node.on("tcp")), ("--unix", node.socket.clone())] {
-        let second = Command::new(env!("CARGO_BIN_EXE_example-jsonrpc")).args([option, &place]).output();
-        let second = second.expect("it starts");
-        assert!(!second.status.success());
-        let said = String::from_utf8_lossy(&second.stderr).into_owned();
-        assert!(said.contains(&place) && said.contains("in use"), "{said}");
+        names_an_address_in_use(env!("CARGO_BIN_EXE_example-jsonrpc"), &[option], &place);
     }
 }
 
-/// What a client was told to say is said before it ends.
+#[test]
+fn it_explains_itself_and_what_it_cannot_use_it_refuses() {
+    let wrong: [&[&str]; 4] =
+        [&["nonsense"], &["--tcp"], &["--max-message", "many"], &["--max-message", "1000"]];
+    explains_itself(env!("CARGO_BIN_EXE_example-jsonrpc"), &wrong);
+}
+
+/// A client sends all notifications before it ends.
 #[test]
 fn a_client_that_closes_has_said_all() {
     let node = Node::start(&[]);
@@ -293,7 +326,7 @@ fn a_client_that_closes_has_said_all() {
                 tells.notify("counter.told.add", &[1]).await.expect("it is connected");
             }
             tells.close().await.expect("it is connected");
-            // They have arrived, but perhaps have not been counted.
+            // All have arrived, but may not have been counted.
             let start = Instant::now();
             while counts.call::<usize>("counter.told.get", &()).await.expect("an answer") < 100 * (told + 1) {
                 assert!(start.elapsed() < PATIENCE, "{url}: some are lost");

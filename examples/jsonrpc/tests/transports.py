@@ -1,4 +1,4 @@
-"""The transports, by clients that are not ours: sockets and http.client of Python, the packages `websockets` and `pika`."""
+"""The transports with third-party clients: sockets and http.client of Python, the packages `websockets` and `pika`."""
 
 import http.client
 import socket
@@ -102,7 +102,7 @@ class WebSocket:
         from websockets.sync.client import connect
 
         url = "ws://%s:%s/" % address
-        # Proxies of the environment are for others.
+        # Proxies of the environment are for other programs.
         self.socket = connect(url, open_timeout=PATIENCE, close_timeout=PATIENCE, max_size=None, compression=None, proxy=None)
 
     def send(self, *messages):
@@ -115,7 +115,7 @@ class WebSocket:
                 except UnicodeDecodeError:
                     self.socket.send(message)
             except ConnectionClosed:
-                return  # What the server says to that is for who receives.
+                return  # The receiver reads the server's reply.
 
     def recv(self):
         from websockets.exceptions import ConnectionClosed
@@ -132,7 +132,7 @@ class WebSocket:
 
 
 class Amqp:
-    """A queue for the server, and one for us."""
+    """A queue for the server, and one for this client."""
 
     name = "amqp"
 

@@ -1,4 +1,4 @@
-//! A connection, as the program has it: streams are opened and accepted here.
+//! A connection, as the program sees it: streams are opened and accepted here.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,10 +10,11 @@ use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::waiting::{Line, Wakes};
 
-/// One side of a connection. Clones are the same.
+/// One side of a connection. Clones refer to the same connection.
 ///
-/// It opens streams and accepts those of the peer, at the same time if need be. When all clones are dropped, GOODBYE is said, and
-/// streams that nobody has accepted are reset; those that there are go on, and the driver ends after the last of them.
+/// Opens streams and accepts those of the peer, at the same time if necessary. When all clones are dropped,
+/// GOODBYE is sent, and streams that were not accepted are reset; existing ones continue, and the driver ends
+/// after the last of them.
 #[derive(Clone, Debug)]
 pub struct Connection(Arc<Handle>);
 
@@ -39,12 +40,12 @@ impl Connection {
         Waits { shared: self.shared(), line, ask, ticket: 0 }
     }
 
-    /// Opens a stream. Waits as long as the peer allows no more streams than there are.
+    /// Opens a stream. Waits while the peer allows no more streams.
     ///
     /// # Errors
     ///
-    /// [`Error::Goodbye`] if one of the sides has said it, [`Error::Spent`] after two thousand million streams, and what has ended the
-    /// connection.
+    /// [`Error::Goodbye`] if one of the sides has sent it, [`Error::Spent`] after two thousand million
+    /// streams, and the error that has ended the connection.
     ///
     /// # Cancel safety
     ///
@@ -54,14 +55,15 @@ impl Connection {
         Ok(Stream::new(self.shared().clone(), id))
     }
 
-    /// Accepts a stream that the peer has opened; `None` when there will be no more, because one of the sides has said GOODBYE.
+    /// Accepts a stream that the peer has opened. Returns `None` when there will be no more, because one of
+    /// the sides has sent GOODBYE.
     ///
-    /// Streams that wait to be accepted count among those that the peer may open, and their bytes wait as well: call this again soon, and
-    /// have a task for each.
+    /// Streams that wait to be accepted count among those that the peer may open, and their bytes wait as
+    /// well: call this again soon, and have a task for each stream.
     ///
     /// # Errors
     ///
-    /// What has ended the connection.
+    /// The error that has ended the connection.
     ///
     /// # Cancel safety
     ///
@@ -71,20 +73,22 @@ impl Connection {
         Ok(id.map(|id| Stream::new(self.shared().clone(), id)))
     }
 
-    /// Says GOODBYE, and waits until the streams have ended, and with them the connection: give it a [`timeout`](paceline::timeout()),
-    /// and drop the driver if that is over.
+    /// Sends GOODBYE, and waits for the end of the streams, and so of the connection: use a
+    /// [`timeout`](paceline::timeout()), and drop the driver when that has passed.
     ///
-    /// From the first poll on no side opens a stream; those of the peer that have come already may be accepted.
+    /// From the first poll on neither side opens a stream; streams of the peer that have already arrived may
+    /// be accepted.
     ///
     /// # Errors
     ///
-    /// What has ended the connection otherwise.
+    /// The error that has ended the connection otherwise.
     pub async fn close(&self) -> Result<(), Error> {
         self.shared().with(|session, wakes| session.say_goodbye(wakes));
         self.wait(|session| &mut session.closers, Session::poll_done).await
     }
 
-    /// How much memory the bytes of its streams have at the moment. There are limits: see [`Config`](crate::Config).
+    /// Returns the memory in use for the bytes of its streams, which is limited: see
+    /// [`Config`](crate::Config).
     pub fn memory(&self) -> usize {
         self.shared().with(|session, _| session.memory())
     }
@@ -93,7 +97,7 @@ impl Connection {
 type LineOf = fn(&mut Session) -> &mut Line;
 type Ask<T> = fn(&mut Session, &mut u64, &Context<'_>, &mut Wakes) -> Poll<T>;
 
-/// Asks whenever it is woken, and leaves the line when it is dropped.
+/// Checks whenever it is woken, and leaves the line when it is dropped.
 struct Waits<'a, T> {
     shared: &'a Shared,
     line: LineOf,
@@ -126,10 +130,10 @@ mod tests {
     use crate::{Config, client};
 
     #[test]
-    fn who_waits_no_more_leaves_nothing() {
+    fn a_dropped_wait_leaves_nothing() {
         let (connection, _driver) = client(Cursor::new(Vec::new()), Config::default());
         for _ in 0..100 {
-            assert!(connection.open().now_or_never().is_none(), "there is nobody who would answer");
+            assert!(connection.open().now_or_never().is_none(), "the peer does not answer");
             assert!(connection.accept().now_or_never().is_none());
         }
         assert!(connection.close().now_or_never().is_none());

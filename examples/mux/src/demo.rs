@@ -1,4 +1,4 @@
-//! What the example does without arguments: a client of its own, with one connection.
+//! The program without arguments: a client of its own, with one connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
     let (connection, driver) = client(stream, Config::default());
     spawn(driver).detach();
 
-    // A stream that is hardly read: it takes what the window has room for, and then no more.
+    // A stream that is hardly read: it sends as much as fits into the window, and then no more.
     let mut slow = ask(&connection, "slow").await?;
     let mut taken = 0;
     while let Ok(written) = timeout(Duration::from_millis(200), slow.write(&[7; MESSAGE])).await {
@@ -27,7 +27,7 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
     }
     println!("a stream that is hardly read has taken {taken} bytes, and waits");
 
-    // The others do not.
+    // The other streams continue.
     let start = Instant::now();
     let mut talks = Vec::new();
     for number in 0..STREAMS {
@@ -56,9 +56,8 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
     let mut count = String::new();
     counted.read_to_string(&mut count).await?;
     println!("a stream that is closed for writing is still answered: {} bytes", count.trim_end());
-    let error =
-        ask(&connection, "nonsense").await?.read(&mut [0]).await.expect_err("there is no such service");
-    println!("a service that there is not: {error}");
+    let error = ask(&connection, "nonsense").await?.read(&mut [0]).await.expect_err("the service is unknown");
+    println!("an unknown service: {error}");
 
     drop((slow, counted));
     Ok(connection.close().await?)

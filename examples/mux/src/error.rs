@@ -1,57 +1,57 @@
-//! What may go wrong, and what the peer is told then.
+//! Errors, and the codes that the peer receives.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{error, fmt};
 
-/// Why a connection has ended, or a stream.
+/// Why a connection or a stream has ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The transport failed.
     Io(Arc<io::Error>),
-    /// The peer has broken a rule of the protocol. It was told so.
+    /// The peer has broken a rule of the protocol, and was told so.
     Violation(Violation),
-    /// The peer has ended the connection with an error, and says why.
+    /// The peer has ended the connection with an error.
     Told {
-        /// The code: those of [`Code`], or the peer's own.
+        /// The code: one of [`Code`], or the peer's own.
         code: u32,
-        /// Its words.
+        /// The reason in words.
         reason: Arc<str>,
     },
-    /// Nothing came from the peer for so long, not even an answer to a ping.
+    /// The peer has sent nothing for so long, not even an answer to a ping.
     Silent(Duration),
-    /// The peer has taken nothing for so long.
+    /// The peer has read nothing for so long.
     Deaf(Duration),
-    /// The transport has ended, and no GOODBYE was said.
+    /// The transport has ended without a GOODBYE.
     Cut,
-    /// One of the sides has said GOODBYE: there are no new streams, or the stream was given up with the connection.
+    /// One of the sides has sent GOODBYE: there are no new streams, or the stream ended with the connection.
     Goodbye,
     /// The connection's driver was dropped.
     Abandoned,
-    /// This side has opened as many streams as there are numbers.
+    /// This side has used all stream numbers.
     Spent,
-    /// The stream was reset by the peer, for this reason: see [`Stream::reset`](crate::Stream::reset).
+    /// The peer has reset the stream with this code: see [`Stream::reset`](crate::Stream::reset).
     Reset(u32),
-    /// The stream's writing side has been closed.
+    /// The stream's write side has been closed.
     Closed,
 }
 
 /// A rule of the protocol that the peer has broken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Violation {
-    /// Of which kind it is.
+    /// The kind of rule.
     pub code: Code,
-    /// What it did, in words.
+    /// The violation in words.
     pub what: Arc<str>,
 }
 
-/// What a GOODBYE says to whoever has broken a rule.
+/// The codes of a GOODBYE after a broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
-    /// A frame that nobody knows, or that cannot come then.
+    /// An unknown frame, or one that is not allowed in this state.
     Protocol = 1,
     /// More bytes than the window allows, or more credit than there can be.
     Window = 2,
@@ -83,7 +83,7 @@ impl fmt::Display for Error {
             Error::Deaf(time) => write!(f, "the peer has taken nothing for more than {time:?}"),
             Error::Cut => f.write_str("the connection was cut: it ended without a GOODBYE"),
             Error::Goodbye => f.write_str("the connection has no new streams any more: GOODBYE was said"),
-            Error::Abandoned => f.write_str("nobody drives the connection: its driver was dropped"),
+            Error::Abandoned => f.write_str("the driver of the connection was dropped"),
             Error::Spent => {
                 f.write_str("this connection has had as many streams as it can: make another one")
             }

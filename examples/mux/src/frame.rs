@@ -1,20 +1,20 @@
-//! Frames, and their bytes. The README specifies them; no other file knows how many bytes anything has.
+//! Frames, and their encoding. The README specifies them; no other file knows the layout.
 
 use crate::error::{Code, Violation};
 
-/// Of each frame: kind, zero, length of the payload, stream.
+/// The header of each frame: kind, zero, length of the payload, stream.
 pub(crate) const HEADER: usize = 8;
-/// No payload is longer.
+/// The largest payload.
 pub(crate) const MAX_PAYLOAD: usize = 16 << 10;
-/// No window is larger, and no more streams are allowed at once.
+/// The largest window, and the largest number of streams at once.
 pub(crate) const MAX_CREDIT: u32 = i32::MAX as u32;
-/// So long may the reason of a GOODBYE be.
+/// The longest reason of a GOODBYE.
 pub(crate) const MAX_REASON: usize = 256;
 
 const MAGIC: &[u8; 4] = b"plmx";
 const VERSION: u32 = 1;
 
-/// What one side tells the other.
+/// A message between the sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Frame<'a> {
     Hello { window: u32, streams: u32 },
@@ -28,7 +28,7 @@ pub(crate) enum Frame<'a> {
     Goodbye { code: u32, reason: &'a str },
 }
 
-/// The first bytes of a frame: what is known before its payload has come.
+/// The first bytes of a frame, which are known before its payload has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Header {
     kind: u8,
@@ -37,7 +37,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Refuses what no payload could make right, so that nobody waits for one.
+    /// Refuses headers that are wrong with any payload, so that the side does not wait for the payload.
     pub(crate) fn decode(bytes: [u8; HEADER]) -> Result<Self, Violation> {
         let [kind, zero, a, b, stream @ ..] = bytes;
         let header =
@@ -59,7 +59,7 @@ impl Header {
         if zero != 0 {
             return wrong(Code::Protocol, format!("the second byte of a frame is {zero}, and has to be 0"));
         }
-        // Credit is for a stream, or for streams.
+        // Credit is for a stream, or for the number of streams.
         let fits = match kind {
             2 | 3 | 5 | 6 => header.stream != 0,
             4 => true,
@@ -71,7 +71,7 @@ impl Header {
         }
     }
 
-    /// The frame, with a payload that is as long as the header says.
+    /// Returns the frame with its payload, which must have the length in the header.
     pub(crate) fn frame(self, payload: &[u8]) -> Result<Frame<'_>, Violation> {
         let u32_at = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four bytes"));
         let u64 = || u64::from_be_bytes(payload.try_into().expect("the header was checked"));
@@ -102,7 +102,7 @@ impl Header {
 }
 
 impl Frame<'_> {
-    /// Appends its bytes.
+    /// Appends the encoded frame.
     pub(crate) fn encode(self, stream: u32, to: &mut Vec<u8>) {
         let start = to.len();
         to.extend([0; HEADER]);
@@ -145,7 +145,7 @@ impl Frame<'_> {
     }
 }
 
-/// The header of a DATA frame whose payload is there already.
+/// Returns the header of a DATA frame for an existing payload.
 pub(crate) fn data_header(len: usize, stream: u32) -> [u8; HEADER] {
     header(3, len, stream)
 }

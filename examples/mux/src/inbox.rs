@@ -1,16 +1,16 @@
-//! What has come and is no frame yet.
+//! Bytes that have arrived and are no complete frame yet.
 
 use crate::error::Violation;
 use crate::frame::{Frame, HEADER, Header};
 
-/// So many bytes are read at once. At least one frame, or it would never be complete.
+/// The size of a read: at least one frame, or a frame would never be complete.
 const SIZE: usize = 128 << 10;
 
-/// Bytes go in wherever the transport has cut them, and frames come out.
+/// The transport puts bytes in, cut anywhere, and frames come out.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Box<[u8]>,
-    /// What has come and is no frame yet.
+    /// The unparsed bytes.
     start: usize,
     end: usize,
 }
@@ -20,9 +20,10 @@ impl Inbox {
         Self { bytes: vec![0; SIZE].into(), start: 0, end: 0 }
     }
 
-    /// Where the next bytes go, which are told by [`filled`](Inbox::filled). Room for at least the rest of the frame that has begun.
+    /// Returns the room for the next bytes, which [`filled`](Inbox::filled) then adds: at least enough for
+    /// the rest of the current frame.
     pub(crate) fn space(&mut self) -> &mut [u8] {
-        // Less than a frame, so little is moved; and nothing if the frame has begun at the front.
+        // Less than a frame, so little is moved; and nothing if the frame begins at the front.
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -35,12 +36,12 @@ impl Inbox {
         assert!(self.end <= self.bytes.len(), "the transport has read more than there was room for");
     }
 
-    /// Forgets all that has come, so that there is room for a whole read.
+    /// Discards all bytes, so that there is room for a whole read.
     pub(crate) fn clear(&mut self) {
         (self.start, self.end) = (0, 0);
     }
 
-    /// The next frame and its stream, if it is there as a whole.
+    /// Returns the next frame and its stream, if it is complete.
     pub(crate) fn next(&mut self) -> Result<Option<(u32, Frame<'_>)>, Violation> {
         let there = &self.bytes[self.start..self.end];
         let Some(header) = there.first_chunk::<HEADER>() else { return Ok(None) };
@@ -58,7 +59,7 @@ mod tests {
     use crate::frame::MAX_PAYLOAD;
     use crate::random::{Random, rounds};
 
-    /// A frame that follows the rules, and its stream.
+    /// Returns a valid frame, and its stream.
     fn frame<'a>(random: &mut Random, bytes: &'a [u8]) -> (u32, Frame<'a>) {
         let stream = 1 + random.below(1 << 20) as u32;
         let number = random.next() as u32;
@@ -103,7 +104,7 @@ mod tests {
         });
     }
 
-    /// What is found wrong with a frame, of which perhaps only the header has come.
+    /// Returns the error of a frame, of which perhaps only the header has arrived.
     fn wrong(bytes: &[u8]) -> Option<Code> {
         let mut inbox = Inbox::new();
         inbox.space()[..bytes.len()].copy_from_slice(bytes);
@@ -116,7 +117,7 @@ mod tests {
         let header = |kind, zero, len: u16, stream: u32| {
             [&[kind, zero], &len.to_be_bytes()[..], &stream.to_be_bytes()].concat()
         };
-        // Each kind, the lengths that are nearest to right, and the streams that it may have.
+        // Each kind, the lengths nearest to the valid ones, and the streams that it may have.
         let kinds = [
             (1, 16, 16, false, true),
             (2, 0, 0, true, false),
@@ -131,7 +132,7 @@ mod tests {
         for (kind, least, most, any, none) in kinds {
             let stream = if any { 5 } else { 0 };
             for len in [least, most] {
-                // Those that want no payload are complete; the others wait for it.
+                // Frames without a payload are complete; the others wait for it.
                 assert_eq!(wrong(&header(kind, 0, len, stream)), None, "kind {kind} of {len} bytes");
             }
             for len in [least.wrapping_sub(1), most + 1, u16::MAX] {
@@ -148,7 +149,7 @@ mod tests {
         for kind in (10..=255).chain([0]) {
             assert_eq!(wrong(&header(kind, 0, 0, 0)), Some(Code::Protocol));
         }
-        // Short of a header, nothing is wrong yet.
+        // An incomplete header is not wrong yet.
         assert_eq!(wrong(&header(0, 0, 0, 0)[..7]), None);
     }
 

@@ -1,8 +1,9 @@
 //! Many streams over one connection.
 //!
-//! The protocol is small, and the README beside this package specifies it: frames with a limit, a window for each stream so that one that
-//! nobody reads holds up neither the others nor memory, ends of one direction, resets, pings. This is a library of it for any transport
-//! that reads and writes by the traits of `futures`; the example program (`src/main.rs`) serves it over TCP.
+//! The protocol is small, and the README of this package specifies it: frames with a maximum size, a window
+//! for each stream so that an unread one delays no other stream and takes bounded memory, ends of one
+//! direction, resets, pings. This library implements it for any transport with the traits of `futures`; the
+//! example program (`src/main.rs`) serves it over TCP.
 //!
 //! ```
 //! use example_mux::{Config, client, server};
@@ -17,7 +18,7 @@
 //!     spawn(driver).detach();
 //!     spawn(async move {
 //!         while let Some(stream) = there.accept().await? {
-//!             // Sends back what comes, stream by stream.
+//!             // Echoes each stream.
 //!             spawn(async move {
 //!                 futures::io::copy(&stream, &mut &stream).await?;
 //!                 (&stream).close().await
@@ -47,11 +48,11 @@
 //! | file | what it is |
 //! |---|---|
 //! | `frame` | frames, and their bytes |
-//! | `inbox`, `outbox` | bytes that have come and are no frame yet; frames that are being written |
-//! | `session` | the states of a connection and, in `lane`, of a stream, without any I/O: what the peer does (`receive`), what the program does (`call`), what is owed (`emit`) |
-//! | `shared`, `waiting` | the one lock around a session; who waits for something of it |
+//! | `inbox`, `outbox` | incomplete incoming frames; frames that are being written |
+//! | `session` | the states of a connection and, in `lane`, of a stream, without any I/O |
+//! | `shared`, `waiting` | the one lock around a session; the tasks that wait for it |
 //! | `driver`, `silence` | the task that reads and writes the transport; whether the peer is still there |
-//! | `connection`, `stream` | what the program has of it |
+//! | `connection`, `stream` | the program's handles |
 
 mod connection;
 mod driver;
@@ -81,19 +82,21 @@ use frame::MAX_CREDIT;
 use session::{Role, Session};
 use shared::Shared;
 
-/// What one side allows the other, and how long it waits for it.
+/// The limits that one side grants the other, and its timeouts.
 ///
-/// A connection has memory for `window` bytes of each stream that are not read yet and 16 KiB of each that are to be sent, and beside
-/// that for less than 2 MiB. The peer may have `streams` streams; how many more the program opens is its own doing.
+/// A connection has memory for `window` unread bytes of each stream and 16 KiB of each that are to be sent,
+/// and besides that for less than 2 MiB. The peer may have `streams` streams; the program decides how many
+/// more it opens.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// So many bytes may come on each stream before they are read: 256 KiB, unless told otherwise. From 1 to `i32::MAX`.
+    /// How many unread bytes each stream may have: 256 KiB by default. From 1 to `i32::MAX`.
     pub window: u32,
-    /// So many streams may the peer have at once: 128, unless told otherwise. One counts until the program has dropped it. At most
-    /// `i32::MAX`.
+    /// How many streams the peer may have at once: 128 by default. A stream counts until the program has
+    /// dropped it. At most `i32::MAX`.
     pub streams: u32,
-    /// A peer that is silent for so long is asked whether it is there, and given up after as long again: 15 seconds, unless told
-    /// otherwise. So is one that does not say HELLO, or takes nothing. `Duration::MAX` waits for ever.
+    /// A peer that is silent for so long is pinged, and disconnected after as long again: 15 seconds by
+    /// default. The same for a peer that does not send HELLO, or reads nothing. `Duration::MAX` waits for
+    /// ever.
     pub keep_alive: Duration,
 }
 
@@ -103,7 +106,7 @@ impl Default for Config {
     }
 }
 
-/// The side that has connected.
+/// Returns the side that has connected.
 pub fn client<IO>(io: IO, config: Config) -> (Connection, Driver<IO>)
 where
     IO: AsyncRead + AsyncWrite + Unpin,
@@ -111,7 +114,7 @@ where
     side(io, Role::Client, config)
 }
 
-/// The side that has accepted the connection.
+/// Returns the side that has accepted the connection.
 pub fn server<IO>(io: IO, config: Config) -> (Connection, Driver<IO>)
 where
     IO: AsyncRead + AsyncWrite + Unpin,

@@ -1,18 +1,23 @@
-//! A server of streams over few connections, and a client of it.
+//! A server for many streams over few connections, and a client.
 //!
 //! ```sh
 //! cargo run --release -p example-mux                                    # talks to itself and ends
 //! cargo run --release -p example-mux -- 127.0.0.1:7002                  # serves until Ctrl-C
-//! cargo run --release -p example-mux -- connect 127.0.0.1:7002 count    # a stream to it, from stdin and to stdout
+//! cargo run --release -p example-mux -- connect 127.0.0.1:7002 count    # a stream between it and stdin and stdout
 //! cargo run --release -p example-mux -- measure                         # the figures, in half a minute
 //! ```
 //!
-//! The library beside it does the work (`src/lib.rs`), by the protocol that the package's README specifies. Look at `connection`: one task
-//! for the transport, one for each stream (`src/service.rs`), and a stop that lets both end.
+//! The library does the work (`src/lib.rs`), with the protocol that the package's README specifies. Look at
+//! `connection`: one task for the transport, one for each stream (`src/service.rs`), and a stop that lets
+//! both end.
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod demo;
 mod measure;
 mod service;
+#[path = "../../common/stop.rs"]
+mod stop;
 
 use std::io;
 use std::pin::pin;
@@ -26,62 +31,55 @@ use futures::future::{Either, Shared, select, try_join};
 use futures::io::copy;
 use paceline::net::{TcpListener, TcpStream};
 use paceline::prelude::*;
-use paceline::signal::{Signal, Signals};
 use paceline::{Runtime, Unblock, spawn, timeout};
 
-/// So many connections at once. Each has 14 MiB at most: by `config` 80 KiB for each of 128 streams, 16 KiB more for what serves it, and
-/// 2 MiB.
+/// Connections at once. Each has 14 MiB at most: by `config` 80 KiB for each of 128 streams, 16 KiB more for
+/// its service, and 2 MiB.
 const CONNECTIONS: usize = 100;
-/// What streams have to end in when the server is asked to stop.
+/// How long streams have to end when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Is ready, for all that have a clone, when its sender is dropped.
+/// Ready, for all clones, when its sender is dropped.
 type Stop = Shared<oneshot::Receiver<()>>;
 
-/// What the server allows its clients.
+/// The limits for clients of the server.
 fn config() -> Config {
     Config { window: 64 << 10, ..Config::default() }
 }
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
+    cli::run(include_str!("main.rs"), |args| {
+        let runtime = Runtime::builder().build()?;
+        match *args {
+            ["connect", addr] => runtime.block_on(connect(addr, "echo"))?,
+            ["connect", addr, service] => runtime.block_on(connect(addr, service))?,
+            ["measure"] => runtime.block_on(measure::measure())?,
+            [] => run(&runtime, None)?,
+            [addr] if addr.contains(':') => run(&runtime, Some(addr))?,
+            _ => {
+                let takes = "ADDRESS:PORT, connect ADDRESS:PORT [SERVICE], measure, or no arguments";
+                return Err(cli::refuse(args, takes));
+            }
         }
-    }
+        Ok(())
+    })
 }
 
-fn run() -> io::Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let runtime = Runtime::builder().build()?;
-    match args[..] {
-        ["connect", addr] => return runtime.block_on(connect(addr, "echo")),
-        ["connect", addr, service] => return runtime.block_on(connect(addr, service)),
-        ["measure"] => return runtime.block_on(measure::measure()),
-        [] | [_] => {}
-        _ => {
-            return Err(io::Error::other(
-                "what it takes is ADDRESS, or connect ADDRESS [SERVICE], or measure",
-            ));
-        }
-    }
+/// Serves on this address until Ctrl-C; without an address, talks to itself and ends.
+fn run(runtime: &Runtime, addr: Option<&str>) -> io::Result<()> {
     let report = runtime.block_on(async {
-        let listener = TcpListener::bind(*args.first().unwrap_or(&"127.0.0.1:0")).await?;
+        let listener = TcpListener::bind(addr.unwrap_or("127.0.0.1:0")).await?;
         let (stop, stopped) = oneshot::channel();
         let server = serve(&listener, stopped.shared());
-        if args.is_empty() {
+        if addr.is_none() {
             let talk = demo::talk(listener.local_addr()?);
             select(pin!(server), pin!(talk)).await.factor_first().0?;
         } else {
-            let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
+            let asked = stop::asked()?.map(Ok);
             println!("serving on {}, until Ctrl-C", listener.local_addr()?);
-            let stopped = async { signals.next().await.map(drop) };
-            select(pin!(server), pin!(stopped)).await.factor_first().0?;
+            select(pin!(server), pin!(asked)).await.factor_first().0?;
         }
-        // Nobody comes in any more, and those who are here are told.
+        // No client is accepted any more, and connected ones get a GOODBYE.
         drop((listener, stop));
         io::Result::Ok(runtime.drain(2 * GRACE).await)
     })?;
@@ -103,21 +101,21 @@ async fn serve(listener: &TcpListener, stop: Stop) -> io::Result<()> {
                 })
                 .detach();
             }
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
 }
 
-/// One client, to its end.
+/// Serves one client to its end.
 async fn connection(stream: TcpStream, stop: Stop) -> Result<(), Error> {
-    // Frames go out when they are there. A peer that is gone already is found out by the driver.
+    // Frames are sent at once. If the peer has already disconnected, the driver notices.
     let _ = stream.set_nodelay(true);
     let (connection, driver) = server(stream, config());
     let driver = spawn(driver);
-    // What has ended the services, the driver says as well.
+    // The driver also returns the error that has ended the services.
     select(pin!(service::serve(&connection)), stop.clone()).await;
-    // It says GOODBYE, and ends after the last stream; once asked to stop, it has not for ever.
+    // Sends GOODBYE, and ends after the last stream; after a stop the time for that is limited.
     drop(connection);
     match select(driver, stop).await {
         Either::Left((result, _)) => result,
@@ -125,7 +123,7 @@ async fn connection(stream: TcpStream, stop: Stop) -> Result<(), Error> {
     }
 }
 
-/// A stream to a service, to which goes what comes from stdin, and from which comes what goes to stdout.
+/// Opens a stream to a service, copies stdin to it, and the answer to stdout.
 async fn connect(addr: &str, service: &str) -> io::Result<()> {
     let stream = TcpStream::connect(addr).await?;
     stream.set_nodelay(true)?;

@@ -1,5 +1,6 @@
-//! The figures: streams over one connection beside one TCP stream, and streams beside one that stalls. All in one process, over loopback,
-//! in turns, so that what the machine does meanwhile meets all of them. What is printed last is the median of the rounds.
+//! Measures streams over one connection beside one TCP stream, and streams beside a stalled one. All runs are
+//! in one process, over loopback, and alternate, so that disturbances affect all alike. The last output is
+//! the median of the rounds.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -38,7 +39,7 @@ pub(crate) async fn measure() -> io::Result<()> {
 
     let mut p99s = [const { Vec::new() }; 2];
     for round in 0..2 * ROUNDS {
-        // In turns, each of them as often the first one.
+        // In turns, so that each is equally often the first.
         let stalled = [false, true, true, false][round % 4];
         let mut times = echoes(stalled).await?;
         times.sort_unstable();
@@ -66,7 +67,7 @@ async fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((ours, theirs))
 }
 
-/// A connection over TCP to the services.
+/// Connects over TCP to the services.
 async fn connection() -> io::Result<Connection> {
     let (ours, theirs) = tcp_pair().await?;
     let (there, driver) = server(theirs, Config::default());
@@ -77,7 +78,7 @@ async fn connection() -> io::Result<Connection> {
     Ok(here)
 }
 
-/// Bytes a second over one TCP stream, read and written in messages.
+/// Returns the bytes per second over one TCP stream, read and written in messages.
 async fn tcp(message: usize) -> io::Result<f64> {
     let (mut ours, mut theirs) = tcp_pair().await?;
     let reader = spawn(async move {
@@ -99,7 +100,7 @@ async fn tcp(message: usize) -> io::Result<f64> {
     Ok(reader.await as f64 / start.elapsed().as_secs_f64())
 }
 
-/// The same over streams of one connection, as the service counts it.
+/// The same over streams of one connection, as counted by the service.
 async fn streams(streams: usize) -> io::Result<f64> {
     let connection = connection().await?;
     let start = Instant::now();
@@ -127,7 +128,7 @@ async fn streams(streams: usize) -> io::Result<f64> {
     Ok(speed)
 }
 
-/// How long each echo takes on all of the streams but one: that one stalls, or is not there.
+/// Returns how long each echo takes on all of the streams but one, which stalls or does not exist.
 async fn echoes(stalled: bool) -> io::Result<Vec<Duration>> {
     let connection = connection().await?;
     let stalls: Option<Task<io::Result<()>>> = match stalled {

@@ -1,4 +1,4 @@
-//! What goes out next: frames that are being written, many by one call.
+//! The frames to be sent next, many by one call.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -9,27 +9,27 @@ use futures::io::AsyncWrite;
 
 use crate::frame::{Frame, HEADER, MAX_PAYLOAD};
 
-/// So many pieces of memory are written by one call, each with a DATA frame and what comes after it.
+/// How many pieces of memory one call writes, each with a DATA frame and the frames behind it.
 const PIECES: usize = 32;
-/// Room behind a DATA frame for what follows it, so that it is seldom moved.
+/// Room behind a DATA frame for further frames, so that it is seldom moved.
 const BEHIND: usize = 64;
 
-/// Frames in the order in which they go out.
+/// Frames in the order in which they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pieces: VecDeque<Vec<u8>>,
-    /// So much of the first one has been written.
+    /// How many bytes of the first piece were written.
     written: usize,
-    /// Pieces that were written, for frames to come.
+    /// Written pieces, for later frames.
     done: Vec<Vec<u8>>,
 }
 
-/// Memory for DATA frames, which goes round.
+/// Memory for DATA frames, which is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Vec<Vec<u8>>);
 
 impl Spare {
-    /// An empty frame with room for all that it may have.
+    /// Returns an empty frame with room for its maximum size.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_else(|| Vec::with_capacity(HEADER + MAX_PAYLOAD + BEHIND))
     }
@@ -65,13 +65,13 @@ impl Outbox {
         self.pieces.push_back(frame);
     }
 
-    /// Gives back the memory of what was written.
+    /// Recycles the memory of written pieces.
     pub(crate) fn recycle(&mut self, spare: &mut Spare) {
         let room = PIECES.saturating_sub(spare.0.len());
         spare.0.extend(self.done.drain(..).take(room));
     }
 
-    /// Writes some, and says how many bytes.
+    /// Writes, and returns the number of bytes.
     pub(crate) fn poll_write<IO: AsyncWrite + Unpin>(
         &mut self,
         io: &mut IO,
@@ -98,7 +98,7 @@ impl Outbox {
             let mut piece = self.pieces.pop_front().expect("it is there");
             self.written -= piece.len();
             piece.clear();
-            // Those that were made for a few bytes are no use for a frame, those that have grown are none for the limits.
+            // Pieces for few bytes are too small for a frame, and grown ones exceed the limits.
             if piece.capacity() >= HEADER + MAX_PAYLOAD && piece.capacity() <= HEADER + MAX_PAYLOAD + BEHIND {
                 self.done.push(piece);
             }

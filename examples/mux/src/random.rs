@@ -2,12 +2,12 @@
 
 use std::env::var;
 
-/// A generator (xorshift64*), and its seed for whoever wants the same again.
+/// A generator (xorshift64*), and its seed to repeat a run.
 pub(crate) struct Random(u64);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbours should differ, and zero stays zero.
+        // Neighbouring seeds should differ, and zero stays zero.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -18,7 +18,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Less than `end`.
+    /// Returns a number less than `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         ((self.next() >> 32) as usize) % end
     }
@@ -32,7 +32,8 @@ impl Random {
     }
 }
 
-/// Runs a test with many seeds: `rounds` of them, or as many as `MUX_ROUNDS` says, from `MUX_SEED` on. Of one that fails, it prints the seed.
+/// Runs a test with many seeds: `rounds` of them, or as many as `MUX_ROUNDS` says, from `MUX_SEED` on. Prints
+/// the seed of a failure.
 pub(crate) fn rounds(rounds: u64, test: impl Fn(&mut Random)) {
     struct Tell(u64);
     impl Drop for Tell {

@@ -1,10 +1,10 @@
-//! What the server does with streams. The first line of each names a service:
+//! The services of the server. The first line of a stream names one:
 //!
 //! | service | does |
 //! |---|---|
-//! | `echo` | sends back what comes |
-//! | `count` | reads to the end, and says how many bytes these were |
-//! | `slow` | the same, with a rest of 100 ms after each KiB |
+//! | `echo` | returns the bytes |
+//! | `count` | reads to the end, and returns the number of bytes |
+//! | `slow` | the same, with a pause of 100 ms after each KiB |
 
 use std::io;
 use std::time::Duration;
@@ -14,15 +14,16 @@ use futures::io::{BufReader, copy, sink};
 use paceline::prelude::*;
 use paceline::{Timer, spawn};
 
-/// The first line is not longer.
+/// The maximum length of the first line.
 const LINE: u64 = 64;
-/// The code for a stream that asks for something else.
+/// The code for an unknown service.
 const UNKNOWN: u32 = 16;
 
-/// Has a task for each stream, until the peer opens no more.
+/// Runs a task for each stream, until the peer opens no more.
 pub(crate) async fn serve(connection: &Connection) -> Result<(), Error> {
     while let Some(stream) = connection.accept().await? {
-        // Whatever ends a stream early, its peer knows: it has done it, or was told. What ends the connection, the driver says.
+        // If a stream ends early, the peer has caused it or was told; the driver returns the error of the
+        // connection.
         spawn(async { answer(stream).await.unwrap_or(()) }).detach();
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::session::Session;
 use crate::waiting::Wakes;
 
-/// A session, as its driver, its streams and its connection share it.
+/// A session, shared by its driver, its streams and its connection.
 #[derive(Debug)]
 pub(crate) struct Shared(Mutex<Session>);
 
@@ -14,16 +14,16 @@ impl Shared {
         Self(Mutex::new(session))
     }
 
-    /// Changes it, and tells those who wait for that when the lock is free again.
+    /// Changes the session, and wakes waiting tasks after the lock was released.
     pub(crate) fn with<R>(&self, change: impl FnOnce(&mut Session, &mut Wakes) -> R) -> R {
-        // As long as nobody is woken, this has no memory.
+        // This has no memory while no task is woken.
         let mut wakes = Wakes::default();
         let result = self.gather(&mut wakes, change);
         wakes.release();
         result
     }
 
-    /// The same, and the caller tells them.
+    /// The same, but the caller wakes the tasks.
     pub(crate) fn gather<R>(
         &self,
         wakes: &mut Wakes,

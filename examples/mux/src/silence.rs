@@ -1,11 +1,11 @@
-//! Whether the peer is still there, without a look at the clock for each read.
+//! Detects a silent peer, without reading the clock for each read.
 //!
-//! A timer ticks, and what happened between two ticks is a flag. So a silent peer is asked after one to two periods, and given up after
-//! two to three; one that takes nothing, after one to two. One that has taken a lot before it can see the question has time to answer.
-//! The next tick is a period after this one was noticed: a process that was stopped for a minute, or a machine that was, does not take
-//! it for the peer's silence.
+//! A timer ticks, and a flag records activity between two ticks. So a silent peer is pinged after one to two
+//! periods, and given up after two to three; a peer that reads nothing, after one to two. A peer with much to
+//! read before it can see the ping has time to answer. The next tick is a period after this one was handled:
+//! a pause of the process or the machine does not count as silence of the peer.
 //!
-//! When all is said but the last word, the peer has a shorter time to take that.
+//! For the last frame, the peer has a shorter time.
 
 use std::mem::take;
 use std::pin::Pin;
@@ -16,39 +16,40 @@ use paceline::Timer;
 
 use crate::error::Error;
 
-/// For the last word, and the peer's end of the transport.
+/// For the last frame, and the peer's end of the transport.
 const LAST: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Silence {
     period: Duration,
     timer: Timer,
-    /// Something has come since the last tick.
+    /// Something has arrived since the last tick.
     heard: bool,
     asked: Asked,
-    /// The peer has taken something since the last tick.
+    /// The peer has read something since the last tick.
     sent: bool,
-    /// So many ticks in a row found that it had not, and should have.
+    /// How many ticks in a row found that the peer should have read something and had not.
     stuck: u32,
-    /// So many ticks found that it had not said HELLO.
+    /// How many ticks found no HELLO.
     unknown: u32,
 }
 
-/// Where the question is whether the peer is there.
+/// The state of the ping.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Asked {
     No,
-    /// The outbox has to become empty so often before it is written; longer ago than a tick, or not.
+    /// The outbox has to become empty so often before the ping is written; and whether that has taken longer
+    /// than a tick.
     Waits(u32, bool),
-    /// It is written; it had to wait for longer than a tick, or not.
+    /// The ping is written; and whether it had to wait for longer than a tick.
     Written(bool),
 }
 
-/// What a tick has found.
+/// The result of a tick.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Lives,
-    /// A ping should find out.
+    /// Send a ping.
     Ask,
     Dead(Error),
 }
@@ -67,14 +68,14 @@ impl Silence {
         self.sent = true;
     }
 
-    /// From now on the periods are those for the last word.
+    /// Switches to the periods for the last frame.
     pub(crate) fn part(&mut self) {
         self.period = self.period.min(LAST);
         self.timer.set_after(self.period);
         self.sent = false;
     }
 
-    /// After a tick: whether the peer took some of the last word. If not, it is given up, with this error.
+    /// After a tick: returns the error if the peer has read nothing of the last frame.
     pub(crate) fn tick_parting(&mut self) -> Result<(), Error> {
         match take(&mut self.sent) {
             true => Ok(()),
@@ -82,7 +83,7 @@ impl Silence {
         }
     }
 
-    /// Whether a period is over. The next one begins now.
+    /// Returns whether a period has passed. The next one begins now.
     pub(crate) fn poll_tick(&mut self, cx: &mut Context<'_>) -> bool {
         let ticks = Pin::new(&mut self.timer).poll(cx).is_ready();
         if ticks {
@@ -100,8 +101,8 @@ impl Silence {
         };
     }
 
-    /// After a tick: whether the peer has said HELLO, whether there is something that it should take, and whether a PING is on its way
-    /// that it has not answered.
+    /// After a tick: whether the peer has sent HELLO, whether there is something that it should read, and
+    /// whether a PING is unanswered.
     pub(crate) fn tick(&mut self, greeted: bool, sending: bool, pinged: bool) -> Verdict {
         self.stuck = if take(&mut self.sent) || !sending { 0 } else { self.stuck + 1 };
         self.unknown += u32::from(!greeted);
@@ -115,7 +116,7 @@ impl Silence {
         self.asked = match self.asked {
             _ if heard || !greeted => Asked::No,
             Asked::No if pinged => Asked::Written(false),
-            // What is being written, and then the PING.
+            // The bytes that are being written, and then the PING.
             Asked::No => {
                 self.asked = Asked::Waits(1 + u32::from(sending), false);
                 return Verdict::Ask;
@@ -134,8 +135,9 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_secs(1);
 
-    /// What the ticks say, one after the other, of a peer that has said HELLO. Before each comes what happens: it is `h`eard, it takes
-    /// something (`s`), all of it (`e`), or nothing; there is something more for it to take, if the letter is a capital one.
+    /// Returns the results of ticks, for a peer that has sent HELLO. Before each tick an event happens: this
+    /// side `h`ears the peer, the peer reads something (`s`), or everything (`e`), or nothing; a capital
+    /// letter means that there is more to read.
     fn ticks(story: &str) -> String {
         let (mut silence, mut pinged) = (Silence::new(PERIOD), false);
         let mut said = String::new();
@@ -157,7 +159,7 @@ mod tests {
                 Verdict::Ask => {
                     pinged = true;
                     if !what.is_ascii_uppercase() {
-                        // It goes out at once.
+                        // Sent at once.
                         silence.sent();
                         silence.emptied();
                     }
@@ -175,25 +177,25 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_asked_and_given_up() {
+    fn a_silent_peer_is_pinged_and_given_up() {
         assert_eq!(ticks("--"), "?!");
         assert_eq!(ticks("hh---"), "..?!");
         assert_eq!(ticks("-h-h--"), "?.?.?!");
     }
 
     #[test]
-    fn who_takes_nothing_is_given_up_whatever_it_says() {
+    fn a_peer_that_takes_nothing_is_given_up_even_if_it_sends() {
         assert_eq!(ticks("HHH"), ".d");
         assert_eq!(ticks("HSHSHH"), ".?.?.d");
     }
 
     #[test]
-    fn who_has_much_to_take_before_the_question_has_time_for_it() {
-        // It takes all the time, and has not come to the question.
+    fn a_peer_with_much_to_take_before_the_ping_has_time_for_it() {
+        // The peer reads all the time, and has not reached the ping.
         assert_eq!(ticks("SSSSSS"), "?.....");
-        // The rest of what was before it, then the question, and a whole period more.
+        // The rest of the bytes before the ping, then the ping, and a whole period more.
         assert_eq!(ticks("SSEEs-"), "?...!");
-        // It answers.
+        // The peer answers.
         assert_eq!(ticks("SSEEhh"), "?.....");
     }
 }

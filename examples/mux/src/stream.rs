@@ -12,19 +12,20 @@ use crate::shared::Shared;
 
 /// One of many streams over one connection: bytes in both directions, each of which ends on its own.
 ///
-/// It reads and writes by the traits of `futures`, also by a reference, so that one task may read while another one writes; where
-/// several read, or several write, the one that came last is woken. `close` ends the writing side: the peer reads to the end, and may go
-/// on writing.
+/// Reads and writes by the traits of `futures`, also by reference, so that one task may read while another
+/// one writes; if several tasks read, or several write, the latest one is woken. `close` ends the write side:
+/// the peer reads to the end, and may go on writing.
 ///
-/// Dropping it gives up what has not ended: the peer's reads and writes fail then. What was closed before goes out to its end.
+/// Dropping a stream gives up the directions that have not ended: the peer's reads and writes fail then. A
+/// closed direction is still sent to its end.
 ///
-/// A write takes what the peer's window has room for, and waits when that is none. `flush` waits until the driver has taken what was
-/// written, and `close` as well.
+/// A write takes as many bytes as the peer's window allows, and waits if that is none. `flush` and `close`
+/// wait until the driver has taken all written bytes.
 #[derive(Debug)]
 pub struct Stream {
     shared: Arc<Shared>,
     id: u32,
-    /// What the peer is told if this is dropped before both sides have ended.
+    /// The code for the peer if this is dropped before both sides have ended.
     code: u32,
 }
 
@@ -33,13 +34,14 @@ impl Stream {
         Self { shared, id, code: DROPPED }
     }
 
-    /// Its number: odd if the client has opened it.
+    /// Returns the number: odd if the client has opened the stream.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Gives it up, and tells the peer why: its reads and writes fail with this code. Dropping a stream is the same with code 0, and one
-    /// that nobody accepts has code 1; the others mean what both programs take them to mean.
+    /// Resets the stream with a code: the peer's reads and writes fail with this code. Dropping a stream is
+    /// the same with code 0, and a stream that was not accepted has code 1; the programs define the other
+    /// codes.
     pub fn reset(mut self, code: u32) {
         self.code = code;
     }

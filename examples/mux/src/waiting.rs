@@ -1,9 +1,10 @@
-//! Who waits for something of a session, and how they are told.
+//! The tasks that wait for a session, and how they are woken.
 
 use std::task::{Context, Poll, Waker};
 
-/// Wakers that have left a session, for the moment when its lock is free. To call one may run anybody's code, and so may to drop one: with
-/// the last waker of a task the task goes, and with it perhaps a stream of the same connection.
+/// Wakers that were taken out of a session, to be called when its lock is free. Calling or dropping a waker
+/// may run any code: the last waker of a task drops the task, and with it perhaps a stream of the same
+/// connection.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     called: Vec<Waker>,
@@ -11,14 +12,14 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    /// Now.
+    /// Calls the wakers.
     pub(crate) fn release(&mut self) {
         self.dropped.clear();
         self.called.drain(..).for_each(Waker::wake);
     }
 }
 
-/// Where one task waits, in place of whichever waited there before.
+/// A place for one waiting task, which replaces the previous one.
 #[derive(Debug, Default)]
 pub(crate) struct Place(Option<Waker>);
 
@@ -34,13 +35,13 @@ impl Place {
         wakes.called.extend(self.0.take());
     }
 
-    /// There is nothing to wait for any more.
+    /// The wait is over.
     pub(crate) fn clear(&mut self, wakes: &mut Wakes) {
         wakes.dropped.extend(self.0.take());
     }
 }
 
-/// Where as many wait as there are, each with a ticket; 0 is none.
+/// A line for any number of waiting tasks, each with a ticket; 0 means none.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     last: u64,
@@ -67,7 +68,7 @@ impl Line {
         }
     }
 
-    /// All of them: each finds out for itself whether there is something for it.
+    /// Wakes all of them: each checks for itself.
     pub(crate) fn wake(&mut self, wakes: &mut Wakes) {
         wakes.called.extend(self.waiting.drain(..).map(|(_, waker)| waker));
     }

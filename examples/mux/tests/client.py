@@ -1,4 +1,4 @@
-"""A client by the README, and nothing else: python3 client.py HOST:PORT"""
+"""A client written from the README alone: python3 client.py HOST:PORT"""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ class Connection:
         self.socket = socket.create_connection((host, int(port)), timeout=30)
         self.come = b""
         self.next = 1
-        # Frames that were read while another one was looked for.
+        # Frames that were read while another one was awaited.
         self.others = []
         self.send(HELLO, 0, b"plmx" + struct.pack(">III", 1, WINDOW, 0))
         kind, stream, hello = self.frame()
@@ -41,7 +41,7 @@ class Connection:
         return kind, stream, self.exactly(length)
 
     def wait(self, stream, *kinds):
-        """The next frame of these kinds for a stream, whatever else comes before it."""
+        """Returns the next frame of these kinds for a stream, and keeps frames before it."""
         for at, other in enumerate(self.others):
             if other[1] == stream and other[0] in kinds:
                 del self.others[at]
@@ -60,7 +60,7 @@ class Connection:
         return stream
 
     def read(self, stream, count):
-        """So many bytes, or fewer if the stream ends. The server has credit for them at once."""
+        """Returns so many bytes, or fewer if the stream ends. Gives credit for them at once."""
         some = b""
         while len(some) < count:
             kind, payload = self.wait(stream, DATA, FIN, RESET)
@@ -72,7 +72,7 @@ class Connection:
         return some
 
     def end(self):
-        """All that comes before the server closes the connection."""
+        """Returns all bytes before the server closes the connection."""
         try:
             while True:
                 self.others.append(self.frame())
@@ -94,7 +94,7 @@ def main(address):
     assert connection.read(stream, 1) == b"", "it ends as well"
     passed("an echo, byte by byte")
 
-    # More than the window, with what credit there is.
+    # More than the window, as credit arrives.
     stream, left, sent, message = connection.open(b"count"), connection.window - 6, 0, b"m" * 16384
     while sent < 1_000_000:
         while left < len(message):
@@ -105,7 +105,7 @@ def main(address):
     assert connection.read(stream, 100) == b"%d\n" % sent
     passed("a megabyte, by credit, and an answer after the end")
 
-    # A stream whose window is full, and others beside it.
+    # A stream with a full window, and others beside it.
     slow, left = connection.open(b"slow"), connection.window - 5
     while left:
         size = min(left, 16384)
@@ -121,13 +121,14 @@ def main(address):
     for stream in streams:
         connection.send(RESET, stream, b"\0\0\0\0")
     connection.send(RESET, slow, b"\0\0\0\0")
-    # Each that is gone makes room for another one.
+    # Each ended stream makes room for another one.
     back = 0
     while back < 100:
         back += struct.unpack(">I", connection.wait(0, CREDIT)[1])[0]
     passed("a hundred streams beside one that is hardly read")
 
-    # We do not read an echo: the server stops sending when our window is full, and we are asked nothing else meanwhile.
+    # This client does not read an echo: the server stops sending when the window is full, and sends no ping
+    # meanwhile.
     stream = connection.open(b"echo")
     connection.send(DATA, stream, message)
     echoed = 0
@@ -144,7 +145,7 @@ def main(address):
 
     stream = connection.open(b"nonsense")
     assert connection.wait(stream, RESET)[1] == struct.pack(">I", 16)
-    passed("a service that there is not")
+    passed("an unknown service")
 
     connection.send(GOODBYE, 0, b"\0\0\0\0")
     connection.socket.shutdown(socket.SHUT_WR)

@@ -1,11 +1,13 @@
-//! The program, talked to by a client that is not ours, by its own, and by signals.
+//! The program with a third-party client, with its own, and with signals.
 #![cfg(unix)]
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use example_testing::{PATIENCE, Server, output, printed, run};
+use example_testing::{
+    PATIENCE, Server, command, explains_itself, names_an_address_in_use, output, printed, run,
+};
 use rustix::process::Signal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_example-mux");
@@ -21,15 +23,15 @@ fn python() {
     let Some(output) = run("python3", &[script, &server.addr().to_string()]) else { return };
     let printed = printed(&output);
     assert_eq!(printed.matches("passed").count(), 8, "{printed}");
-    // It has said what the rules were that were broken, and serves on.
+    // The server has reported the broken rules, and continues.
     server.says("bytes of data, and room for");
     server.says("may have 128 at once");
     assert!(server.resident() < 100 << 20, "{} bytes", server.resident());
 }
 
-/// What the program's own client prints for a service, given this on stdin.
+/// Returns the output of the program's own client for a service, with this input.
 fn connect(server: &Server, service: &str, input: &[u8]) -> std::process::Output {
-    let mut child = Command::new(PROGRAM)
+    let mut child = command(PROGRAM)
         .args(["connect", &server.addr().to_string(), service])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -38,7 +40,7 @@ fn connect(server: &Server, service: &str, input: &[u8]) -> std::process::Output
         .expect("it starts");
     let mut stdin = child.stdin.take().expect("it is piped");
     let input = input.to_vec();
-    // An answer may come before all is written, and a service that there is not reads nothing.
+    // An answer may come before all is written, and an unknown service reads nothing.
     std::thread::spawn(move || stdin.write_all(&input));
     output(child, PATIENCE)
 }
@@ -58,7 +60,7 @@ fn what_goes_in_comes_out() {
 }
 
 #[test]
-fn a_signal_tells_those_who_are_here() {
+fn a_signal_tells_connected_clients() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut server = server();
         let mut client = server.connect();
@@ -66,7 +68,7 @@ fn a_signal_tells_those_who_are_here() {
         let mut hello = [0; 24];
         client.read_exact(&mut hello).expect("a HELLO");
         server.signal(signal);
-        // GOODBYE, then the end; and a client that does not answer holds nobody up for long.
+        // GOODBYE, then the end; a client that does not answer delays the end only briefly.
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).expect("no reset");
         assert_eq!(heard, [9, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -75,10 +77,10 @@ fn a_signal_tells_those_who_are_here() {
     }
 }
 
-/// No matter that it has said GOODBYE itself: its stream has the grace and no more, and the end is the connection's own, before the drain
-/// would cancel it.
+/// The client has sent GOODBYE itself, and its stream still has only the grace time; the connection ends by
+/// itself, before the drain would cancel it.
 #[test]
-fn a_signal_ends_whoever_only_waits_for_streams() {
+fn a_signal_ends_a_client_that_only_waits_for_streams() {
     let mut server = server();
     let mut client = server.connect();
     let frames: &[&[u8]] = &[
@@ -87,7 +89,7 @@ fn a_signal_ends_whoever_only_waits_for_streams() {
         b"\x09\0\0\x04\0\0\0\0\0\0\0\0",
     ];
     client.write_all(&frames.concat()).expect("it is connected");
-    // HELLO, and the echo; then its driver has read the GOODBYE, too, unless that came later, which is as well.
+    // HELLO, and the echo; by then the driver has usually read the GOODBYE, too.
     client.read_exact(&mut [0; 24 + 8 + 2]).expect("it answers");
     server.terminate();
     assert!(server.ended().success());
@@ -109,15 +111,16 @@ fn another_protocol_is_told_so() {
 #[test]
 fn an_address_in_use_is_an_error_that_names_it() {
     let server = server();
-    let addr = server.addr().to_string();
-    let second = run(PROGRAM, &[&addr]).expect("it was started before");
-    assert!(!second.status.success());
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains(&addr) && said.contains("in use"), "{said}");
+    names_an_address_in_use(PROGRAM, &[], &server.addr().to_string());
 }
 
 #[test]
-fn who_finds_no_room_is_shown_out_and_the_next_one_is_let_in() {
+fn it_explains_itself_and_what_it_cannot_use_it_refuses() {
+    explains_itself(PROGRAM, &[&["nonsense"], &["connect"], &["measure", "more"], &["connect", "nonsense"]]);
+}
+
+#[test]
+fn a_client_without_room_is_refused_and_the_next_one_is_accepted() {
     let server = server();
     let mut here: Vec<_> = (0..100).map(|_| server.connect()).collect();
     let hello = |client: &mut std::net::TcpStream| client.read_exact(&mut [0; 24]);

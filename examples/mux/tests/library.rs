@@ -1,4 +1,5 @@
-//! Both halves of the library, over transports that cut bytes anywhere, beside peers that are silent, deaf or wrong.
+//! Both halves of the library, over transports that cut bytes anywhere, with peers that are silent, do not
+//! read, or break rules.
 #![cfg(unix)]
 
 #[path = "library/limits.rs"]
@@ -19,10 +20,10 @@ use paceline::{Task, block_on, spawn, timeout};
 use random::{Random, rounds};
 use transport::{Cut, Memory};
 
-/// For whatever should take no time: long enough for a machine that is busy with others.
+/// Longer than any step should take, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What has to happen, and soon: a wake that is lost would be waited for for ever.
+/// Waits for a future that must complete soon: a lost wake-up would wait for ever.
 #[track_caller]
 fn soon<T>(what: impl Future<Output = T>) -> T {
     block_on(timeout(PATIENCE, what)).expect("it happens")
@@ -34,7 +35,7 @@ fn drive(driver: Driver<Cut<UnixStream>>) -> Driving {
     spawn(driver)
 }
 
-/// A connection, its client first, over a transport that cuts.
+/// Returns a connection, its client first, over a transport that cuts.
 fn pair(config: &Config, random: &mut Random) -> [(Connection, Driving); 2] {
     let (ours, theirs) = UnixStream::pair().expect("the system has sockets");
     let (ours, theirs) = (Cut::new(ours, random.next()), Cut::new(theirs, random.next()));
@@ -43,7 +44,7 @@ fn pair(config: &Config, random: &mut Random) -> [(Connection, Driving); 2] {
     [(here, drive(driver)), (there, drive(other))]
 }
 
-/// A stream of it, at both ends.
+/// Opens a stream, and returns both ends.
 async fn stream(here: &Connection, there: &Connection) -> (Stream, Stream) {
     let ours = here.open().await.expect("there is room");
     let theirs = there.accept().await.expect("it lives").expect("it was opened");
@@ -51,7 +52,7 @@ async fn stream(here: &Connection, there: &Connection) -> (Stream, Stream) {
     (ours, theirs)
 }
 
-/// Small limits, and no clock: it would wake a driver that nobody has woken.
+/// Small limits, and no clock, which could wake a driver and hide a lost wake-up.
 fn small() -> Config {
     Config { window: 1000, streams: 4, keep_alive: Duration::MAX }
 }

@@ -1,4 +1,4 @@
-//! The clients: a thread each, with a socket of the standard library's.
+//! The clients: a thread each, with a socket of the standard library.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::servers::{AT_ONCE, BLOCK};
 
-/// A thread of these needs next to nothing.
+/// These threads need very little stack.
 const STACK: usize = 64 << 10;
 
-/// What the short requests took.
+/// The times of the short requests.
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) per_second: f64,
@@ -19,11 +19,11 @@ pub(crate) struct Figures {
     pub(crate) worst: Duration,
 }
 
-/// Has so many clients ask for so long, and says what it was like for those that want to be answered at once.
+/// Runs clients for this time, and returns the figures of those with short requests.
 pub(crate) fn load(addr: SocketAddr, short: usize, blocked: usize, round: Duration) -> io::Result<Figures> {
     let deadline = Instant::now() + round;
     let client = |kind: u8| thread::Builder::new().stack_size(STACK).spawn(move || ask(addr, kind, deadline));
-    // Those that block come first: the others are to find them there.
+    // Blocking clients come first, so that they are active when the others begin.
     let blocked = (0..blocked).map(|_| client(BLOCK)).collect::<io::Result<Vec<_>>>()?;
     let short = (0..short).map(|_| client(AT_ONCE)).collect::<io::Result<Vec<_>>>()?;
     let mut times = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn load(addr: SocketAddr, short: usize, blocked: usize, round: Durati
     Ok(Figures { per_second, p50: at(50), p99: at(99), worst: at(100) })
 }
 
-/// One client, which waits for each answer. Returns how long each took: at least one.
+/// Runs one client, which waits for each answer. Returns how long each took: at least one.
 fn ask(addr: SocketAddr, kind: u8, deadline: Instant) -> io::Result<Vec<Duration>> {
     let mut stream = TcpStream::connect(addr)?;
     stream.set_nodelay(true)?;

@@ -5,37 +5,48 @@
 //! cargo run --release -p example-pitfall-blocking -- 5    # rounds of five seconds each
 //! ```
 //!
-//! Each runtime has two worker threads and the same handler (`servers.rs`), which answers at once, or sleeps for 20 ms before, as a library
-//! does that reads a file, looks up a name, or takes a lock. 16 clients want the former, all the time: first alone, then beside
-//! 4 that want the latter. The clients are plain threads with plain sockets (`load.rs`), so that none of the three plays at home.
+//! Each runtime has two worker threads and the same handler (`servers.rs`). The handler answers at once, or
+//! sleeps for 20 ms before, as a library does that reads a file, looks up a name, or takes a lock. 16 clients
+//! request immediate answers all the time: first alone, then beside 4 clients with the slow answer. The
+//! clients are plain threads with plain sockets (`load.rs`), so that no runtime has an advantage.
 //!
-//! All three have a way to do it right (`spawn_blocking`, `unblock`). This is what it costs where somebody did not.
+//! All three have a way to avoid this (`spawn_blocking`, `unblock`). The table shows the cost of a program
+//! that does not use it.
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod load;
 mod servers;
 
+use std::io;
+use std::process::ExitCode;
 use std::time::Duration;
-use std::{env, io, process};
 
 use load::{Figures, load};
 use servers::Server;
 
-/// Clients that are answered at once, and clients whose handler blocks.
+/// Clients with immediate answers, and clients with a handler that blocks.
 const SHORT: usize = 16;
 const BLOCKED: usize = 4;
 /// Worker threads of each runtime.
 const THREADS: usize = 2;
 
-fn main() -> io::Result<()> {
-    let seconds = env::args().nth(1).map_or(Ok(1.6), |seconds| seconds.parse::<f64>());
-    let round =
-        seconds.ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_else(|| {
-            eprintln!("usage: pitfall_blocking [SECONDS OF A ROUND]");
-            process::exit(2)
-        });
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| {
+        let seconds = match args {
+            [] => Some(1.6),
+            [seconds] => seconds.parse().ok(),
+            _ => None,
+        };
+        let round = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let takes = "the SECONDS that a round lasts, or no arguments";
+        Ok(run(round.ok_or_else(|| cli::refuse(args, takes))?)?)
+    })
+}
 
+fn run(round: Duration) -> io::Result<()> {
     println!(
-        "{SHORT} clients alone, then beside {BLOCKED} whose handler blocks for {:?}; {THREADS} workers\n",
+        "{SHORT} clients alone, then beside {BLOCKED} with a handler that blocks for {:?}; {THREADS} workers\n",
         servers::PAUSE
     );
     println!(
@@ -46,7 +57,7 @@ fn main() -> io::Result<()> {
     compare("paceline", servers::on_paceline()?, round)
 }
 
-/// Two rounds with one of them, and its row.
+/// Runs two rounds with one runtime, and prints its row.
 fn compare(name: &str, server: Server, round: Duration) -> io::Result<()> {
     let alone = load(server.addr, SHORT, 0, round)?;
     let beside = load(server.addr, SHORT, BLOCKED, round)?;

@@ -1,4 +1,4 @@
-//! The server, three times: the same handler, on each runtime's own sockets.
+//! The server on three runtimes: the same handler, with each runtime's own sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use crate::THREADS;
 
-/// What a client asks for.
+/// The requests.
 pub(crate) const AT_ONCE: u8 = b'.';
 pub(crate) const BLOCK: u8 = b'B';
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
-    /// Ends it, and returns what it has to say.
+    /// Ends the server, and returns its remark.
     pub(crate) stop: Box<dyn FnOnce() -> Option<String>>,
 }
 
-/// The handler, which is the same three times but for the traits that are in scope where it is expanded: answers each byte with itself, a
-/// `B` only after it has blocked its thread.
+/// The handler, which differs only in the traits that are in scope where it is expanded: answers each byte
+/// with itself, a `B` only after it has blocked its thread.
 macro_rules! handler {
     ($stream:ty) => {
         async fn answer(mut stream: $stream) -> io::Result<()> {
@@ -77,7 +77,7 @@ pub(crate) fn on_smol() -> io::Result<Server> {
             }
         })
         .detach();
-    // Its threads end with the channel.
+    // The threads end with the channel.
     Ok(Server {
         addr,
         stop: Box::new(|| {

@@ -1,22 +1,25 @@
-//! What the tests of the example packages share: a server that is started and ended, and programs that talk to it.
+//! The shared parts of the tests of the example packages: a server that is started and ended, and clients.
 #![cfg(unix)]
+
+mod programs;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use programs::{command, ends, explains_itself, names_an_address_in_use, output, refuses};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
-/// For whatever should take no time: long enough for a machine that is busy with others.
+/// Longer than any step should take, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// For a program that has much to do: Autobahn's client, or an installation.
+/// For a program with much to do: Autobahn's client, or an installation.
 pub const LONG: Duration = Duration::from_secs(180);
 
-/// An example that serves. It is killed when this is dropped.
+/// An example with a server. The process is killed when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -32,19 +35,23 @@ struct Said {
 }
 
 impl Server {
-    /// Starts it, and waits until it says on which address it serves: the first word with a port that it prints.
+    /// Starts a server, and waits until it prints its address: the first printed word with a port.
     pub fn start(program: &str, args: &[&str]) -> Self {
         Self::start_within(PATIENCE, program, args)
     }
 
-    /// The same, for one that may take so long until it serves.
+    /// The same, with a limit for the start.
     pub fn start_within(limit: Duration, program: &str, args: &[&str]) -> Self {
-        let mut child = Command::new(program)
-            .args(args)
+        Self::spawn(limit, command(program).args(args))
+    }
+
+    /// The same for a [`command`], which may have more settings.
+    pub fn spawn(limit: Duration, command: &mut Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let said = Arc::new(Said { lines: Mutex::new((Vec::new(), 2)), more: Condvar::new() });
         said.listen(child.stdout.take().expect("it is piped"));
         said.listen(child.stderr.take().expect("it is piped"));
@@ -56,12 +63,12 @@ impl Server {
         server
     }
 
-    /// Where it serves.
+    /// Returns the server's address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// A connection to it, whose reads and writes do not take for ever.
+    /// Connects to the server, with a limit for reads and writes.
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.addr).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket takes it");
@@ -69,25 +76,25 @@ impl Server {
         stream
     }
 
-    /// Waits for a line with these words, and gives it.
+    /// Waits for a line with these words, and returns it.
     pub fn says(&self, words: &str) -> String {
         self.wait_for(PATIENCE, |line| line.contains(words))
     }
 
     fn wait_for(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> String {
         let start = Instant::now();
-        let mut said = self.said.lines.lock().expect("nobody panics with it");
+        let mut said = self.said.lines.lock().expect("the lock is not poisoned");
         loop {
             if let Some(line) = said.0.iter().find(|line| wanted(line)) {
                 return line.clone();
             }
             let left = limit.saturating_sub(start.elapsed());
             assert!(left > Duration::ZERO && said.1 > 0, "it did not say so, but: {:#?}", said.0);
-            said = self.said.more.wait_timeout(said, left).expect("nobody panics with it").0;
+            said = self.said.more.wait_timeout(said, left).expect("the lock is not poisoned").0;
         }
     }
 
-    /// Its memory in use, in bytes.
+    /// Returns its memory in use, in bytes.
     pub fn resident(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it lives");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
@@ -120,7 +127,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -131,17 +138,17 @@ impl Said {
         let this = self.clone();
         thread::spawn(move || {
             for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                this.lines.lock().expect("nobody panics with it").0.push(line);
+                this.lines.lock().expect("the lock is not poisoned").0.push(line);
                 this.more.notify_all();
             }
-            this.lines.lock().expect("nobody panics with it").1 -= 1;
+            this.lines.lock().expect("the lock is not poisoned").1 -= 1;
             this.more.notify_all();
         });
     }
 }
 
-/// Runs a program with these arguments to its end, given that it is installed; else says that the test is skipped. One that takes
-/// longer than [`LONG`] is killed.
+/// Runs an installed program with these arguments to its end; prints that the test is skipped if it is not
+/// installed. After [`LONG`] the program is killed.
 #[track_caller]
 pub fn run(program: &str, args: &[&str]) -> Option<Output> {
     let mut command = Command::new(program);
@@ -155,23 +162,7 @@ pub fn run(program: &str, args: &[&str]) -> Option<Output> {
     }
 }
 
-/// What a program prints to its end, which has to come within this time: then it is killed.
-#[track_caller]
-pub fn output(child: Child, limit: Duration) -> Output {
-    let pid = Pid::from_child(&child);
-    let (ended, end) = mpsc::channel();
-    thread::spawn(move || ended.send(child.wait_with_output()));
-    match end.recv_timeout(limit) {
-        Ok(output) => output.expect("it is ours"),
-        Err(_) => {
-            // Nobody has waited for it, or the thread is just about to say so.
-            let _ = kill_process(pid, Signal::KILL);
-            panic!("it has not ended within {limit:?}");
-        }
-    }
-}
-
-/// What a program that has to succeed printed.
+/// Returns the output of a program that has to succeed.
 #[track_caller]
 pub fn printed(output: &Output) -> String {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -184,18 +175,18 @@ pub fn printed(output: &Output) -> String {
     stdout
 }
 
-/// Says that a test is skipped, and why.
+/// Prints that a test is skipped, and why.
 pub fn skip(why: &str) {
     say(&format!("{} is skipped: {why}", thread::current().name().unwrap_or("a test")));
 }
 
-/// Says something, also where what tests print is not shown.
+/// Prints a message, even if the output of tests is captured.
 pub fn say(words: &str) {
-    // Whoever does not listen misses nothing.
+    // A closed stderr does not matter.
     let _ = writeln!(std::io::stderr(), "{words}");
 }
 
-/// Allows so many open files, to this process and those that it starts, if the system does.
+/// Raises the limit of open files for this process and its children, if the system allows it.
 pub fn allow_files(wanted: u64) -> bool {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -211,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_end_is_killed() {
+    fn a_program_that_does_not_end_is_killed() {
         let child = Command::new("sleep").arg("600").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.expect("every Unix has it");
         let pid = Pid::from_child(&child);

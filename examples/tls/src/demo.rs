@@ -1,4 +1,4 @@
-//! What the example does without arguments: two clients of its own.
+//! The program without arguments: two clients of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use paceline::spawn;
 
 use crate::AnyError;
 
-/// One that trusts the certificate, and one that does not.
+/// Runs a client that trusts the certificate, and one that does not.
 pub(crate) async fn talk(addr: SocketAddr, cert: &CertificateDer<'static>) -> Result<(), AnyError> {
     let mut roots = RootCertStore::empty();
     roots.add(cert.clone())?;
     print!("{}", get(addr, roots).await?);
 
     match get(addr, RootCertStore::empty()).await {
-        Ok(answer) => Err(format!("a client that trusts nobody got an answer: {answer}").into()),
+        Ok(answer) => Err(format!("a client without trusted certificates got an answer: {answer}").into()),
         Err(error) => {
-            println!("a client that trusts nobody: {error}");
+            println!("a client without trusted certificates: {error}");
             Ok(())
         }
     }

@@ -1,27 +1,33 @@
-//! HTTPS: hyper over `futures-rustls` over a socket of paceline's, with HTTP/1 or HTTP/2, as the client likes.
+//! HTTPS: hyper over `futures-rustls` over a socket of paceline, with HTTP/1 or HTTP/2, as the client
+//! chooses.
 //!
 //! ```sh
 //! cargo run --release -p example-tls                                  # talks to itself and ends
-//! cargo run --release -p example-tls -- 127.0.0.1:7443 cert.pem       # serves until Ctrl-C, with a certificate made now:
+//! cargo run --release -p example-tls -- 127.0.0.1:7443 cert.pem       # serves until Ctrl-C, with a new certificate:
 //! curl --cacert cert.pem https://localhost:7443/
+//! cargo run --release -p example-tls -- 127.0.0.1:7443                # the same, with the certificate in example-tls-cert.pem
 //! ```
 //!
-//! Look at `connection`: a TLS stream is a stream as any other. What has a limit: the handshake, the time to the first request, with
-//! HTTP/1 that to the next one, too, and an HTTP/2 client that answers no ping. What has none: one that answers them and asks no more;
-//! a body that stalls, in either direction, for only the handler knows how long one may take; how many connections there are
-//! (`examples/http` has a limit).
+//! Look at `connection`: a TLS stream is a stream like any other. Limited are the handshake, the time to the
+//! first request, with HTTP/1 also that to the next one, and an HTTP/2 client that answers no ping. Not
+//! limited are a client that answers pings and sends no requests; a body that stalls, in either direction,
+//! because only the handler knows how long one may take; and the number of connections (`examples/http` has a
+//! limit).
 
+#[path = "../../common/cli.rs"]
+mod cli;
 mod demo;
+#[path = "../../common/stop.rs"]
+mod stop;
 
-use std::error::Error;
 use std::io;
-use std::iter::successors;
-use std::net::SocketAddr;
 use std::pin::pin;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cli::AnyError;
 use futures::future::{Either as Which, select};
 use futures_rustls::TlsAcceptor;
 use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -34,7 +40,6 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use paceline::hyper::{Executor, Io, Timer};
 use paceline::net::{TcpListener, TcpStream};
-use paceline::signal::{Signal, Signals};
 use paceline::{block_on, spawn, timeout};
 
 /// For the handshake; for the first request, and with HTTP/1 for the head of the next.
@@ -42,36 +47,43 @@ const HANDSHAKE: Duration = Duration::from_secs(3);
 const REQUEST: Duration = Duration::from_secs(10);
 /// An HTTP/2 client that is silent for so long is pinged, and has as long again to answer.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long requests have that are on their way when the server is asked to stop.
+/// How long requests in progress have when the server is asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-type AnyError = Box<dyn Error + Send + Sync>;
+/// Where the certificate is written without a second argument.
+const CERTIFICATE: &str = "example-tls-cert.pem";
 
-fn main() -> Result<(), AnyError> {
-    let mut args = std::env::args().skip(1);
-    let (addr, file) = (args.next(), args.next());
+fn main() -> ExitCode {
+    cli::run(include_str!("main.rs"), |args| match args {
+        [] => run(None, CERTIFICATE),
+        [addr] if !addr.starts_with('-') => run(Some(addr), CERTIFICATE),
+        [addr, file] if !addr.starts_with('-') => run(Some(addr), file),
+        _ => Err(cli::refuse(args, "ADDRESS:PORT [CERTIFICATE_FILE], or no arguments")),
+    })
+}
+
+/// Serves on this address until Ctrl-C, with a certificate that is written to `file`; without an address,
+/// talks to itself and ends.
+fn run(addr: Option<&str>, file: &str) -> Result<(), AnyError> {
     // The names for which it is valid.
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
     let key = PrivateKeyDer::try_from(own.signing_key.serialize_der())?;
     let tls = acceptor(own.cert.der().clone(), key)?;
 
     block_on(async {
-        let listener = TcpListener::bind(addr.as_deref().unwrap_or("127.0.0.1:0")).await?;
+        let listener = TcpListener::bind(addr.unwrap_or("127.0.0.1:0")).await?;
         let local = listener.local_addr()?;
         let connections = GracefulShutdown::new();
         let server = serve(listener, tls, &connections);
         if addr.is_none() {
             return select(pin!(server), pin!(demo::talk(local, own.cert.der()))).await.factor_first().0;
         }
-        let file =
-            file.ok_or("the second argument is missing: the file to which the certificate is written")?;
-        std::fs::write(&file, own.cert.pem()).map_err(|error| format!("cannot write {file}: {error}"))?;
-        let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
+        std::fs::write(file, own.cert.pem()).map_err(|error| format!("cannot write {file}: {error}"))?;
+        let asked = stop::asked()?;
         println!("serving HTTPS on {local}, with the certificate in {file}, until Ctrl-C");
-        // With it the listener goes: nobody comes in any more.
-        match select(Box::pin(server), pin!(signals.next())).await {
-            Which::Left((ended, _)) => return ended,
-            Which::Right((signal, _)) => drop(signal?),
+        // This drops the listener, too: no client is accepted any more.
+        if let Which::Left((ended, _)) = select(Box::pin(server), pin!(asked)).await {
+            return ended;
         }
         if let Err(late) = timeout(GRACE, connections.shutdown()).await {
             eprintln!("connections are left: {late}");
@@ -96,36 +108,36 @@ async fn serve(
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let connection = connection(stream, tls.clone(), connections.watcher());
-                let told = async move { connection.await.unwrap_or_else(|error| tell(peer, &*error)) };
+                let told = async move {
+                    // With its causes: hyper's own text is "connection error".
+                    connection
+                        .await
+                        .unwrap_or_else(|error| eprintln!("{peer}: {}", cli::with_causes(&*error)))
+                };
                 spawn(told).detach();
             }
-            // No descriptor left, perhaps, which is told once: the listener itself works on.
+            // Perhaps no descriptor is free; that is reported once, and the listener continues.
             Err(error) => eprintln!("{error}"),
         }
     }
 }
 
-/// Prints an error with its causes: hyper's own words are "connection error".
-fn tell(peer: SocketAddr, error: &(dyn Error + 'static)) {
-    let causes = successors(Some(error), |&error| error.source());
-    let causes: Vec<_> = causes.map(ToString::to_string).collect();
-    eprintln!("{peer}: {}", causes.join(": "));
-}
-
-/// One client, from its handshake to the close of the TLS session, which is announced: so the client knows that nothing was cut off.
+/// Serves one client, from its handshake to the announced close of the TLS session, by which the client knows
+/// that nothing is missing.
 async fn connection(stream: TcpStream, tls: TlsAcceptor, watcher: Watcher) -> Result<(), AnyError> {
     stream.set_nodelay(true)?;
     let stream = timeout(HANDSHAKE, tls.accept(stream)).await.map_err(io::Error::from)??;
     let session = stream.get_ref().1;
     let version = session.protocol_version();
 
-    // What was agreed on in the handshake. Else hyper would have to look at what comes, for which it has no limit.
+    // The protocol that the handshake selected. Otherwise hyper would have to wait for bytes, for which it
+    // has no limit.
     let http = auto::Builder::new(Executor);
     let mut http = match session.alpn_protocol() {
         Some(b"h2") => http.http2_only(),
         _ => http.http1_only(),
     };
-    // A client that closes its side may have an answer nevertheless.
+    // A client that closes its side still gets its answer.
     http.http1().timer(Timer).header_read_timeout(REQUEST).half_close(true);
     http.http2().timer(Timer).keep_alive_interval(SILENCE).keep_alive_timeout(SILENCE);
     let begun = AtomicBool::new(false);
@@ -134,7 +146,8 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, watcher: Watcher) -> Re
         answer(request, version)
     });
     let mut connection = pin!(watcher.watch(http.serve_connection(Io::new(stream), service)));
-    // HTTP/2 has no pings before its first bytes have come, and none matter to a client that answers them and never asks.
+    // HTTP/2 has no pings before its first bytes, and pings do not limit a client that answers them and sends
+    // no requests.
     match timeout(REQUEST, connection.as_mut()).await {
         Ok(ended) => ended,
         Err(_) if begun.load(Ordering::Relaxed) => connection.await,
@@ -142,7 +155,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, watcher: Watcher) -> Re
     }
 }
 
-/// Sends a body back as it comes, or says hello.
+/// Sends a body back as it arrives, or says hello.
 async fn answer(
     request: Request<Incoming>,
     version: Option<ProtocolVersion>,

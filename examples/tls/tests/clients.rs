@@ -1,4 +1,4 @@
-//! The server, talked to by curl, by openssl, and by clients that do not mean well.
+//! The server with curl, with openssl, and with misbehaving clients.
 #![cfg(unix)]
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use example_testing::{PATIENCE, Server, output, printed, run, skip};
+use example_testing::{PATIENCE, Server, command, explains_itself, output, printed, refuses, run, skip};
 use futures_rustls::TlsConnector;
 use futures_rustls::client::TlsStream;
 use futures_rustls::pki_types::CertificateDer;
@@ -18,7 +18,7 @@ use paceline::net::TcpStream;
 use paceline::prelude::*;
 use rustix::process::Signal;
 
-/// A server of its own for each test, and the file with its certificate.
+/// Starts a server for a test, and returns the file with its certificate.
 fn server(test: &str) -> (Server, String) {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pem"));
     let file = file.into_os_string().into_string().expect("a path that is text");
@@ -46,7 +46,7 @@ fn curl_trusts_the_certificate_it_is_given_and_no_other() {
         |more: &[&str]| printed(&curl(&[&["--cacert", &cert, &url], more].concat()).expect("it was there"));
     assert_eq!(get(&["--http1.1"]), "hello over HTTP/1.1 over TLSv1_3\n");
     assert_eq!(get(&["--http1.1", "--tls-max", "1.2"]), "hello over HTTP/1.1 over TLSv1_2\n");
-    // A body of which the end is the session's: it has to be announced.
+    // The body ends with the session, so the end has to be announced.
     assert_eq!(get(&["--http1.0", "--no-alpn"]), "hello over HTTP/1.0 over TLSv1_3\n");
     match printed(&run("curl", &["--version"]).expect("it was there")).contains("HTTP2") {
         true => assert_eq!(get(&[]), "hello over HTTP/2.0 over TLSv1_3\n"),
@@ -72,7 +72,7 @@ fn a_body_of_megabytes_comes_back_as_it_went() {
     }
 }
 
-/// What openssl prints when these bytes are sent.
+/// Returns openssl's output after these bytes are sent.
 fn openssl(server: &Server, cert: &str, request: &str) -> Option<String> {
     let addr = server.addr().to_string();
     let mut client = match Command::new("openssl")
@@ -97,7 +97,7 @@ fn openssl(server: &Server, cert: &str, request: &str) -> Option<String> {
             return None;
         }
     };
-    // Open for as long as it lives: with its end openssl would end, too.
+    // Open as long as this lives: openssl ends with its input.
     let mut stdin = client.stdin.take().expect("it is piped");
     stdin.write_all(request.as_bytes()).expect("it reads");
     let output = output(client, PATIENCE);
@@ -119,11 +119,11 @@ fn openssl_sees_the_end_announced() {
 }
 
 #[test]
-fn who_does_not_speak_tls_stops_or_resets_is_told_of_and_holds_up_nobody() {
+fn failed_handshakes_are_reported_and_delay_no_other_client() {
     let (server, cert) = server("bad");
     let from = |stream: &std::net::TcpStream| stream.local_addr().expect("it has one").to_string();
 
-    // HTTP without TLS, which curl would be told, too.
+    // HTTP without TLS, for which curl would get an error, too.
     let mut plain = server.connect();
     plain.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it is connected");
     let mut answer = Vec::new();
@@ -150,7 +150,7 @@ fn who_does_not_speak_tls_stops_or_resets_is_told_of_and_holds_up_nobody() {
     assert!(server.says(&from(&half)).contains("not done within 3s"));
 }
 
-/// A session in which this protocol is agreed on.
+/// Opens a session with this protocol.
 async fn connect(server: &Server, cert: &str, protocol: &str) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(cert).expect("the server has written it")).expect("it is one");
@@ -160,12 +160,12 @@ async fn connect(server: &Server, cert: &str, protocol: &str) -> io::Result<TlsS
     TlsConnector::from(Arc::new(config)).connect("localhost".try_into().expect("it is a name"), stream).await
 }
 
-/// The start of HTTP/2: its preface, settings as they are, and a request for /.
+/// The start of HTTP/2: its preface, empty settings, and a request for /.
 const HTTP2: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x03\x01\x05\0\0\0\x01\x82\x87\x84";
 
 #[test]
-fn who_comes_and_asks_nothing_is_shown_out() {
+fn a_client_without_a_request_is_disconnected() {
     let (server, cert) = server("silent");
     let begins: [(&str, &str, &[u8]); 7] = [
         ("nothing", "http/1.1", b""),
@@ -196,14 +196,14 @@ fn who_comes_and_asks_nothing_is_shown_out() {
 }
 
 #[test]
-fn signals_let_requests_finish_and_nobody_in() {
+fn signals_let_requests_finish_and_refuse_new_clients() {
     for signal in [Signal::TERM, Signal::INT] {
         let (mut server, cert) = server(&format!("{signal:?}"));
         let answer = paceline::block_on(paceline::timeout(PATIENCE, async {
             let mut tls = connect(&server, &cert, "http/1.1").await?;
             tls.write_all(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\n").await?;
             tls.flush().await?;
-            // The answer begins as soon as the server has the request, and goes on with its body.
+            // The answer begins as soon as the server has the request, and continues with its body.
             let mut answer = vec![0; 15];
             tls.read_exact(&mut answer).await?;
             server.signal(signal);
@@ -221,7 +221,7 @@ fn signals_let_requests_finish_and_nobody_in() {
     }
 }
 
-/// A client that announces the end of what it says, and closes its side, has its answer nevertheless.
+/// A client that announces its end, and closes its side, gets its answer nevertheless.
 #[test]
 fn half_closed_is_not_closed() {
     let (server, cert) = server("half");
@@ -245,9 +245,24 @@ fn half_closed_is_not_closed() {
 }
 
 #[test]
-fn without_a_file_for_the_certificate_it_says_what_is_missing() {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_example-tls")).arg("127.0.0.1:0").output().expect("it starts");
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("second argument"));
+fn without_a_file_for_the_certificate_it_has_a_name_for_it() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("tls-default");
+    fs::create_dir_all(&folder).expect("the folder is ours");
+    let mut command = command(env!("CARGO_BIN_EXE_example-tls"));
+    let server = Server::spawn(PATIENCE, command.arg("127.0.0.1:0").current_dir(&folder));
+    server.says("with the certificate in example-tls-cert.pem, until Ctrl-C");
+    let certificate = fs::read_to_string(folder.join("example-tls-cert.pem")).expect("it was written");
+    assert!(certificate.starts_with("-----BEGIN CERTIFICATE-----"), "{certificate}");
+}
+
+#[test]
+fn an_address_in_use_is_an_error_that_names_it() {
+    let (server, file) = server("in-use");
+    let said = refuses(env!("CARGO_BIN_EXE_example-tls"), &[&server.addr().to_string(), &file], 1);
+    assert!(said.contains(&server.addr().to_string()) && said.contains("Address already in use"), "{said}");
+}
+
+#[test]
+fn it_explains_itself_and_what_it_cannot_use_it_refuses() {
+    explains_itself(env!("CARGO_BIN_EXE_example-tls"), &[&["nonsense"]]);
 }

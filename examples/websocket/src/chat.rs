@@ -1,4 +1,4 @@
-//! The chat: whatever a member says, all others hear.
+//! The chat: each member receives the messages of all others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,38 +9,39 @@ use futures::channel::mpsc::{Receiver, Sender, channel};
 use futures::select;
 use paceline::prelude::*;
 
-use crate::{Socket, send};
+use crate::Socket;
 
-/// So long may be what a member says. It reaches all others, so an echo may be longer.
+/// The longest message. Each message reaches all members, so an echo may be longer.
 const WORDS: usize = 64 << 10;
-/// So many messages wait for a member, and so many bytes. Who has more of them is too slow, and is shown out.
+/// How many messages, and bytes, may wait for a member. Beyond that the member is too slow, and is
+/// disconnected.
 const INBOX: usize = 256;
 const INBOX_BYTES: usize = 1 << 20;
 
-/// Who is there. A clone is the same room.
+/// The members. A clone is the same room.
 #[derive(Clone, Default)]
 pub(crate) struct Room(Arc<Mutex<Inside>>);
 
 #[derive(Default)]
 struct Inside {
-    /// The number that was given last: nobody has that of somebody who has left.
+    /// The last number that was given: numbers of members that left are not reused.
     last: u64,
     members: Vec<Member>,
 }
 
-/// What the others know of a member: the channel into which they speak.
+/// A member, as the others see it: the channel for messages to it.
 struct Member {
     number: u64,
     inbox: Sender<Message>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// What a member has: what it hears. It leaves when this is dropped.
+/// A member's own side: the messages to it. The member leaves when this is dropped.
 struct Seat {
     room: Room,
     number: u64,
     inbox: Receiver<Message>,
-    /// So many wait in the inbox.
+    /// How many bytes wait in the inbox.
     bytes: Arc<AtomicUsize>,
 }
 
@@ -59,7 +60,7 @@ impl Room {
         Seat { room: self.clone(), number, inbox, bytes }
     }
 
-    /// Tells all others. Whoever is too slow is a member no more.
+    /// Sends a message to all other members. Members that are too slow are removed.
     fn say(&self, from: u64, message: &Message) {
         self.inside().members.retain_mut(|member| member.number == from || member.takes(message));
     }
@@ -67,7 +68,7 @@ impl Room {
 
 impl Member {
     fn takes(&mut self, message: &Message) -> bool {
-        // First, so that nobody has taken out what is not counted yet.
+        // Counted first, so that the receiver never removes uncounted bytes.
         let before = self.bytes.fetch_add(message.len(), Ordering::Relaxed);
         before + message.len() <= INBOX_BYTES && self.inbox.try_send(message.clone()).is_ok()
     }
@@ -79,7 +80,7 @@ impl Drop for Seat {
     }
 }
 
-/// One member, until it leaves or is shown out.
+/// Serves one member, until it leaves or is disconnected.
 pub(crate) async fn talk(socket: &mut Socket, room: &Room) -> Result<CloseCode, Error> {
     let mut seat = room.enter();
     loop {
@@ -95,7 +96,7 @@ pub(crate) async fn talk(socket: &mut Socket, room: &Room) -> Result<CloseCode, 
             heard = seat.inbox.next() => match heard {
                 Some(message) => {
                     seat.bytes.fetch_sub(message.len(), Ordering::Relaxed);
-                    send(socket, message).await?;
+                    socket.send(message).await?;
                 }
                 None => return Ok(CloseCode::Policy),
             },
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_is_gone_and_so_is_the_number() {
+    fn a_member_that_leaves_is_removed_and_its_number_is_not_reused() {
         let room = Room::default();
         let first = room.enter();
         for number in 2..100 {
@@ -119,7 +120,8 @@ mod tests {
         assert_eq!(room.enter().number, 100);
     }
 
-    /// How many messages wait for a member that hears nothing, when a hundred times as many have been said as may wait.
+    /// Returns how many messages wait for a member that reads nothing, after a hundred times the limit was
+    /// sent.
     fn waiting(len: usize) -> usize {
         let room = Room::default();
         let (mut deaf, speaker) = (room.enter(), room.enter());

@@ -1,4 +1,4 @@
-//! What the example does without arguments: clients of its own.
+//! The program without arguments: clients of its own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +8,8 @@ use async_tungstenite::tungstenite::Message;
 use paceline::net::TcpStream;
 use paceline::prelude::*;
 
-use crate::Socket;
+use crate::patient::Patient;
+use crate::{SEND, Socket};
 
 const ECHOES: usize = 1000;
 const MEMBERS: usize = 20;
@@ -24,7 +25,7 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
     echo.close(None).await.map_err(io::Error::other)?;
     println!("{ECHOES} echoes");
 
-    // The first speaks when all others are there: they have all heard each other enter.
+    // The first member speaks when all others are there: all of them have received each other's arrival.
     let mut members = Vec::new();
     for number in 0..MEMBERS {
         let mut member = connect(addr, "chat").await?;
@@ -48,8 +49,9 @@ pub(crate) async fn talk(addr: SocketAddr) -> io::Result<()> {
 async fn connect(addr: SocketAddr, path: &str) -> io::Result<Socket> {
     let stream = TcpStream::connect(addr).await?;
     stream.set_nodelay(true)?;
-    let (socket, _response) =
-        client_async(format!("ws://{addr}/{path}"), stream).await.map_err(io::Error::other)?;
+    let (socket, _response) = client_async(format!("ws://{addr}/{path}"), Patient::new(stream, SEND))
+        .await
+        .map_err(io::Error::other)?;
     Ok(socket)
 }
 

@@ -1,4 +1,4 @@
-"""A WebSocket client that is not ours (the package `websockets`) talks to the server at the address given."""
+"""A third-party WebSocket client (the package `websockets`) talks to the server at the given address."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +11,12 @@ MIB = 1 << 20
 
 
 def client(path, **kwargs):
-    # Proxies of the environment are for others.
+    # Proxies of the environment are for other programs.
     return connect(URL + path, open_timeout=30, close_timeout=30, max_size=None, proxy=None, **kwargs)
 
 
 def closed_with(socket):
-    """The code of the server's close."""
+    """Returns the code of the server's close."""
     try:
         socket.recv(timeout=30)
     except ConnectionClosed as closed:
@@ -29,7 +29,7 @@ def echoes():
         for message in ["hello", "", "ǝɥʇ ʇxǝʇ 🚴", b"", bytes(range(256)), b"x" * 65535, b"y" * 65536, "z" * MIB]:
             socket.send(message)
             assert socket.recv(timeout=30) == message, f"{message[:40]} was not echoed"
-        # In fragments, also such as split a character.
+        # In fragments, some of which split a character.
         socket.send(["frag", "ments ", "of one message"])
         assert socket.recv(timeout=30) == "fragments of one message"
         assert socket.ping(b"are you there?").wait(30), "no pong"
@@ -63,7 +63,8 @@ def many():
 
 def chat():
     with client("/chat") as first, client("/chat") as second, client("/") as stranger:
-        # Nobody hears what was said before they came, so both say something until they have been heard.
+        # Messages from before a member's arrival do not reach it, so both repeat theirs until they were
+        # received.
         for speaker, hearer in [(first, second), (second, first)]:
             speaker.send("hello")
             assert hearer.recv(timeout=30).endswith(": hello")
@@ -74,12 +75,12 @@ def chat():
         third.close()
         first.send("is it gone?")
         assert second.recv(timeout=30).endswith(": is it gone?")
-        stranger.send("nobody else hears this")
-        assert stranger.recv(timeout=30) == "nobody else hears this"
+        stranger.send("only the echo returns this")
+        assert stranger.recv(timeout=30) == "only the echo returns this"
 
 
 def slow_member():
-    """Whoever does not read is shown out, and those who do hear everything."""
+    """A member that does not read is disconnected, and the others receive everything."""
     with client("/chat") as speaker, client("/chat") as hearer, client("/chat", max_queue=1) as slow:
         slow.send("the last words")
         for member in (speaker, hearer):

@@ -1,4 +1,5 @@
-//! The server, talked to by clients that are not ours: `websockets` of Python, the fuzzing client of Autobahn, and bytes by hand.
+//! The server with third-party clients: `websockets` of Python, the fuzzing client of Autobahn, and hand-made
+//! bytes.
 #![cfg(unix)]
 
 #[path = "clients/autobahn.rs"]
@@ -8,16 +9,17 @@ mod frames;
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use example_testing::{Server, printed, run, skip};
+use example_testing::{Server, explains_itself, names_an_address_in_use, printed, run, skip};
 use rustix::process::Signal;
 
 fn server() -> Server {
     Server::start(env!("CARGO_BIN_EXE_example-websocket"), &["127.0.0.1:0"])
 }
 
-/// A folder for what is installed for tests, and what they write.
+/// Returns a folder for installed packages and the tests' output.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -42,13 +44,39 @@ fn python() {
     assert_eq!(printed.matches("passed").count(), 5, "{printed}");
 }
 
+/// Fails if the limit applies to a whole message, for which a slow reader needs more time.
 #[test]
-fn a_signal_tells_those_who_are_here() {
+fn a_slow_reader_has_the_time_that_a_long_message_takes() {
+    const PIECE: usize = 1 << 20;
+    let server = server();
+    let mut client = frames::open(&server, "/");
+    // Otherwise the sockets' buffers might hold most of the message.
+    socket2::SockRef::from(&client).set_recv_buffer_size(64 << 10).expect("a socket takes it");
+    let message: Vec<u8> = (0..16 << 20).map(|n: u32| (n.wrapping_mul(2_654_435_769) >> 24) as u8).collect();
+    client.write_all(&frames::masked(0x82, &message)).expect("it is connected");
+    let mut echo = vec![0; 10];
+    client.read_exact(&mut echo).expect("the header of a long frame");
+    assert_eq!((echo[0], echo[1]), (0x82, 127));
+    echo.clear();
+    // Four pauses: together more than the 10 s within which a client has to read something, and each far
+    // less.
+    for pause in [3, 3, 3, 3, 0].map(Duration::from_secs) {
+        (&mut client).take(PIECE as u64).read_to_end(&mut echo).expect("no reset");
+        thread::sleep(pause);
+    }
+    let rest = (message.len() - echo.len()) as u64;
+    (&mut client).take(rest).read_to_end(&mut echo).expect("no reset");
+    assert!(echo == message, "{} of {} bytes came back, or others", echo.len(), message.len());
+}
+
+#[test]
+fn a_signal_tells_connected_clients() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut server = server();
         let mut client = frames::open(&server, "/");
         server.signal(signal);
-        // A close that says "going away", then the end; and a client that does not answer holds nobody up for long.
+        // A close that says "going away", then the end; a client that does not answer delays the end only
+        // briefly.
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).expect("no reset");
         assert_eq!(heard, [0x88, 2, 0x03, 0xe9]);
@@ -62,7 +90,7 @@ fn what_is_too_long_for_all_to_hear_is_not_heard() {
     let server = server();
     let enter = || {
         let mut stream = frames::open(&server, "/chat");
-        // Who has an answer to a ping is in.
+        // A client that got an answer to a ping is connected.
         stream.write_all(&frames::masked(0x89, b"")).expect("it is connected");
         assert_eq!(frames::read(&mut stream), (0x8a, Vec::new()));
         stream
@@ -81,22 +109,22 @@ fn what_is_too_long_for_all_to_hear_is_not_heard() {
 #[test]
 fn an_address_in_use_is_an_error_that_names_it() {
     let server = server();
-    let addr = server.addr().to_string();
-    let second =
-        Command::new(env!("CARGO_BIN_EXE_example-websocket")).arg(&addr).output().expect("it starts");
-    assert!(!second.status.success());
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(said.contains(&addr) && said.contains("in use"), "{said}");
+    names_an_address_in_use(env!("CARGO_BIN_EXE_example-websocket"), &[], &server.addr().to_string());
 }
 
 #[test]
-fn who_says_nothing_or_nonsense_is_told_and_holds_up_nobody() {
+fn it_explains_itself_and_what_it_cannot_use_it_refuses() {
+    explains_itself(env!("CARGO_BIN_EXE_example-websocket"), &[&["nonsense"], &["127.0.0.1:0", "more"]]);
+}
+
+#[test]
+fn a_silent_or_invalid_client_gets_an_answer_and_delays_no_other() {
     let server = server();
     let mut silent = server.connect();
     let mut nonsense = server.connect();
     nonsense.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").expect("it is connected");
     let mut answer = Vec::new();
-    // What it answers to a request without an upgrade is the library's; that it ends is ours.
+    // The library answers a request without an upgrade; the server ends the connection.
     let _ = nonsense.read_to_end(&mut answer);
     server.says(&nonsense.local_addr().expect("it has one").to_string());
 

@@ -1,26 +1,27 @@
-//! Loom models of a job's state, with the cells that it guards, driven as [`Shared`](super::super::shared) does.
+//! Loom models of a job's state and the cells that it guards, driven as [`SharedJob`](super::super::shared)
+//! does.
 
 use super::*;
 use crate::sync::models::model;
 use crate::sync::{Arc, AtomicUsize, ProtocolCell};
 use loom::thread;
 
-/// A job, its closure and its result, and who got them.
+/// A job with its closure and its result, and counters of the sides that got them.
 struct Job {
-    state: State,
+    state: JobState,
     body: ProtocolCell<Option<u32>>,
-    /// How often it was run, and dropped instead.
+    /// How often the closure was run, and how often it was dropped instead.
     ran: AtomicUsize,
     spared: AtomicUsize,
     result: ProtocolCell<Option<u32>>,
     delivered: AtomicUsize,
     discarded: AtomicUsize,
-    /// Lost threads, as the deadline says, and as the threads say.
+    /// Lost threads, as the deadline counts them, and as the threads do.
     lost: AtomicUsize,
     came_back: AtomicUsize,
 }
 
-// SAFETY: loom sees who is in the cells.
+// SAFETY: loom checks the accesses to the cells.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
@@ -30,7 +31,7 @@ impl Job {
         let [ran, spared, delivered, discarded, lost, came_back] = [(); 6].map(|()| AtomicUsize::new(0));
         let (body, result) = (ProtocolCell::new(Some(6)), ProtocolCell::new(None));
         Arc::new(Self {
-            state: State::new(),
+            state: JobState::new(),
             body,
             ran,
             spared,
@@ -43,23 +44,23 @@ impl Job {
     }
 
     fn take(&self) -> u32 {
-        // SAFETY: the state gives it to one side; loom sees it if that is not so.
-        unsafe { self.result.with_mut(Option::take) }.expect("it was written, and nobody took it")
+        // SAFETY: the state gives the result to one side; loom checks it.
+        unsafe { self.result.with_mut(Option::take) }.expect("it was written, and not taken before")
     }
 
     fn take_body(&self, into: &AtomicUsize) {
         // SAFETY: as above.
-        assert_eq!(unsafe { self.body.with_mut(Option::take) }, Some(6), "somebody else had it");
+        assert_eq!(unsafe { self.body.with_mut(Option::take) }, Some(6), "another side had it");
         into.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The thread's side.
+    /// The steps of the thread.
     fn run(&self) {
         if !self.state.begin() {
             return;
         }
         self.take_body(&self.ran);
-        // SAFETY: nobody else is in it before `finish`.
+        // SAFETY: no other side uses the result before `finish`.
         unsafe { self.result.with_mut(|result| *result = Some(7)) };
         let finish = self.state.finish();
         if finish != Finish::Deliver {
@@ -71,16 +72,16 @@ impl Job {
         }
     }
 
-    /// The reactor's.
+    /// The steps of the reactor.
     fn expire(&self) {
         match self.state.expire() {
-            Marked::Nothing => {}
-            Marked::Unbegun => self.take_body(&self.spared),
-            Marked::Running => _ = self.lost.fetch_add(1, Ordering::Relaxed),
+            Effect::Nothing => {}
+            Effect::Unbegun => self.take_body(&self.spared),
+            Effect::Running => _ = self.lost.fetch_add(1, Ordering::Relaxed),
         }
     }
 
-    /// The handle's, which looks once.
+    /// The steps of the handle, which looks once.
     fn look(&self) -> Option<Answer> {
         let answer = self.state.answer();
         if answer == Some(Answer::Done) {
@@ -90,18 +91,18 @@ impl Job {
         answer
     }
 
-    /// The handle is dropped before it had an answer.
+    /// Drops the handle before it had an answer.
     fn drop_handle(&self) {
         match self.state.cancel() {
-            Marked::Nothing => _ = self.look(),
-            Marked::Unbegun => self.take_body(&self.spared),
-            Marked::Running => {}
+            Effect::Nothing => _ = self.look(),
+            Effect::Unbegun => self.take_body(&self.spared),
+            Effect::Running => {}
         }
     }
 
-    /// The same, but the job is to go on.
+    /// Detaches the handle before it had an answer.
     fn detach_handle(&self) {
-        if self.state.detach() == Marked::Nothing {
+        if self.state.detach() == Effect::Nothing {
             self.look();
         }
     }
@@ -159,10 +160,10 @@ fn leaves_nothing_behind(goes: fn(&Job)) {
     });
 }
 
-/// The closure is that of the thread that begins, of who cancels, of the deadline, or of the end of the runtime, which cancels, too:
-/// of one of them, whoever is first. Fails if who finds a mark takes it, as the thread that did not begin once did.
+/// The closure belongs to the first of these: the thread that begins the job, the cancelling side (the
+/// handle, or the end of the runtime), the deadline. Fails if a side that finds a mark takes the closure.
 #[test]
-fn of_those_who_end_a_job_and_a_thread_that_begins_one_gets_the_closure() {
+fn either_a_thread_that_begins_a_job_or_a_side_that_ends_it_gets_the_closure() {
     model(|| {
         let job = Job::new();
         let others = beside(&job, [Job::drop_handle, Job::expire]);

@@ -1,4 +1,4 @@
-//! Tokio's traits for the streams of `net` and their halves, which read into memory as it is.
+//! Tokio's traits for the streams of `net` and their halves, which read directly into uninitialized memory.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::net::unix::UnixStream;
 use crate::net::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, TcpStream, WriteHalf};
 
-/// Has `$handle` read as `$stream` does, which is the stream that belongs to `$this`.
+/// Implements tokio's `AsyncRead` for `$handle` by that of `$stream`, the stream that belongs to `$this`.
 macro_rules! reads {
     ($($handle:ty, |$this:ident| $stream:expr;)*) => {$(
         impl AsyncRead for $handle {
@@ -22,10 +22,10 @@ macro_rules! reads {
                 buf: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 let $this = self.get_mut();
-                // SAFETY: what is initialised stays so: memory is only written to.
+                // SAFETY: initialized bytes stay initialized, because the memory is only written to.
                 let unfilled = unsafe { buf.unfilled_mut() };
                 let read = ready!($stream.poll_read_uninit(cx, unfilled))?;
-                // SAFETY: so many bytes have been written.
+                // SAFETY: `poll_read_uninit` promises that `read` bytes are initialized.
                 unsafe { buf.assume_init(read) };
                 buf.advance(read);
                 Poll::Ready(Ok(()))
@@ -34,7 +34,7 @@ macro_rules! reads {
     )*};
 }
 
-/// Has `$handle` write as it does by the traits of `futures`.
+/// Implements tokio's `AsyncWrite` for `$handle` by that of `futures`.
 macro_rules! writes {
     ($($handle:ty;)*) => {$(
         impl AsyncWrite for $handle {

@@ -1,9 +1,10 @@
-//! What a host says and does on its own thread: whom it hosts, where a woken task goes, what is left for others.
+//! Tests of a host on its own thread: which runners it hosts, where woken tasks go, and which tasks are
+//! handed over.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Poll, Wake};
 
-use async_task::WithInfo;
+use async_task::{ScheduleInfo, WithInfo};
 
 use super::*;
 use crate::frame::{Frame, OnTop};
@@ -42,11 +43,11 @@ impl Surroundings for Place {
         &self.runners
     }
 
-    fn hosts(&self, _: &State) {
+    fn note_hosted(&self, _: &State) {
         self.hosts.add();
     }
 
-    fn forgets(&self, _: &Runner, last: bool) {
+    fn note_forgotten(&self, _: &Runner, last: bool) {
         self.forgets.add();
         if last {
             self.forgot_the_last.add();
@@ -58,7 +59,7 @@ impl Surroundings for Place {
     }
 }
 
-/// A frame of a host, and what is around it.
+/// A host in its frame, and its surroundings.
 struct Scene {
     place: Arc<Place>,
     root: Waker,
@@ -78,19 +79,19 @@ impl Scene {
         self.frame.part()
     }
 
-    /// On top, and watched.
+    /// Enters the frame, with a watched host.
     fn enter(&self) -> OnTop<'_, Host> {
-        self.host().is_watched();
+        self.host().set_watched();
         self.frame.enter()
     }
 
-    /// A runner of this executor that is hosted here, and what counts the calls of its sleeper.
+    /// Adds a hosted runner of this executor. Returns it, and the counter of its sleeper's wakes.
     fn hosted(&self, state: &StateRef, waker: &Waker) -> (Hosted, Arc<Calls>) {
         let (hosted, calls) =
             (Hosted { state: state.clone(), runner: state.join() }, Arc::<Calls>::default());
-        assert!(self.host().adopts(state, &hosted.runner, waker));
+        assert!(self.host().adopt(state, &hosted.runner, waker));
         hosted.runner.sleeper.set_waker(&calls.clone().into(), true);
-        hosted.runner.root_woken.set(false);
+        assert!(hosted.runner.orders.take_root());
         (hosted, calls)
     }
 
@@ -105,13 +106,13 @@ fn task() -> Runnable {
     runnable
 }
 
-/// How many tasks are in its slot, in its ring, and for anybody.
+/// Returns how many tasks are in the runner's slot, in its ring, and in the injector.
 fn tasks(hosted: &Hosted) -> (usize, usize, usize) {
     let Hosted { state, runner } = hosted;
     (usize::from(!runner.slot.is_empty()), runner.ring.len(), state.injected())
 }
 
-/// A task is woken on this thread, by itself perhaps.
+/// Wakes a task on this thread; the task wakes itself if `while_running`.
 fn wakes(state: &StateRef, while_running: bool) {
     let mut by_itself = while_running;
     let future = std::future::poll_fn(move |cx| {
@@ -124,7 +125,9 @@ fn wakes(state: &StateRef, while_running: bool) {
     let StateRef::Shared(state) = state else { unreachable!("no test has another one") };
     // A task in its own executor's injector would keep that for ever.
     let state = Arc::downgrade(state);
-    let wake = move |task, info| schedule(&state.upgrade().expect("it is there"), task, info);
+    let wake = move |task: Runnable, info: ScheduleInfo| {
+        schedule(&state.upgrade().expect("it is there"), task, info.woken_while_running)
+    };
     let (runnable, task) = async_task::spawn(future, WithInfo(wake));
     task.detach();
     if while_running {
@@ -135,11 +138,11 @@ fn wakes(state: &StateRef, while_running: bool) {
 }
 
 fn polls(runner: &Runner) -> frame::Running {
-    frame::here(|here| here.begins(frame::Running::new(ptr::from_ref(runner).cast(), 1)))
+    frame::here(|here| here.begin(frame::Running::new(ptr::from_ref(runner).cast(), 1)))
 }
 
 fn polled(before: frame::Running) {
-    frame::here(|here| here.resumes(before));
+    frame::here(|here| here.resume(before));
 }
 
 #[test]
@@ -148,9 +151,9 @@ fn a_host_remembers_what_it_was_told() {
     let host = scene.host();
     assert_ne!(host.address(), Scene::new().host().address());
     assert_eq!(host.budget(), BUDGET_ALONE);
-    host.events_wait(true);
+    host.set_events_wait(true);
     assert_eq!(host.budget(), BUDGET_BETWEEN_EVENTS);
-    host.events_wait(false);
+    host.set_events_wait(false);
     assert_eq!(host.budget(), BUDGET_ALONE);
     assert!(!host.set_woken(true) && host.is_woken());
     assert!(host.set_woken(false) && !host.is_woken());
@@ -161,16 +164,16 @@ fn a_host_adopts_what_it_polls_itself_and_each_once() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let stranger = Waker::from(Arc::<Calls>::default());
     let runner = state.join();
-    assert!(!scene.host().adopts(&state, &runner, &stranger));
-    assert!(!Host::new(scene.root.data(), None).adopts(&state, &runner, &scene.root));
+    assert!(!scene.host().adopt(&state, &runner, &stranger));
+    assert!(!Host::new(scene.root.data(), None).adopt(&state, &runner, &scene.root));
     assert_eq!((scene.count(), scene.place.hosts.count()), (0, 0));
     let (outer, _) = scene.hosted(&state, &scene.root);
-    assert!(scene.host().adopts(&state, &outer.runner, &scene.root));
+    assert!(scene.host().adopt(&state, &outer.runner, &scene.root));
     assert_eq!((scene.count(), scene.place.hosts.count()), (1, 1));
-    assert!(outer.runner.is_root.is_set() && !scene.host().several.get());
+    assert!(outer.runner.own.is_root() && !scene.host().several.get());
     let (inner, _) = scene.hosted(&state, &outer.runner.clone().into());
     assert_eq!((scene.count(), scene.place.hosts.count()), (2, 2));
-    assert!(!inner.runner.is_root.is_set() && scene.host().several.get());
+    assert!(!inner.runner.own.is_root() && scene.host().several.get());
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn d2_what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     assert_eq!(tasks(&hosted), (0, 0, 1), "no host is on top");
     let unwatched = scene.frame.enter();
     wakes(&state, false);
-    assert_eq!(tasks(&hosted), (0, 0, 2), "nobody watches it");
+    assert_eq!(tasks(&hosted), (0, 0, 2), "it is not watched");
     drop(unwatched);
     let _on_top = scene.enter();
     let poll = polls(&hosted.runner);
@@ -194,7 +197,30 @@ fn d2_what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     assert_eq!(tasks(&hosted), (1, 2, 2));
     let other = StateRef::shared();
     wakes(&other, false);
-    assert_eq!((tasks(&hosted), other.injected()), ((1, 2, 2), 1), "nobody runs that executor here");
+    assert_eq!((tasks(&hosted), other.injected()), ((1, 2, 2), 1), "that executor has no runner here");
+    polled(poll);
+    assert!(!scene.host().is_woken());
+}
+
+/// Tasks that are woken on the thread of a runner that the deputy has closed go to the injector, in a poll
+/// and between polls, until the runner is open again.
+#[test]
+fn a_closed_runner_gets_no_task() {
+    let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
+    let _on_top = scene.enter();
+    let (hosted, _) = scene.hosted(&state, &scene.root);
+    let (inner, _) = scene.hosted(&other, &hosted.runner.clone().into());
+    scene.host().start_poll(&hosted.runner);
+    [&hosted, &inner].iter().for_each(|hosted| hosted.runner.set_closed(true));
+    assert!(hosted.runner.is_closed());
+    wakes(&state, false);
+    wakes(&other, false);
+    let poll = polls(&hosted.runner);
+    wakes(&state, false);
+    assert_eq!((tasks(&hosted), tasks(&inner)), ((0, 0, 2), (0, 0, 1)));
+    hosted.runner.set_closed(false);
+    wakes(&state, false);
+    assert_eq!(tasks(&hosted), (1, 0, 2));
     polled(poll);
     assert!(!scene.host().is_woken());
 }
@@ -204,34 +230,34 @@ fn d1_what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_poll
     let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
     let _on_top = scene.enter();
     let (outer, calls_outer) = scene.hosted(&state, &scene.root);
-    scene.host().polls(&outer.runner);
+    scene.host().start_poll(&outer.runner);
     wakes(&state, false);
     assert_eq!((tasks(&outer), calls_outer.count(), scene.host().set_woken(false)), ((1, 0, 0), 0, true));
 
     let (inner, calls_inner) = scene.hosted(&other, &outer.runner.clone().into());
-    // Of another executor than the one that was polled last.
+    // A task of another executor than that of the runner polled last.
     wakes(&other, false);
     assert_eq!((tasks(&inner), calls_inner.count(), scene.host().is_woken()), ((1, 0, 0), 1, false));
-    inner.runner.left.set(true);
+    inner.runner.orders.set_left();
     wakes(&other, false);
     assert_eq!((tasks(&inner), calls_inner.count()), ((1, 0, 1), 1));
-    outer.runner.left.set(true);
+    outer.runner.orders.set_left();
     wakes(&state, false);
     assert_eq!((tasks(&outer), scene.host().is_woken()), ((1, 0, 1), false));
     wakes(&StateRef::shared(), false);
 }
 
 #[test]
-fn d5_who_has_left_is_forgotten_and_what_it_had_is_for_others() {
+fn d5_a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (first, _) = scene.hosted(&state, &scene.root);
     let [(second, _), (third, _)] = [(); 2].map(|()| scene.hosted(&state, &scene.root));
     for Hosted { runner, .. } in [&first, &second, &third] {
         runner.slot.put(task()).unwrap();
     }
-    first.runner.left.set(true);
+    first.runner.orders.set_left();
     scene.host().forget_left();
-    assert_eq!(scene.count(), 3, "nobody has found it yet");
+    assert_eq!(scene.count(), 3, "it was not found yet");
     assert!(!scene.host().rest() && scene.host().set_woken(false));
     scene.host().forget_left();
     assert_eq!((scene.count(), tasks(&first)), (2, (0, 0, 1)));
@@ -244,7 +270,7 @@ fn d5_who_has_left_is_forgotten_and_what_it_had_is_for_others() {
     assert_eq!((scene.count(), tasks(&second)), (1, (0, 0, 2)));
     assert!(!scene.host().several.get() && scene.host().open.get());
     forget(address + 1, &third);
-    assert_eq!((scene.count(), tasks(&third), third.runner.left.is_set()), (1, (1, 0, 2), true));
+    assert_eq!((scene.count(), tasks(&third), third.runner.orders.has_left()), (1, (1, 0, 2), true));
     scene.host().close();
     assert_eq!((scene.count(), tasks(&third)), (0, (0, 0, 3)));
     assert!(scene.host().last.get().is_null() && !scene.host().open.get());
@@ -253,26 +279,26 @@ fn d5_who_has_left_is_forgotten_and_what_it_had_is_for_others() {
 
     let unhosted = Hosted { state: state.clone(), runner: state.join() };
     forget(0, &unhosted);
-    assert!(unhosted.runner.left.is_set() && !state.has_company());
+    assert!(unhosted.runner.orders.has_left() && !state.has_company());
 }
 
 #[test]
-fn d5_a_stranger_on_top_leaves_what_is_below_to_others() {
+fn d5_a_stranger_on_top_leaves_the_tasks_below_to_others() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
     let _on_top = scene.enter();
     let of_task = Waker::from(Arc::<Calls>::default());
-    hosted.runner.task_begins(std::panic::Location::caller(), &of_task);
+    hosted.runner.begin_task(std::panic::Location::caller(), &of_task);
     hosted.runner.slot.put(task()).unwrap();
     let poll = polls(&hosted.runner);
     for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {
-        stranger_on_top(ours);
+        note_stranger(ours);
         assert_eq!((tasks(&hosted), scene.host().open.get()), ((1, 0, 0), true));
     }
-    stranger_on_top(&Waker::from(Arc::<Calls>::default()));
+    note_stranger(&Waker::from(Arc::<Calls>::default()));
     assert_eq!((tasks(&hosted), scene.host().open.get()), ((0, 0, 1), false));
     polled(poll);
-    scene.host().polls(&hosted.runner);
+    scene.host().start_poll(&hosted.runner);
     assert!(scene.host().open.get(), "it is polled again");
 }
 
@@ -290,7 +316,7 @@ fn l3_a_host_rests_only_if_none_of_its_runners_has_tasks() {
     assert!(!scene.host().rest());
     assert_eq!((state.idle.len(), other.idle.len()), (0, 0));
     assert_eq!((calls.count(), scene.host().is_woken()), (0, true));
-    assert!(!idle.runner.rests.is_set());
+    assert!(!idle.runner.own.end_rest());
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Loom models of a [`Run`] that somebody else's executor polls. A task that nobody comes for shows as a deadlock.
+//! Loom models of a [`Run`] that a foreign executor polls. A task that no runner comes for shows as a
+//! deadlock.
 //!
-//! All threads of a model share one thread's locals, so only the thread that polls may touch what `frame` keeps there:
-//! the others schedule theirs as a thread does that hosts nothing.
+//! All threads of a model share the thread-locals of one thread, so only the thread that polls may use
+//! those of `frame`. The other threads schedule their tasks as a thread does that hosts no runner.
 
 use std::future::pending;
 use std::pin::pin;
@@ -12,7 +13,7 @@ use super::*;
 use crate::sync::models::{model, park, waker};
 use loom::thread;
 
-/// An executor and how many of its tasks were run.
+/// An executor, and the number of its tasks that were run.
 #[derive(Clone)]
 struct Scene {
     state: Arc<State>,
@@ -24,7 +25,7 @@ impl Scene {
         Self { state: State::new(false, false), ran: Arc::default() }
     }
 
-    /// A task comes from a thread that hosts no runner.
+    /// Schedules a task, as a thread that hosts no runner does.
     fn push(&self) {
         let ran = self.ran.clone();
         let never_again = |_| unreachable!("the task does not wake itself");
@@ -33,7 +34,7 @@ impl Scene {
         self.state.schedule_elsewhere(task);
     }
 
-    /// What somebody else's `block_on` does with a `run`, until `tasks` of its tasks were run.
+    /// Polls a `run` as a foreign `block_on` does, until `tasks` of its tasks were run.
     fn run(&self, tasks: usize) {
         let waker = waker();
         let mut cx = Context::from_waker(&waker);
@@ -48,8 +49,9 @@ impl Scene {
     }
 }
 
-/// L3: a task comes while the `run` goes to sleep, which it does not then; and the next one when it sleeps.
-/// Fails if a `run` that found tasks so counts as one that nobody polls: `asked` in `out_of_tasks`.
+/// L3: a task comes while the `run` is about to sleep, so the `run` stays awake, and another task comes
+/// later. Fails if the `run` then still counts as asking to be polled: `set_requested(false)` in
+/// `out_of_tasks`.
 #[test]
 fn l3_a_run_that_almost_slept_can_still_be_woken() {
     model(|| {

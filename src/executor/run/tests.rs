@@ -1,15 +1,16 @@
-//! Rounds: how long they are, and what a reserve leaves to others.
+//! Tests of rounds: their length, and the tasks that a worker without a permit leaves to others.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use super::super::host::Host;
 use super::super::spawn_at;
 use super::*;
 use crate::frame::Frame;
 use futures_lite::future;
 
-/// What a place for a host has to say: nothing.
+/// Surroundings of a host that ignore all calls.
 #[derive(Default)]
 struct Place(host::Runners);
 
@@ -17,8 +18,8 @@ impl host::Surroundings for Place {
     fn runners(&self) -> &host::Runners {
         &self.0
     }
-    fn hosts(&self, _: &State) {}
-    fn forgets(&self, _: &Runner, _: bool) {}
+    fn note_hosted(&self, _: &State) {}
+    fn note_forgotten(&self, _: &Runner, _: bool) {}
     fn cover(&self, _: super::super::Caught) {}
 }
 
@@ -30,22 +31,17 @@ impl Wake for Quiet {
 
 /// Spawns a task on a runtime's executor.
 fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
-    // SAFETY: it is `Send` and borrows nothing.
+    // SAFETY: the future is `Send` and borrows nothing.
     unsafe { spawn_at(state, async move { body() }, std::panic::Location::caller()) }.detach();
 }
 
-/// Polls a `run` of `state` as the root future of a host.
-fn hosted<R>(
-    state: &StateRef,
-    is_reserve: bool,
-    f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>) -> R,
-) -> R {
+/// Calls `f` with a closure that polls a `run` of `state` as the root future of a host, and with its runner.
+fn hosted<R>(state: &StateRef, f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>) -> R) -> R {
     let waker = Waker::from(Arc::new(Quiet));
     let frame = Frame::new(Host::new(waker.data(), Some(Arc::new(Place::default()))));
     let on_top = frame.enter();
-    on_top.part().is_watched();
-    let begin = if is_reserve { Run::reserve } else { Run::new };
-    let mut run = Box::pin(begin(state.clone(), std::future::pending::<()>()));
+    on_top.part().set_watched();
+    let mut run = Box::pin(Run::new(state.clone(), std::future::pending::<()>()));
     let runner = run.member.own.runner.clone();
     let result = f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner);
     drop(run);
@@ -58,7 +54,7 @@ fn hosted<R>(
 fn a_round_ends_when_its_thread_is_to_look_up() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, false, |poll, runner| {
+    hosted(&state, |poll, runner| {
         for number in 0..10 {
             let (ran, runner) = (ran.clone(), runner.clone());
             spawn(&state, move || {
@@ -80,7 +76,7 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
 fn rounds_of_long_tasks_are_short() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, false, |poll, _| {
+    hosted(&state, |poll, _| {
         let mut round = |each: Duration| {
             for _ in 0..3 * BUDGET_ALONE {
                 let ran = ran.clone();
@@ -90,7 +86,7 @@ fn rounds_of_long_tasks_are_short() {
                     ran.fetch_add(1, Relaxed);
                 });
             }
-            // The first one that is full is not timed, the second one is.
+            // The first full round is not timed, the second one is.
             let mut rounds: Vec<_> = Vec::new();
             while ran.load(Relaxed) < 3 * BUDGET_ALONE {
                 let before = ran.load(Relaxed);
@@ -103,44 +99,84 @@ fn rounds_of_long_tasks_are_short() {
         let long = round(Duration::from_micros(100));
         let [first, second, rest @ ..] = &*long else { panic!("{long:?}") };
         assert!(*first <= BUDGET_ALONE && *second <= BUDGET_ALONE && rest.len() > 8, "{long:?}");
-        assert!(rest.iter().all(|tasks| *tasks <= FEWEST), "{long:?}");
+        assert!(rest.iter().all(|tasks| *tasks <= MIN_ROUND), "{long:?}");
         round(Duration::from_micros(100));
         let quick = round(Duration::ZERO);
-        assert!(quick.iter().any(|tasks| *tasks > 8 * FEWEST), "{quick:?}");
+        assert!(quick.iter().any(|tasks| *tasks > 8 * MIN_ROUND), "{quick:?}");
     });
 }
 
-/// Fails if a reserve takes from the injector, or is called for what is there.
+/// Polls the runner after the deputy has called it, if it rests.
+fn call(state: &StateRef, poll: &mut dyn FnMut() -> Poll<()>, runner: &Runner) {
+    if state.rest(runner) {
+        state.notify_another();
+    }
+    assert!(poll().is_pending());
+}
+
+/// Fails if a worker without a permit takes from the injector, or is called for what is there.
 #[test]
-fn a_reserve_leaves_surplus_to_others_until_it_is_no_reserve() {
+fn a_worker_without_a_permit_leaves_surplus_to_others() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
     let counts = |ran: &Arc<AtomicU32>| {
         let ran = ran.clone();
         move || _ = ran.fetch_add(1, Relaxed)
     };
-    // From a thread that hosts nobody.
+    state.set_limit(0);
+    // From a thread that hosts no runner.
     spawn(&state, counts(&ran));
-    hosted(&state, true, |poll, runner| {
+    hosted(&state, |poll, runner| {
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (0, 1));
-        assert!(state.rest(runner) && !state.any_idle());
-        // What is woken here is its own.
+        assert!(state.rest(runner) && state.any_idle() && !state.notify());
+        // Tasks that are woken on its own thread need no permit.
         spawn(&state, counts(&ran));
         spawn(&state, counts(&ran));
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
-        runner.set_reserve(false);
+        assert!(state.rest(runner));
+        state.set_limit(1);
+        assert!(state.idle.has_called(), "the limit was raised");
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (3, 0));
-        assert!(state.rest(runner) && state.any_idle());
+        assert!(state.rest(runner) && state.any_idle() && state.permits.is_free() && !runner.holds_permit());
     });
 }
 
-/// Fails if what was woken elsewhere waits behind what nobody comes to; or if a reserve polls what was never polled, or is known
-/// to compute.
+/// Fails if a poll of a task from the injector, or of a task that is known to compute, has no permit, or
+/// keeps it.
 #[test]
-fn a_reserve_sifts_the_surplus_for_what_is_quick() {
+fn a_task_that_computes_or_was_queued_is_polled_with_a_permit() {
+    let state = StateRef::shared();
+    let held = Arc::new(AtomicU32::new(0));
+    state.set_limit(1);
+    hosted(&state, |poll, runner| {
+        let (held_here, state_here, on) = (held.clone(), state.clone(), runner.clone());
+        let (tell, told) = async_channel::unbounded::<()>();
+        let looks = async move {
+            loop {
+                held_here.store(u32::from(on.holds_permit() && !state_here.permits.is_free()), Relaxed);
+                on.catch(on.stage(), super::super::Caught::Computing);
+                let _ = told.recv().await;
+            }
+        };
+        // SAFETY: it is `Send` and borrows nothing.
+        unsafe { spawn_at(&state, looks, std::panic::Location::caller()) }.detach();
+        assert!(poll().is_pending());
+        assert_eq!((held.load(Relaxed), runner.counters.surplus.get()), (1, 1), "it was in the injector");
+        // From this thread, into the slot.
+        tell.try_send(()).unwrap();
+        assert!(runner.has_tasks() && poll().is_pending());
+        assert_eq!((held.load(Relaxed), runner.counters.direct.get()), (1, 1), "it has a mark");
+        assert!(state.permits.is_free() && !runner.holds_permit());
+    });
+}
+
+/// Fails if a quick task that was woken on another thread waits behind tasks that need a permit; or if a
+/// worker without a permit polls a task that was never polled, or is known to compute.
+#[test]
+fn a_worker_without_a_permit_sifts_the_surplus_for_quick_tasks() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
     let (tell, told) = async_channel::unbounded::<()>();
@@ -152,12 +188,13 @@ fn a_reserve_sifts_the_surplus_for_what_is_quick() {
     };
     // SAFETY: it is `Send` and borrows nothing.
     unsafe { spawn_at(&state, quick, std::panic::Location::caller()) }.detach();
-    hosted(&state, false, |poll, _| assert!(poll().is_pending()));
-    // From a thread that hosts nobody.
+    hosted(&state, |poll, _| assert!(poll().is_pending()));
+    state.set_limit(0);
+    // From a thread that hosts no runner.
     let new = ran.clone();
     spawn(&state, move || _ = new.fetch_add(100, Relaxed));
     tell.try_send(()).unwrap();
-    hosted(&state, true, |poll, runner| {
+    hosted(&state, |poll, runner| {
         assert_eq!(state.injected(), 2);
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected(), state.taken()), (1, 1, 1 + 1));
@@ -165,70 +202,47 @@ fn a_reserve_sifts_the_surplus_for_what_is_quick() {
         other.join().unwrap().unwrap();
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (1, 2), "it was not asked");
-        runner.ask_to_sift();
-        assert!(poll().is_pending());
+        call(&state, poll, runner);
         assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
         assert_eq!(runner.counters.surplus.get(), 2);
     });
 }
 
-/// Fails if a reserve leaves a task to others for ever that was caught once.
+/// Fails if a task that was caught once is left to others for ever, or gets no permit where one is free.
 #[test]
-fn a_reserve_polls_what_computed_once_after_a_while() {
+fn a_task_that_computed_once_needs_a_permit_for_a_while() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, true, |poll, runner| {
+    hosted(&state, |poll, runner| {
         let (ran_here, caught) = (ran.clone(), runner.clone());
         let computes_once = async move {
-            caught.catch(caught.beat(), super::super::Caught::Computing);
+            caught.catch(caught.stage(), super::super::Caught::Computing);
             loop {
                 ran_here.fetch_add(1, Relaxed);
                 future::yield_now().await;
             }
         };
         assert!(poll().is_pending());
+        state.set_limit(0);
         // SAFETY: it is `Send` and borrows nothing.
         unsafe { spawn_at(&state, computes_once, std::panic::Location::caller()) }.detach();
         let mut sifts = |times: usize| {
-            for _ in 0..times {
-                runner.ask_to_sift();
-                assert!(poll().is_pending());
-            }
+            (0..times).for_each(|_| call(&state, poll, runner));
             ran.load(Relaxed)
         };
-        // It is in the surplus after its first poll, and was left there in the same round.
+        // After its first poll the task is in the injector, and was left there in the same round.
         assert_eq!(sifts(1), 1);
         assert_eq!(sifts(1), 1, "it has a mark");
         assert_eq!(sifts(5), 1 + 5);
     });
 }
 
-/// Fails if a reserve leaves to nobody what does not fit into its ring: the chances to share it may all have been left out.
-#[test]
-fn a_reserve_with_more_tasks_than_it_can_hold_calls_somebody() {
-    let state = StateRef::shared();
-    (0..10).for_each(|_| state.gain.learns(false));
-    hosted(&state, false, |poll, idle| {
-        assert!(poll().is_pending());
-        assert!(state.rest(idle) && state.any_idle());
-        hosted(&state, true, |poll, runner| {
-            assert!(poll().is_pending());
-            (0..300).for_each(|_| spawn(&state, || ()));
-            assert!(!state.idle.somebody_comes() && state.injected() > 0);
-            while runner.has_tasks() {
-                assert!(poll().is_pending());
-            }
-            assert!(state.injected() > 0 && state.idle.somebody_comes());
-        });
-    });
-}
-
-/// Fails if what a round took that had to look up is taken for what all of its tasks do.
+/// Fails if the time of a round that was cut short counts as the time of a full round.
 #[test]
 fn a_round_that_was_cut_short_says_nothing_of_the_next() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, false, |poll, runner| {
+    hosted(&state, |poll, runner| {
         let looks_up = Arc::new(std::sync::atomic::AtomicBool::new(false));
         for _ in 0..3 * BUDGET_ALONE {
             let (ran, looks_up, runner) = (ran.clone(), looks_up.clone(), runner.clone());
@@ -246,10 +260,10 @@ fn a_round_that_was_cut_short_says_nothing_of_the_next() {
             assert!(poll().is_pending());
             ran.load(Relaxed) - before
         };
-        while round() > FEWEST {}
+        while round() > MIN_ROUND {}
         for _ in 0..3 {
             looks_up.store(true, Relaxed);
-            assert_eq!([round(), round()], [1, FEWEST]);
+            assert_eq!([round(), round()], [1, MIN_ROUND]);
         }
     });
 }

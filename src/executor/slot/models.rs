@@ -9,10 +9,10 @@ use crate::sync::models::model;
 use crate::sync::{Arc, ProtocolCell};
 use loom::thread;
 
-/// What a task touches when it is polled: loom sees whether the slot handed it over in order.
+/// Memory that a task touches when it is polled. Loom reports a race if the slot does not order the handover.
 struct Probe {
     polls: ProtocolCell<usize>,
-    /// Polls that were begun, for all to read.
+    /// Polls that were begun, readable by all threads.
     count: AtomicUsize,
 }
 
@@ -35,7 +35,7 @@ impl Probe {
     }
 }
 
-/// A scheduled task that is done after `yields` polls and one.
+/// Returns a scheduled task that wakes itself `yields` times before it is done.
 fn task(
     probe: &std::sync::Arc<Probe>,
     mut yields: usize,
@@ -64,7 +64,7 @@ fn run_if_any(task: Option<Runnable>) -> usize {
     task.map(Runnable::run).iter().count()
 }
 
-/// LF7, B8: the owner and two who found it stuck.
+/// LF7, B8: the owner and two threads that found it stuck.
 #[test]
 fn b8_of_the_owner_and_two_thieves_one_gets_the_task() {
     model(|| {
@@ -75,7 +75,7 @@ fn b8_of_the_owner_and_two_thieves_one_gets_the_task() {
             thread::spawn(move || run_if_any(slot.take()))
         });
         let task = task(&probe, 0, never_again);
-        // What the thread did before is seen by whoever polls the task.
+        // The thread that polls the task sees what this thread did before.
         probe.touch();
         assert!(slot.put(task).is_ok());
         let mut runs = run_if_any(slot.take());
@@ -85,13 +85,14 @@ fn b8_of_the_owner_and_two_thieves_one_gets_the_task() {
     });
 }
 
-/// LF7: the task leaves, runs and is back at the same address while a thief is between its look and its take.
+/// LF7: the task is taken, runs and comes back at the same address while a thief is between its load and its
+/// exchange.
 #[test]
 fn l10_a_task_that_comes_back_to_the_slot_is_run_once_each_time() {
     model(|| {
         let slot = Arc::new(Slot::new());
         let probe = Probe::new();
-        // A thief runs it as its own, elsewhere.
+        // The thief has a slot of its own, where it puts the task when the task wakes itself.
         let elsewhere = Arc::new(Slot::new());
         let thief = {
             let (slot, elsewhere) = (slot.clone(), elsewhere.clone());
@@ -116,7 +117,7 @@ fn l10_a_task_that_comes_back_to_the_slot_is_run_once_each_time() {
     });
 }
 
-/// loom's `Arc` does not say that it can be sent.
+/// A slot that can be sent: loom's `Arc` is not `Send`.
 struct SendSlot(Arc<Slot>);
 
 impl SendSlot {

@@ -12,8 +12,8 @@ use crate::executor::task;
 use crate::sync::models::model;
 use loom::thread;
 
-/// A reference to a state that takes a step of the model: a task's schedule function begins with one, so another thread
-/// can get in between when the task is marked as scheduled and when it is put somewhere.
+/// A reference to a state that yields when it is used. A task's schedule function begins with it, so another
+/// thread can run between the moment when the task is marked as scheduled and the moment when it is queued.
 #[derive(Clone)]
 struct Stepwise(Arc<State>);
 
@@ -35,8 +35,8 @@ impl Drop for Dropped {
     }
 }
 
-/// P8: a task is woken before, while, or after the executor is dropped. Its future is dropped in any case, once, before
-/// the executor's drop returns. Fails if that does not wait for the wake: `cancel_to_the_last`.
+/// P8: a task is woken before, while, or after the executor is dropped. In any case its future is dropped
+/// once, before the executor's drop returns. Fails if `cancel_to_the_last` does not wait for the wake.
 #[test]
 fn p8_a_wake_beside_the_end_leaves_no_task_behind() {
     model(|| {

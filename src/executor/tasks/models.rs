@@ -3,32 +3,16 @@
 use super::*;
 use crate::sync::Arc;
 use crate::sync::models::model;
+use crate::waking::WakeCounter;
 use loom::thread;
 
-/// Counts how often it is woken.
-struct Bell(std::sync::atomic::AtomicUsize);
-
-impl std::task::Wake for Bell {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
+fn listed() -> ListedTask {
+    ListedTask { spawned_at: Location::caller(), since: 0 }
 }
 
-impl Bell {
-    fn new() -> (std::sync::Arc<Self>, Waker) {
-        let bell = std::sync::Arc::new(Self(atomic::AtomicUsize::new(0)));
-        let waker = bell.clone().into();
-        (bell, waker)
-    }
-
-    fn rings(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A count beside tasks that are spawned in one shard and end in others says at no moment that the one that is there all the
-/// time is gone, or more than were ever there. Fails if what was spawned is read first, and if `end` or `finished`
-/// orders nothing.
+/// A task exists all the time, and others are spawned in one shard and end in others. A concurrent count
+/// is at least one, and at most the number of tasks that ever existed. Fails if the count reads the spawns
+/// first, and if `end` or `finished` orders nothing.
 #[test]
 fn a_count_is_never_too_low() {
     model(|| {
@@ -49,9 +33,9 @@ fn a_count_is_never_too_low() {
     });
 }
 
-/// A count of nothing is also a promise: what the tasks did is seen. Fails if `end` or `finished` orders nothing.
+/// A thread that counts no tasks sees what the ended tasks did. Fails if `end` or `finished` orders nothing.
 #[test]
-fn who_counts_none_sees_what_they_did() {
+fn a_count_of_none_sees_what_the_tasks_did() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         let done = Arc::new(AtomicUsize::new(0));
@@ -71,21 +55,21 @@ fn who_counts_none_sees_what_they_did() {
     });
 }
 
-/// A first poll ends before, while, or after the executor does: the task is woken in any case. Fails if `wake_all` does not
-/// say that it was there, and if it says so when it has let go of the lock.
+/// A first poll ends before, while, or after the executor ends: the task is woken in any case. Fails if
+/// `wake_all` does not set `ShardList::ends`, and if it does so after it has released the lock.
 #[test]
-fn who_is_listed_beside_the_end_is_woken() {
+fn a_task_that_is_listed_beside_the_end_is_woken() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        let (bell, waker) = Bell::new();
+        let (bell, waker) = WakeCounter::new();
         tasks.0[0].begin();
         let polling = {
             let (tasks, waker) = (tasks.clone(), waker.clone());
-            thread::spawn(move || tasks.list_in(0, &waker))
+            thread::spawn(move || tasks.list_in(0, &waker, listed()))
         };
         tasks.wake_all();
         let ticket = polling.join().unwrap();
-        assert_eq!(bell.rings(), 1);
+        assert_eq!(bell.times(), 1);
         tasks.leave(ticket);
         drop(waker);
         assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is left behind");
@@ -93,26 +77,27 @@ fn who_is_listed_beside_the_end_is_woken() {
     });
 }
 
-/// One leaves and another one comes, in the same entry perhaps, beside the end. Who stays is woken; and who left once at most.
+/// While the executor ends, a task leaves and another one takes its entry. The tasks that stay are woken
+/// once, and the task that leaves at most once.
 #[test]
-fn who_leaves_beside_the_end_takes_nobody_else_with_it() {
+fn a_task_that_leaves_beside_the_end_keeps_no_other_from_being_woken() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        let bells = [(); 3].map(|()| Bell::new());
+        let bells = [(); 3].map(|()| WakeCounter::new());
         (0..3).for_each(|_| tasks.0[0].begin());
-        let stays = tasks.list_in(0, &bells[0].1);
-        let leaves = tasks.list_in(0, &bells[1].1);
+        let stays = tasks.list_in(0, &bells[0].1, listed());
+        let leaves = tasks.list_in(0, &bells[1].1, listed());
         let other = {
             let (tasks, waker) = (tasks.clone(), bells[2].1.clone());
             thread::spawn(move || {
                 tasks.leave(leaves);
-                tasks.list_in(0, &waker)
+                tasks.list_in(0, &waker, listed())
             })
         };
         tasks.wake_all();
         let comes = other.join().unwrap();
         assert_eq!(comes, leaves, "entries are used again");
-        let [first, second, third] = bells.each_ref().map(|(bell, _)| bell.rings());
+        let [first, second, third] = bells.each_ref().map(|(bell, _)| bell.times());
         assert_eq!((first, third), (1, 1));
         assert!(second <= 1);
         [stays, comes].into_iter().for_each(|ticket| tasks.leave(ticket));
@@ -124,15 +109,15 @@ fn who_leaves_beside_the_end_takes_nobody_else_with_it() {
     });
 }
 
-/// Two that were listed in one shard leave it at once.
+/// Two tasks that were listed in one shard leave at the same time.
 #[test]
 fn two_leave_at_once() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        let (bell, waker) = Bell::new();
+        let (bell, waker) = WakeCounter::new();
         let tickets = [(); 2].map(|()| {
             tasks.0[0].begin();
-            tasks.list_in(0, &waker)
+            tasks.list_in(0, &waker, listed())
         });
         let leaving = tickets.map(|ticket| {
             let tasks = tasks.clone();
@@ -142,33 +127,34 @@ fn two_leave_at_once() {
         assert_eq!(tasks.count(), 0);
         drop(waker);
         assert_eq!(std::sync::Arc::strong_count(&bell), 1, "no waker is left behind");
-        let mut again = [(); 2].map(|()| tasks.list_in(0, Waker::noop()).0);
+        let mut again = [(); 2].map(|()| tasks.list_in(0, Waker::noop(), listed()).0);
         again.sort_unstable();
         assert_eq!(again, tickets.map(|ticket| ticket.0), "both entries are free");
     });
 }
 
-/// The watcher's part, as the conductor of a drain does it: parks until no more than `enough` are left.
+/// Does what the conductor of a drain does: parks until no more than `enough` tasks are left.
 fn waits_until_left(tasks: &Tasks, enough: usize) {
-    tasks.is_enough(enough);
+    tasks.set_threshold(enough);
     tasks.watch();
     while tasks.count() > enough {
         crate::sync::thread::park();
         sync::full_fence();
     }
-    tasks.look_away();
+    tasks.unwatch();
 }
 
-/// Two tasks end at once, in different shards, while somebody begins to wait for the last end: it wakes him. Fails without the
-/// fence in `one_ended` (neither end sees the other), and if the mark is a word of its own that is not fenced.
+/// Two tasks end at the same time in different shards, while a thread begins to wait for the last end: the
+/// last end wakes it. Fails without the fence in `check_threshold` (neither end sees the other), and if the
+/// mark is a separate word without a fence.
 #[test]
-fn the_last_end_wakes_who_waits_for_it() {
+fn the_last_end_wakes_the_thread_that_waits_for_it() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         (0..2).for_each(|_| tasks.0[0].begin());
         let ends = [0, 1].map(|number| {
             let tasks = tasks.clone();
-            thread::spawn(move || tasks.leaves(&tasks.0[number]))
+            thread::spawn(move || tasks.count_end(&tasks.0[number]))
         });
         waits_until_left(&tasks, 0);
         ends.into_iter().for_each(|end| end.join().unwrap());
@@ -176,23 +162,23 @@ fn the_last_end_wakes_who_waits_for_it() {
     });
 }
 
-/// One of two ends; the other is to be enough, which is said while who waits is there already. Fails if he is not unparked
-/// by that, and if what is enough is not looked at after the fence.
+/// Of two tasks one ends, while another thread raises the threshold to one. Fails if `set_threshold` does not
+/// unpark the waiter, and if an end reads the threshold before its fence.
 #[test]
-fn who_says_that_it_is_enough_wakes_him_or_the_end_does() {
+fn a_new_threshold_or_the_end_that_reaches_it_wakes_the_waiter() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         (0..2).for_each(|_| tasks.0[0].begin());
         let end = {
             let tasks = tasks.clone();
-            thread::spawn(move || tasks.leaves(&tasks.0[0]))
+            thread::spawn(move || tasks.count_end(&tasks.0[0]))
         };
         let enough = Arc::new(AtomicUsize::new(0));
         let says = {
             let (tasks, enough) = (tasks.clone(), enough.clone());
             thread::spawn(move || {
                 enough.store(1, Ordering::Relaxed);
-                tasks.is_enough(1);
+                tasks.set_threshold(1);
             })
         };
         tasks.watch();
@@ -204,7 +190,7 @@ fn who_says_that_it_is_enough_wakes_him_or_the_end_does() {
             }
             crate::sync::thread::park();
         }
-        tasks.look_away();
+        tasks.unwatch();
         [end, says].into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

@@ -1,33 +1,12 @@
 //! Unit tests of the tasks of an executor.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::Wake;
 use std::thread;
 
 use super::*;
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
-impl Bell {
-    fn new() -> (Arc<Self>, Waker) {
-        let bell = Arc::new(Self::default());
-        let waker = bell.clone().into();
-        (bell, waker)
-    }
-
-    fn rings(&self) -> usize {
-        self.0.load(Relaxed)
-    }
-}
+use crate::waking::WakeCounter;
 
 fn entries(tasks: &Tasks) -> usize {
     tasks.0.iter().map(|shard| sync::lock(&shard.list).entries.len()).sum()
@@ -35,7 +14,7 @@ fn entries(tasks: &Tasks) -> usize {
 
 fn enter_and_wait(tasks: &Tasks, waker: &Waker) -> Ticket {
     assert_eq!(tasks.enter(), Ticket::COUNTED);
-    tasks.list(waker)
+    tasks.list(waker, Location::caller())
 }
 
 #[test]
@@ -48,7 +27,7 @@ fn tasks_are_counted_from_their_spawn_to_their_end() {
     tasks.leave(first);
     assert_eq!(tasks.count(), 1);
     tasks.leave(Ticket::NONE);
-    assert_eq!(tasks.count(), 1, "one that is not counted takes nobody else's place");
+    assert_eq!(tasks.count(), 1, "the end of a task that is not counted is not counted");
     tasks.leave(second);
     assert_eq!(tasks.count(), 0);
 }
@@ -63,11 +42,11 @@ fn a_task_that_never_waits_takes_no_entry() {
     assert_eq!((tasks.count(), entries(&tasks)), (0, 0));
 }
 
-/// As many entries as wait at once; and those of who left are used first.
+/// There are as many entries as tasks wait at the same time: entries of tasks that left are used again.
 #[test]
 fn entries_are_used_again() {
     let tasks = Tasks::new();
-    let (bell, waker) = Bell::new();
+    let (bell, waker) = WakeCounter::new();
     for round in 0..100 {
         let tickets: Vec<_> = (0..10).map(|_| enter_and_wait(&tasks, &waker)).collect();
         let mut distinct = tickets.clone();
@@ -83,7 +62,8 @@ fn entries_are_used_again() {
     assert_eq!(Arc::strong_count(&bell), 2, "no waker is left behind");
 }
 
-/// On many threads at once, which end each other's tasks. The count that another one asks for is never below what is there.
+/// Some threads spawn tasks that end on others. A concurrent count is never below the number of unfinished
+/// tasks.
 #[test]
 fn a_count_beside_spawns_and_ends_is_never_too_low() {
     const EACH: usize = if cfg!(miri) { 50 } else { 20_000 };
@@ -98,7 +78,8 @@ fn a_count_beside_spawns_and_ends_is_never_too_low() {
                     for number in 0..EACH {
                         let ticket = tasks.enter();
                         let waits = number % 3 == 0;
-                        give.send(if waits { tasks.list(Waker::noop()) } else { ticket }).unwrap();
+                        give.send(if waits { tasks.list(Waker::noop(), Location::caller()) } else { ticket })
+                            .unwrap();
                     }
                 });
                 let ending = scope.spawn(move || take.into_iter().for_each(|ticket| tasks.leave(ticket)));
@@ -121,32 +102,32 @@ fn a_count_beside_spawns_and_ends_is_never_too_low() {
 }
 
 #[test]
-fn all_that_wait_are_woken_and_who_comes_later_at_once() {
+fn all_listed_tasks_are_woken_and_later_ones_at_once() {
     let tasks = Tasks::new();
-    let bells = [(); 3].map(|()| Bell::new());
+    let bells = [(); 3].map(|()| WakeCounter::new());
     let [before, left] = [0, 1].map(|number| enter_and_wait(&tasks, &bells[number].1));
     tasks.leave(left);
     tasks.wake_all();
-    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 0]);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.times()), [1, 0, 0]);
     let after = enter_and_wait(&tasks, &bells[2].1);
-    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 1]);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.times()), [1, 0, 1]);
     tasks.wake_all();
-    assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [2, 0, 2]);
+    assert_eq!(bells.each_ref().map(|(bell, _)| bell.times()), [2, 0, 2]);
     [before, after].into_iter().for_each(|ticket| tasks.leave(ticket));
 }
 
-/// Those that stay are woken, each time, however many others leave and come beside it.
+/// The tasks that stay are woken each time, while others leave and come.
 #[test]
 fn all_are_woken_while_others_leave() {
     const ROUNDS: usize = if cfg!(miri) { 5 } else { 200 };
     let tasks = &Tasks::new();
-    let (staying, waker) = Bell::new();
+    let (staying, waker) = WakeCounter::new();
     let stay: Vec<_> = (0..10).map(|_| enter_and_wait(tasks, &waker)).collect();
     let over = &AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(move || {
-                let (bell, waker) = Bell::new();
+                let (bell, waker) = WakeCounter::new();
                 while !over.load(Relaxed) {
                     let tickets = [(); 5].map(|()| enter_and_wait(tasks, &waker));
                     tickets.into_iter().for_each(|ticket| tasks.leave(ticket));
@@ -158,14 +139,14 @@ fn all_are_woken_while_others_leave() {
         (0..ROUNDS).for_each(|_| tasks.wake_all());
         over.store(true, Relaxed);
     });
-    assert_eq!(staying.rings(), 10 * ROUNDS);
+    assert_eq!(staying.times(), 10 * ROUNDS);
     assert_eq!(tasks.count(), 10);
     stay.into_iter().for_each(|ticket| tasks.leave(ticket));
     drop(waker);
     assert_eq!(Arc::strong_count(&staying), 1, "no waker is left behind");
 }
 
-/// LF3: a waker that comes back here when it is called or dropped finds no lock held.
+/// LF3: a waker that uses the list when it is called or dropped finds no lock held.
 #[test]
 fn lf3_no_lock_is_held_while_a_waker_is_called_or_dropped() {
     struct Comes(Arc<Tasks>);
@@ -197,19 +178,20 @@ fn a_watch_changes_no_count() {
     assert_eq!(tasks.count(), 3);
     tickets.into_iter().for_each(|ticket| tasks.leave(ticket));
     assert_eq!(tasks.count(), 0);
-    tasks.look_away();
+    tasks.unwatch();
     assert_eq!(tasks.count(), 0);
 }
 
-/// Who waits is unparked by the end that leaves few enough, and by no other. Fails if an end does not look for the mark.
+/// The waiter is unparked by the end that reaches the threshold, and by no earlier one. Fails if an end
+/// ignores the mark.
 #[test]
-fn the_end_that_leaves_few_enough_unparks_who_waits() {
+fn the_end_that_reaches_the_threshold_unparks_the_waiter() {
     const EACH: usize = if cfg!(miri) { 20 } else { 2_000 };
     let tasks = &Tasks::new();
     let stays = tasks.enter();
     thread::scope(|scope| {
         let tickets: Vec<_> = (0..3).map(|_| (0..EACH).map(|_| tasks.enter()).collect::<Vec<_>>()).collect();
-        tasks.is_enough(1);
+        tasks.set_threshold(1);
         tasks.watch();
         for mine in tickets {
             scope.spawn(move || mine.into_iter().for_each(|ticket| tasks.leave(ticket)));
@@ -219,7 +201,7 @@ fn the_end_that_leaves_few_enough_unparks_who_waits() {
             thread::park_timeout(std::time::Duration::from_secs(if cfg!(miri) { 600 } else { 20 }));
             wakes += 1;
         }
-        tasks.look_away();
+        tasks.unwatch();
         assert!(wakes <= 4, "{wakes} wakes for one last end");
     });
     tasks.leave(stays);

@@ -1,4 +1,4 @@
-//! What kqueue can wait for besides descriptors: signals, and the exit of child processes.
+//! Waiting for signals and for the exit of child processes, which kqueue supports besides descriptors.
 
 use crate::io::Async;
 use crate::io::conversions::conversions;
@@ -30,36 +30,40 @@ pub use crate::io::ready::Ready;
 pub struct Filter<T>(Async<T>);
 
 impl<T: Queueable> Filter<T> {
-    /// Registers a signal or a child process.
+    /// Registers a signal or a child process with the reactor of the current runtime. On a thread that
+    /// belongs to no runtime, that is the default instance.
     ///
     /// # Errors
     ///
-    /// Those of kqueue: for example that there is no such process.
+    /// Returns the errors of kqueue, for example if there is no such process.
     pub fn new(filter: T) -> io::Result<Self> {
         let Name(raw) = filter.name();
-        // SAFETY: there is no descriptor that could be closed; that a child is one, its maker promised.
+        // SAFETY: a signal or a process has no descriptor that could be closed. The caller of
+        // `Exit::from_pid` promised that the process is a child; the `Child` given to `Exit::new` is one.
         unsafe { Async::register(raw, filter) }.map(Self)
     }
 }
 
 impl<T> Filter<T> {
-    /// What is watched.
+    /// Returns the signal or the child process that is watched.
     pub fn get_ref(&self) -> &T {
         self.0.get_ref()
     }
 
-    /// What is watched, mutable. Changing it does not change what the registration watches.
+    /// Returns a mutable reference to the signal or the child process. Changing it does not change what the
+    /// registration watches.
     pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: a `T` that is not a descriptor can be replaced without harm, and only `TryFrom<OwnedFd>` makes one
-        // of a descriptor: the deregistration of a number that was closed reports an error, which is all it does.
+        // SAFETY: a `T` that is not a descriptor can be replaced without harm. Only `TryFrom<OwnedFd>` makes
+        // a filter of a descriptor: if that is replaced and closed, the deregistration of its number returns
+        // an error, and nothing else happens.
         unsafe { self.0.get_mut() }
     }
 
-    /// Ends the registration.
+    /// Ends the registration and returns the signal or the child process.
     ///
     /// # Errors
     ///
-    /// Those of kqueue.
+    /// Returns the errors of kqueue.
     pub fn into_inner(self) -> io::Result<T> {
         self.0.into_inner()
     }
@@ -69,11 +73,11 @@ impl<T> Filter<T> {
         Ready::new(&self.0)
     }
 
-    /// The form of [`ready`](Filter::ready) for hand-written futures: the task of the last caller is woken.
+    /// Polls for the signal or the exit, for hand-written futures. Only the task of the last caller is woken.
     ///
     /// # Errors
     ///
-    /// Those of kqueue.
+    /// Returns the errors of kqueue.
     pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_readable(cx)
     }
@@ -90,10 +94,10 @@ conversions!(
     AsFd::as_fd -> BorrowedFd, AsRawFd::as_raw_fd -> RawFd, OwnedFd
 );
 
-/// What a [`Filter`] can watch: a [`Signal`] or an [`Exit`].
+/// A signal or a process that a [`Filter`] can watch: [`Signal`] or [`Exit`].
 pub trait Queueable: Named {}
 
-/// A signal, by its number. It is reported whether or not the process ignores it.
+/// A signal, by its number. The signal is reported whether or not the process ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signal(pub i32);
 
@@ -110,21 +114,22 @@ impl Named for Signal {
 pub struct Exit(NonZeroI32);
 
 impl Exit {
-    /// The exit of `child`. The child is not waited for: `waitpid` remains to be called by whoever wants its status.
+    /// Returns the exit of `child`. The filter does not reap the child: its status remains to be collected
+    /// with `waitpid`.
     ///
     /// # Panics
     ///
-    /// If the operating system gave the child a number that is no process id.
+    /// If the operating system gave the child a number that is not a process id.
     pub fn new(child: Child) -> Self {
         let pid = i32::try_from(child.id()).ok().and_then(NonZeroI32::new);
         Self(pid.expect("a process id is positive"))
     }
 
-    /// The exit of the process with this id.
+    /// Returns the exit of the process with this id.
     ///
     /// # Safety
     ///
-    /// It is a child of this process, and nobody waits for it while it is watched.
+    /// The process is a child of this process, and no thread waits for it (`waitpid`) while it is watched.
     pub unsafe fn from_pid(pid: NonZeroI32) -> Self {
         Self(pid)
     }
@@ -139,12 +144,12 @@ impl Named for Exit {
 }
 
 mod sealed {
-    /// What is watched, as the reactor calls it.
+    /// The name by which the reactor watches it.
     #[allow(unreachable_pub)] // What a public trait names has to be public, wherever it lies.
     #[derive(Debug)]
     pub struct Name(pub(crate) super::RawSource);
 
-    /// Names what is watched; no other crate can.
+    /// Gives the name by which the reactor watches it; other crates cannot implement this.
     #[allow(unreachable_pub)]
     pub trait Named {
         #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! What only some operating systems have.
+//! Types and functions that only some operating systems have.
 
 #[cfg(paceline_kqueue)]
 pub mod kqueue;

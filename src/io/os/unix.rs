@@ -1,16 +1,18 @@
-//! What Unix systems have.
+//! The descriptor of the default instance's reactor, on Unix.
 
-use crate::pool;
+use crate::current;
 use std::os::fd::BorrowedFd;
 
-/// The descriptor on which the default instance waits, to be watched from the loop of another framework.
+/// Returns the descriptor on which the default instance waits, to be watched from the event loop of another
+/// framework.
 ///
-/// It is readable when a source of the default instance has something to report. Whoever sees that calls
-/// [`block_on`](crate::block_on()) with a future that ends soon: the thread leads meanwhile, and hands events to their
-/// tasks. `None` where the system's way to wait has no descriptor, or where there is none left to open.
+/// The descriptor is readable while a source of the default instance has an event to report. The loop then
+/// calls [`block_on`](crate::block_on()) with a future that ends soon: meanwhile the thread leads, and wakes
+/// the tasks that wait for the events. Returns `None` if the system's poller has no descriptor, or if the
+/// process cannot open one more.
 ///
-/// Timers are not seen in it on systems other than Linux. Registering sources with it, or waiting on it directly, takes
-/// events away from the tasks that wait for them.
+/// On systems other than Linux the descriptor does not report timers. Registering sources with it, or waiting
+/// on it directly, takes events away from the tasks that wait for them.
 ///
 /// # Examples
 ///
@@ -26,5 +28,5 @@ use std::os::fd::BorrowedFd;
 /// # }
 /// ```
 pub fn reactor_fd() -> Option<BorrowedFd<'static>> {
-    pool::default_descriptor()
+    current::default_descriptor()
 }

@@ -1,4 +1,4 @@
-//! What Windows can wait for besides sockets: processes, events, timers and other handles.
+//! Waiting for processes, events, timers and other handles, which Windows supports besides sockets.
 
 use crate::io::Async;
 use crate::io::conversions::conversions;
@@ -28,39 +28,40 @@ pub use crate::io::ready::Ready;
 pub struct Waitable<T>(Async<T>);
 
 impl<T: AsHandle> Waitable<T> {
-    /// Registers a handle.
+    /// Registers a handle with the reactor of the current runtime. On a thread that belongs to no runtime,
+    /// that is the default instance.
     ///
     /// # Errors
     ///
-    /// The handle is dropped, and the error is that of the operating system.
+    /// Returns the error of the operating system. The handle is dropped in that case.
     pub fn new(handle: T) -> io::Result<Self> {
         let raw = raw::of_handle(handle.as_handle());
-        // SAFETY: whatever lends a handle out keeps it open.
+        // SAFETY: a type that lends a handle out (`AsHandle`) keeps it open, and `Async` owns `handle`.
         unsafe { Async::register(raw, handle) }.map(Self).map_err(errors::not_registered)
     }
 }
 
 impl<T> Waitable<T> {
-    /// The inner handle.
+    /// Returns a reference to the inner handle.
     pub fn get_ref(&self) -> &T {
         self.0.get_ref()
     }
 
-    /// The inner handle, mutable.
+    /// Returns a mutable reference to the inner handle.
     ///
     /// # Safety
     ///
-    /// The caller must not drop, close or replace it.
+    /// The caller must not drop, close or replace the handle.
     pub unsafe fn get_mut(&mut self) -> &mut T {
         // SAFETY: as the caller promises.
         unsafe { self.0.get_mut() }
     }
 
-    /// Ends the registration and gives the inner handle back.
+    /// Ends the registration and returns the inner handle.
     ///
     /// # Errors
     ///
-    /// Those of the operating system. The handle is dropped then.
+    /// Returns the errors of the operating system. The handle is dropped in that case.
     pub fn into_inner(self) -> io::Result<T> {
         self.0.into_inner()
     }
@@ -70,11 +71,12 @@ impl<T> Waitable<T> {
         Ready::new(&self.0)
     }
 
-    /// The form of [`ready`](Waitable::ready) for hand-written futures: the task of the last caller is woken.
+    /// Polls for the handle to be signaled, for hand-written futures. Only the task of the last caller is
+    /// woken.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// Returns the errors of the operating system.
     pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_readable(cx)
     }

@@ -1,5 +1,6 @@
-//! The sockets of the standard library. Every operation on them is a system call of ours, whose `WouldBlock` is the
-//! kernel's word, and waits for an edge; the one exception, `send_to` of a Unix datagram socket, says why.
+//! The socket types of the standard library. Every operation here is one system call, whose `WouldBlock`
+//! comes from the kernel, and then waits for an edge. The exception is `send_to` of a Unix datagram socket:
+//! see there.
 
 mod tcp;
 mod udp;
@@ -14,7 +15,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 #[cfg(unix)]
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
-/// Makes an [`Async`] of each of these by [`Async::new`].
+/// Implements `TryFrom` by [`Async::new`] for each socket type.
 macro_rules! try_from {
     ($($socket:ident),*) => {$(
         impl TryFrom<$socket> for Async<$socket> {

@@ -1,14 +1,15 @@
 //! TCP: [`TcpListener`] and [`TcpStream`].
 
 use crate::io::Async;
-use crate::io::sys;
+use crate::io::{errors, sys};
 use crate::reactor::Direction;
 use futures::stream::{self, Stream};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 impl Async<TcpListener> {
-    /// Opens a listener on a local address; port 0 lets the operating system choose one.
+    /// Creates a listener that is bound to a local address. With port 0 the operating system chooses the
+    /// port.
     ///
     /// # Examples
     ///
@@ -25,12 +26,12 @@ impl Async<TcpListener> {
     ///
     /// # Errors
     ///
-    /// Those of `bind` and `listen`, such as `AddrInUse`, and those of [`Async::new`].
+    /// Returns the errors of `bind` and `listen`, such as `AddrInUse`, and those of [`Async::new`].
     pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<TcpListener>> {
         Async::new(TcpListener::bind(addr.into())?)
     }
 
-    /// Waits for the next connection and gives its stream and its peer's address.
+    /// Waits for the next connection and returns its stream and its peer's address.
     ///
     /// # Examples
     ///
@@ -53,19 +54,22 @@ impl Async<TcpListener> {
     ///
     /// # Errors
     ///
-    /// Those of `accept`. A connection that its peer gave up before it was accepted gives `ConnectionAborted`, and a
-    /// process without free descriptors an error as well; the listener works on after both.
+    /// Returns the errors of `accept`. A connection that its peer gave up before it was accepted returns
+    /// `ConnectionAborted`, and a process without free descriptors gets an error as well. The listener can
+    /// still be used after both.
     ///
     /// # Cancel safety
     ///
-    /// A connection is taken in the very poll that returns it: dropping the future loses none.
+    /// A connection is accepted in the same poll that returns it: dropping the future loses none. A
+    /// [`Task`](crate::Task) differs from a future: if a task is cancelled during that poll, the connection
+    /// is dropped with the task's output, which closes it.
     pub async fn accept(&self) -> io::Result<(Async<TcpStream>, SocketAddr)> {
         let (stream, peer) =
             self.source().perform(Direction::Read, || sys::accept_tcp(self.get_ref())).await?;
         Ok((Async::new_nonblocking(stream)?, peer))
     }
 
-    /// The connections as an endless stream.
+    /// Returns the connections as an endless stream.
     ///
     /// # Examples
     ///
@@ -89,7 +93,7 @@ impl Async<TcpListener> {
     ///
     /// # Errors
     ///
-    /// Its items are those of [`accept`](Async::<TcpListener>::accept). An error does not end the stream.
+    /// The items are those of [`accept`](Async::<TcpListener>::accept). An error does not end the stream.
     pub fn incoming(&self) -> impl Stream<Item = io::Result<Async<TcpStream>>> + Send + '_ {
         stream::unfold(self, |listener| async move {
             let next = listener.accept().await.map(|(stream, _peer)| stream);
@@ -118,17 +122,17 @@ impl Async<TcpStream> {
     ///
     /// # Errors
     ///
-    /// The operating system's own, kind and code, such as `ConnectionRefused`, `TimedOut` or `NetworkUnreachable`,
-    /// and those of [`Async::new`].
+    /// Returns the errors of the operating system with their kind and code, such as `ConnectionRefused`,
+    /// `TimedOut` or `NetworkUnreachable`, and those of [`Async::new`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the attempt up and closes the socket.
+    /// Dropping the future abandons the attempt and closes the socket.
     pub async fn connect<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<TcpStream>> {
-        sys::connect_tcp(addr.into()).await
+        sys::connect_tcp(addr.into()).await.map_err(errors::not_connected)
     }
 
-    /// Reads bytes without taking them: the next read gives them again.
+    /// Reads bytes without removing them: the next read returns them again.
     ///
     /// # Examples
     ///
@@ -157,11 +161,11 @@ impl Async<TcpStream> {
     ///
     /// # Errors
     ///
-    /// Those of `recv`.
+    /// Returns the errors of `recv`.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is taken, so nothing is lost.
+    /// No bytes are removed, so dropping the future loses none.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source().perform(Direction::Read, || self.get_ref().peek(buf)).await
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 impl Async<UdpSocket> {
-    /// Opens a socket on a local address; port 0 lets the operating system choose one.
+    /// Creates a socket that is bound to a local address. With port 0 the operating system chooses the port.
     ///
     /// # Examples
     ///
@@ -23,14 +23,14 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `bind`, such as `AddrInUse`, and those of [`Async::new`].
+    /// Returns the errors of `bind`, such as `AddrInUse`, and those of [`Async::new`].
     pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<UdpSocket>> {
         Async::new(UdpSocket::bind(addr.into())?)
     }
 
-    /// Waits for a datagram and gives its length and its sender.
+    /// Waits for a datagram and returns its length and its sender.
     ///
-    /// What does not fit the buffer is lost.
+    /// Bytes that do not fit into the buffer are lost.
     ///
     /// # Examples
     ///
@@ -52,16 +52,16 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     ///
     /// # Cancel safety
     ///
-    /// A datagram is taken in the very poll that returns it: dropping the future loses none.
+    /// A datagram is received in the same poll that returns it: dropping the future loses none.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source().perform(Direction::Read, || self.get_ref().recv_from(buf)).await
     }
 
-    /// Like [`recv_from`](Async::<UdpSocket>::recv_from), and leaves the datagram in the queue.
+    /// Like [`recv_from`](Async::<UdpSocket>::recv_from), but leaves the datagram in the queue.
     ///
     /// # Examples
     ///
@@ -84,16 +84,16 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is taken, so nothing is lost.
+    /// No datagram is removed, so dropping the future loses none.
     pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source().perform(Direction::Read, || self.get_ref().peek_from(buf)).await
     }
 
-    /// Sends a datagram to an address and gives the number of bytes sent.
+    /// Sends a datagram to an address and returns the number of bytes sent.
     ///
     /// # Examples
     ///
@@ -113,19 +113,19 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `sendto`.
+    /// Returns the errors of `sendto`.
     ///
     /// # Cancel safety
     ///
-    /// A datagram is sent in the very poll that says so: dropping the future before sends nothing.
+    /// A datagram is sent in the same poll that returns its length: dropping the future before sends nothing.
     pub async fn send_to<A: Into<SocketAddr>>(&self, buf: &[u8], addr: A) -> io::Result<usize> {
         let addr = addr.into();
         self.source().perform(Direction::Write, || self.get_ref().send_to(buf, addr)).await
     }
 
-    /// Waits for a datagram from the peer that the socket is connected to, and gives its length.
+    /// Waits for a datagram from the peer that the socket is connected to and returns its length.
     ///
-    /// What does not fit the buffer is lost. The socket is connected with [`UdpSocket::connect`].
+    /// Bytes that do not fit into the buffer are lost. The socket is connected with [`UdpSocket::connect`].
     ///
     /// # Examples
     ///
@@ -146,16 +146,17 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `recv`. Where the peer's host says that nobody listens there, `ConnectionRefused`.
+    /// Returns the errors of `recv`: `ConnectionRefused` if the peer's host reported that no socket is bound
+    /// to the port.
     ///
     /// # Cancel safety
     ///
-    /// As for [`recv_from`](Async::<UdpSocket>::recv_from).
+    /// The same as for [`recv_from`](Async::<UdpSocket>::recv_from).
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source().perform(Direction::Read, || self.get_ref().recv(buf)).await
     }
 
-    /// Like [`recv`](Async::<UdpSocket>::recv), and leaves the datagram in the queue.
+    /// Like [`recv`](Async::<UdpSocket>::recv), but leaves the datagram in the queue.
     ///
     /// # Examples
     ///
@@ -177,16 +178,16 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// As for [`recv`](Async::<UdpSocket>::recv).
+    /// The same as for [`recv`](Async::<UdpSocket>::recv).
     ///
     /// # Cancel safety
     ///
-    /// Nothing is taken, so nothing is lost.
+    /// No datagram is removed, so dropping the future loses none.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source().perform(Direction::Read, || self.get_ref().peek(buf)).await
     }
 
-    /// Sends a datagram to the peer that the socket is connected to, and gives the number of bytes sent.
+    /// Sends a datagram to the peer that the socket is connected to and returns the number of bytes sent.
     ///
     /// # Examples
     ///
@@ -206,11 +207,12 @@ impl Async<UdpSocket> {
     ///
     /// # Errors
     ///
-    /// Those of `send`. Where an earlier datagram found nobody listening, `ConnectionRefused`.
+    /// Returns the errors of `send`: `ConnectionRefused` if an earlier datagram reached a port to which no
+    /// socket is bound.
     ///
     /// # Cancel safety
     ///
-    /// As for [`send_to`](Async::<UdpSocket>::send_to).
+    /// The same as for [`send_to`](Async::<UdpSocket>::send_to).
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
     }

@@ -1,6 +1,6 @@
 //! Unix datagram sockets: [`UnixDatagram`].
 //!
-//! Wherever a path names a socket, a leading zero byte on Linux and Android means the abstract namespace.
+//! In every path that names a socket, a leading zero byte on Linux and Android means the abstract namespace.
 
 use crate::io::Async;
 use crate::io::retry::retry;
@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 impl Async<UnixDatagram> {
-    /// Opens a datagram socket on a path, which must not exist yet, or on Linux on an abstract name.
+    /// Creates a datagram socket at a path, which must not exist yet, or on Linux at an abstract name.
     ///
     /// # Examples
     ///
@@ -29,13 +29,13 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `bind`, such as `AddrInUse` for a path that exists, `InvalidInput` for one that is too long, and
-    /// those of [`Async::new`].
+    /// Returns the errors of `bind`, such as `AddrInUse` for a path that exists, `InvalidInput` for one that
+    /// is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixDatagram>> {
         Async::new(UnixDatagram::bind_addr(&sys::unix_address(path.as_ref())?)?)
     }
 
-    /// Opens a datagram socket without a name: it sends, and nobody can answer.
+    /// Creates a datagram socket without a name: it can send, but no peer can answer.
     ///
     /// # Examples
     ///
@@ -52,12 +52,12 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `socket` and of [`Async::new`].
+    /// Returns the errors of `socket` and of [`Async::new`].
     pub fn unbound() -> io::Result<Async<UnixDatagram>> {
         Async::new(UnixDatagram::unbound()?)
     }
 
-    /// Two datagram sockets that are connected to each other.
+    /// Creates two datagram sockets that are connected to each other.
     ///
     /// # Examples
     ///
@@ -77,15 +77,15 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `socketpair` and of [`Async::new`].
+    /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixDatagram>, Async<UnixDatagram>)> {
         let (one, other) = UnixDatagram::pair()?;
         Ok((Async::new(one)?, Async::new(other)?))
     }
 
-    /// Waits for a datagram and gives its length and its sender.
+    /// Waits for a datagram and returns its length and its sender.
     ///
-    /// What does not fit the buffer is lost.
+    /// Bytes that do not fit into the buffer are lost.
     ///
     /// # Examples
     ///
@@ -106,20 +106,22 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `recvfrom`.
+    /// Returns the errors of `recvfrom`.
     ///
     /// # Cancel safety
     ///
-    /// A datagram is taken in the very poll that returns it: dropping the future loses none.
+    /// A datagram is received in the same poll that returns it: dropping the future loses none.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source().perform(Direction::Read, || self.get_ref().recv_from(buf)).await
     }
 
-    /// Sends a datagram to the socket at a path, or on Linux at an abstract name, and gives the number of bytes sent.
+    /// Sends a datagram to the socket at a path, or on Linux at an abstract name, and returns the number of
+    /// bytes sent.
     ///
-    /// A receiver whose queue is full is asked again and again, which keeps a thread busy: the operating system does
-    /// not tell when somebody else's queue has room. A socket that is connected to its receiver, with
-    /// [`UnixDatagram::connect`] and [`send`](Async::<UnixDatagram>::send), is told.
+    /// While the receiver's queue is full, the call retries without a pause, which keeps a thread busy: the
+    /// operating system does not report when the queue of another socket has room. If the socket is connected
+    /// to its receiver with [`UnixDatagram::connect`], the operating system does report it: use
+    /// [`send`](Async::<UnixDatagram>::send).
     ///
     /// # Examples
     ///
@@ -141,21 +143,22 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `sendto`, such as `NotFound` or `ConnectionRefused`, and `InvalidInput` for a path that is too long.
+    /// Returns the errors of `sendto`, such as `NotFound` or `ConnectionRefused`, and `InvalidInput` for a
+    /// path that is too long.
     ///
     /// # Cancel safety
     ///
-    /// A datagram is sent in the very poll that says so: dropping the future before sends nothing.
+    /// A datagram is sent in the same poll that returns its length: dropping the future before sends nothing.
     pub async fn send_to<P: AsRef<Path>>(&self, buf: &[u8], path: P) -> io::Result<usize> {
         let addr = sys::unix_address(path.as_ref())?;
-        // Here the kernel's `WouldBlock` speaks of the receiver's queue, and readiness of our own buffer: an edge
-        // that tells of room in the former never comes, so interest is armed again for each try.
+        // Here the kernel's `WouldBlock` is about the receiver's queue, but readiness is about this socket's
+        // own buffer: no edge reports room in the receiver's queue, so interest is armed again for each try.
         retry(self.source(), Direction::Write, || self.get_ref().send_to_addr(buf, &addr)).await
     }
 
-    /// Waits for a datagram from the peer that the socket is connected to, and gives its length.
+    /// Waits for a datagram from the peer that the socket is connected to and returns its length.
     ///
-    /// What does not fit the buffer is lost.
+    /// Bytes that do not fit into the buffer are lost.
     ///
     /// # Examples
     ///
@@ -175,16 +178,16 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `recv`.
+    /// Returns the errors of `recv`.
     ///
     /// # Cancel safety
     ///
-    /// As for [`recv_from`](Async::<UnixDatagram>::recv_from).
+    /// The same as for [`recv_from`](Async::<UnixDatagram>::recv_from).
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source().perform(Direction::Read, || self.get_ref().recv(buf)).await
     }
 
-    /// Sends a datagram to the peer that the socket is connected to, and gives the number of bytes sent.
+    /// Sends a datagram to the peer that the socket is connected to and returns the number of bytes sent.
     ///
     /// # Examples
     ///
@@ -201,11 +204,11 @@ impl Async<UnixDatagram> {
     ///
     /// # Errors
     ///
-    /// Those of `send`, such as `NotConnected`, or `ConnectionRefused` for a peer that is gone.
+    /// Returns the errors of `send`, such as `NotConnected`, or `ConnectionRefused` for a peer that is gone.
     ///
     /// # Cancel safety
     ///
-    /// As for [`send_to`](Async::<UnixDatagram>::send_to).
+    /// The same as for [`send_to`](Async::<UnixDatagram>::send_to).
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
     }

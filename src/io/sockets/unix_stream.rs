@@ -1,9 +1,9 @@
 //! Unix stream sockets: [`UnixListener`] and [`UnixStream`].
 //!
-//! Wherever a path names a socket, a leading zero byte on Linux and Android means the abstract namespace.
+//! In every path that names a socket, a leading zero byte on Linux and Android means the abstract namespace.
 
 use crate::io::Async;
-use crate::io::sys;
+use crate::io::{errors, sys};
 use crate::reactor::Direction;
 use futures::stream::{self, Stream};
 use std::io;
@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 
 impl Async<UnixListener> {
-    /// Opens a listener on a path, which must not exist yet, or on Linux on an abstract name.
+    /// Creates a listener at a path, which must not exist yet, or on Linux at an abstract name.
     ///
     /// # Examples
     ///
@@ -29,13 +29,13 @@ impl Async<UnixListener> {
     ///
     /// # Errors
     ///
-    /// Those of `bind` and `listen`, such as `AddrInUse` for a path that exists, `InvalidInput` for one that is too
-    /// long, and those of [`Async::new`].
+    /// Returns the errors of `bind` and `listen`, such as `AddrInUse` for a path that exists, `InvalidInput`
+    /// for one that is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixListener>> {
         Async::new(UnixListener::bind_addr(&sys::unix_address(path.as_ref())?)?)
     }
 
-    /// Waits for the next connection and gives its stream and its peer's address, which is rarely a name.
+    /// Waits for the next connection and returns its stream and its peer's address, which rarely has a name.
     ///
     /// # Examples
     ///
@@ -58,24 +58,27 @@ impl Async<UnixListener> {
     ///
     /// # Errors
     ///
-    /// Those of `accept`. The listener works on afterwards.
+    /// Returns the errors of `accept`, and those of `getpeername`, after which the connection is closed. The
+    /// listener can still be used afterwards.
     ///
     /// # Cancel safety
     ///
-    /// A connection is taken in the very poll that returns it: dropping the future loses none.
+    /// A connection is accepted in the same poll that returns it: dropping the future loses none. A
+    /// [`Task`](crate::Task) differs from a future: if a task is cancelled during that poll, the connection
+    /// is dropped with the task's output, which closes it.
     pub async fn accept(&self) -> io::Result<(Async<UnixStream>, SocketAddr)> {
         let stream = self.next_stream().await?;
         let peer = stream.get_ref().peer_addr()?;
         Ok((stream, peer))
     }
 
-    /// The next connection, whoever its peer is.
+    /// Waits for the next connection, without asking for its peer's address.
     async fn next_stream(&self) -> io::Result<Async<UnixStream>> {
         let stream = self.source().perform(Direction::Read, || sys::accept_unix(self.get_ref())).await?;
         Async::new_nonblocking(stream)
     }
 
-    /// The connections as an endless stream.
+    /// Returns the connections as an endless stream.
     ///
     /// # Examples
     ///
@@ -99,7 +102,7 @@ impl Async<UnixListener> {
     ///
     /// # Errors
     ///
-    /// Its items are those of [`accept`](Async::<UnixListener>::accept). An error does not end the stream.
+    /// The items are those of [`accept`](Async::<UnixListener>::accept). An error does not end the stream.
     pub fn incoming(&self) -> impl Stream<Item = io::Result<Async<UnixStream>>> + Send + '_ {
         stream::unfold(self, |listener| async move { Some((listener.next_stream().await, listener)) })
     }
@@ -125,18 +128,18 @@ impl Async<UnixStream> {
     ///
     /// # Errors
     ///
-    /// The operating system's own, kind and code, such as `NotFound` or `ConnectionRefused`, and those of
-    /// [`Async::new`]. A listener whose queue is full gives `NotConnected`: no event would tell when it has room, so
-    /// the caller decides when to try again.
+    /// Returns the errors of the operating system with their kind and code, such as `NotFound` or
+    /// `ConnectionRefused`, and those of [`Async::new`]. A listener whose queue is full gives `NotConnected`:
+    /// no event reports when the queue has room, so the caller decides when to try again.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the attempt up and closes the socket.
+    /// Dropping the future abandons the attempt and closes the socket.
     pub async fn connect<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixStream>> {
-        sys::connect_unix(path.as_ref()).await
+        sys::connect_unix(path.as_ref()).await.map_err(errors::not_connected)
     }
 
-    /// Two streams that are connected to each other.
+    /// Creates two streams that are connected to each other.
     ///
     /// # Examples
     ///
@@ -156,7 +159,7 @@ impl Async<UnixStream> {
     ///
     /// # Errors
     ///
-    /// Those of `socketpair` and of [`Async::new`].
+    /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixStream>, Async<UnixStream>)> {
         let (one, other) = UnixStream::pair()?;
         Ok((Async::new(one)?, Async::new(other)?))

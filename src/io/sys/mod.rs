@@ -1,4 +1,4 @@
-//! The system calls that differ by platform: which of the files below are compiled is decided in this file and in `unix`.
+//! The system calls that differ by platform. This file and `unix` decide which of the files are compiled.
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "streams_direct.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "streams_plain.rs")]

@@ -1,28 +1,31 @@
-//! Stream sockets without the C library. Its `recv` and `send` are points at which a thread may be cancelled: in a process
-//! with a second thread they say so, and take it back, with a locked instruction each.
+//! Stream sockets without the C library. The `recv` and `send` of that library are cancellation points: in a
+//! process with more than one thread each call pays two locked instructions, to enable cancellation and to
+//! disable it again.
 
 use crate::io::trust::is_stream_socket;
 use crate::reactor::Source;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{self, IoSlice};
 
-/// What `read` of a `T` does that is a stream socket of std's; `None` where there is no better way.
+/// Reads as `Read::read` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn read_stream<T>(socket: &Source, buf: &mut [u8]) -> Option<io::Result<usize>> {
     is_stream_socket::<T>()
         .then(|| recv(socket, buf, RecvFlags::empty()).map(|(read, _)| read).map_err(Into::into))
 }
 
-/// What `write` of a `T` does that is a stream socket of std's; `None` where there is no better way.
+/// Writes as `Write::write` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn write_stream<T>(socket: &Source, buf: &[u8]) -> Option<io::Result<usize>> {
     is_stream_socket::<T>().then(|| send(socket, buf, SendFlags::NOSIGNAL).map_err(Into::into))
 }
 
-/// So much is copied to be written by one call for one piece of memory: one for several takes the system 150 ns longer.
+/// The largest sum of slices, in bytes, that is copied into one buffer first: the kernel takes about 150 ns
+/// longer for a vectored write than for a plain one.
 const COPIED: usize = 1024;
 
-/// What `write_vectored` of a `T` does that is a stream socket of std's, if it has little to write; `None` where there is no better way.
+/// Writes as `Write::write_vectored` does if `T` is a stream socket of the standard library and the slices
+/// have at most [`COPIED`] bytes together; else returns `None`.
 #[inline]
 pub(in crate::io) fn write_stream_vectored<T>(
     socket: &Source,
@@ -41,7 +44,8 @@ pub(in crate::io) fn write_stream_vectored<T>(
     write_stream::<T>(socket, &copy[..len])
 }
 
-/// Receives into memory that may not have been written; so many bytes of it are then.
+/// Receives into memory that may be uninitialized. Returns how many bytes it received; they are at the start
+/// of `buf`.
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 #[inline]
 pub(in crate::io) fn read_uninit<T>(

@@ -1,27 +1,28 @@
-//! Stream sockets as the standard library has them: it knows what the platform needs.
+//! Stream sockets by way of the standard library, which knows what the platform needs.
 
 use crate::reactor::Source;
 use std::io::{self, IoSlice};
 
-/// There is no better way than `read` of std's.
+/// Returns `None`: the caller uses `Read::read`.
 #[inline]
 pub(in crate::io) fn read_stream<T>(_: &Source, _: &mut [u8]) -> Option<io::Result<usize>> {
     None
 }
 
-/// There is no better way than `write` of std's.
+/// Returns `None`: the caller uses `Write::write`.
 #[inline]
 pub(in crate::io) fn write_stream<T>(_: &Source, _: &[u8]) -> Option<io::Result<usize>> {
     None
 }
 
-/// There is no better way than `write_vectored` of std's.
+/// Returns `None`: the caller uses `Write::write_vectored`.
 #[inline]
 pub(in crate::io) fn write_stream_vectored<T>(_: &Source, _: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
     None
 }
 
-/// Receives into memory that may not have been written; so many bytes of it are then.
+/// Receives into memory that may be uninitialized. Returns how many bytes it received; they are at the start
+/// of `buf`.
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 #[inline]
 pub(in crate::io) fn read_uninit<T>(

@@ -1,4 +1,4 @@
-//! Windows: what the standard library offers, which has no connect that does not block.
+//! Windows: the calls of the standard library, which has no non-blocking connect.
 
 use crate::io::async_handle::Async;
 use futures::channel::oneshot;
@@ -8,36 +8,37 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::windows::io::{AsRawSocket, BorrowedSocket, FromRawSocket};
 use std::thread;
 
-/// Windows's code for a handle that is no socket, or no longer one.
+/// Windows's error code for a handle that is not a socket, or not any more.
 const WSAENOTSOCK: i32 = 10038;
 
 /// Puts a socket in non-blocking mode.
 pub(in crate::io) fn set_nonblocking(socket: BorrowedSocket<'_>) -> io::Result<()> {
-    // SAFETY: the socket is open for as long as it is borrowed, and `ManuallyDrop` leaves it open. The type does not
-    // matter: the one method called asks for nothing that only TCP has.
+    // SAFETY: the socket is open while it is borrowed, and `ManuallyDrop` leaves it open. The wrong type is
+    // harmless: `set_nonblocking` works on any socket.
     let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_socket(socket.as_raw_socket()) });
     stream.set_nonblocking(true)
 }
 
-/// Whether an error says that there is no such socket.
+/// Returns whether the error says that there is no such socket.
 pub(in crate::io) fn is_bad_handle(err: &io::Error) -> bool {
     err.raw_os_error() == Some(WSAENOTSOCK)
 }
 
-/// The next connection of a TCP listener, non-blocking.
+/// Accepts a TCP connection and makes it non-blocking.
 pub(in crate::io) fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, peer) = listener.accept()?;
     stream.set_nonblocking(true)?;
     Ok((stream, peer))
 }
 
-/// Connects a new TCP socket, on a thread of its own until the peer has answered.
+/// Connects a new TCP socket on a thread that this starts, which blocks until the peer has answered or the
+/// system gives up.
 ///
-/// A caller that goes away leaves the thread to finish and close the socket.
+/// If the future is dropped, the thread finishes the attempt and closes the socket.
 pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<TcpStream>> {
     let (done, outcome) = oneshot::channel();
     thread::Builder::new().name("paceline-connect".into()).spawn(move || {
-        // The caller may be gone: then nobody wants the socket.
+        // An error means that the future was dropped, and the socket is closed here.
         let _ = done.send(TcpStream::connect(addr));
     })?;
     let stream =

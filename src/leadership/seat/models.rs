@@ -6,8 +6,8 @@ use crate::sync::{Arc, ProtocolCell};
 use loom::sync::Notify;
 use loom::thread;
 
-/// L3, in the poller: the root token comes before, while, or after the leader goes to sleep there; with what its
-/// giver did before.
+/// L3, in the poller: the root token is set before, while, or after the leader falls asleep there. The leader
+/// sees what the setter did before.
 #[test]
 fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
     model(|| {
@@ -17,27 +17,27 @@ fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
         let waker = {
             let (seat, bell, data) = (seat.clone(), bell.clone(), data.clone());
             thread::spawn(move || {
-                // SAFETY: the sleeper does not touch it before it has the token.
+                // SAFETY: the sleeper does not use the cell before it has the token.
                 unsafe { data.with_mut(|data| *data = 1) };
                 if seat.wake_root() == Rouse::Interrupt {
                     bell.notify();
                 }
             })
         };
-        if seat.starts_polling() {
+        if seat.start_polling() {
             while !seat.root_woken() {
                 bell.wait();
             }
-            seat.stops_polling();
+            seat.stop_polling();
         }
         assert!(seat.take_root());
-        // SAFETY: the waker left the token after its own use.
+        // SAFETY: the waker set the token after its own use.
         assert_eq!(unsafe { data.with_mut(|data| *data) }, 1);
         waker.join().unwrap();
     });
 }
 
-/// LF8: both tokens arrive while the thread parks; it gets both, however they fall.
+/// LF8: both tokens are set while the thread parks. The thread gets both, in any order.
 #[test]
 fn lf8_two_tokens_for_one_seat_are_both_seen() {
     model(|| {
@@ -64,7 +64,7 @@ fn lf8_two_tokens_for_one_seat_are_both_seen() {
     });
 }
 
-/// A thread that never sleeps sees what the token's giver did before, too.
+/// L3: a thread that never sleeps sees what the token's setter did before, too.
 #[test]
 fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
     model(|| {
@@ -73,7 +73,7 @@ fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
         let waker = {
             let (seat, data) = (seat.clone(), data.clone());
             thread::spawn(move || {
-                // SAFETY: the other thread does not touch it before it has the token.
+                // SAFETY: the other thread does not use the cell before it has the token.
                 unsafe { data.with_mut(|data| *data = 1) };
                 assert_eq!(seat.wake_root(), Rouse::Nothing);
             })
@@ -81,7 +81,7 @@ fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
         while !seat.take_root() {
             sync::spin_hint();
         }
-        // SAFETY: the waker left the token after its own use.
+        // SAFETY: the waker set the token after its own use.
         assert_eq!(unsafe { data.with_mut(|data| *data) }, 1);
         waker.join().unwrap();
     });

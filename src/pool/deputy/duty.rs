@@ -3,35 +3,47 @@
 //! | state | meaning | next |
 //! |---|---|---|
 //! | `OFF` | there is no deputy | [`start`](Duty::start) |
-//! | `STARTING` | its thread is being started, under a lock | [`started`](Duty::started), or `OFF` if that fails |
+//! | `STARTING` | its thread is being started | [`note_started`](Duty::note_started), or `OFF` |
 //! | `WATCHING` | its thread looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
 //! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
-//! | `ARMED` | it sleeps, and was called: its switch is set, or is about to be | [`stand_down`](Duty::stand_down), `rise` |
-//! | `LINGERING` | it sleeps for a while, because nothing needs it, or until it is called | `call`, `rise` |
-//! | `ENDED` | the pool is gone; nobody starts another one | |
+//! | `CALLED` | it sleeps, and was called: a look is due | [`stand_down`](Duty::stand_down), `rise` |
+//! | `LINGERING` | it sleeps with its switch set, for a limited time | `call`, `rise` |
+//! | `ENDED` | the pool is gone, and no deputy is started any more | |
 //!
-//! Beside the state: `RUNG`, look now, and `HELP`, a thread is wanted at once. Both stay until the deputy takes them. Where there is
-//! none, nobody could, so they are never set beside `OFF`: from that state, and no other word, one is started, and takes its word
-//! back who resigned and is needed after all.
+//! Beside the state, the word has two orders: `RUNG`, look now, and `HELP`, add a thread at once. Both stay
+//! until the deputy takes them. Asking for help sets neither while the state is `OFF`, where no deputy
+//! would take them. A deputy is started only from exactly `OFF`, and a deputy that has resigned but is
+//! needed after all comes back only from exactly `OFF`.
 //!
-//! No promise goes unwatched. Who makes one (see the README of the pool) makes it visible, fence, calls; the deputy says
-//! that it dozes, or that it is gone, fence, looks for promises. Of two fences one is first: either the deputy sees the
-//! promise and takes its word back, or the caller sees `DOZING` or `OFF` and gets a verdict that says what to do. Only one
-//! caller gets it: the exchange that takes the word to `ARMED` is its.
+//! **No promise goes unwatched.** A thread that makes a promise (the README of the pool lists them) makes
+//! it visible, passes a fence and reads the word ([`call`](Duty::call)). The deputy, before it sleeps or
+//! resigns, writes `DOZING`, `LINGERING` or `OFF`, passes a fence and looks for promises. The two fences
+//! are sequentially consistent, so they have an order:
 //!
-//! Who goes to sleep last may stand down a deputy that was called for nothing: he says for it that it dozes, fence, looks for
-//! promises as it would. That leaves the switch. *While a look is due, the switch is set, or somebody is about to set it who
-//! runs no code but ours*:
+//! - If the fence of the caller is first, the deputy sees the promise, and takes its word back.
+//! - If the fence of the deputy is first, the caller reads the deputy's word, or a later one. If that says
+//!   that the deputy sleeps or is gone, the caller gets a verdict that says what to do. Of several callers
+//!   only one has to set the switch: its exchange has set the bit `ON_DUTY`.
 //!
-//! - Whoever disarms it reads the word after that. If it is `DOZING` no more, others have called, or the deputy rose, and
-//!   what they set may be what he disarmed: he arms it. Else nobody has, or who has was stood down again. (Who sets the switch
-//!   has changed the word before, and the switch's own lock orders the two.)
-//! - Who sees a promise after all does what a caller does, and arms it, too. To take the word back is not enough: it may have
-//!   been to and fro meanwhile, and the switch disarmed by others, or over.
-//! - Set too late, it costs a look for nothing.
+//! **A thread that goes to sleep may stand down a deputy that was called**
+//! ([`stand_down`](Duty::stand_down)). The thread writes `DOZING` on the deputy's behalf, passes a fence and
+//! looks for promises as the deputy would; so the argument above holds with this thread in the place of the
+//! deputy. The switch adds one more condition: *while a look is due, the switch is set, or
+//! a thread that runs no user code before is about to set it.*
 //!
-//! He looks for promises before he touches the word as well. Else a thread that sleeps and wakes twice a tick would put off
-//! the look at one that blocks, for ever.
+//! - The thread that disarms the switch reads the word after that. If the word is not `DOZING` any more,
+//!   other threads have called or the deputy rose, and the setting that was disarmed may be theirs: this
+//!   thread arms the switch. If the word is `DOZING`, no call has come, or the deputy was stood down again
+//!   after each call. (A thread that sets the switch has changed the word before; the lock inside the
+//!   switch orders its setting before the disarming.)
+//! - A thread that sees a promise after it has written `DOZING` does what a caller does, and arms the
+//!   switch, too. Taking the word back would not be enough: the word may have changed to `CALLED` and back
+//!   meanwhile, and the switch may have been disarmed by other threads, or have fired.
+//! - A switch that is set too late costs one look that finds nothing.
+//!
+//! The thread also looks for promises before it changes the word. Otherwise a thread that sleeps and wakes
+//! twice a tick would stand the deputy down again and again, and put off the look at another thread that
+//! blocks, for ever.
 
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 
@@ -39,55 +51,58 @@ const OFF: u32 = 0;
 const STARTING: u32 = 1;
 const DOZING: u32 = 2;
 const LINGERING: u32 = 3;
-/// In the two states that have this bit, and in no other, a look is due within a tick.
+/// Set in `CALLED` and `WATCHING` and in no other state: a look is due within a tick.
 const ON_DUTY: u32 = 4;
-const ARMED: u32 = DOZING | ON_DUTY;
+const CALLED: u32 = DOZING | ON_DUTY;
 const WATCHING: u32 = LINGERING | ON_DUTY;
 const STATE: u32 = 7;
 const ENDED: u32 = 8;
 const RUNG: u32 = 16;
 const HELP: u32 = 32;
 
-/// The word.
+/// The deputy's state and orders, in one word.
 #[derive(Debug)]
-pub(super) struct Duty {
+pub(crate) struct Duty {
     word: AtomicU32,
-    /// Held by who starts the thread, until it is known what came of that: whoever comes meanwhile must not rely on a thread
-    /// that is never started.
+    /// Held while the thread is started, until the result is known: a caller that comes meanwhile must not
+    /// rely on a thread that never starts.
     starting: Mutex<()>,
 }
 
-/// What somebody who made a promise has to do.
+/// The verdict for a thread that made a promise: its next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Call {
+pub(crate) enum Call {
     /// The deputy looks within a tick anyway.
     Nothing,
-    /// It dozed: set its switch.
+    /// The deputy slept: set its switch.
     Arm,
-    /// There is none: start one, if what was promised needs one.
+    /// There is no deputy: start one, if the promise needs one.
     Start,
 }
 
-/// What others told the deputy while it did not look.
+/// Orders of other threads since the deputy's last look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Orders {
+pub(crate) struct DutyOrders {
     /// The pool is gone.
-    pub(super) ended: bool,
-    /// A thread is wanted at once.
-    pub(super) help: bool,
+    pub(crate) ended: bool,
+    /// A thread is to be added at once.
+    pub(crate) help: bool,
 }
 
 impl Duty {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { word: AtomicU32::new(OFF), starting: Mutex::new(()) }
     }
 
-    /// Somebody made a promise that the deputy is to watch; it is visible already.
+    /// Returns what a thread has to do that made a promise for the deputy to watch. If the deputy sleeps,
+    /// marks that a look is due: only the first of several callers gets [`Call::Arm`]. The promise has to be
+    /// visible before this.
     #[inline]
-    pub(super) fn call(&self) -> Call {
-        // ORDER: pairs with the fences in `doze`, `stand_down` and `resign`.
+    pub(crate) fn call(&self) -> Call {
+        // ORDER: pairs with the fences in `doze`, `stand_down` and `resign`. The thread that wrote the word
+        // there sees the promise, or this thread sees what it wrote.
         sync::full_fence();
         if self.word.load(Ordering::Relaxed) & (ON_DUTY | ENDED) == ON_DUTY {
             Call::Nothing
@@ -96,6 +111,8 @@ impl Duty {
         }
     }
 
+    /// Returns what [`call`](Self::call) does, without its fence, which the caller has passed. Marks that a
+    /// look is due only if that is [`Call::Arm`].
     #[cold]
     fn call_up(&self) -> Call {
         let mut now = self.word.load(Ordering::Relaxed);
@@ -105,8 +122,8 @@ impl Duty {
                 DOZING | LINGERING => {}
                 _ => return Call::Nothing,
             }
-            // ORDER: Relaxed, here and below: the word orders nothing but itself; what was promised is seen because of
-            // the fences.
+            // ORDER: Relaxed, here and below: the word publishes no other memory. The fences make promises
+            // visible.
             let next = now | ON_DUTY;
             match self.word.compare_exchange(now, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Call::Arm,
@@ -115,9 +132,9 @@ impl Duty {
         }
     }
 
-    /// Has the deputy look now, and asks for a thread; or does nothing if there is none, because nothing needs one: whoever does from
-    /// now on starts it. The caller rings its switch after this.
-    pub(super) fn ask_for_help(&self) {
+    /// Orders the deputy to look now and to add a thread. Has no effect if there is no deputy: the next
+    /// promise that needs one starts it. The caller rings the switch after this.
+    pub(crate) fn ask_for_help(&self) {
         let mut now = self.word.load(Ordering::Relaxed);
         while now & STATE != OFF {
             let next = now | RUNG | HELP;
@@ -128,25 +145,26 @@ impl Duty {
         }
     }
 
-    /// The pool is gone. The caller rings the switch after this.
-    pub(super) fn end(&self) {
+    /// Notes that the pool is gone. The caller rings the switch after this.
+    pub(crate) fn end(&self) {
         self.word.fetch_or(ENDED | RUNG, Ordering::Relaxed);
     }
 
-    /// Starts a deputy, unless there is one by now.
+    /// Starts a deputy, unless there is one by now or the pool has ended. Waits if another thread is starting
+    /// one.
     ///
     /// # Errors
     ///
-    /// That of `spawn`. The next caller tries again.
-    pub(super) fn start<E>(&self, spawn: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    /// Returns the error of `spawn`. The next caller tries again.
+    pub(crate) fn start<E>(&self, spawn: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let _starting = sync::lock(&self.starting);
-        if !self.moved(OFF, STARTING) {
+        if !self.transition(OFF, STARTING) {
             return Ok(());
         }
         match spawn() {
-            Ok(()) => self.started(),
+            Ok(()) => self.note_started(),
             Err(error) => {
-                // With what it was asked for meanwhile, which nobody will do.
+                // Clears the orders that came meanwhile, too: no deputy would take them.
                 self.word.fetch_and(ENDED, Ordering::Relaxed);
                 return Err(error);
             }
@@ -154,82 +172,91 @@ impl Duty {
         Ok(())
     }
 
-    /// The thread runs, or is about to: said by it and by who started it, whoever is first.
-    pub(super) fn started(&self) {
-        self.moved(STARTING, WATCHING);
+    /// Notes that the thread runs, or is about to. The new thread and its starter both call this; the first
+    /// call takes effect.
+    pub(crate) fn note_started(&self) {
+        self.transition(STARTING, WATCHING);
     }
 
-    /// The deputy has seen nothing that it would have to watch: it sleeps, if that is so once more after it has said that it
-    /// does. Where it only `lingers`, nothing needs it, and nobody stands it down, because its switch is set and stays so.
-    /// `sleep` is told how to find out whether somebody called meanwhile. False if it did not sleep.
-    pub(super) fn doze(
+    /// Makes the deputy sleep, after it has seen no promise. Writes the word and calls `sleep` if it
+    /// `is_quiet` after that, too. If it `lingers`, it sleeps with its switch set, so no other thread may
+    /// stand it down. `sleep` gets a function that returns whether the word has changed since. Returns false
+    /// if the deputy did not sleep, because it has an order, or `is_quiet` returned false.
+    pub(crate) fn doze(
         &self,
         lingers: bool,
         is_quiet: impl FnOnce() -> bool,
         sleep: impl FnOnce(&dyn Fn() -> bool),
     ) -> bool {
         let state = if lingers { LINGERING } else { DOZING };
-        if !self.moved(WATCHING, state) {
+        if !self.transition(WATCHING, state) {
             return false;
         }
-        // ORDER: pairs with the fence in `call`.
+        // ORDER: pairs with the fence in `call`. The caller sees that the deputy sleeps, or `is_quiet` sees
+        // its promise.
         sync::full_fence();
         let dozes = is_quiet();
         if dozes {
             sleep(&|| self.word.load(Ordering::Relaxed) != state);
         } else {
-            // It is up, so nobody is to stand it down.
+            // `WATCHING` even if a call has set `CALLED` meanwhile: no other thread may stand down a deputy
+            // that is awake.
             self.word.fetch_or(WATCHING, Ordering::Relaxed);
         }
         dozes
     }
 
-    /// The calling thread is about to sleep: if all do, a deputy that was called need not look. `disarm` takes its switch
-    /// back. What is left to do is to arm it, or nothing.
-    pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool, disarm: impl FnOnce()) -> Call {
-        if self.word.load(Ordering::Relaxed) != ARMED || !is_quiet() || !self.moved(ARMED, DOZING) {
+    /// Stands down a deputy that was called and has no order, if `is_quiet`: all threads sleep, and the
+    /// calling one is about to. `disarm` takes its switch back. Returns what is left to do: arm the switch,
+    /// because a promise or a call came meanwhile, or nothing.
+    pub(crate) fn stand_down(&self, is_quiet: impl Fn() -> bool, disarm: impl FnOnce()) -> Call {
+        if self.word.load(Ordering::Relaxed) != CALLED || !is_quiet() || !self.transition(CALLED, DOZING) {
             return Call::Nothing;
         }
-        // ORDER: pairs with the fence in `call`.
+        // ORDER: pairs with the fence in `call`: the caller sees `DOZING`, or this thread sees its promise.
         sync::full_fence();
         if !is_quiet() {
             return self.call_up();
         }
         disarm();
-        // ORDER: Relaxed: who set the switch before it was disarmed had changed the word, and the switch has a lock.
+        // ORDER: Relaxed. A thread that set the switch before it was disarmed has changed the word before
+        // that, and the lock inside the switch orders the two.
         if self.word.load(Ordering::Relaxed) == DOZING { Call::Nothing } else { Call::Arm }
     }
 
-    /// Whether it is to look now.
-    pub(super) fn is_rung(&self) -> bool {
+    /// Returns whether the deputy is to look now.
+    pub(crate) fn is_rung(&self) -> bool {
         self.word.load(Ordering::Relaxed) & RUNG != 0
     }
 
-    /// The deputy looks now, whether it dozed or waited for the next tick.
-    pub(super) fn rise(&self) -> Orders {
+    /// Sets the word for a look, whether the deputy slept or waited for the next tick. Returns the orders,
+    /// and clears them.
+    pub(crate) fn rise(&self) -> DutyOrders {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let next = now & ENDED | WATCHING;
             match self.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Orders { ended: now & ENDED != 0, help: now & HELP != 0 },
+                Ok(_) => return DutyOrders { ended: now & ENDED != 0, help: now & HELP != 0 },
                 Err(seen) => now = seen,
             }
         }
     }
 
-    /// Nothing needs the deputy: it is gone, if that is so once more after it has said so. False if it stays.
-    pub(super) fn resign(&self, is_needed: impl FnOnce() -> bool) -> bool {
-        if !self.moved(WATCHING, OFF) {
+    /// Makes the deputy resign, after it has found that nothing needs it. Writes `OFF` and looks once more
+    /// whether it `is_needed`. Returns true if its thread has to end, also if another deputy was started
+    /// meanwhile; false if the deputy stays, because it is needed after all or has an order.
+    pub(crate) fn resign(&self, is_needed: impl FnOnce() -> bool) -> bool {
+        if !self.transition(WATCHING, OFF) {
             return false;
         }
-        // ORDER: pairs with the fence in `call`.
+        // ORDER: pairs with the fence in `call`: the caller sees `OFF`, or `is_needed` sees its promise.
         sync::full_fence();
-        // Who is needed after all comes back, unless another one was started meanwhile.
-        !(is_needed() && self.moved(OFF, WATCHING))
+        // A deputy that is needed after all comes back, unless another one was started meanwhile.
+        !(is_needed() && self.transition(OFF, WATCHING))
     }
 
-    /// True if the word was `from`, without any order beside it, and is `to` now.
-    fn moved(&self, from: u32, to: u32) -> bool {
+    /// Changes the word from exactly `from`, without orders, to `to`. Returns false if it was not `from`.
+    fn transition(&self, from: u32, to: u32) -> bool {
         self.word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
@@ -248,20 +275,21 @@ mod tests {
         duty.word.load(Ordering::Relaxed)
     }
 
-    /// Each state, before and after the end, with and without each order; and the three for themselves.
+    /// Each state, before and after the end, with and without each order; with the state, the end and the
+    /// orders apart.
     fn words() -> impl Iterator<Item = (u32, u32, bool, u32)> {
         (0..64)
-            .filter(|word| [OFF, STARTING, DOZING, LINGERING, ARMED, WATCHING].contains(&(word & STATE)))
+            .filter(|word| [OFF, STARTING, DOZING, LINGERING, CALLED, WATCHING].contains(&(word & STATE)))
             .map(|word| (word, word & STATE, word & ENDED != 0, word & (RUNG | HELP)))
     }
 
     #[test]
-    fn a_call_takes_the_word_of_who_sleeps_and_of_nobody_else() {
+    fn a_call_changes_the_word_of_a_deputy_that_sleeps_only() {
         for (before, state, ended, orders) in words() {
             let (call, after) = match state {
                 _ if ended => (Call::Nothing, before),
                 OFF | STARTING => (Call::Start, before),
-                DOZING => (Call::Arm, ARMED | orders),
+                DOZING => (Call::Arm, CALLED | orders),
                 LINGERING => (Call::Arm, WATCHING | orders),
                 _ => (Call::Nothing, before),
             };
@@ -275,7 +303,7 @@ mod tests {
         for (before, _, ended, orders) in words() {
             let duty = duty(before);
             assert_eq!(duty.is_rung(), orders & RUNG != 0);
-            let taken = Orders { ended, help: orders & HELP != 0 };
+            let taken = DutyOrders { ended, help: orders & HELP != 0 };
             assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & ENDED), "{before}");
         }
         for (before, state, ..) in words() {
@@ -291,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_started_where_there_is_none_and_a_failure_leaves_it_so() {
+    fn a_deputy_is_started_only_if_there_is_none_and_a_failure_leaves_the_word_as_it_was() {
         for (before, ..) in words() {
             let fails = duty(before);
             let failed = fails.start(|| Err(word(&fails)));
@@ -307,13 +335,13 @@ mod tests {
             starts.start(|| Ok::<(), ()>(())).unwrap();
             assert_eq!(word(&starts), if before == OFF { WATCHING } else { before }, "{before}");
             let says = duty(before);
-            says.started();
+            says.note_started();
             assert_eq!(word(&says), if before == STARTING { WATCHING } else { before }, "{before}");
         }
     }
 
     #[test]
-    fn it_dozes_and_goes_only_without_orders_and_if_it_is_quiet_then() {
+    fn a_deputy_dozes_and_resigns_only_without_orders_and_if_all_is_quiet_then() {
         for (before, ..) in words() {
             let free = before == WATCHING;
             for lingers in [false, true] {
@@ -328,7 +356,7 @@ mod tests {
                         called[1] = Some(is_called());
                     },
                 );
-                let after = if free && !lingers { ARMED } else { before };
+                let after = if free && !lingers { CALLED } else { before };
                 assert_eq!((slept, word(&dozes)), (free, after), "{before}");
                 assert_eq!(called, if free { [Some(false), Some(true)] } else { [None; 2] });
                 let loud = duty(before);
@@ -344,15 +372,15 @@ mod tests {
             let stays = duty(before);
             assert_eq!((stays.resign(|| true), word(&stays)), (false, before));
         }
-        // Another one was started meanwhile.
+        // Another deputy is started meanwhile.
         let follows = duty(WATCHING);
         assert!(follows.resign(|| follows.start(|| Ok::<(), ()>(())).is_ok()));
     }
 
     #[test]
-    fn it_is_stood_down_where_it_was_only_armed_and_all_is_quiet() {
+    fn a_deputy_is_stood_down_only_if_it_is_armed_and_all_is_quiet() {
         for (before, ..) in words() {
-            let armed = before == ARMED;
+            let armed = before == CALLED;
             let disarmed = Cell::new(false);
             let disarm = || disarmed.set(true);
             let quiet = duty(before);
@@ -365,17 +393,17 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stands_it_down_arms_it_for_those_who_call_meanwhile() {
-        // Somebody is up at the second look, and may have been seen in `ARMED` before.
-        let late = duty(ARMED);
+    fn a_thread_that_stands_the_deputy_down_arms_the_switch_for_calls_that_come_meanwhile() {
+        // A thread is awake at the second look, and may have seen `CALLED` before.
+        let late = duty(CALLED);
         let looks = Cell::new(0);
         let is_quiet = || looks.replace(looks.get() + 1) == 0;
         let no = || panic!("it is not quiet");
-        assert_eq!((late.stand_down(is_quiet, no), word(&late)), (Call::Arm, ARMED));
-        // Somebody called, or the deputy rose, or it was rung, before the switch was disarmed.
+        assert_eq!((late.stand_down(is_quiet, no), word(&late)), (Call::Arm, CALLED));
+        // A call, the rise of the deputy or a request for help came before the switch was disarmed.
         let meanwhile: [fn(&Duty); 3] = [|duty| _ = duty.call(), |duty| _ = duty.rise(), Duty::ask_for_help];
         for meanwhile in meanwhile {
-            let armed = duty(ARMED);
+            let armed = duty(CALLED);
             assert_eq!(armed.stand_down(|| true, || meanwhile(&armed)), Call::Arm);
         }
     }

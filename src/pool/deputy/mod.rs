@@ -1,24 +1,30 @@
-//! The deputy: the standby that watches the watchers.
+//! The deputy: the thread that notices when another thread breaks a promise. `watch` has what its thread
+//! does.
 //!
-//! Promotion is free by default: a thread that leaves leadership vacant promises to be back after one short poll. There
-//! are more promises of that kind; the README of the pool lists them, and who breaks each. The deputy is who notices:
-//! while a thread of the pool is awake, it looks once a tick ([`max_blind`](super::Policy::max_blind)), and
-//! [`Audit`] says what it does about what it finds. Of two looks the second one knows that nothing has happened since the
-//! first, so a promise is broken for two ticks at most.
+//! By default, a leader gives leadership up without waking a follower, and promises to be back after one
+//! short poll. Threads make more promises of that kind; the README of the pool lists them, and how each is
+//! broken. While a thread of the pool is awake, the deputy looks once a tick
+//! ([`max_blind`](super::Policy::max_blind)), and `watch/decide.rs` decides what to do about what it finds.
+//! At the second of two looks the deputy knows that nothing has happened since the first, so a promise is
+//! broken for two ticks at most.
 //!
-//! It sleeps without a timeout when no promise is open (LF9). Who makes one then, a thread that wakes up above all, sets
-//! its [`Switch`]: that takes a system call, and wakes nobody before the tick is over. What begins and ends within a tick
-//! costs it one look, or none where such bursts are rare: who goes to sleep last takes the switch back.
+//! If all threads that are awake stay in one poll for long, the deputy looks less often, down to ten times
+//! a second (`watch/audit/rest.rs`).
 //!
-//! It starts with the first source or timer of the pool, or when a second thread comes; it ends when nothing was in use
-//! for a second, in a pool without workers. It runs nobody's code but ours and waits for nobody, so nobody has to watch
-//! over it: who has to lead, to call a hook or a stranger's waker gets a thread for that. Only where there are no threads to be had
-//! it takes events itself.
+//! The deputy sleeps without a timeout when no promise is open (LF9). A thread that makes a promise then,
+//! usually because it wakes up, sets the deputy's [`Switch`]: that takes a system call, and wakes no thread
+//! before the tick is over. A burst of work that begins and ends within a tick costs the deputy one look;
+//! if such bursts are rare, it costs none, because the leader that goes to sleep last disarms the switch.
+//!
+//! The deputy starts with the first source or timer of the pool, or when a second thread comes; in a pool
+//! without workers, it ends when nothing was in use for a second. The deputy runs no user code and waits
+//! for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it starts
+//! other threads. Only if no thread can be started, or 256 of them lead in vain, does it take events itself.
 
 mod duty;
 #[cfg_attr(
     all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))),
-    path = "switch_timer.rs"
+    path = "switch_linux.rs"
 )]
 #[cfg_attr(
     not(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri)))),
@@ -27,52 +33,58 @@ mod duty;
 mod switch;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use super::Pool;
-use super::audit::Audit;
 use super::stall::Stalls;
 use crate::executor::Overseer;
 use crate::fork::Origin;
-use crate::sync::{Counter, Instant, thread};
+use crate::sync::{Counter, thread};
 use duty::{Call, Duty};
 use switch::Switch;
 
-/// How long a deputy stays that nobody needs.
-const LINGER: Duration = Duration::from_secs(1);
+/// The function of the deputy's thread, which returns when the deputy resigns or the pool is gone. The
+/// caller of [`Pool::new`] provides the function, because the code that looks at a pool stands above this
+/// module.
+pub(crate) type Watch = fn(&Deputy);
 
-/// The deputy, as others reach it. It knows its pool only by a weak reference: whoever calls it is not to be the one who
-/// drops the pool.
+/// The deputy's state, as other threads reach it. The reference to the pool is weak: holding the deputy
+/// does not keep the pool alive.
 #[derive(Debug)]
 pub(crate) struct Deputy {
     origin: Origin,
     pool: OnceLock<Weak<Pool>>,
     /// The time between two looks.
     tick: Duration,
-    duty: Duty,
-    switch: Switch,
+    /// The function of its thread.
+    watch: Watch,
+    pub(crate) duty: Duty,
+    pub(crate) switch: Switch,
     /// Times that leadership was vacant for a whole tick.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Stalls,
 }
 
 impl Overseer for Deputy {
+    /// Wakes a deputy that sleeps, and starts one if there is none and the pool needs one. Ignores the error
+    /// if no thread can be started.
     fn look(self: Arc<Self>) {
-        // The pool is looked at only if there is no deputy yet.
-        let is_needed = || self.pool.get().and_then(Weak::upgrade).is_some_and(|pool| pool.needs_deputy());
+        // If a deputy exists, the call does not evaluate this.
+        let is_needed = || self.pool().is_some_and(|pool| pool.needs_deputy());
         let _ = self.call_if(is_needed);
     }
 }
 
 impl Deputy {
-    /// The deputy of a pool that is still being made.
-    pub(super) fn new(tick: Duration) -> io::Result<Arc<Self>> {
+    /// Creates the deputy of a pool that is still being made, without its thread: that starts with the first
+    /// [`call`](Self::call), and runs `watch`. `tick` is the time between two looks.
+    pub(super) fn new(tick: Duration, watch: Watch) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             origin: Origin::here(),
             pool: OnceLock::new(),
             tick,
+            watch,
             duty: Duty::new(),
             switch: Switch::new()?,
             rescues: Counter::default(),
@@ -80,28 +92,30 @@ impl Deputy {
         }))
     }
 
-    /// The pool is there.
-    pub(super) fn serves(&self, pool: Weak<Pool>) {
+    /// Sets the pool, when it exists. Keeps a weak reference; panics if it is called twice.
+    pub(super) fn set_pool(&self, pool: Weak<Pool>) {
         assert!(self.pool.set(pool).is_ok(), "a deputy has one pool");
     }
 
     /// The time between two looks.
-    pub(super) fn tick(&self) -> Duration {
+    pub(crate) fn tick(&self) -> Duration {
         self.tick
     }
 
-    /// A promise was made that it has to watch: from now on it does.
+    /// Has the deputy watch a promise that the calling thread has made: starts a deputy if there is none, and
+    /// sets the switch of one that sleeps. Does nothing in a child of `fork`.
     ///
     /// # Errors
     ///
-    /// What the system says when no thread can be started. The pool works without, as long as nobody blocks, and the next one
-    /// who comes by tries again.
+    /// Returns the error of the system if no thread can be started. The pool works without a deputy as long
+    /// as no thread blocks, and the next call tries again.
     #[inline]
     pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
         self.call_if(|| true)
     }
 
-    /// The same, if there is a deputy; else `is_needed` tells whether one is started.
+    /// Does the same as [`call`](Self::call) if a deputy exists; otherwise starts one only if `is_needed`
+    /// returns true.
     #[inline]
     pub(super) fn call_if(self: &Arc<Self>, is_needed: impl FnOnce() -> bool) -> io::Result<()> {
         match self.duty.call() {
@@ -112,14 +126,16 @@ impl Deputy {
         Ok(())
     }
 
-    /// Whether who slept for so many nanoseconds may [`stand_down`](Self::stand_down) the deputy: it takes a system call, and
-    /// another one of who wakes up. A look takes two switches, but comes once a tick only.
+    /// Returns whether a thread that `slept` for so many nanoseconds lately may
+    /// [`stand_down`](Self::stand_down) the deputy. Standing it down costs a system call, and the next
+    /// wake-up another one; a look costs two switches of threads, but comes once a tick only.
     #[inline]
     pub(super) fn is_long(&self, slept: u64) -> bool {
         2 * u128::from(slept) >= self.tick.as_nanos()
     }
 
-    /// The calling thread is about to sleep: if all do, the deputy that was called when it woke up has nothing to look at.
+    /// Stands the deputy down if it was called and sleeps, and `is_quiet`: all threads sleep, and the calling
+    /// one is about to, so the deputy has nothing to look at.
     #[cold]
     pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool) {
         if self.duty.stand_down(is_quiet, || self.switch.arm(Duration::MAX)) == Call::Arm {
@@ -127,6 +143,7 @@ impl Deputy {
         }
     }
 
+    /// Has the deputy wake up after a tick. Does nothing in a child of `fork`.
     #[cold]
     fn arm(&self) {
         if self.origin.is_here() {
@@ -134,6 +151,8 @@ impl Deputy {
         }
     }
 
+    /// Starts the deputy's thread, unless there is one by now or the pool has ended. Does nothing in a
+    /// child of `fork`. Returns the error of the system if no thread can be started.
     #[cold]
     fn start(self: &Arc<Self>) -> io::Result<()> {
         if !self.origin.is_here() {
@@ -142,65 +161,27 @@ impl Deputy {
         self.duty.start(|| {
             let deputy = self.clone();
             let thread = thread::Builder::new().name("paceline-deputy".into());
-            thread.spawn(move || deputy.serve()).map(drop)
+            thread.spawn(move || (deputy.watch)(&deputy)).map(drop)
         })
     }
 
-    /// A task that will block is about to run and nobody is parked: add a thread now, not at the next tick.
+    /// Has the deputy look now, and not at the next tick, and add a worker if leadership is vacant and too
+    /// few workers can run: a task that will block is about to run, and no parked thread was found to lead.
+    /// Has no effect if there is no deputy.
     #[cold]
     pub(super) fn ask_for_help(&self) {
         self.duty.ask_for_help();
         self.switch.ring();
     }
 
-    /// The pool is gone.
+    /// Tells the deputy that the pool is gone, and wakes it. Does not wait for its thread to end.
     pub(super) fn end(&self) {
         self.duty.end();
         self.switch.ring();
     }
 
-    /// The deputy's thread.
-    fn serve(&self) {
-        self.duty.started();
-        let mut audit = Audit::default();
-        let mut unneeded_since = None;
-        loop {
-            let orders = self.duty.rise();
-            let Some(pool) = self.pool.get().and_then(Weak::upgrade) else { return };
-            if orders.ended {
-                return;
-            }
-            // A look that panics is a defect of ours, but not the last look.
-            let look = AssertUnwindSafe(|| audit.look(&pool, orders.help));
-            let quiet = catch_unwind(look).unwrap_or_else(|_| {
-                audit = Audit::default();
-                false
-            });
-            let needed = pool.needs_deputy();
-            let since = *unneeded_since.get_or_insert_with(Instant::now);
-            if needed {
-                unneeded_since = None;
-            } else if since.elapsed() >= LINGER && self.duty.resign(|| pool.still_needs_deputy()) {
-                return;
-            }
-            if quiet && self.dozes(pool, &audit, needed) {
-                audit.forget();
-            } else {
-                self.switch.sleep(Some(self.tick), || self.duty.is_rung());
-            }
-        }
-    }
-
-    /// Sleeps until it is called, if all is quiet, and lets go of the pool before that; not for long if it is not `needed`,
-    /// and not if that is over by now, because those who went may have called before it dozed.
-    fn dozes(&self, pool: Arc<Pool>, audit: &Audit, needed: bool) -> bool {
-        let reactor = pool.reactor.clone();
-        // Whoever takes the last source or timer away while it sleeps calls it.
-        reactor.tell_when_empty(needed);
-        let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
-        let limit = (!needed).then_some(LINGER);
-        let dozed = self.duty.doze(!needed, still_quiet, |called| self.switch.sleep(limit, called));
-        reactor.tell_when_empty(false);
-        dozed
+    /// Returns the pool, if it still exists.
+    pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
+        self.pool.get().and_then(Weak::upgrade)
     }
 }

@@ -1,5 +1,5 @@
-//! The switch where there is no timer to sleep in: a condition variable. To arm it wakes the deputy once, which then
-//! sleeps on.
+//! The switch where the deputy has no timer to sleep in: a condition variable. Arming it wakes the deputy
+//! once, and the deputy sleeps on until the new time.
 
 use std::io;
 use std::sync::PoisonError;
@@ -7,34 +7,35 @@ use std::time::Duration;
 
 use crate::sync::{self, Condvar, Instant, Mutex};
 
-/// What the deputy sleeps in.
+/// The place in which the deputy sleeps.
 #[derive(Debug)]
-pub(super) struct Switch {
-    /// When the sleep in progress ends; `None` is never.
+pub(crate) struct Switch {
+    /// When the sleep in progress ends; `None` means never.
     until: Mutex<Option<Instant>>,
     changed: Condvar,
 }
 
 impl Switch {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { until: Mutex::new(None), changed: Condvar::new() })
     }
 
-    /// The sleep in progress, or the next one, ends after this time.
-    pub(super) fn arm(&self, after: Duration) {
+    /// Ends the sleep in progress after this time, which replaces an earlier setting. Wakes the deputy once,
+    /// to sleep on until then. `Duration::MAX` is never.
+    pub(crate) fn arm(&self, after: Duration) {
         *sync::lock(&self.until) = Instant::now().checked_add(after);
         self.changed.notify_one();
     }
 
-    /// The sleep in progress ends now.
-    pub(super) fn ring(&self) {
+    /// Ends the sleep in progress now.
+    pub(crate) fn ring(&self) {
         self.arm(Duration::ZERO);
     }
 
-    /// Sleeps until the switch is armed and its time has come; without a limit if there is none. `cancelled` is asked
-    /// after the limit was set: so a switch that was armed or rung just before it, whose setting the limit has replaced,
-    /// is not missed if that shows in what `cancelled` looks at.
-    pub(super) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
+    /// Sleeps until the switch was armed and its time has come, or until the limit; not at all if
+    /// `cancelled`. Calls `cancelled` after it has set the limit, which replaces an earlier setting: a caller
+    /// that changes what `cancelled` reads before it arms or rings the switch is not missed.
+    pub(crate) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
         self.arm(limit.unwrap_or(Duration::MAX));
         if cancelled() {
             return;

@@ -1,5 +1,5 @@
-//! The switch on Linux: a timer that the deputy sleeps in. To set it costs one system call and wakes nobody, so that a
-//! deputy does not see a burst of work that is over within a tick.
+//! The switch on Linux: a timer that the deputy sleeps in. Setting it costs one system call and wakes no
+//! thread, so a burst of work that is over within a tick does not wake the deputy.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,42 +10,48 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// What the deputy sleeps in.
+/// The place in which the deputy sleeps.
 #[derive(Debug)]
-pub(super) struct Switch(OwnedFd);
+pub(crate) struct Switch(OwnedFd);
 
-const NEVER: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const DISARMED: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
 
 impl Switch {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?))
+    /// Creates the timer, and sets it once, so that a system that refuses that is found here.
+    pub(crate) fn new() -> io::Result<Self> {
+        let this = Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?);
+        // Later errors are ignored.
+        this.set(DISARMED)?;
+        Ok(this)
     }
 
-    /// The sleep in progress, or the next one, ends after this time.
-    pub(super) fn arm(&self, after: Duration) {
-        // Beyond the end of time is never.
-        self.set(Timespec::try_from(after).unwrap_or(NEVER));
+    /// Ends the sleep in progress after this time, which replaces an earlier setting. `Duration::MAX` is
+    /// never.
+    pub(crate) fn arm(&self, after: Duration) {
+        // A time that is too long for the system means never.
+        let _ = self.set(Timespec::try_from(after).unwrap_or(DISARMED));
     }
 
-    /// The sleep in progress ends now.
-    pub(super) fn ring(&self) {
-        self.set(NOW);
+    /// Ends the sleep in progress now.
+    pub(crate) fn ring(&self) {
+        let _ = self.set(NOW);
     }
 
-    /// Sleeps until the switch is armed and its time has come; without a limit if there is none. `cancelled` is asked
-    /// after the limit was set: so a switch that was armed or rung just before it, whose setting the limit has replaced,
-    /// is not missed if that shows in what `cancelled` looks at.
-    pub(super) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
+    /// Sleeps until the switch was armed and its time has come, or until the limit; not at all if
+    /// `cancelled`. Calls `cancelled` after it has set the limit, which replaces an earlier setting: a caller
+    /// that changes what `cancelled` reads before it arms or rings the switch is not missed.
+    pub(crate) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
         self.arm(limit.unwrap_or(Duration::MAX));
         if !cancelled() {
             while rustix::io::read(&self.0, &mut [0u8; 8]) == Err(rustix::io::Errno::INTR) {}
         }
     }
 
-    fn set(&self, value: Timespec) {
-        let timer = Itimerspec { it_interval: NEVER, it_value: value };
-        // It fails only for a descriptor that is none.
-        let _ = timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &timer);
+    /// Has the timer fire once after this time, in place of an earlier setting; [`DISARMED`] is never.
+    fn set(&self, value: Timespec) -> io::Result<()> {
+        let timer = Itimerspec { it_interval: DISARMED, it_value: value };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &timer)?;
+        Ok(())
     }
 }

@@ -1,25 +1,24 @@
-//! What a leader announces, and what it fires, while timers are due one after the other.
+//! Tests of the announcements and the events of a leader while timers are due one after the other.
 //!
-//! Lateness is judged by what was announced to the system: when that wakes us is its business. Slacks are so long that a busy
-//! machine makes no difference; what is announced for their end is not waited for.
+//! Lateness is judged by the announcements: when the system wakes the leader is not tested. Slacks are so
+//! long that a busy machine makes no difference; no test waits for their end.
 
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::task::Wake;
 
 use super::*;
 use crate::reactor::raw::RawSource;
 use crate::reactor::sys::{Events, Wants, Way};
 use crate::reactor::{Alarm, Direction};
+use crate::waking::WakeCounter;
 
 const LONG: Duration = Duration::from_secs(100);
 
-/// What was announced.
+/// The announcements so far.
 type Announced = Arc<Mutex<Vec<Option<Instant>>>>;
 
-/// A way to wait that says what was announced to it.
+/// A way to wait that records the announcements.
 #[derive(Debug)]
 struct Watched(Box<dyn Way>, Announced);
 
@@ -48,8 +47,8 @@ impl Way for Watched {
         self.0.announce(deadline, now, events)
     }
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        self.0.wait(events, patience)
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
+        self.0.wait(events, wait)
     }
 
     fn interrupt(&self) -> io::Result<()> {
@@ -57,7 +56,7 @@ impl Way for Watched {
     }
 }
 
-/// A reactor and who leads it.
+/// A reactor and its leader.
 struct Scene {
     reactor: Arc<Reactor>,
     batch: Batch,
@@ -65,19 +64,10 @@ struct Scene {
     started: Instant,
 }
 
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-/// In each way to wait.
+/// Runs the test for each way to wait.
 fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
     for portable in [false, true] {
-        // Miri has no way but ours.
+        // Miri has no portable way.
         if portable && cfg!(miri) {
             continue;
         }
@@ -95,19 +85,19 @@ impl Scene {
         Alarm::arm(self.reactor.clone(), at, Waker::noop()).unwrap()
     }
 
-    /// What was announced since this was asked last.
+    /// Returns the announcements since the last call.
     fn announced(&self) -> Vec<Instant> {
         let announced = std::mem::take(&mut *self.announced.lock().unwrap());
         announced.into_iter().map(|deadline| deadline.expect("a timer is left")).collect()
     }
 
-    /// Looks, and says how many timers fire.
-    fn fires(&mut self) -> usize {
+    /// Looks, and returns how many timers fire.
+    fn fire_due(&mut self) -> usize {
         self.batch.look(&self.reactor).unwrap();
         std::iter::from_fn(|| self.batch.next(&self.reactor)).count()
     }
 
-    fn sleeps_until_one_fires(&mut self) {
+    fn sleep_until_one_fires(&mut self) {
         while self.batch.left() == 0 {
             self.batch.sleep(&self.reactor, || false).unwrap();
             if let Some(event) = self.batch.next(&self.reactor) {
@@ -117,11 +107,11 @@ impl Scene {
         }
     }
 
-    /// A timer fires, the first of a storm; returns between which times it did.
-    fn storm_begins(&mut self) -> [Instant; 2] {
+    /// Fires a timer, the first of a storm. Returns the times between which it fired.
+    fn begin_storm(&mut self) -> [Instant; 2] {
         let at = Instant::now() + Duration::from_millis(1);
         let _first = self.arm(at);
-        self.sleeps_until_one_fires();
+        self.sleep_until_one_fires();
         assert!(Instant::now() >= at, "early");
         self.announced();
         [at, Instant::now()]
@@ -134,37 +124,37 @@ fn a_lone_timer_is_announced_exactly_and_once() {
         for millis in [2_000, 1_000, 200] {
             let at = scene.started + Duration::from_millis(millis);
             let alarm = scene.arm(at);
-            (0..3).for_each(|_| assert_eq!(scene.fires(), 0));
+            (0..3).for_each(|_| assert_eq!(scene.fire_due(), 0));
             assert_eq!(scene.announced(), [at]);
             std::mem::forget(alarm);
         }
-        scene.sleeps_until_one_fires();
+        scene.sleep_until_one_fires();
         assert!(scene.started.elapsed() >= Duration::from_millis(200));
         assert!(scene.announced().is_empty());
         scene.reactor.close();
     });
 }
 
-/// Fails if `Timers::look_for` does not wait for the slack; if an arming before that look is told (`Timers::change`); and if
-/// those that had no need to wait do.
+/// Fails if `Timers::look_for` does not wait for the slack; if an arming before that look is told
+/// (`Timers::change`); and if timers wait that need not.
 #[test]
 fn timers_that_are_due_soon_after_others_are_gathered() {
     for_each_way(LONG, |mut scene| {
-        let fired = scene.storm_begins();
+        let fired = scene.begin_storm();
         let soon = fired[1] + Duration::from_secs(20);
         let _others = [0, 7, 3].map(|number| scene.arm(soon + Duration::from_secs(number)));
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         let gathered = scene.announced();
         let [gathered] = gathered[..] else { panic!("announced {gathered:?}") };
         assert!((fired[0] + LONG..=fired[1] + LONG).contains(&gathered) && gathered <= soon + LONG);
 
-        // One that is due before all of them, and after the last look, changes nothing.
+        // A timer that is due before all of them, and after the last look, changes nothing.
         let (_earlier, _later) = (scene.arm(soon - Duration::from_secs(10)), scene.arm(gathered + LONG));
         assert_eq!(scene.reactor.timers.earliest(), scene.reactor.timers.nanos(gathered));
-        // One that was due before the last look is not kept waiting, and leaves what was announced alone.
+        // A timer that was due before the last look does not wait, and leaves the announcement alone.
         let _past = scene.arm(fired[0]);
-        assert_eq!(scene.fires(), 1);
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 1);
+        assert_eq!(scene.fire_due(), 0);
         assert!(scene.announced().is_empty(), "announced already");
         scene.reactor.close();
     });
@@ -173,10 +163,10 @@ fn timers_that_are_due_soon_after_others_are_gathered() {
 #[test]
 fn a_timer_after_the_slack_is_announced_exactly() {
     for_each_way(LONG, |mut scene| {
-        let fired = scene.storm_begins();
+        let fired = scene.begin_storm();
         let later = fired[1] + LONG + Duration::from_nanos(1);
         let _later = scene.arm(later);
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         assert_eq!(scene.announced(), [later]);
     });
 }
@@ -184,19 +174,19 @@ fn a_timer_after_the_slack_is_announced_exactly() {
 #[test]
 fn without_slack_each_deadline_is_announced() {
     for_each_way(Duration::ZERO, |mut scene| {
-        let fired = scene.storm_begins();
+        let fired = scene.begin_storm();
         for seconds in [30, 20] {
             let at = fired[1] + Duration::from_secs(seconds);
             std::mem::forget(scene.arm(at));
-            assert_eq!(scene.fires(), 0);
+            assert_eq!(scene.fire_due(), 0);
             assert_eq!(scene.announced(), [at]);
         }
         scene.reactor.close();
     });
 }
 
-/// Timers that come in a storm: none is early, none is announced for later than a slack after it was due, and there is about
-/// one announcement for a slack.
+/// A storm of timers: none is early, none is announced for later than a slack after it was due, and there is
+/// about one announcement per slack.
 #[test]
 fn a_storm_is_late_by_no_more_than_the_slack() {
     const TIMERS: u32 = 400;
@@ -224,7 +214,7 @@ fn a_storm_is_late_by_no_more_than_the_slack() {
             }
         }
         let slacks = start.elapsed().as_nanos() / SLACK.as_nanos();
-        // A few are of looks that move entries of the wheel.
+        // A few announcements are for looks that move entries of the wheel.
         assert!(announced.len() as u128 <= slacks + 8, "{} announcements, {slacks} slacks", announced.len());
         drop(alarms);
     });
@@ -233,17 +223,17 @@ fn a_storm_is_late_by_no_more_than_the_slack() {
 #[test]
 fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_closed() {
     for_each_way(LONG, |mut scene| {
-        scene.storm_begins();
-        let woken = Arc::<Woken>::default();
+        scene.begin_storm();
+        let woken = Arc::<WakeCounter>::default();
         let soon = Instant::now() + Duration::from_millis(1);
         let _alarm = Alarm::arm(scene.reactor.clone(), soon, &woken.clone().into()).unwrap();
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         scene.reactor.close();
-        assert_eq!(woken.0.load(SeqCst), 1);
+        assert_eq!(woken.times(), 1);
     });
 }
 
-/// To stay awake would be for the timers, whose time is known. Fails without `Moment::sleeps`.
+/// Staying awake would be for the timers, whose time is known. Fails without `Moment::cancel`.
 #[test]
 fn r1_a_leader_that_gathers_does_not_stay_awake() {
     for_each_way(LONG, |mut scene| {
@@ -251,31 +241,31 @@ fn r1_a_leader_that_gathers_does_not_stay_awake() {
             return;
         }
         scene.batch.spin_limit = LONG;
-        // Events come singly and soon, until it stays awake for them.
+        // Events come singly and soon, until the leader stays awake for them.
         while !scene.batch.stays_awake() {
             scene.reactor.sys.way.interrupt().unwrap();
             scene.batch.sleep(&scene.reactor, || false).unwrap();
             assert!(scene.batch.next(&scene.reactor).is_none());
         }
         scene.batch.interrupted(&scene.reactor);
-        let fired = scene.storm_begins();
+        let fired = scene.begin_storm();
         let _soon = scene.arm(fired[1] + Duration::from_secs(20));
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         assert!(!scene.batch.stays_awake());
         scene.batch.interrupted(&scene.reactor);
     });
 }
 
-/// A leader that was rung out of one sleep is rung out of the next as well; and two that ring for one sleep are one. Fails if what says
-/// that somebody sleeps, or has rung, is not as it was before after each wait. (A notification that was swallowed in between hung
-/// others, whose queues were not looked at again.)
+/// A leader that was interrupted in one sleep is interrupted in the next as well; and two interrupts of one
+/// sleep are one. Fails if the state of the slumber or of the bell is not restored after each wait. (A
+/// notification that was swallowed in between hung other runtimes, which did not look at their queues again.)
 #[test]
 fn l9_each_sleep_is_rung_for_and_once() {
     for_each_way(Duration::ZERO, |mut scene| {
         let reactor = scene.reactor.clone();
-        // Ends what nobody ends who should.
+        // Ends a sleep that is not interrupted although it should be.
         let _late = scene.arm(scene.started + Duration::from_secs(20));
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         for round in 1..=5 {
             let rings = || (0..2).for_each(|_| reactor.interrupt());
             scene
@@ -287,7 +277,7 @@ fn l9_each_sleep_is_rung_for_and_once() {
                 .unwrap();
             assert_eq!(reactor.counters.interrupts.get(), round);
             assert!(scene.batch.next(&reactor).is_none(), "it slept until the timer fired");
-            // It is awake: it looks by itself.
+            // The leader is awake: it looks by itself.
             rings();
             assert_eq!(reactor.counters.interrupts.get(), round);
         }
@@ -295,13 +285,14 @@ fn l9_each_sleep_is_rung_for_and_once() {
     });
 }
 
-/// What came before the announcement has rung for nobody. It is looked at after that, or never. Fails if it is not.
+/// A reason that came before the announcement interrupts no sleep. So the leader has to look for reasons
+/// after the announcement. Fails if it does not.
 #[test]
-fn l9_who_has_something_to_do_when_it_has_said_that_it_sleeps_does_not() {
+fn l9_a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
     for_each_way(Duration::ZERO, |mut scene| {
         let reactor = scene.reactor.clone();
         let _late = scene.arm(scene.started + Duration::from_secs(1));
-        assert_eq!(scene.fires(), 0);
+        assert_eq!(scene.fire_due(), 0);
         reactor.interrupt();
         scene.batch.sleep(&reactor, || true).unwrap();
         assert_eq!((reactor.counters.interrupts.get(), reactor.counters.sleeps.get()), (0, 0));

@@ -1,44 +1,51 @@
-//! The clock by which timers are due: the system's, or one that stands still for a test, and goes on where the test says so.
+//! The clock by which timers are due: the system's, or a clock that a test stops and moves on.
 //!
-//! A clock that stands *leaps* to the next timer when nobody has anything to do: the only thread of its runtime leads, has looked for
-//! events and found none, and is about to sleep; and nothing is held, as what blocks on purpose does while it runs. Who leaves off holding
-//! interrupts the leader, which may be asleep because of it; and as it has woken whoever waits for it just before, the thread looks once
-//! more, for tasks too, before the leap. Nothing else has to wake anybody for the leap: whatever makes something to do
-//! ends the leader's sleep, and it comes by here before the next one.
+//! A stopped clock *leaps* to the next timer when there is nothing else to do: the only thread of its runtime
+//! leads, has looked for events and found none, and is about to sleep; and the clock is not held, as it is by
+//! a blocking closure that runs. A thread that releases the clock interrupts the leader, which may sleep only
+//! because the clock was held. The releasing thread has just woken the task that waits for it, so the leader
+//! looks once more, for tasks too, before the leap. Nothing else has to wake a thread for the leap: whatever
+//! gives the leader something to do ends its sleep, and the leader comes by here before the next sleep.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::Reactor;
 use crate::sync::{Instant, Mutex, MutexGuard};
 
-/// Whether any clock of this process was ever stopped: until then nobody need ask which clock it is.
+/// Whether a clock of this process was ever stopped: until then, `now` need not ask which clock it reads.
 static ANY_STOOD: AtomicBool = AtomicBool::new(false);
 
 /// A clock that can be stopped.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    hands: Mutex<Hands>,
+    hands: Mutex<ClockHands>,
+    /// The number of changes of `hands`.
     changes: AtomicU32,
-    /// How many hold it, times two; and one if somebody has let go since it was looked.
+    /// The number of holders, times two; plus one if a holder has released the clock since the last look.
     held: AtomicUsize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Hands {
-    /// As the system's.
+enum ClockHands {
+    /// The system's time.
     Real,
     Stand {
+        /// The moment at which the clock is stopped.
         at: Instant,
     },
-    /// They stood, and go as the system's do from where they were.
+    /// The clock was stopped, and runs on from where it stood.
     Go {
+        /// What the clock showed when it went on.
         from: Instant,
+        /// The system's time at that moment.
         since: Instant,
     },
 }
 
-impl Hands {
+impl ClockHands {
+    /// Returns the time that the hands show.
     fn show(self) -> Instant {
         match self {
             Self::Real => Instant::now(),
@@ -50,21 +57,30 @@ impl Hands {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { hands: Mutex::new(Hands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
+        Self { hands: Mutex::new(ClockHands::Real), changes: AtomicU32::new(0), held: AtomicUsize::new(0) }
     }
 
-    /// Whether any clock but the system's is in use in this process.
+    /// Returns whether a clock of this process was ever stopped.
     #[inline]
-    pub(crate) fn any_stood() -> bool {
-        // Relaxed: who stops a clock does it on the thread whose timers are to see it.
+    fn any_stood() -> bool {
+        // Relaxed suffices: a test stops the clock on the thread whose timers have to see it.
         ANY_STOOD.load(Ordering::Relaxed)
     }
 
-    fn hands(&self) -> MutexGuard<'_, Hands> {
+    /// Returns what the clock of the current reactor says. `current` reads that clock; it is called only if
+    /// some clock was ever stopped.
+    #[inline]
+    pub(crate) fn now_by(current: impl FnOnce() -> Option<Instant>) -> Instant {
+        if Self::any_stood() { current().unwrap_or_else(Instant::now) } else { Instant::now() }
+    }
+
+    fn hands(&self) -> MutexGuard<'_, ClockHands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, hands: &mut Hands, to: Hands) {
+    /// Sets the locked `hands`, and counts that as a change: before its next wait, the leader announces its
+    /// deadline anew. Wakes no thread.
+    fn set(&self, hands: &mut ClockHands, to: ClockHands) {
         *hands = to;
         self.changes.fetch_add(1, Ordering::Release);
     }
@@ -74,64 +90,71 @@ impl Clock {
         if Self::any_stood() { self.hands().show() } else { Instant::now() }
     }
 
-    /// Stops it. False if it stands already.
+    /// Stops the clock. Returns false if it is stopped already.
     pub(crate) fn stop(&self) -> bool {
         ANY_STOOD.store(true, Ordering::Relaxed);
         let mut hands = self.hands();
-        let stands = matches!(*hands, Hands::Stand { .. });
+        let stands = matches!(*hands, ClockHands::Stand { .. });
         if !stands {
             let at = hands.show();
-            self.set(&mut hands, Hands::Stand { at });
+            self.set(&mut hands, ClockHands::Stand { at });
         }
         !stands
     }
 
-    /// It goes on from where it stands. False if it does not.
+    /// Lets the clock run on from where it stands. Returns false if it is not stopped. The caller interrupts
+    /// the leader.
     pub(crate) fn go_on(&self) -> bool {
         let mut hands = self.hands();
-        let Hands::Stand { at } = *hands else { return false };
-        self.set(&mut hands, Hands::Go { from: at, since: Instant::now() });
+        let ClockHands::Stand { at } = *hands else { return false };
+        self.set(&mut hands, ClockHands::Go { from: at, since: Instant::now() });
         true
     }
 
-    /// Moves it on by so much. False if it does not stand.
+    /// Moves a stopped clock on. Returns false if it is not stopped. Panics if the clock does not go that
+    /// far. The caller interrupts the leader.
     pub(crate) fn advance(&self, by: Duration) -> bool {
         let mut hands = self.hands();
-        let Hands::Stand { at } = *hands else { return false };
+        let ClockHands::Stand { at } = *hands else { return false };
         let at = at.checked_add(by).expect("the clock does not go that far");
-        self.set(&mut hands, Hands::Stand { at });
+        self.set(&mut hands, ClockHands::Stand { at });
         true
     }
 
     pub(crate) fn stands(&self) -> bool {
-        Self::any_stood() && matches!(*self.hands(), Hands::Stand { .. })
+        Self::any_stood() && matches!(*self.hands(), ClockHands::Stand { .. })
     }
 
-    /// It does not leap until as many have called [`releases`](Self::releases).
-    pub(crate) fn holds(&self) {
+    /// Keeps the clock from leaping until as many calls of [`release`](Self::release) were made.
+    fn hold(&self) {
         self.held.fetch_add(2, Ordering::SeqCst);
     }
 
-    pub(crate) fn releases(&self) {
+    /// Takes back one [`hold`](Self::hold), and leaves the mark that [`was_released`](Self::was_released)
+    /// reads.
+    fn release(&self) {
         let _ = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| Some((held - 2) | 1));
     }
 
-    /// Whether somebody has let go since the last look, so that there may be something to do, or a leap.
+    /// Returns whether a holder has released the clock since the last look, so that there may be something to
+    /// do, or a leap.
     pub(crate) fn was_released(&self) -> bool {
         self.stands() && self.held.load(Ordering::SeqCst) & 1 != 0
     }
 
-    /// Tells what was announced before a change from what was after it.
+    /// Returns a count that differs before and after a change of the clock.
     pub(super) fn changes(&self) -> u32 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// When the system has to ring for that deadline, and what its clock says. For a clock that stands it never rings.
+    /// Converts `deadline`, a time of this clock, which shows `now`. Returns when the system has to ring for
+    /// it, and the system's time. The first is `None` if the system never rings: without a deadline, for one
+    /// too far away, and for a stopped clock.
     pub(super) fn in_real_time(&self, deadline: Option<Instant>, now: Instant) -> (Option<Instant>, Instant) {
         match *self.hands() {
-            Hands::Real => (deadline, now),
-            Hands::Stand { .. } => (None, Instant::now()),
-            Hands::Go { .. } => {
+            ClockHands::Real => (deadline, now),
+            ClockHands::Stand { .. } => (None, Instant::now()),
+            ClockHands::Go { .. } => {
                 let real = Instant::now();
                 let rings = |deadline: Instant| real.checked_add(deadline.saturating_duration_since(now));
                 (deadline.and_then(rings), real)
@@ -139,13 +162,17 @@ impl Clock {
         }
     }
 
-    /// Goes on to that moment, if it stands and nothing is held. True if there may be something to do.
-    pub(super) fn leaps(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
+    /// Moves a stopped clock on to the moment that `to` returns, if the clock is not held; never moves the
+    /// clock back. Returns true if there may be something to do: once the clock has reached that moment, or,
+    /// without a leap, if a holder has released the clock since the last call. Returns false if the clock
+    /// runs or is held, or if `to` returns none.
+    pub(super) fn try_leap(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
         if !self.stands() {
             return false;
         }
         let held = self.held.fetch_and(!1, Ordering::SeqCst);
-        // Whoever let go has woken somebody before, perhaps after the thread looked whom: it looks once more.
+        // The holder has woken a task before its release, perhaps after this thread looked for tasks: so this
+        // thread looks once more.
         if held & 1 != 0 {
             return true;
         }
@@ -155,9 +182,39 @@ impl Clock {
         let Some(to) = to() else { return false };
         let mut hands = self.hands();
         let at = hands.show();
-        if matches!(*hands, Hands::Stand { .. }) && to > at {
-            self.set(&mut hands, Hands::Stand { at: to });
+        if matches!(*hands, ClockHands::Stand { .. }) && to > at {
+            self.set(&mut hands, ClockHands::Stand { at: to });
         }
         true
+    }
+}
+
+/// Keeps the clock of a reactor from leaping while it exists. Its drop releases the clock and, if the clock
+/// is stopped, interrupts the leader.
+#[derive(Debug)]
+pub(crate) struct ClockHeld(Option<Arc<Reactor>>);
+
+impl ClockHeld {
+    /// Holds the clock of the current reactor, if `current` returns one, and keeps that reactor alive.
+    #[inline]
+    pub(crate) fn new(current: impl FnOnce() -> Option<Arc<Reactor>>) -> Self {
+        let reactor = current();
+        if let Some(reactor) = &reactor {
+            reactor.clock.hold();
+        }
+        Self(reactor)
+    }
+}
+
+impl Drop for ClockHeld {
+    /// Releases the clock. If it is stopped, interrupts the leader, which may sleep only because of the hold.
+    fn drop(&mut self) {
+        if let Some(reactor) = &self.0 {
+            reactor.clock.release();
+            // The leader may sleep only because the clock was held.
+            if reactor.clock.stands() {
+                reactor.interrupt();
+            }
+        }
     }
 }

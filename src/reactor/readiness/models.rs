@@ -1,13 +1,14 @@
-//! Loom models of the readiness word, around a record as the reactor has it. An event that is lost shows as a deadlock,
-//! a cell that two threads have shows as loom's complaint about the cell.
+//! Loom models of the readiness word, in a record as the reactor uses it. A lost event shows as a deadlock;
+//! if two threads have a cell, loom reports it.
 
 use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
-use std::task::Waker;
+use std::task::{Wake, Waker};
 
 use super::*;
 use crate::reactor::record::{Displace, Record, Wait};
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
+use crate::waking::WakeCounter;
 use loom::thread;
 
 use Direction::{Read, Write};
@@ -15,14 +16,14 @@ use Direction::{Read, Write};
 const IN: Happened = Happened { read: true, ..Happened::NOTHING };
 const OUT: Happened = Happened { write: true, ..Happened::NOTHING };
 
-/// A record and its owner, as `Reactor`, `Records` and `Source` are, without the poller.
+/// A record and its owner, without the poller: what `Reactor`, `Records` and `Source` do.
 struct Source {
     record: Record,
     frees: StdUsize,
 }
 
 impl Source {
-    /// Registered; neither direction is ready.
+    /// Opens a registered source that is ready in neither direction.
     fn open() -> (Arc<Self>, u32) {
         let source = Self { record: Record::new(), frees: StdUsize::new(0) };
         let generation = source.reopen();
@@ -53,7 +54,7 @@ impl Source {
         self.record.fire_cell(direction, || self.free());
     }
 
-    /// True if that freed the record.
+    /// Returns true if that freed the record.
     fn retire(&self) -> bool {
         let mut freed = false;
         self.record.retire(|| {
@@ -63,7 +64,7 @@ impl Source {
         freed
     }
 
-    /// False if there is nothing to wait for.
+    /// Returns false if the wait is over already.
     fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
         match self.record.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
             Wait::Over => false,
@@ -86,7 +87,7 @@ impl Source {
     }
 }
 
-/// S7, LF6: the event comes before, while, or after the task leaves its waker.
+/// S7, LF6: the event comes before, while, or after the task stores its waker.
 #[test]
 fn s7_an_event_beside_a_waker_that_settles_is_not_lost() {
     model(|| {
@@ -100,7 +101,7 @@ fn s7_an_event_beside_a_waker_that_settles_is_not_lost() {
     });
 }
 
-/// LF6: a blind wait is for an event after its start, and gets the one that comes while it starts.
+/// LF6: a blind wait is for an event after its start, and gets the event that comes while it starts.
 #[test]
 fn lf6_a_blind_wait_sees_the_event_that_comes_while_it_settles() {
     model(|| {
@@ -115,11 +116,11 @@ fn lf6_a_blind_wait_sees_the_event_that_comes_while_it_settles() {
     });
 }
 
-/// A socket and a reader that takes what is there, and clears readiness as `proof` has it.
+/// A socket, and a reader that takes its bytes and clears readiness for the reason `proof`.
 fn read_all(proof: Proof) {
     model(move || {
         let (source, generation) = Source::open();
-        // Its changes are ordered as the operating system's are: by its own locks.
+        // The changes of the buffer are ordered as the operating system's are: by its own locks.
         let buffer = Arc::new(AtomicUsize::new(0));
         let leader = {
             let (source, buffer) = (source.clone(), buffer.clone());
@@ -159,25 +160,17 @@ fn s7_clearing_after_a_short_read_forgets_no_event() {
     read_all(Proof::ShortTransfer);
 }
 
-#[derive(Default)]
-struct Woken(StdUsize);
-
-impl std::task::Wake for Woken {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.fetch_add(1, Relaxed);
-    }
-}
-
-/// S4: two tasks wait for one direction and one displaces the other, beside the event. Both look again in the end.
+/// S4: two tasks wait for one direction and one displaces the other, beside the event. Both look again in the
+/// end.
 #[test]
 fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
     model(|| {
         let (source, generation) = Source::open();
-        let woken = [(); 2].map(|()| std::sync::Arc::<Woken>::default());
-        let waits = |source: &Source, woken: &std::sync::Arc<Woken>| {
+        let woken = [(); 2].map(|()| std::sync::Arc::<WakeCounter>::default());
+        let waits = |source: &Source, woken: &std::sync::Arc<WakeCounter>| {
             let waits = source.wait_in_cell(Read, Until::Ready, &woken.clone().into());
             if !waits {
-                woken.0.fetch_add(1, Relaxed);
+                woken.clone().wake();
             }
         };
         let leader = {
@@ -192,16 +185,17 @@ fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
         };
         waits(&source, &woken[0]);
         [leader, other].into_iter().for_each(|thread| thread.join().unwrap());
-        assert!(woken.iter().all(|woken| woken.0.load(Relaxed) > 0));
+        assert!(woken.iter().all(|woken| woken.times() > 0));
     });
 }
 
-/// S4: who finds the cell occupied leaves it so. An event that comes meanwhile finds the cell taken, and is passed on.
+/// S4: a thread that finds the cell occupied leaves it so. An event that comes meanwhile finds the cell
+/// taken, and is passed on.
 #[test]
-fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
+fn s4_a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
     model(|| {
         let (source, generation) = Source::open();
-        let woken = std::sync::Arc::<Woken>::default();
+        let woken = std::sync::Arc::<WakeCounter>::default();
         assert!(source.wait_in_cell(Read, Until::Ready, &woken.clone().into()));
         let leader = {
             let source = source.clone();
@@ -215,11 +209,11 @@ fn s4_who_leaves_the_cell_to_another_passes_the_event_on() {
                 .enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
         assert_ne!(entered, Wait::Waiting);
         leader.join().unwrap();
-        assert_eq!(woken.0.load(Relaxed), 1);
+        assert_eq!(woken.times(), 1);
     });
 }
 
-/// LF6, beside the cell: on the list first, then the flag, then the sleep.
+/// LF6, on the list: the entry first, then the flag, then the sleep.
 #[test]
 fn lf6_a_waiter_on_the_list_is_woken() {
     model(|| {
@@ -240,8 +234,8 @@ fn lf6_a_waiter_on_the_list_is_woken() {
     });
 }
 
-/// S3: the source goes away while two leaders fire its two directions. One thread frees the record, when no other has a
-/// cell.
+/// S3: the source is retired while two leaders fire its two directions. One thread frees the record, when no
+/// other has a cell.
 #[test]
 fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
     model(|| {
@@ -261,7 +255,7 @@ fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
     });
 }
 
-/// S3: the source goes away while two threads have its two cells. The last of the three frees the record.
+/// S3: the source is retired while two threads have its two cells. The last of the three frees the record.
 #[test]
 fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     model(|| {
@@ -282,7 +276,8 @@ fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     });
 }
 
-/// S2, S3: an event of the old source comes while the record gets a new one. It wakes nobody there and leaves nothing.
+/// S2, S3: an event of the old source comes while the record gets a new one. The event wakes no waiter of the
+/// new source and leaves nothing behind.
 #[test]
 fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
     model(|| {
@@ -305,7 +300,9 @@ fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
         }
         assert_ne!(source.reopen(), generation);
         assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
-        leader.into_iter().for_each(|leader| leader.join().unwrap());
+        if let Some(leader) = leader {
+            leader.join().unwrap();
+        }
         let now = source.record.readiness.snapshot();
         assert!(now.is_armed(Read) && !now.has(Read, Until::Ready));
         assert_eq!(source.frees.load(Relaxed), 1);

@@ -1,19 +1,20 @@
-//! The readiness word beside a plain struct of what it means: one thread, and every operation in every state.
+//! Compares the readiness word with a plain struct of its meaning: on one thread, every operation in every
+//! state.
 
 use Direction::{Read, Write};
 
 use super::*;
 
-/// The word, as the table in its file has it.
+/// The meaning of the word, as the table in its file has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spelled {
     generation: u32,
     gone: bool,
-    ways: [Way; 2],
+    ways: [DirectionState; 2],
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Way {
+struct DirectionState {
     ready: bool,
     cut: bool,
     armed: bool,
@@ -23,9 +24,10 @@ struct Way {
 }
 
 impl Spelled {
+    /// Reads the fields of the table out of the word.
     fn of(word: u64) -> Self {
         let bit = |at: u32| word >> at & 1 != 0;
-        let way = |at: u32, tick: u32| Way {
+        let way = |at: u32, tick: u32| DirectionState {
             ready: bit(at),
             cut: bit(at + 1),
             armed: bit(at + 2),
@@ -40,6 +42,7 @@ impl Spelled {
         self.ways.iter().any(|way| way.busy)
     }
 
+    /// Returns whether the condition of a wait holds: the direction is ready, or its tick has changed.
     fn has(&self, direction: Direction, until: Until) -> bool {
         let way = self.ways[direction as usize];
         match until {
@@ -48,7 +51,8 @@ impl Spelled {
         }
     }
 
-    /// Which cells and which lists an event concerns.
+    /// Records an event, and returns the cells and the lists that it concerns, for each direction. An event
+    /// of another generation, or of a source that is gone, concerns none.
     fn event(&mut self, generation: u32, happened: Happened) -> [(bool, bool); 2] {
         let mut delivered = [(false, false); 2];
         if self.gone || self.generation != generation {
@@ -68,11 +72,13 @@ impl Spelled {
         delivered
     }
 
+    /// Ends the source: advances the generation, and keeps only the busy flags and the ticks. Returns whether
+    /// to free the record, because no direction is busy.
     fn retire(&mut self) -> Release {
         self.generation = (self.generation + 1) % (1 << 20);
         self.gone = true;
         for way in &mut self.ways {
-            *way = Way { busy: way.busy, tick: way.tick, ..Way::default() };
+            *way = DirectionState { busy: way.busy, tick: way.tick, ..DirectionState::default() };
         }
         if self.busy() { Release::Nothing } else { Release::Free }
     }
@@ -85,13 +91,13 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Every operation in every state, those that nobody gets it into too; around the end of ticks and generations.
+/// Every operation in every state, unreachable ones included; around the wrap of ticks and generations.
 #[test]
 fn agrees_with_the_word_spelled_out() {
     for seed in 1..if cfg!(miri) { 20 } else { 400 } {
         let mut state = seed * 0x9E37_79B9;
         let flags = random(&mut state) & 0x7ff;
-        let word = Readiness(AtomicU64::new(0xffffe << 44 | 0xffef << 28 | 0xfffe << 12 | flags));
+        let word = ReadinessWord(AtomicU64::new(0xffffe << 44 | 0xffef << 28 | 0xfffe << 12 | flags));
         let mut spelled = Spelled::of(word.0.load(Ordering::Relaxed));
         for _ in 0..40 {
             let chance = random(&mut state);
@@ -103,7 +109,7 @@ fn agrees_with_the_word_spelled_out() {
             match chance % 9 {
                 0 if !spelled.busy() => {
                     assert_eq!(word.open(), spelled.generation);
-                    let way = Way { ready: true, ..Way::default() };
+                    let way = DirectionState { ready: true, ..DirectionState::default() };
                     spelled = Spelled { gone: false, ways: [way; 2], ..spelled };
                 }
                 1 => assert_eq!(word.retire(), spelled.retire()),
@@ -126,10 +132,10 @@ fn agrees_with_the_word_spelled_out() {
                 3 => {
                     let way = &mut spelled.ways[direction as usize];
                     if way.tick == tick {
-                        assert_eq!(word.settle(direction, tick), Settled::Armed);
+                        assert_eq!(word.settle(direction, tick), Settlement::Armed);
                         (way.armed, way.busy) = (true, false);
                     } else {
-                        assert_eq!(word.settle(direction, tick), Settled::Overtaken);
+                        assert_eq!(word.settle(direction, tick), Settlement::Overtaken);
                     }
                 }
                 4 => {

@@ -1,5 +1,5 @@
-//! Loom models of a leader that falls asleep while others have reasons for it to look up. A reason that it never sees
-//! shows as a deadlock.
+//! Loom models of a leader that falls asleep while other threads have reasons for it to look up. A reason
+//! that it never sees shows as a deadlock.
 
 use loom::sync::Notify;
 use loom::thread;
@@ -8,11 +8,11 @@ use super::*;
 use crate::sync::models::model;
 use crate::sync::{Arc, AtomicUsize};
 
-/// What a leader and those who interrupt it share. Nothing but the slumber orders anything.
+/// The state that a leader and the interrupting threads share. Only the slumber orders the accesses.
 struct Scene {
     slumber: Slumber,
     reasons: AtomicUsize,
-    /// As an eventfd: a ring that nobody waited for ends the next wait.
+    /// Like an eventfd: a ring without a waiting thread ends the next wait.
     bell: Notify,
     rings: AtomicUsize,
 }
@@ -35,7 +35,7 @@ impl Scene {
         });
     }
 
-    /// Sleeps until it has seen so many reasons; returns how often it went to sleep.
+    /// Sleeps until it has seen this many reasons. Returns how often it fell asleep.
     fn lead(&self, reasons: usize) -> usize {
         let mut naps = 0;
         while self.reasons.load(Ordering::Relaxed) < reasons {
@@ -64,8 +64,8 @@ fn lf5_a_reason_beside_a_leader_that_falls_asleep_is_seen() {
     });
 }
 
-/// Two have a reason: both are seen, although the leader may be rung out of its sleep for the first. And no sleep is rung
-/// for twice, which would cost a system call and an empty wait each.
+/// Two threads have a reason: the leader sees both, although the first may interrupt its sleep. No sleep is
+/// rung for twice, which would cost a system call and an empty wait.
 #[test]
 fn lf5_two_reasons_are_seen_and_no_sleep_is_rung_for_twice() {
     model(|| {
@@ -77,7 +77,7 @@ fn lf5_two_reasons_are_seen_and_no_sleep_is_rung_for_twice() {
         let naps = scene.lead(2);
         others.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(scene.rings.load(Ordering::Relaxed) <= naps);
-        // It is awake now.
-        scene.slumber.interrupt(|| panic!("nobody sleeps"));
+        // The leader is awake now.
+        scene.slumber.interrupt(|| panic!("the leader is awake"));
     });
 }

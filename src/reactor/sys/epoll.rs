@@ -1,10 +1,10 @@
-//! Waiting with epoll: one system call per wait, no system call to re-arm, none to set an unchanged deadline.
+//! Waiting with epoll: one system call per wait, none to re-arm, none for an unchanged deadline.
 //!
-//! The descriptor is that of a `polling::Poller`, so that whoever asks for the reactor's descriptor gets one that
-//! the crates around `polling` understand. Sources are added to it directly: edge-triggered, for both directions,
-//! with `EPOLLRDHUP`, which `polling` does not ask for and without which a short read could hide the end of a
-//! stream. The deadline is a timerfd, touched only when the earliest deadline changes;
-//! interrupts are an eventfd, edge-triggered, so that nobody ever reads it.
+//! The descriptor is that of a `polling::Poller`, so that a caller that asks for the reactor's descriptor
+//! gets one that the crates around `polling` understand. Sources are added to it directly: edge-triggered,
+//! for both directions, with `EPOLLRDHUP`, which `polling` does not ask for and without which a short read
+//! could hide the end of a stream. The deadline is a timerfd, set only when the earliest deadline changes.
+//! Interrupts are an eventfd, edge-triggered, so that it never has to be read.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,45 +12,49 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use polling::Poller;
 use rustix::event::epoll::{EventData, EventFlags as Flags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFlags, Timespec, epoll, eventfd};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
 use super::raw::{self, RawSource};
-use super::{BATCH, CLOCK, Events, Patience, Wants, Way};
+use super::{BATCH, CLOCK, EventWait, Events, Wants, Way, now};
 use crate::reactor::marks::Marks;
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::Instant;
 
-/// The key of an event that says only "look again".
+/// The key of an event that means only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
 
-/// What a source is added for.
+/// The events for which a source is added.
 const INTEREST: Flags = Flags::IN.union(Flags::PRI).union(Flags::RDHUP).union(Flags::OUT).union(Flags::ET);
 
 #[derive(Debug)]
 struct Epoll {
     poller: Poller,
+    /// The eventfd of interrupts.
     bell: OwnedFd,
+    /// The timerfd of the deadline.
     clock: OwnedFd,
 }
 
-/// A poller that passed its self-check, or `None` where the check fails: then something between us and the
-/// kernel does not behave as epoll does.
+/// Returns a way that passed its self-check, or `None` if the check fails: then something between this
+/// process and the kernel does not behave as epoll does.
 pub(super) fn new_checked() -> io::Result<Option<Box<dyn Way>>> {
     let epoll = Epoll::new()?;
     let mut events = Events::new();
+    epoll.announce(None, Instant::now(), &mut events)?;
     epoll.interrupt()?;
-    epoll.wait(&mut events, Patience::None)?;
+    epoll.wait(&mut events, EventWait::None)?;
     let rings = events.list.iter().any(|(key, _)| *key == INTERRUPT);
-    // Nobody read the bell: an edge that was reported must not be reported again.
-    epoll.wait(&mut events, Patience::None)?;
+    // The bell was not read: an edge that was reported must not be reported again.
+    epoll.wait(&mut events, EventWait::None)?;
     Ok(if rings && events.list.is_empty() { Some(Box::new(epoll)) } else { None })
 }
 
 impl Epoll {
+    /// Makes the poller, the bell and the clock, and adds the latter two to the poller.
     fn new() -> io::Result<Self> {
         let poller = Poller::new()?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -62,7 +66,7 @@ impl Epoll {
         Ok(Self { poller, bell, clock })
     }
 
-    /// After 2^64 - 2 rings the counter is full: empty it and ring again.
+    /// Empties the bell and rings again, because its counter is full after 2^64 - 2 rings.
     #[cold]
     fn reset_bell(&self) -> io::Result<()> {
         let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
@@ -82,31 +86,36 @@ impl Way for Epoll {
         Ok(epoll::add(&self.poller, fd, EventData::new_u64(key.0), INTEREST)?)
     }
 
-    /// A source that is not ready reports by itself once it is: to ask costs no more than to re-arm, and spares the leader an
-    /// event for what the source is ready for besides.
+    /// A source that is not ready reports by itself once it is. Asking costs no more than re-arming, and
+    /// spares the leader an event for the other direction.
     fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, _: Wants<'_>) -> io::Result<()> {
         let Some((raw, direction)) = asks else { return Ok(()) };
-        let fd = raw::borrow(raw);
-        let asked = match direction {
-            Direction::Read => PollFlags::IN | PollFlags::PRI | PollFlags::RDHUP,
-            Direction::Write => PollFlags::OUT,
-        };
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut [PollFd::from_borrowed_fd(fd, asked)], Some(&at_once)) == Ok(0) {
+        if !self.is_ready(raw, direction) {
             return Ok(());
         }
-        Ok(epoll::modify(&self.poller, fd, EventData::new_u64(key.0), INTEREST)?)
+        Ok(epoll::modify(&self.poller, raw::borrow(raw), EventData::new_u64(key.0), INTEREST)?)
+    }
+
+    fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
+        raw::is_ready(raw, direction)
+    }
+
+    fn ends(&self, raw: RawSource) -> Marks {
+        // Like epoll, poll(2) reports a hang-up without being asked for it.
+        let said = now::ask(raw::borrow(raw), PollFlags::RDHUP).unwrap_or(PollFlags::HUP);
+        ends(said.contains(PollFlags::HUP), said.contains(PollFlags::RDHUP))
     }
 
     fn delete(&self, raw: RawSource, _: Key) -> io::Result<()> {
         Ok(epoll::delete(&self.poller, raw::borrow(raw))?)
     }
 
+    /// Sets the timerfd, whose event then ends the wait by itself.
     #[cold]
     fn announce(&self, deadline: Option<Instant>, now: Instant, _: &mut Events) -> io::Result<()> {
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // Relative to a moment that has passed when the kernel counts from it, so it never rings early. A deadline
-        // beyond the end of time never rings.
+        // Relative to a moment that has passed when the kernel counts from it, so the timer never fires
+        // early. A deadline beyond the end of time never fires.
         let ahead = deadline.map(|deadline| deadline.saturating_duration_since(now));
         let value = ahead.and_then(|ahead| Timespec::try_from(ahead).ok()).unwrap_or(never);
         let timer = Itimerspec { it_interval: never, it_value: value };
@@ -114,10 +123,10 @@ impl Way for Epoll {
         Ok(())
     }
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        let timeout = match patience {
-            Patience::None => Some(&Timespec { tv_sec: 0, tv_nsec: 0 }),
-            Patience::Forever => None,
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
+        let timeout = match wait {
+            EventWait::None => Some(&Timespec { tv_sec: 0, tv_nsec: 0 }),
+            EventWait::Forever => None,
         };
         let mut buffer = [const { MaybeUninit::uninit() }; BATCH];
         events.list.clear();
@@ -130,13 +139,15 @@ impl Way for Epoll {
 
     fn interrupt(&self) -> io::Result<()> {
         match rustix::io::write(&self.bell, &1u64.to_ne_bytes()) {
+            // The counter is full: nothing reads the bell, because epoll reports its edges.
             Err(rustix::io::Errno::AGAIN) => self.reset_bell(),
             result => Ok(result.map(|_| ())?),
         }
     }
 }
 
-/// An event of epoll's as one of ours.
+/// Converts an event of epoll: to its key, and to what happened. An error or a hang-up makes both directions
+/// ready, an end of the peer's data or an urgent mark the reading one.
 #[inline]
 fn report(event: &epoll::Event) -> (u64, Happened) {
     let flags = event.flags;
@@ -153,13 +164,18 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
     (event.data.u64(), happened)
 }
 
+/// Returns the marks that the flags of an event report: `HUP` closes both directions, `RDHUP` closes
+/// reading, `ERR` is an error and `PRI` is urgent data. `IN` and `OUT` are no marks.
 #[cold]
 fn marks(flags: Flags) -> Marks {
-    Marks::READ_CLOSED
-        .if_said(flags.intersects(Flags::HUP | Flags::RDHUP))
-        .and(Marks::WRITE_CLOSED.if_said(
-            flags.contains(Flags::HUP) || flags.contains(Flags::OUT | Flags::ERR) || flags == Flags::ERR,
-        ))
+    ends(flags.contains(Flags::HUP), flags.contains(Flags::RDHUP))
         .and(Marks::ERROR.if_said(flags.contains(Flags::ERR)))
         .and(Marks::PRIORITY.if_said(flags.contains(Flags::PRI)))
+}
+
+/// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
+/// the only sign of a pipe without a reader: a datagram socket that reports an error still sends.
+fn ends(hang_up: bool, peer_sends_no_more: bool) -> Marks {
+    let read = Marks::READ_CLOSED.if_said(hang_up || peer_sends_no_more);
+    read.and(Marks::WRITE_CLOSED.if_said(hang_up))
 }

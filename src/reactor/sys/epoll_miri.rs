@@ -1,6 +1,6 @@
-//! Stands in for [`epoll`](super::epoll) under miri, which has no timerfd, no `poll`, no `EPOLLPRI`, and no epoll but an
-//! edge-triggered one, so that `polling` has no way to wait there. The deadline is the wait's timeout; all else is as in
-//! `epoll.rs`.
+//! Stands in for [`epoll`](super::epoll) under miri, which has no timerfd, no `poll`, no `EPOLLPRI`, and no
+//! epoll but an edge-triggered one, so that `polling` has no way to wait there. The deadline is the wait's
+//! timeout; all else is as in `epoll.rs`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,23 +11,25 @@ use rustix::event::epoll::{self, EventData, EventFlags as Flags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use super::raw::{self, RawSource};
-use super::{BATCH, Events, Patience, Wants, Way};
+use super::{BATCH, EventWait, Events, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::Instant;
 
-/// The key of an event that says only "look again".
+/// The key of an event that means only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
 
-/// What a source is added for.
+/// The events for which a source is added.
 const INTEREST: Flags = Flags::IN.union(Flags::RDHUP).union(Flags::OUT).union(Flags::ET);
 
 #[derive(Debug)]
 struct Epoll {
     poller: OwnedFd,
+    /// The eventfd of interrupts.
     bell: OwnedFd,
 }
 
+/// Returns a way, without a check of it.
 pub(super) fn new_checked() -> io::Result<Option<Box<dyn Way>>> {
     let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -59,9 +61,9 @@ impl Way for Epoll {
         Ok(())
     }
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        let limit = events.limit(patience);
-        // A wait that ends early is one that found nothing: the caller looks again.
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
+        let limit = events.limit(wait);
+        // A wait that ends early counts as one that found nothing: the caller looks again.
         let limit =
             limit.map(|limit| Timespec::try_from(limit.min(Duration::from_secs(3600))).expect("an hour"));
         let mut list = Vec::with_capacity(BATCH);
@@ -76,7 +78,7 @@ impl Way for Epoll {
     }
 }
 
-/// An event of epoll's as one of ours.
+/// Converts an event of epoll: to its key, and to what happened, without marks.
 fn report(event: &epoll::Event) -> (u64, Happened) {
     let flags = event.flags;
     let broken = flags.intersects(Flags::HUP | Flags::ERR);

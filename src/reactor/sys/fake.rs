@@ -1,8 +1,9 @@
-//! Stands in for [`epoll`](super::epoll) in the scenarios of the whole pool: sources are the numbers of virtual pipes,
-//! and a wait is one of shuttle's, until an event, an interrupt, or the deadline in virtual time.
+//! Stands in for [`epoll`](super::epoll) in the scenarios of the whole pool: sources are the numbers of
+//! virtual pipes, and a wait is one of shuttle's, until an event, an interrupt, or the deadline in virtual
+//! time.
 //!
-//! It reports as epoll does: an edge for each write; what was drained meanwhile is no event; what is added, or armed
-//! again, is reported if it is ready. Two waits at once are a fault (LF1).
+//! The fake reports as epoll does: an edge for each write; no event for a pipe that was drained meanwhile; a
+//! source that is added, or armed again, is reported if it is ready. Two waits at once are a fault (LF1).
 #![cfg_attr(not(test), allow(dead_code))]
 
 use std::collections::BTreeMap;
@@ -13,37 +14,42 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 
 use super::raw::RawSource;
-use super::{Events, Patience, Wants, Way};
+use super::{EventWait, Events, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
 use crate::sync::{self, Condvar, Instant, Mutex, process_static};
 
-/// The key of an event that says only "look again".
+/// The key of an event that means only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
 
 process_static! {
-    /// The run's pipes, by number. Std's lock: nobody takes a step under it.
+    /// The run's pipes, by number. A lock of `std`: no thread takes a step of the scenario under it.
     static PIPES: StdMutex<Vec<Arc<Content>>> = StdMutex::default();
 }
 
 #[derive(Debug, Default)]
 struct Content {
+    /// The number of bytes to read.
     bytes: AtomicUsize,
+    /// The pollers to which the read end was added.
     watched_by: StdMutex<Vec<Weak<Poller>>>,
 }
 
 impl Content {
+    /// Returns the report that the pipe can be read; `None` if it is empty.
     fn happened(&self) -> Option<Happened> {
         let read = self.bytes.load(Relaxed) > 0;
         read.then_some(Happened { read, ..Happened::NOTHING })
     }
 
+    /// Returns the pollers that watch the pipe and still exist.
     fn watchers(&self) -> Vec<Arc<Poller>> {
         let watchers = self.watched_by.lock().unwrap_or_else(PoisonError::into_inner);
         watchers.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
+/// Returns the pipe with this number, or an error.
 fn pipe(raw: RawSource) -> io::Result<Arc<Content>> {
     let pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
     let found = usize::try_from(raw).ok().and_then(|number| pipes.get(number).cloned());
@@ -57,6 +63,7 @@ pub(crate) struct Pipe(RawSource, Arc<Content>);
 
 #[cfg(test)]
 impl Pipe {
+    /// Makes an empty pipe, with the run's next number.
     pub(crate) fn new() -> Self {
         let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
         pipes.push(Arc::default());
@@ -64,19 +71,19 @@ impl Pipe {
         Self(number, pipes[pipes.len() - 1].clone())
     }
 
-    /// What to register.
+    /// Returns the source to register.
     pub(crate) fn raw(&self) -> RawSource {
         self.0
     }
 
-    /// Writes a byte.
+    /// Writes a byte, and reports an edge to each poller that watches the pipe.
     pub(crate) fn write(&self) {
         sync::step();
         self.1.bytes.fetch_add(1, Relaxed);
         self.1.watchers().iter().for_each(|poller| poller.report(self.0));
     }
 
-    /// Reads a byte, or says that it would block.
+    /// Reads a byte, or returns `WouldBlock`.
     pub(crate) fn read(&self) -> io::Result<()> {
         sync::step();
         let one_less = |bytes: usize| bytes.checked_sub(1);
@@ -89,27 +96,31 @@ impl Pipe {
 
 #[derive(Debug, Default)]
 struct Poller {
-    state: Mutex<State>,
+    state: Mutex<FakeState>,
     bell: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FakeState {
+    /// The sources that were added, and their keys.
     sources: BTreeMap<RawSource, Key>,
     /// Sources with an edge that no wait has looked at yet.
     edges: Vec<RawSource>,
+    /// Whether an interrupt was not reported yet.
     interrupted: bool,
-    /// Somebody waits.
+    /// Whether a thread waits.
     waited_on: bool,
 }
 
 impl Poller {
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    /// Changes the state and wakes the thread that waits.
+    fn change(&self, change: impl FnOnce(&mut FakeState)) {
         change(&mut sync::lock(&self.state));
         self.bell.notify_all();
     }
 
-    /// A source may have become ready.
+    /// Adds an edge of a source that may have become ready, unless the source was not added, or has an edge
+    /// already.
     fn report(&self, raw: RawSource) {
         self.change(|state| {
             if state.sources.contains_key(&raw) && !state.edges.contains(&raw) {
@@ -165,7 +176,7 @@ impl Way for Fake {
         Ok(())
     }
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
         events.list.clear();
         let mut state = sync::lock(&self.0.state);
         if std::mem::replace(&mut state.waited_on, true) {
@@ -173,7 +184,7 @@ impl Way for Fake {
         }
         loop {
             state.collect(events);
-            if !events.list.is_empty() || patience == Patience::None {
+            if !events.list.is_empty() || wait == EventWait::None {
                 break;
             }
             state = self.sleep(state, events.deadline);
@@ -189,17 +200,19 @@ impl Way for Fake {
 }
 
 impl Fake {
+    /// Adds an edge if the pipe can be read.
     fn report_if_ready(&self, raw: RawSource, pipe: &Content) {
         if pipe.happened().is_some() {
             self.0.report(raw);
         }
     }
 
+    /// Waits until the state changes, or until the deadline, or for a moment.
     fn sleep<'a>(
         &self,
-        state: sync::MutexGuard<'a, State>,
+        state: sync::MutexGuard<'a, FakeState>,
         deadline: Option<Instant>,
-    ) -> sync::MutexGuard<'a, State> {
+    ) -> sync::MutexGuard<'a, FakeState> {
         let bell = &self.0.bell;
         let woken = match deadline {
             None => bell.wait(state).ok(),
@@ -208,11 +221,13 @@ impl Fake {
                 bell.wait_timeout(state, left).map(|(state, _)| state).ok()
             }
         };
-        woken.expect("nobody panics under it")
+        woken.expect("no thread panics under it")
     }
 }
 
-impl State {
+impl FakeState {
+    /// Moves the interrupt, a deadline that has passed, and the edges into `events`. Drops the edge of a pipe
+    /// that was drained meanwhile.
     fn collect(&mut self, events: &mut Events) {
         if std::mem::take(&mut self.interrupted) {
             events.list.push((INTERRUPT, Happened::default()));

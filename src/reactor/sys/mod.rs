@@ -1,10 +1,13 @@
-//! The seam to the operating system: one of two ways to wait.
+//! The seam to the operating system: one of three ways to wait.
 //!
-//! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes through
-//! `polling`'s own interface, one-shot, and works wherever `polling` does. Which one is used is decided when a
-//! reactor is made: epoll where the platform has it and its self-check passes, unless the caller asks otherwise.
-//! In the scenarios of the whole pool there is one way only: `fake.rs` in the place of epoll; and under miri, which has a
-//! part of epoll, `epoll_miri.rs`.
+//! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes
+//! through `polling`'s own interface, one-shot, and works wherever `polling` does. [`listed`] is poll(2) over
+//! a list of our own, for sandboxes that refuse what the other two need.
+//!
+//! The way is chosen when a reactor is made: epoll where the platform has it and its self-check passes,
+//! unless the caller asks otherwise; the next one where the system refuses a way. In the scenarios of the
+//! whole pool there is one way only: `fake.rs` in the place of epoll. Under miri, which has a part of epoll,
+//! that is `epoll_miri.rs`.
 
 use std::fmt::Debug;
 use std::io;
@@ -12,15 +15,18 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use super::marks::Marks;
 use super::readiness::Happened;
 use super::{Direction, Key};
 use crate::sync::Instant;
 
 #[cfg(all(paceline_epoll, not(any(paceline_shuttle, miri))))]
 mod epoll;
+#[cfg(all(unix, not(paceline_kqueue)))]
+mod listed;
 mod portable;
 
-/// Where the platform has none.
+/// For platforms without epoll.
 #[cfg(not(any(paceline_epoll, paceline_shuttle, miri)))]
 mod epoll {
     pub(super) fn new_checked() -> std::io::Result<Option<Box<dyn super::Way>>> {
@@ -39,38 +45,43 @@ mod epoll;
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use epoll::Pipe;
 
-/// What can be watched.
+#[cfg(unix)]
+mod now;
+
+/// The sources that a poller can watch.
 #[cfg_attr(windows, path = "raw_windows.rs")]
 #[cfg_attr(paceline_kqueue, path = "raw_kqueue.rs")]
 #[cfg_attr(all(unix, not(paceline_kqueue)), path = "raw_fd.rs")]
 pub(crate) mod raw;
 use raw::RawSource;
 
-/// Events one wait can return. Enough to spread the cost of the call over many, few enough to look again soon.
+/// Number of events that one wait can return: enough to spread the cost of the call over many, few enough to
+/// look again soon.
 pub(super) const BATCH: usize = 128;
 
-/// The key of an event that says "the announced deadline has passed".
+/// The key of an event that means "the announced deadline has passed".
 pub(super) const CLOCK: u64 = u64::MAX - 2;
 
-/// Keys from here on are not of sources; the last one is `polling`'s own.
+/// The first key that belongs to no source. The last key is `polling`'s own.
 pub(super) const RESERVED: u64 = CLOCK;
 
 /// How long a wait may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum EventWait {
     /// Not at all.
     None,
     /// Until an event, an interrupt, or the deadline announced by [`Way::announce`].
     Forever,
 }
 
-/// What came of a wait, and what is kept from one to the next.
+/// The result of a wait, and the state that is kept from one wait to the next.
 #[derive(Debug)]
 pub(super) struct Events {
+    /// The events of the last wait, by key.
     pub(super) list: Vec<(u64, Happened)>,
-    /// When a wait ends, where that is not left to the system.
+    /// The deadline, if ending a wait at it is not left to the system.
     pub(super) deadline: Option<Instant>,
-    /// What `polling` writes to, once it was asked.
+    /// The buffer of `polling`, once it was used.
     raw: Option<polling::Events>,
 }
 
@@ -79,17 +90,18 @@ impl Events {
         Self { list: Vec::with_capacity(BATCH), deadline: None, raw: None }
     }
 
-    /// How long a wait may take whose end is not left to the system; `None` is for ever.
-    fn limit(&self, patience: Patience) -> Option<Duration> {
-        match patience {
-            Patience::None => Some(Duration::ZERO),
-            Patience::Forever => {
+    /// Returns the timeout of a wait, for a way whose waits the system does not end at the announced
+    /// deadline. `None` is for ever.
+    fn limit(&self, wait: EventWait) -> Option<Duration> {
+        match wait {
+            EventWait::None => Some(Duration::ZERO),
+            EventWait::Forever => {
                 self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
             }
         }
     }
 
-    /// After such a wait: says that the deadline has passed, if so.
+    /// Adds an event of the clock if the deadline has passed. Such a way calls this after each wait.
     fn note_deadline(&mut self) {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.list.push((CLOCK, Happened::default()));
@@ -97,51 +109,109 @@ impl Events {
     }
 }
 
-/// Reads in which directions a source is awaited.
+/// Returns the directions in which a source is awaited.
 pub(super) type Wants<'a> = &'a dyn Fn() -> [bool; 2];
 
 /// A way to wait.
 pub(super) trait Way: Debug + Send + Sync {
-    /// What is waited on, where that is a descriptor.
+    /// Returns the descriptor that is waited on, if there is one.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
+    /// Adds a source. epoll reports it from now on; the other ways report it only after
+    /// [`rearm`](Self::rearm). Returns an error for a descriptor that is closed, that cannot be polled, or
+    /// that was added before.
+    ///
     /// # Safety
     ///
     /// `raw` stays open until it is deleted.
     unsafe fn add(&self, raw: RawSource, key: Key) -> io::Result<()>;
 
+    /// Removes a source. Events of it that were fetched before stay in their batch.
     fn delete(&self, raw: RawSource, key: Key) -> io::Result<()>;
 
-    /// Has the source report what it is ready for, although it may have said so before: epoll in the direction of the one
-    /// that `asks`, the portable way, which an event disarms, in all in which it is awaited.
+    /// Makes the source report its readiness, even if it has reported before. epoll does so in the direction
+    /// of `asks`, and does nothing without `asks`. The other ways, in which an event disarms its source, arm
+    /// it for all awaited directions; a source that is not there any more is no error for them.
     fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()>;
 
-    /// Sets the deadline of the waits that follow, which is later than `now`.
+    /// Asks the system whether a source is ready in this direction right now. Returns true if the system
+    /// cannot be asked.
+    fn is_ready(&self, _: RawSource, _: Direction) -> bool {
+        true
+    }
+
+    /// Asks the system which of the [ends](Marks::ENDS) hold for a source right now. Returns all of them if
+    /// the system cannot be asked.
+    fn ends(&self, _: RawSource) -> Marks {
+        Marks::ENDS
+    }
+
+    /// Sets the deadline of the waits that follow, which is later than `now`; `None` is never. When the
+    /// deadline has passed, a wait reports an event of [`CLOCK`].
     fn announce(&self, deadline: Option<Instant>, now: Instant, events: &mut Events) -> io::Result<()>;
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()>;
+    /// Replaces the list in `events` by the events that there are. If there are none, waits for one as long
+    /// as `wait` allows. A signal ends the wait, too: then the list may be empty.
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()>;
 
     /// Ends the wait in progress, or the next one.
     fn interrupt(&self) -> io::Result<()>;
 }
 
-/// The way that is taken.
+/// The chosen way.
 #[derive(Debug)]
 pub(super) struct Sys {
     pub(super) way: Box<dyn Way>,
-    /// Sources report each edge by themselves, and a look that finds nothing is cheap enough to be made before each sleep.
-    /// Else an event disarms its source, and a look costs what a sleep does.
+    /// Whether sources report each edge by themselves, and a look that finds nothing is cheap enough to be
+    /// made before each sleep. Otherwise an event disarms its source, and a look costs as much as a sleep.
     pub(super) is_epoll: bool,
 }
 
 impl Sys {
-    /// The best way there is, or the portable one.
+    /// Makes the best way there is, without epoll if `portable`. Where the system refuses a way, takes the
+    /// next one. Returns an error if resources are exhausted, or if the last way fails.
     pub(super) fn new(portable: bool) -> io::Result<Self> {
-        let epoll = if portable && !cfg!(paceline_shuttle) { None } else { epoll::new_checked()? };
-        Ok(match epoll {
-            Some(way) => Self { way, is_epoll: true },
-            None => Self { way: Box::new(portable::Portable::new()?), is_epoll: false },
-        })
+        if !portable || cfg!(paceline_shuttle) {
+            if let Some(Some(way)) = unless_refused(epoll::new_checked())? {
+                return Ok(Self { way, is_epoll: true });
+            }
+        }
+        let way = Self::without_epoll()?;
+        Ok(Self { way, is_epoll: false })
     }
+
+    /// Makes the portable way, or the listed one if the system refuses that.
+    #[cfg(all(unix, not(paceline_kqueue)))]
+    fn without_epoll() -> io::Result<Box<dyn Way>> {
+        match unless_refused(portable::Portable::new_checked())? {
+            Some(way) => Ok(Box::new(way)),
+            None => Ok(Box::new(listed::PollList::new()?)),
+        }
+    }
+
+    /// Makes the portable way: there is no other.
+    #[cfg(not(all(unix, not(paceline_kqueue))))]
+    fn without_epoll() -> io::Result<Box<dyn Way>> {
+        Ok(Box::new(portable::Portable::new_checked()?))
+    }
+}
+
+/// Returns `Ok(None)` for an error that means that the system refuses to make it, as a sandbox does: there is
+/// another way. If resources are exhausted, returns the error, because another way would need as much.
+#[cfg(unix)]
+pub(crate) fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
+    use rustix::io::Errno;
+    let exhausted =
+        [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOSPC].map(|errno| Some(errno.raw_os_error()));
+    match made {
+        Err(error) if !exhausted.contains(&error.raw_os_error()) => Ok(None),
+        made => made.map(Some),
+    }
+}
+
+/// Returns the error, because there is no other way.
+#[cfg(not(unix))]
+fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
+    made.map(Some)
 }

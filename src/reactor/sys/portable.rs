@@ -1,7 +1,7 @@
-//! Waiting through `polling`'s own interface: one-shot interest, armed anew by whoever waits.
+//! Waiting through `polling`'s own interface: one-shot interest, armed anew by each waiter.
 //!
-//! Works on every platform that `polling` supports. It costs a system call per wait for readiness and several
-//! per wait for events, where [`super::epoll`] needs none and one.
+//! Works on every platform that `polling` supports. The cost is a system call per wait for readiness and
+//! several per wait for events, where [`super::epoll`] needs none and one.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use polling::{Event, Poller};
 
 use super::raw::{self, RawSource};
-use super::{BATCH, Direction, Events, Patience, Wants, Way};
+use super::{BATCH, Direction, EventWait, Events, Wants, Way};
 use crate::reactor::Key;
 use crate::reactor::readiness::Happened;
 use crate::sync::{self, Instant, Mutex};
@@ -19,14 +19,19 @@ use crate::sync::{self, Instant, Mutex};
 #[derive(Debug)]
 pub(super) struct Portable {
     poller: Poller,
-    /// Who is registered. The lock orders re-arming against deletion and against itself: interest is read under
-    /// it, so the last one to arm arms for everybody.
+    /// The registered sources. The lock orders re-arming against deletion and against itself: interest is
+    /// read under it, so the last caller to arm arms for all waiters.
     sources: Mutex<HashMap<Key, RawSource>>,
 }
 
 impl Portable {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) })
+    /// Makes a poller, interrupts it and waits once, because some of the resources that it needs are
+    /// requested only then. Returns the error of any of these steps.
+    pub(super) fn new_checked() -> io::Result<Self> {
+        let this = Self { poller: Poller::new()?, sources: Mutex::new(HashMap::new()) };
+        this.interrupt()?;
+        this.wait(&mut Events::new(), EventWait::None)?;
+        Ok(this)
     }
 }
 
@@ -52,9 +57,14 @@ impl Way for Portable {
 
     fn rearm(&self, key: Key, _: Option<(RawSource, Direction)>, wants: Wants<'_>) -> io::Result<()> {
         let sources = sync::lock(&self.sources);
+        // Not registered any more: there is nothing to arm.
         let Some(&raw) = sources.get(&key) else { return Ok(()) };
         let [read, write] = wants();
         raw::modify(&self.poller, raw, Event::new(key.0 as usize, read, write))
+    }
+
+    fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
+        raw::is_ready(raw, direction)
     }
 
     fn announce(&self, deadline: Option<Instant>, _: Instant, events: &mut Events) -> io::Result<()> {
@@ -62,15 +72,17 @@ impl Way for Portable {
         Ok(())
     }
 
-    fn wait(&self, events: &mut Events, patience: Patience) -> io::Result<()> {
-        let timeout = events.limit(patience);
+    /// Waits until the deadline itself, which `polling` gets as a timeout.
+    fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
+        let timeout = events.limit(wait);
         let capacity = NonZeroUsize::new(BATCH).expect("a batch holds events");
         let raw = events.raw.get_or_insert_with(|| polling::Events::with_capacity(capacity));
         raw.clear();
         events.list.clear();
         let mut result = self.poller.wait(raw, timeout);
-        // `polling` can find a notification announced that is not there yet, and then gives up before it has noted that
-        // the next one is to be sent again (L9). Another wait notes it; the caller looks at everything after each.
+        // `polling` may see the announcement of a notification that has not arrived yet. Then it gives up
+        // before it has noted that the next one has to be sent again (L9). Another wait notes it; the caller
+        // looks at everything after each wait.
         while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             result = self.poller.wait(raw, Some(Duration::ZERO));
         }
@@ -82,7 +94,7 @@ impl Way for Portable {
             let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
             (event.key as u64, happened)
         }));
-        // Events that never stop must not hide that time passes.
+        // An endless stream of events must not hide that time passes.
         events.note_deadline();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What kqueue watches: a descriptor, a signal, or a child process.
+//! The sources of kqueue: a descriptor, a signal, or a child process.
 
 use std::io;
 use std::num::NonZeroI32;
@@ -6,6 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use polling::os::kqueue::{PollerKqueueExt, Process, ProcessOps, Signal};
 use polling::{Event, PollMode, Poller};
+
+use super::now;
+use crate::reactor::Direction;
 
 /// The operating system's name for a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,16 +20,18 @@ pub(crate) enum RawSource {
     Exit(NonZeroI32),
 }
 
-/// The source that a descriptor is.
+/// Returns the source of a descriptor.
 pub(crate) fn of_fd(fd: BorrowedFd<'_>) -> RawSource {
     RawSource::Fd(fd.as_raw_fd())
 }
 
-/// What a poller waits on.
+/// Returns the descriptor that a poller waits on.
 pub(super) fn descriptor(poller: &Poller) -> Option<BorrowedFd<'_>> {
     Some(poller.as_fd())
 }
 
+/// Adds a source: a descriptor for no direction yet; a signal or a process so that it reports once.
+///
 /// # Safety
 ///
 /// `raw` stays open, and a child unreaped, until it is deleted.
@@ -40,7 +45,8 @@ pub(super) unsafe fn add(poller: &Poller, raw: RawSource, key: usize) -> io::Res
     }
 }
 
-/// Signals and processes have but one thing to tell, so `interest` says only whom.
+/// Changes the interest in a descriptor. A signal or a process, which has only one thing to report, is armed
+/// again, whatever the interest is: only its key counts.
 pub(super) fn modify(poller: &Poller, raw: RawSource, interest: Event) -> io::Result<()> {
     match raw {
         RawSource::Fd(fd) => poller.modify(borrow(fd), interest),
@@ -49,6 +55,7 @@ pub(super) fn modify(poller: &Poller, raw: RawSource, interest: Event) -> io::Re
     }
 }
 
+/// Removes a source.
 pub(super) fn delete(poller: &Poller, raw: RawSource) -> io::Result<()> {
     match raw {
         RawSource::Fd(fd) => poller.delete(borrow(fd)),
@@ -57,12 +64,24 @@ pub(super) fn delete(poller: &Poller, raw: RawSource) -> io::Result<()> {
     }
 }
 
+/// Returns whether a source is ready in this direction right now. True for signals and processes, which
+/// cannot be asked.
+pub(super) fn is_ready(raw: RawSource, direction: Direction) -> bool {
+    match raw {
+        RawSource::Fd(fd) => now::is_ready(borrow(fd), direction),
+        RawSource::Signal(_) | RawSource::Exit(_) => true,
+    }
+}
+
+/// Borrows the descriptor of a source that is registered, or is just being added, and so is open.
 fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
     // SAFETY: a registered descriptor stays open until it is deleted, as the caller of `add` promised.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
+/// Returns the filter for the exit of a child that is registered, or is just being added.
 fn exit<'a>(pid: NonZeroI32) -> Process<'a> {
-    // SAFETY: a registered child is a child of ours until it is deleted, as the caller of `add` promised.
+    // SAFETY: a registered child is a child of this process until it is deleted, as the caller of `add`
+    // promised.
     unsafe { Process::from_pid(pid, ProcessOps::Exit) }
 }

@@ -1,15 +1,25 @@
-//! What a [`Builder`] is given to be called.
+//! The hooks of a [`Builder`]: closures that the runtime calls.
 
 use std::sync::Arc;
 
 use super::Builder;
-use crate::pool::Stall;
+use crate::pool::stall::Stall;
 
 impl Builder {
-    /// Called by each worker when it starts, before it polls a task; by those that are added later, too.
+    /// Sets a closure that returns the whole name of each thread, of workers and of threads for closures that
+    /// block. This is for the package that replaces tokio, whose `thread_name` adds no number. The closure
+    /// must not block or return a NUL.
+    #[doc(hidden)]
+    pub fn thread_names(mut self, names: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+        self.thread_names = Some(Arc::new(names));
+        self
+    }
+
+    /// Sets a hook that each worker calls when it starts, before it polls a task. Workers that are added
+    /// later call it as well.
     ///
-    /// Free functions called in it act on this runtime. It may spawn, but should not wait for tasks of the runtime: the
-    /// worker polls none before it returns.
+    /// Free functions that the hook calls act on this runtime. The hook may spawn, but should not wait for
+    /// tasks of the runtime: the worker polls none before the hook returns.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -30,8 +40,9 @@ impl Builder {
         self
     }
 
-    /// Called by each worker when it ends, after its last poll. [`shutdown`](crate::Runtime::shutdown) and [`drain`](crate::Runtime::drain) wait for it as for a
-    /// task. Of those that were added when others blocked, too.
+    /// Sets a hook that each worker calls when it ends, after its last poll. Workers that were added because
+    /// others blocked call it as well. [`shutdown`](crate::Runtime::shutdown) and
+    /// [`drain`](crate::Runtime::drain) wait for the hook as for a task.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -52,24 +63,22 @@ impl Builder {
         self
     }
 
-    /// Called by a worker when it has found nothing to do and is about to sleep; of a runtime of the [current
-    /// thread](Builder::current_thread), by whoever is in its `block_on`. If the hook makes something to do, the thread does it.
+    /// Sets a hook that a worker calls when it has found no work and is about to sleep. In a runtime of the
+    /// [current thread](Builder::current_thread) the thread that is in its `block_on` calls it. If the hook
+    /// makes work, the thread does that work.
+    ///
+    /// The hook should not block: meanwhile its thread runs no tasks. Other threads find the events, and
+    /// replacements run the tasks, for as many threads in hooks as the runtime has workers. Replacements call
+    /// the same hooks.
     ///
     /// ```
-    /// use std::sync::atomic::{AtomicU32, Ordering};
-    /// use std::sync::Arc;
-    /// use std::time::Duration;
-    /// use paceline::Timer;
-    ///
     /// # fn main() -> std::io::Result<()> {
-    /// let sleeps = Arc::new(AtomicU32::new(0));
-    /// let counts = sleeps.clone();
+    /// let (tell, told) = async_channel::unbounded();
     /// let runtime = paceline::Runtime::builder()
     ///     .current_thread()
-    ///     .on_thread_park(move || _ = counts.fetch_add(1, Ordering::Relaxed))
+    ///     .on_thread_park(move || _ = tell.try_send("nothing to do"))
     ///     .build()?;
-    /// runtime.block_on(Timer::after(Duration::from_millis(1)));
-    /// assert!(sleeps.load(Ordering::Relaxed) > 0);
+    /// assert_eq!(runtime.block_on(told.recv()), Ok("nothing to do"));
     /// # Ok(())
     /// # }
     /// ```
@@ -78,8 +87,9 @@ impl Builder {
         self
     }
 
-    /// Called by a thread of which [`on_thread_park`](Builder::on_thread_park) was told, when it has something to do: before it does that, and also
-    /// where it did not sleep after all. It should not block: what the thread is to do may be known to nobody else.
+    /// Sets a hook that a thread calls after [`on_thread_park`](Builder::on_thread_park), when it has work
+    /// again and before it does that work. The thread calls it even if it did not sleep in between. The hook
+    /// should not block: no other thread may know of the work.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -93,13 +103,20 @@ impl Builder {
         self
     }
 
-    /// Called when a task, or the future of a `block_on`, has blocked its thread for ten milliseconds, or computed for as long without a pause, and again
-    /// whenever that has become ten times as long; [`Stall::kind`] says which. What counts for a task that computes is processor time:
-    /// to lose its core to others is no fault of its. The hook runs on a thread of its own, one call at a time: the next report waits until it returns. Free
-    /// functions called in it act on this runtime.
+    /// Sets a hook that is called when a task, or the future of a `block_on`, has blocked its thread for ten
+    /// milliseconds, or has computed for as long without a pause; [`Stall::kind`] says which. For a task that
+    /// computes, processor time counts, since a task does not decide when its thread loses its core to
+    /// others. While the stall lasts, the hook is called again each time that it has become ten times as
+    /// long: [`Stall::is_first`] tells the first report of a stall from these.
     ///
-    /// The future of a `block_on` is watched as a task is; that of the free [`block_on`](crate::block_on()) from its second poll on, for before
-    /// that it is in no runtime. To watch the default instance, give the hook to the builder that is [installed](Builder::install).
+    /// The hook runs on a thread of its own, one call at a time: the next report waits until the hook
+    /// returns. Free functions that the hook calls act on this runtime.
+    ///
+    /// The future of a `block_on` is watched like a task. The future of the free
+    /// [`block_on`](crate::block_on()) is watched from its second poll on, because it is in no runtime
+    /// before. To watch the default instance, set the hook on the builder that is
+    /// [installed](Builder::install). To print the stalls of all runtimes of a program without a hook, set
+    /// `PACELINE_REPORT=stalls` in its environment, as described [here](crate#what-a-program-reports).
     ///
     /// ```
     /// use std::sync::mpsc;

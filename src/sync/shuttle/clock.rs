@@ -1,9 +1,10 @@
-//! Virtual time. It stands still until somebody calls [`tick`]: a scenario's clock thread, which lets the others take
-//! many steps between two ticks, and few where they all wait.
+//! Virtual time, which stands still until [`tick`] is called, by a scenario's clock thread. The clock thread
+//! lets the others take many steps between two ticks, and few if they all wait.
 //!
-//! Whoever waits for a deadline sets an [`Alarm`] on the condition variable that it waits on. A tick rings all that are
-//! due, again at each tick until they are gone: so one that came between setting it and the wait is not lost. What is kept
-//! here is std's and used within a step, so nobody ever waits for it.
+//! A thread that waits for a deadline sets an [`Alarm`] on the condition variable that it waits on. A tick
+//! rings all alarms that are due, and rings them again at each tick until they are dropped: so a tick between
+//! setting an alarm and waiting loses no ring. The state here is `std`'s and used within a step, so no thread
+//! ever waits for it.
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,44 +13,50 @@ use std::time::Duration;
 
 use super::process_static;
 
-/// How far a tick turns the clock: the deputy's default patience, so that it looks about once a tick.
+/// The step of the clock: the deputy's default patience, so that it looks about once a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// How much others do between two ticks.
+/// How much other threads do between two ticks.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speed {
-    /// Hardly ever more than there is to do: ticks go by while threads wait.
+    /// Threads mostly finish all work between two ticks: ticks pass while threads wait.
     Slow,
-    /// Ticks come while threads are at work, too.
+    /// Ticks also pass while threads work.
     Fast,
 }
 
 #[cfg(test)]
 impl Speed {
-    /// Times that the clock lets others go first between two ticks. A thread that can run takes about as many steps.
+    /// Returns how often the clock yields to others between two ticks. A thread that can run takes about as
+    /// many steps.
     fn turns(self) -> u32 {
         match self {
-            Self::Slow => 600,
-            Self::Fast => 100,
-        }
-    }
-
-    /// Turns in a row in which nobody else did anything, after which everybody is taken to wait. One other thread that
-    /// can run does nothing in half of them.
-    fn quiet_turns(self) -> u32 {
-        match self {
-            Self::Slow => 14,
-            Self::Fast => 6,
+            Self::Slow => SLOW_TURNS,
+            Self::Fast => 60,
         }
     }
 }
 
-/// What a run begins with: some time has passed already, so that there is a past to subtract from.
+/// Turns of the others between two ticks of a slow clock.
+#[cfg(test)]
+const SLOW_TURNS: u32 = 600;
+
+/// After so many turns in a row without a step of another thread, all threads are taken to wait. If one other
+/// thread can run, it takes no step in half of the turns.
+#[cfg(test)]
+const QUIET_TURNS: u32 = 24;
+
+/// The time at which a run begins: some time has passed already, so that there is a past to subtract from.
 const START: u64 = 3_600_000_000_000;
 
 process_static! {
     static NOW: AtomicU64 = AtomicU64::new(START);
+}
+
+process_static! {
+    /// The turns of all ticks. A tick at which all threads waited counts as [`SLOW_TURNS`].
+    static TURNS: AtomicU64 = AtomicU64::new(0);
 }
 
 process_static! {
@@ -66,11 +73,12 @@ fn alarms() -> MutexGuard<'static, Alarms> {
     ALARMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Rings a condition variable when its time has come, until it is dropped.
+/// Rings a condition variable at each tick after its time, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Alarm(u64);
 
 impl Alarm {
+    /// Has `bell` rung at each tick from `at` on.
     pub(super) fn set(at: Instant, bell: &Arc<shuttle::sync::Condvar>) -> Self {
         let mut alarms = alarms();
         alarms.next += 1;
@@ -86,10 +94,10 @@ impl Drop for Alarm {
     }
 }
 
-/// Lets the other threads run for a while, then turns the clock.
+/// Lets the other threads run for a while, then moves the clock on.
 #[cfg(test)]
 pub(crate) fn tick(speed: Speed) {
-    let_others_run(speed);
+    TURNS.fetch_add(let_others_run(speed).into(), Relaxed);
     NOW.fetch_add(TICK.as_nanos() as u64, Relaxed);
     let now = Instant::now();
     let due: Vec<_> =
@@ -97,27 +105,53 @@ pub(crate) fn tick(speed: Speed) {
     due.iter().for_each(|bell| bell.notify_all());
 }
 
+/// Lets the other threads take as many turns as `speed` says, or until they all wait. Returns how many turns
+/// they had, or [`SLOW_TURNS`] if they all wait.
 #[cfg(test)]
-fn let_others_run(speed: Speed) {
+fn let_others_run(speed: Speed) -> u32 {
     let mut quiet = 0;
     for _ in 0..speed.turns() {
         let before = shuttle::current::context_switches();
         shuttle::thread::yield_now();
         let alone = shuttle::current::context_switches() == before + 1;
         quiet = if alone { quiet + 1 } else { 0 };
-        if quiet == speed.quiet_turns() {
-            return;
+        if quiet == QUIET_TURNS {
+            return SLOW_TURNS;
         }
+    }
+    speed.turns()
+}
+
+/// A moment of a run, for measuring how long threads waited. While threads take steps, a fast clock advances
+/// by several ticks in the time of one tick of a slow clock; here these count as one.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlowTicks(u64);
+
+#[cfg(test)]
+impl SlowTicks {
+    pub(crate) fn now() -> Self {
+        Self(TURNS.load(Relaxed))
+    }
+
+    pub(crate) fn elapsed(self) -> u64 {
+        (TURNS.load(Relaxed) - self.0) / u64::from(SLOW_TURNS)
     }
 }
 
-/// Parks the current thread until it is unparked or until `deadline`; false if that has passed.
+/// Returns the virtual time in milliseconds.
+pub(crate) fn coarse_millis() -> u64 {
+    NOW.load(Relaxed) / 1_000_000
+}
+
+/// Parks the current thread until it is unparked or until `deadline`. Returns true if it was unparked, false
+/// if the deadline has passed.
 pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
     super::thread::wait_for_token(deadline)
 }
 
-/// A moment of a run. It has those of the methods of std's that the crate uses.
-// Public, because it is what a `Timer` returns; the module is not.
+/// A moment of a run, with the methods of `std`'s that the crate uses.
+// Public, because a `Timer` returns it; the module is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(unreachable_pub)]
 pub struct Instant(Duration);

@@ -1,4 +1,4 @@
-//! [`Condvar`]: shuttle's, with timeouts that come.
+//! [`Condvar`]: that of shuttle, with timeouts that happen.
 
 use std::sync::{Arc, LockResult, PoisonError};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::clock::{Alarm, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
 
-/// Whether a wait was over because its time was.
+/// Whether a wait ended because its time was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitTimeoutResult(bool);
 
@@ -28,7 +28,7 @@ impl Condvar {
         self.0.wait(guard)
     }
 
-    /// Like std's, it may return for no reason: for another waiter's timeout.
+    /// Like `std`'s, this may return spuriously: at another waiter's timeout.
     pub(crate) fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -54,6 +54,7 @@ impl Condvar {
     }
 }
 
+/// Adds to the result of a wait whether it was `late`, also if the lock is poisoned.
 fn both<G>(result: LockResult<G>, late: bool) -> LockResult<(G, WaitTimeoutResult)> {
     match result {
         Ok(guard) => Ok((guard, WaitTimeoutResult(late))),

@@ -1,5 +1,5 @@
-//! [`Event`]: stands in for `event_listener::Event`, which calls wakers under a lock of std's. Ours take steps, and the
-//! next thread to want that lock would wait for itself.
+//! [`Event`]: stands in for `event_listener::Event`, which calls wakers under a lock of std's. The wakers of
+//! this crate take steps, and the next thread that locked it would wait for itself.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct Event(Arc<Mutex<Listeners>>);
 
-/// Std's lock: nobody takes a step under it.
+/// Under a lock of `std`: no thread takes a step of the scenario under it.
 #[derive(Debug, Default)]
 struct Listeners {
     next: u64,
@@ -26,7 +26,7 @@ impl Event {
         Self::default()
     }
 
-    /// Waits for the notifications that come after this call.
+    /// Returns a future of the next notification after this call.
     pub(crate) fn listen(&self) -> Listener {
         super::step();
         let number = listeners(&self.0, |listeners| {
@@ -37,7 +37,7 @@ impl Event {
         Listener { event: self.0.clone(), number }
     }
 
-    /// Tells the `count` that have listened longest.
+    /// Notifies the `count` listeners that have listened longest.
     pub(crate) fn notify(&self, count: usize) {
         super::step();
         let told: Vec<_> = listeners(&self.0, |listeners| {
@@ -48,7 +48,7 @@ impl Event {
     }
 }
 
-/// One wait for a notification.
+/// A future of one notification.
 #[derive(Debug)]
 pub(crate) struct Listener {
     event: Arc<Mutex<Listeners>>,
@@ -58,6 +58,7 @@ pub(crate) struct Listener {
 impl Future for Listener {
     type Output = ();
 
+    /// Ends once a notification has chosen this listener; until then keeps a clone of the waker.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         super::step();
         let fresh = cx.waker().clone();
@@ -69,6 +70,7 @@ impl Future for Listener {
 }
 
 impl Drop for Listener {
+    /// Stops listening. A notification that has come is not passed on to another listener.
     fn drop(&mut self) {
         let waker = listeners(&self.event, |listeners| listeners.waiting.remove(&self.number));
         drop(waker);

@@ -1,11 +1,11 @@
-//! Thread locals of shuttle's threads, with the methods of std's that shuttle's lack.
+//! Thread locals of shuttle's threads, with the methods of `std`'s that those of shuttle lack.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use shuttle::thread::AccessError;
 
-/// As `std::thread::LocalKey`.
+/// Like `std::thread::LocalKey`.
 #[derive(Debug)]
 pub(crate) struct LocalKey<T: 'static>(shuttle::thread::LocalKey<T>);
 
@@ -19,7 +19,7 @@ pub(crate) use local;
 
 impl<T> LocalKey<T> {
     pub(crate) const fn new(init: fn() -> T) -> Self {
-        // What `shuttle::thread_local` makes; its address is the key, so it has to be the static itself.
+        // As `shuttle::thread_local` makes it. Its address is the key, so it has to be the static itself.
         Self(shuttle::thread::LocalKey { init, _p: PhantomData })
     }
 

@@ -1,14 +1,15 @@
-//! What the scenarios of the whole pool run on: shuttle's randomized scheduler, and a clock that a scenario turns.
+//! The primitives of the scenarios of the whole pool: shuttle's randomized scheduler, and a virtual clock.
 //!
 //! Differences from std, and from shuttle:
 //!
-//! - Time is virtual: see [`clock`]. Shuttle's timeouts never come; those of this door do.
-//! - A parked thread wakes for a reason. Shuttle's own `park` returns at random, which would hide every lost wake.
-//! - Orderings say nothing: each step is seen by all (that is loom's business).
-//! - Statics and thread locals are those of one run, and [`fault`] is for what a panic could not tell, because the pool
-//!   catches those of its users.
+//! - Time is virtual: see [`clock`]. Timeouts of shuttle never happen; those of this door do.
+//! - A parked thread wakes for a reason. Shuttle's own `park` returns at random, which would hide every lost
+//!   wake.
+//! - Orderings have no effect: all threads see each step (orderings are for loom).
+//! - Statics and thread locals are those of one run. [`fault`] reports errors that a panic could not, because
+//!   the pool catches panics of its users.
 
-// What the crate does not use of it is for scenarios, or is what std has, too.
+// Some of this is only for scenarios, or is there because std has it.
 #![allow(dead_code)]
 
 pub(crate) mod clock;
@@ -17,7 +18,7 @@ mod event;
 mod local;
 pub(crate) mod thread;
 
-pub(crate) use clock::{Instant, park_until};
+pub(crate) use clock::{Instant, coarse_millis, park_until};
 pub(crate) use condvar::Condvar;
 pub(crate) use event::Event;
 pub(crate) use local::{LocalKey, local as thread_local};
@@ -29,7 +30,7 @@ pub(crate) use thread::Thread;
 
 use std::cell::{Cell, UnsafeCell};
 
-/// A static of the run; its value is dropped when that ends.
+/// A static of the run; its value is dropped when the run ends.
 macro_rules! process_static {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         ::shuttle::lazy_static! {
@@ -44,28 +45,28 @@ process_static! {
     static FAULT: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
 }
 
-/// Nothing: each step is seen by all.
+/// Does nothing: all threads see each step.
 pub(crate) fn full_fence() {}
 
 pub(crate) fn spin_hint() {
     shuttle::thread::yield_now();
 }
 
-/// Lets any thread go first: for what is one step, but not one of a primitive of shuttle's.
+/// Lets any thread run first: for a step that is not one of shuttle's primitives.
 pub(crate) fn step() {
     shuttle::thread::sleep(std::time::Duration::ZERO);
 }
 
-/// An invariant does not hold. The run fails, whoever catches the panic.
+/// Reports that an invariant does not hold. The run fails, even if the panic is caught.
 pub(crate) fn fault(what: &str) -> ! {
-    FAULT.lock().expect("nobody panics under it").get_or_insert_with(|| what.into());
+    FAULT.lock().expect("no thread panics under it").get_or_insert_with(|| what.into());
     panic!("{what}");
 }
 
-/// What was reported in this run.
+/// Returns the fault that was reported in this run.
 #[cfg(test)]
 pub(crate) fn reported_fault() -> Option<String> {
-    FAULT.lock().expect("nobody panics under it").clone()
+    FAULT.lock().expect("no thread panics under it").clone()
 }
 
 /// A cell whose exclusive access some protocol grants; a second access at the same time is a fault.
@@ -80,6 +81,8 @@ impl<T> ProtocolCell<T> {
         Self { value: UnsafeCell::new(value), in_use: Cell::new(false) }
     }
 
+    /// Calls `f` with the value.
+    ///
     /// # Safety
     ///
     /// The caller's protocol grants it exclusive access until `f` returns.

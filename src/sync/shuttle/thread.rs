@@ -1,4 +1,4 @@
-//! Threads that park on a condition variable of the virtual clock's, and are counted.
+//! Threads that park on a condition variable of the virtual clock, and are counted.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,7 +12,7 @@ use crate::sync;
 pub(crate) use shuttle::thread::yield_now;
 
 process_static! {
-    /// Std's, because counting is not what a scenario is about.
+    /// An atomic of `std`, because counting is not part of a scenario.
     static STARTED: AtomicUsize = AtomicUsize::new(0);
 }
 
@@ -21,18 +21,20 @@ process_static! {
 }
 
 process_static! {
-    /// Threads of the pool's that will not start.
+    /// The number of starts of the pool's threads that will fail.
     static FAILING: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// The system has no threads left: the next `number` of those that are named after the crate do not start.
+/// Makes the next `number` starts fail, as if the system had no threads left, of threads that are named after
+/// the crate.
 #[cfg(test)]
 pub(crate) fn fail_starts(number: u32) {
     FAILING.store(number as usize, Relaxed);
 }
 
-/// Whether the thread does not start.
-fn fails(name: Option<&str>) -> bool {
+/// Returns whether the start of a thread of this name fails, which takes one of the failures that
+/// `fail_starts` has set. False if none is left, and for a thread that is not named after the crate.
+fn take_failure(name: Option<&str>) -> bool {
     let one_less = |left: usize| left.checked_sub(1);
     name.is_some_and(|name| name.starts_with("paceline"))
         && FAILING.fetch_update(Relaxed, Relaxed, one_less).is_ok()
@@ -41,7 +43,7 @@ fn fails(name: Option<&str>) -> bool {
 static CURRENT: LocalKey<RefCell<Option<Thread>>> = LocalKey::new(|| RefCell::new(None));
 
 /// A number that tells a thread from all others of its run.
-// Public, because it is in what a stall hook is shown; the module is not.
+// Public, because a stall hook is shown it; the module is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(unreachable_pub)]
 pub struct ThreadId(usize);
@@ -59,6 +61,7 @@ struct Inner {
 }
 
 impl Thread {
+    /// Makes a handle with a new id. Starts no thread.
     fn new(name: Option<String>) -> Self {
         let id = ThreadId(STARTED.fetch_add(1, Relaxed));
         Self(Arc::new(Inner { id, name, token: Mutex::new(false), bell: Condvar::new() }))
@@ -80,7 +83,7 @@ impl Thread {
     }
 }
 
-/// The current thread.
+/// Returns the current thread.
 pub(crate) fn current() -> Thread {
     let make = |current: &RefCell<Option<Thread>>| {
         current.borrow_mut().get_or_insert_with(|| Thread::new(None)).clone()
@@ -96,7 +99,8 @@ pub(crate) fn park_timeout(limit: Duration) {
     wait_for_token(Instant::now().checked_add(limit));
 }
 
-/// Takes the token of the current thread, waiting for it until `deadline`; false if that has passed.
+/// Takes the token of the current thread, waiting for it until `deadline`; `None` is for ever. Returns true
+/// once it has the token, false if the deadline has passed.
 pub(super) fn wait_for_token(deadline: Option<Instant>) -> bool {
     let Thread(inner) = current();
     let mut token = sync::lock(&inner.token);
@@ -110,15 +114,15 @@ pub(super) fn wait_for_token(deadline: Option<Instant>) -> bool {
             Some(left) => inner.bell.wait_timeout(token, left).map(|(token, _)| token).ok(),
             None => inner.bell.wait(token).ok(),
         };
-        token = waited.expect("nobody panics under it");
+        token = waited.expect("no thread panics under it");
     }
 }
 
-/// A thread to be.
+/// A thread that is not started yet.
 #[derive(Debug, Default)]
 pub(crate) struct Builder(shuttle::thread::Builder, Option<String>);
 
-/// A thread to wait for.
+/// A thread that can be joined.
 #[derive(Debug)]
 pub(crate) struct JoinHandle<T>(shuttle::thread::JoinHandle<T>, Thread);
 
@@ -135,18 +139,20 @@ impl Builder {
         Self(self.0.stack_size(bytes), self.1)
     }
 
+    /// Starts the thread. Returns an error instead if the name begins with `paceline` and the scenario has a
+    /// failure left.
     pub(crate) fn spawn<T: Send + 'static>(
         self,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
-        /// Counts until the thread's body is over, by a panic too.
+        /// Counts until the thread's body has ended, also by a panic.
         struct Alive;
         impl Drop for Alive {
             fn drop(&mut self) {
                 ALIVE.fetch_sub(1, Relaxed);
             }
         }
-        if fails(self.1.as_deref()) {
+        if take_failure(self.1.as_deref()) {
             return Err(io::Error::from(io::ErrorKind::WouldBlock));
         }
         let thread = Thread::new(self.1);
@@ -172,7 +178,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Threads that were started in this run and have not ended.
+/// Returns the number of threads that were started in this run and have not ended.
 #[cfg(test)]
 pub(crate) fn alive() -> usize {
     ALIVE.load(Relaxed)

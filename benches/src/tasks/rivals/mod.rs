@@ -1,7 +1,7 @@
-//! The small trait that a runtime stands behind, and its implementations.
+//! The trait of a runtime, and its implementations.
 //!
-//! Each runtime is one static with [`THREADS`] workers that live until the process ends; idle ones sleep while
-//! another is measured.
+//! Each runtime is one static with [`THREADS`] workers that live until the process ends; idle workers sleep
+//! while another runtime is measured.
 
 use std::fs::File;
 use std::future::Future;
@@ -21,7 +21,7 @@ pub(super) use tokio::Tokio;
 /// Workers of each runtime.
 pub(super) const THREADS: usize = 2;
 
-/// Which of a kind's two runtimes; all cases but one use the first.
+/// Selects one of a rival's two runtimes; all cases but one use the first.
 #[derive(Clone, Copy)]
 enum Which {
     First,
@@ -36,31 +36,31 @@ pub(super) trait Rival: 'static {
     fn spawn<F>(future: F) -> Self::Join<F::Output>
     where
         F: Future<Output: Send> + Send + 'static;
-    /// On a second runtime of the same kind, with threads of its own, started at the first call.
+    /// Spawns on a second runtime of the same kind, with threads of its own, which starts at the first call.
     fn spawn_elsewhere<F>(future: F) -> Self::Join<F::Output>
     where
         F: Future<Output: Send> + Send + 'static;
     fn detach<T: Send + 'static>(join: Self::Join<T>);
     fn cancel<T: Send + 'static>(join: Self::Join<T>);
 
-    /// The future runs on the calling thread, which is no worker.
+    /// Runs the future on the calling thread, which is no worker.
     fn block_on<F: Future>(future: F) -> F::Output;
 
-    /// On a thread that may block. To be called in a task of this runtime.
+    /// Runs a closure on a thread that may block. Must be called in a task of this runtime.
     fn unblock<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> Self::Join<T>;
 
-    /// Reads a file to its end, this many bytes at a time at most, by what the runtime has for files; how many there were. To be called
-    /// in a task of this runtime.
+    /// Reads a file to its end with the runtime's own means, this many bytes at a time at most, and returns
+    /// the number of bytes. Must be called in a task of this runtime.
     fn read_file(file: File, at_once: usize) -> impl Future<Output = usize> + Send;
 
-    /// To be called in a task of this runtime.
+    /// Must be called in a task of this runtime.
     fn timer(after: Duration) -> Self::Timer;
 
-    /// Accepts connections and holds each in a task that reads a byte at a time and tells
-    /// [`arrived`](super::memory::arrived) first.
+    /// Accepts connections and holds each in a task that first calls [`arrived`](super::memory::arrived) and
+    /// then reads a byte at a time.
     fn accept_and_hold(listener: TcpListener) -> impl Future<Output = ()> + Send;
 
-    /// The future runs inside a task.
+    /// Runs the future inside a task.
     fn block_on_worker<F>(future: F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,
@@ -68,8 +68,8 @@ pub(super) trait Rival: 'static {
         Self::block_on(Self::spawn(future))
     }
 
-    /// Exempt from a budget per poll, where the runtime has one: it would answer some of the measured polls
-    /// with "later" instead of doing the work.
+    /// Exempts a future from a budget per poll, if the runtime has one: the budget would answer some of the
+    /// measured polls with "later" instead of doing the work.
     fn unbudgeted<F: Future<Output: Send> + Send>(future: F) -> impl Future<Output = F::Output> + Send {
         future
     }

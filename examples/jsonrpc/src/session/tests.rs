@@ -1,4 +1,4 @@
-//! Sessions whose transport is two channels.
+//! Sessions over two channels.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use paceline::{Timer, timeout};
 use super::*;
 use crate::{Call, Limits};
 
-/// For whatever should take no time.
+/// Longer than any step should take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type Messages = mpsc::UnboundedReceiver<String>;
@@ -20,7 +20,7 @@ impl Reader for Messages {
     }
 }
 
-/// Without somebody who takes what is written, it fails.
+/// Fails without a receiver.
 impl Writer for mpsc::UnboundedSender<String> {
     async fn put(&mut self, message: String) -> io::Result<()> {
         self.unbounded_send(message).map_err(io::Error::other)
@@ -44,7 +44,7 @@ fn result(result: &str, id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","result":"{result}","id":{id}}}"#)
 }
 
-/// Asks its caller.
+/// Calls its caller.
 async fn ask(call: Call) -> Result<String, Error> {
     Ok(call.peer()?.call("name", &(), PATIENCE).await?)
 }
@@ -54,7 +54,7 @@ async fn next(written: &mut Messages) -> Option<String> {
 }
 
 #[test]
-fn it_is_not_over_while_handlers_run_that_nobody_hears() {
+fn a_session_waits_for_handlers_also_if_it_cannot_write() {
     let (release, released) = oneshot::channel::<()>();
     let released = released.shared();
     let slow = move |_| released.clone().map(|_| Ok(()));
@@ -68,7 +68,7 @@ fn it_is_not_over_while_handlers_run_that_nobody_hears() {
         let peer = Peer::new(&dispatcher.limits);
         let last = peer.0.clone();
         let mut run = pin!(run(reader, writer, peer, dispatcher, std::future::pending()));
-        // What cannot be written has ended it, but for the one that runs.
+        // A failed write has ended the session, except for the running handler.
         assert!(timeout(Duration::from_millis(50), &mut run).await.is_err());
         assert!(last.notify("event", &()).is_err());
         drop(release);
@@ -113,7 +113,7 @@ fn an_answer_needs_no_room() {
     });
 }
 
-/// Asks a million times, without a pause.
+/// Sends a million calls, without a pause.
 struct Endless(u32);
 
 impl Reader for Endless {
@@ -125,7 +125,7 @@ impl Reader for Endless {
 }
 
 #[test]
-fn who_cannot_be_written_to_is_not_read_from() {
+fn a_client_that_cannot_be_written_to_is_not_read_from() {
     let dispatcher = Arc::new(Dispatcher::new(Limits::default()));
     let (writer, _) = mpsc::unbounded();
     paceline::block_on(async {

@@ -1,16 +1,16 @@
-//! AMQP: calls come from a queue that any number of servers share, and answers go to the queue that a call names (`reply_to`), with its
-//! `correlation_id`.
+//! AMQP: calls come from a queue that any number of servers share, and answers go to the queue that a call
+//! names (`reply_to`), with its `correlation_id`.
 //!
 //! | kind of failure | what happens |
 //! |---|---|
-//! | the server dies with a call | the broker gives it to another one: a call is taken off its queue when it is answered |
-//! | the caller is gone, or its queue takes no more | what it is told comes back, and it is told nothing more |
-//! | the broker is gone | it is tried again until it is back |
+//! | the server dies during a call | another server gets it: a call leaves its queue when it is answered |
+//! | the caller has disconnected, or its queue is full | messages to it come back, and no more are sent |
+//! | the broker is lost | the server reconnects repeatedly |
 //!
-//! There are no connections, so a peer is whoever has that queue, for as long as anybody knows it: it has a connection's place, and who
-//! finds none is told so. What it answers when it is called in
-//! turn, it sends to the `reply_to` of that call, with its own queue as `reply_to` as ever. How long a message may be that the broker
-//! holds is the broker's to say (`max_message_size`).
+//! There are no connections, so the peer is the owner of that queue, for as long as a handler refers to it:
+//! the peer has the place of a connection, and is refused if there is none. The answer to a call in the other
+//! direction goes to the `reply_to` of that call, with the peer's own queue as `reply_to`, as always. The
+//! broker limits the length of the messages that it holds (`max_message_size`).
 
 use std::collections::HashMap;
 use std::io;
@@ -38,10 +38,10 @@ use crate::room::Room;
 use crate::server::Shares;
 use crate::transport::amqp_broker::{own_queue, parts, publish, reach};
 
-/// Between two tries to reach the broker.
+/// The pause between two attempts to reach the broker.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// By their queues; those that nobody else knows any more are gone.
+/// The peers by their queues; unreferenced ones are dropped.
 type Peers = Arc<Mutex<HashMap<String, Known>>>;
 
 type Parsed = Result<Message, Error>;
@@ -52,7 +52,7 @@ pub(crate) async fn listen(url: &str, shared: Shares) -> io::Result<()> {
     let mut served = Served::begin(broker, queue, &shared).await?;
     let (broker, queue) = (broker.to_owned(), queue.to_owned());
     spawn(async move {
-        // True if it is to stop.
+        // True if the server must stop.
         while !served.go_on(&shared).await {
             served = loop {
                 let again = async {
@@ -71,17 +71,17 @@ pub(crate) async fn listen(url: &str, shared: Shares) -> io::Result<()> {
     Ok(())
 }
 
-/// A queue that is served by way of one connection to the broker.
+/// A queue that is served over one connection to the broker.
 struct Served {
     connection: Connection,
-    /// For answers; and for what nobody asked for, which is confirmed.
+    /// For answers, and for unrequested messages, which are confirmed.
     answers: Channel,
     pushes: Channel,
-    /// Calls, and answers to ours.
+    /// Calls, and answers to calls of this side.
     deliveries: stream::BoxStream<'static, Result<Delivery, lapin::Error>>,
-    /// Which of them are the calls.
+    /// The consumer tag of the calls.
     calls: String,
-    /// Our own queue.
+    /// The queue of this side.
     ours: String,
     room: Arc<Room>,
     peers: Peers,
@@ -97,7 +97,7 @@ impl Served {
         let limits = &dispatcher.limits;
         let (answers, pushes) = (connection.create_channel().await?, connection.create_channel().await?);
         pushes.confirm_select(ConfirmSelectOptions::default()).await?;
-        // More than those the broker keeps until some of them are answered.
+        // The broker keeps further calls until some are answered.
         let most = limits.calls.try_into().unwrap_or(u16::MAX);
         answers.basic_qos(most, BasicQosOptions::default()).await?;
         answers.queue_declare(queue, QueueDeclareOptions::default(), FieldTable::default()).await?;
@@ -111,7 +111,7 @@ impl Served {
         Ok(Self { connection, answers, pushes, deliveries, calls: tag, ours, room, peers: Peers::default() })
     }
 
-    /// Serves until the server stops, or until the broker is gone: then false.
+    /// Serves until the server stops, or until the broker is lost: then returns false.
     async fn go_on(&mut self, shared: &Shares) -> bool {
         loop {
             match select(self.deliveries.next(), shared.stop.clone()).await {
@@ -131,7 +131,7 @@ impl Served {
                 Either::Right(_) => break,
             }
         }
-        // What else has come goes back to the queue when this ends.
+        // Other delivered messages return to the queue when this ends.
         let _ = self.answers.basic_cancel(&self.calls, BasicCancelOptions::default()).await;
         // A handler may wait for an answer.
         let room = self.room.clone();
@@ -144,7 +144,7 @@ impl Served {
         true
     }
 
-    /// Hands answers on to who waits for them, and gives the rest, if there is any.
+    /// Passes answers to their waiting calls, and returns the rest of the message, if there is any.
     async fn answers(&mut self, delivery: Delivery, dispatcher: &Dispatcher) -> Option<(Delivery, Parsed)> {
         let known = reply_to(&delivery).and_then(|to| self.peers().get(&to).and_then(Known::peer));
         let message = message::parse(&delivery.data, &dispatcher.limits);
@@ -155,12 +155,12 @@ impl Served {
         if let Some(rest) = rest.transpose() {
             return Some((delivery, rest));
         }
-        // Without a broker there is nobody to tell.
+        // Without a broker there is nothing to confirm.
         let _ = delivery.acker.ack(BasicAckOptions::default()).await;
         None
     }
 
-    /// Has it answered, and then taken off the queue.
+    /// Answers a call, and then takes it off the queue.
     fn take(&self, delivery: Delivery, message: Parsed, shared: &Shares) {
         let share = self.room.take(1, delivery.data.len());
         let to = reply_to(&delivery);
@@ -183,11 +183,11 @@ impl Served {
                 }
                 let options = BasicPublishOptions::default();
                 if answers.basic_publish("", &to, options, reply.as_bytes(), properties).await.is_err() {
-                    // The broker gives the call to somebody else.
+                    // The broker gives the call to another server.
                     return;
                 }
             }
-            // Without a broker there is nobody to tell.
+            // Without a broker there is nothing to confirm.
             let _ = delivery.acker.ack(BasicAckOptions::default()).await;
             drop(share);
         })
@@ -198,7 +198,7 @@ impl Served {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who has this queue, if there is a place.
+    /// Returns the peer of this queue, if there is a place.
     fn peer(&self, to: &str, shared: &Shares) -> Option<Peer> {
         let mut peers = self.peers();
         if let Some(peer) = peers.get(to).and_then(Known::peer) {
@@ -213,8 +213,10 @@ impl Served {
             (self.pushes.clone(), self.ours.clone(), self.peers.clone(), to.to_owned());
         spawn(async move {
             tell(outbox, &channel, &to, &ours).await;
-            // It is gone, or nobody knows it any more. Another one may have its place.
-            known.peer().into_iter().for_each(|peer| peer.close());
+            // The peer has disconnected, or is unreferenced. Another one may take its place.
+            if let Some(peer) = known.peer() {
+                peer.close();
+            }
             let mut peers = peers.lock().unwrap_or_else(PoisonError::into_inner);
             if peers.get(&to).is_some_and(|other| other.0 == known.0) {
                 peers.remove(&to);
@@ -226,7 +228,7 @@ impl Served {
     }
 }
 
-/// There is no place for one more.
+/// No place is free.
 fn busy(message: &Parsed) -> Todo {
     let id = match message {
         Ok(Message::One(Item::Request(request))) if request.id.is_none() => return Todo::Nothing,
@@ -237,19 +239,19 @@ fn busy(message: &Parsed) -> Todo {
     Todo::Reply(message::error(id, &busy))
 }
 
-/// The queue of who sent it.
+/// Returns the queue of the sender.
 fn reply_to(delivery: &Delivery) -> Option<String> {
     delivery.properties.reply_to().as_ref().map(ToString::to_string)
 }
 
-/// Sends what nobody asked for, until it comes back, or nobody has more of it.
+/// Sends unrequested messages, until one comes back or the peer is dropped.
 async fn tell(mut outbox: Outbox, channel: &Channel, to: &str, ours: &str) {
     while let Some(first) = outbox.next().await {
         let mut outs = vec![first];
         while let Ok(out) = outbox.try_recv() {
             outs.push(out);
         }
-        // Until the broker has them they have their shares of the room.
+        // The messages hold their shares of the room until the broker has them.
         let (texts, _shares): (Vec<_>, Vec<_>) = outs.into_iter().map(|out| (out.text, out.share)).unzip();
         if publish(channel, to, ours, texts).await.is_err() {
             return;

@@ -1,4 +1,4 @@
-//! What both sides do with a broker.
+//! The parts that both sides share.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use lapin::publisher_confirm::Confirmation;
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, Error};
 
-/// The broker's address, and the queue.
+/// Returns the broker's address, and the queue.
 pub(super) fn parts(url: &str) -> io::Result<(&str, &str)> {
     let usage =
         || io::Error::new(io::ErrorKind::InvalidInput, format!("{url:?} is no amqp://HOST:PORT?queue=NAME"));
@@ -19,7 +19,8 @@ pub(super) async fn reach(broker: &str) -> io::Result<Connection> {
     reached.map_err(|error| io::Error::other(format!("cannot reach the broker at {broker}: {error}")))
 }
 
-/// A queue that is there for as long as we are. A full one takes no more: whoever sends to it learns that.
+/// Declares a queue that exists as long as this connection. A full queue rejects messages, and the sender is
+/// notified.
 pub(super) async fn own_queue(channel: &Channel) -> Result<String, Error> {
     let mut limits = FieldTable::default();
     limits.insert("x-max-length-bytes".into(), AMQPValue::LongInt(16 << 20));
@@ -28,7 +29,7 @@ pub(super) async fn own_queue(channel: &Channel) -> Result<String, Error> {
     Ok(channel.queue_declare("", options, limits).await?.name().to_string())
 }
 
-/// Sends messages, and waits until the broker has them in that queue.
+/// Sends messages, and waits until the broker has put them into that queue.
 pub(super) async fn publish(
     channel: &Channel,
     to: &str,

@@ -1,4 +1,5 @@
-//! The client's side of AMQP: a queue of its own, and that of the servers. Which one has asked, that one is answered.
+//! The client's side of AMQP: a queue of its own, and that of the servers. An answer goes to the server that
+//! sent the call.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,20 +16,20 @@ use serde::de::IgnoredAny;
 use super::amqp_broker::{own_queue, parts, publish, reach};
 use crate::session::{Incoming, Reader, Writer};
 
-/// So many messages are here at once; the broker keeps the others.
+/// Messages prefetched at once; the broker keeps the others.
 const AT_ONCE: u16 = 100;
 
 pub(crate) struct AmqpReader {
     consumer: Consumer,
-    /// Of the message before: it is taken off the queue when the next one is wanted.
+    /// The previous message, which is taken off the queue when the next one is requested.
     last: Option<Acker>,
     asked: Asked,
 }
 
-/// The queues of servers that have asked, by the ids of their calls, until they are answered.
+/// The queues of calling servers, by the ids of their unanswered calls.
 type Asked = Arc<Mutex<HashMap<u64, String>>>;
 
-/// What says whether a message is a call or an answer, and which.
+/// The members that distinguish a call from an answer.
 #[derive(Deserialize)]
 struct Head {
     method: Option<IgnoredAny>,
@@ -38,12 +39,12 @@ struct Head {
 pub(crate) struct AmqpWriter {
     connection: Connection,
     channel: Channel,
-    /// Where the server reads, and where we do.
+    /// The server's queue, and that of this side.
     to: String,
     ours: String,
     messages: Vec<String>,
     asked: Asked,
-    /// Answers, and where they go.
+    /// Answers, and their queues.
     answers: Vec<(String, String)>,
 }
 
@@ -73,7 +74,7 @@ impl Reader for AmqpReader {
         let Some(delivery) = self.consumer.next().await else { return Ok(None) };
         let delivery = delivery.map_err(io::Error::other)?;
         self.last = Some(delivery.acker);
-        // Our calls' answers have none.
+        // Answers to calls of this side have none.
         if let Some(to) = delivery.properties.reply_to() {
             if let Ok(Head { method: Some(_), id: Some(id) }) = serde_json::from_slice(&delivery.data) {
                 let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +102,7 @@ impl Writer for AmqpWriter {
 
     async fn flush(&mut self) -> io::Result<()> {
         for (to, answer) in self.answers.drain(..) {
-            // A server that is gone misses nothing.
+            // A server that has disconnected needs no answer.
             let _ = publish(&self.channel, &to, &self.ours, vec![answer]).await;
         }
         publish(&self.channel, &self.to, &self.ours, std::mem::take(&mut self.messages)).await

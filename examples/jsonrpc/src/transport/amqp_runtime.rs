@@ -1,4 +1,5 @@
-//! What lapin wants of a runtime: tasks, sockets and timers. It has a thread of its own for its frames.
+//! The runtime parts that lapin needs: tasks, sockets and timers. lapin has a thread of its own for its
+//! frames.
 
 use std::future::Future;
 use std::io::{self, Read, Write};
@@ -14,7 +15,7 @@ use lapin::ConnectionProperties;
 use paceline::{Async, Handle, IoSafe, Timer};
 use reactor_trait::{AsyncIOHandle, IOHandle, Reactor, TimeReactor};
 
-/// The runtime whose task or thread this is.
+/// For the runtime of the current task or thread.
 pub(super) fn properties() -> ConnectionProperties {
     let here = Here(Handle::current());
     ConnectionProperties::default().with_executor(here.clone()).with_reactor(here)
@@ -60,7 +61,7 @@ impl TimeReactor for Here {
     }
 }
 
-/// A task that goes on when this is dropped, as lapin expects.
+/// A task that continues when this is dropped, as lapin expects.
 struct Spawned(Option<paceline::Task<()>>);
 
 impl Future for Spawned {
@@ -80,13 +81,15 @@ impl Task for Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
-        self.0.take().into_iter().for_each(paceline::Task::detach);
+        if let Some(task) = self.0.take() {
+            task.detach();
+        }
     }
 }
 
 struct Socket(IOHandle);
 
-// SAFETY: reads and writes go to the socket inside, and nothing takes it out or puts another one in its place.
+// SAFETY: reads and writes go to the inner socket, which is never replaced.
 unsafe impl IoSafe for Socket {}
 
 impl AsFd for Socket {

@@ -1,11 +1,11 @@
-//! Messages on a stream of bytes, in one of two framings, which the first byte of what comes tells apart.
+//! Messages on a byte stream, in one of two framings, which the first incoming byte selects.
 //!
 //! | framing | a message is | its first byte |
 //! |---|---|---|
 //! | [`Framing::Lines`] | JSON without a newline, and a newline | one of JSON's, never 0 |
-//! | [`Framing::Lengths`] | its length in four bytes, the first of them the highest; then JSON | 0, because none is as long as 16 MiB |
+//! | [`Framing::Lengths`] | length in four big-endian bytes; then JSON | 0, as messages are below 16 MiB |
 //!
-//! Answers come in the framing of what came first.
+//! Answers have the framing of the first incoming message.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::server::{Shares, Stream};
 use crate::session::{self, Writer};
 use crate::transport::framed_reader::{FramedReader, KEEP};
 
-/// How messages are told from each other.
+/// How messages are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Each is a line.
@@ -34,7 +34,7 @@ pub(crate) struct FramedWriter<W> {
     has_lengths: Arc<AtomicBool>,
 }
 
-/// Both halves. Who waits for the other's first message says nothing of the framing.
+/// Returns both halves. A side that waits for the first message does not choose the framing.
 pub(crate) fn framed<S: Clone>(
     stream: &S,
     framing: Option<Framing>,
@@ -52,7 +52,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Writer for FramedWriter<W> {
             self.buf.extend(len.to_be_bytes());
             self.buf.extend(message.into_bytes());
         } else {
-            // Between values a newline is a space; within a string JSON has none.
+            // Between values a newline is a space; JSON strings contain none.
             self.buf.extend(message.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
             self.buf.push(b'\n');
         }
@@ -71,7 +71,7 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Writer for FramedWriter<W> {
     }
 }
 
-/// Serves a stream in the framing that its client begins with.
+/// Serves a stream in the framing of its client's first message.
 pub(crate) async fn serve(stream: impl Stream, shared: Shares) -> io::Result<()> {
     let Shares { dispatcher, stop, .. } = shared.clone();
     let (reader, writer) = framed(&stream, None, &dispatcher.limits);

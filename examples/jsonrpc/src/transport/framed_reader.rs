@@ -1,4 +1,4 @@
-//! [`FramedReader`]: bytes, cut anywhere, become messages.
+//! [`FramedReader`]: turns bytes, cut anywhere, into messages.
 
 use std::io;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::Limits;
 use crate::session::{Incoming, Reader};
 use crate::transport::framed::Framing;
 
-/// What is read at once, at least.
+/// The least size of a read.
 const READ: usize = 4 << 10;
-/// What a buffer keeps that is empty.
+/// The size that an empty buffer keeps.
 pub(super) const KEEP: usize = 64 << 10;
 
 /// Reads messages, cut anywhere.
 pub(crate) struct FramedReader<R> {
     stream: R,
-    /// What has come is from `start` to `end`; up to `seen` there is no newline.
+    /// The unparsed bytes are from `start` to `end`; there is no newline before `seen`.
     buf: Vec<u8>,
     start: usize,
     seen: usize,
     end: usize,
     framing: Option<Framing>,
-    /// So many bytes are passed over; of a line that is too long, all to its end.
+    /// How many bytes to skip; of a line that is too long, all to its end.
     skip: usize,
     most: usize,
     limit: Duration,
-    /// What the writer looks at.
+    /// The writer reads this.
     has_lengths: Arc<AtomicBool>,
 }
 
@@ -53,7 +53,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Reader for FramedReader<R> {
                 return Ok(self.rest());
             }
             self.end += read;
-            // Whoever has much to say is listened to in larger pieces.
+            // A busy peer is read from in larger pieces.
             if self.end == self.buf.len() && self.end < KEEP {
                 self.buf.resize(2 * self.end, 0);
             }
@@ -73,7 +73,7 @@ impl<R> FramedReader<R> {
         Self { stream, buf, start: 0, seen: 0, end: 0, framing, skip: 0, most, limit, has_lengths }
     }
 
-    /// The next message, if all of it is there.
+    /// Returns the next message, if it is complete.
     fn parse(&mut self) -> Option<Incoming> {
         let first = *self.buf[..self.end].get(self.start)?;
         let framing = *self.framing.get_or_insert_with(|| {
@@ -94,7 +94,7 @@ impl<R> FramedReader<R> {
             if self.skip > 0 || is_too_long {
                 (self.start, self.seen, self.end) = (0, 0, 0);
             }
-            // It is told once.
+            // Reported once.
             let is_news = is_too_long && self.skip == 0;
             self.skip |= usize::from(is_too_long);
             return is_news.then_some(Incoming::TooLong);
@@ -104,7 +104,7 @@ impl<R> FramedReader<R> {
         match std::mem::take(&mut self.skip) {
             0 if line.len() > self.most => Some(Incoming::TooLong),
             0 => Some(Incoming::Message(self.buf[line].to_vec())),
-            // Its end.
+            // The end of the long line.
             _ => self.parse(),
         }
     }
@@ -125,7 +125,7 @@ impl<R> FramedReader<R> {
         Some(Incoming::Message(message))
     }
 
-    /// The stream has ended. A last line may have no newline.
+    /// Handles the end of the stream. A last line may have no newline.
     fn rest(&mut self) -> Option<Incoming> {
         let rest = self.buf[self.start..self.end].to_vec();
         let is_skipped = std::mem::take(&mut self.skip) > 0;
@@ -137,7 +137,7 @@ impl<R> FramedReader<R> {
         }
     }
 
-    /// Room to read into: for twice of what there is, so that a long message is not copied often.
+    /// Makes room to read into: twice the current size, so that a long message is seldom copied.
     fn make_space(&mut self) {
         if self.start == self.end {
             (self.start, self.seen, self.end) = (0, 0, 0);
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes in pieces of lengths that a seed says.
+    /// Returns its bytes in pieces with lengths from a seed.
     struct Pieces<'a>(&'a [u8], u64);
 
     impl AsyncRead for Pieces<'_> {
@@ -211,7 +211,7 @@ mod tests {
             assert!(messages(lines, seed) == wanted, "lines, seed {seed}");
             assert!(messages(frames, seed) == wanted, "lengths, seed {seed}");
         }
-        // The end in the middle: of a line it may be the end of it, of the others it is not.
+        // An end in the middle: a last line may be complete, a message with a length is not.
         assert_eq!(messages(b"ab\nc", 1), [Some(b"ab".to_vec()), Some(b"c".to_vec())]);
         assert_eq!(messages(b"\0\0\0\x02abc", 1), [Some(b"ab".to_vec()), None]);
         assert_eq!(messages(b"\0\0\0\x02a", 1), [None]);
@@ -235,7 +235,7 @@ mod tests {
         paceline::net::unix::UnixStream::pair().expect("there are descriptors")
     }
 
-    /// Whatever comes, it neither panics nor keeps more than it may.
+    /// On any input, the reader neither panics nor keeps more than its limit.
     #[test]
     fn any_bytes_do() {
         for seed in 0..200_u64 {

@@ -1,5 +1,5 @@
-//! HTTP/1: a `POST` for each message, answered in its response; and a `GET` with `?topic=` for what is published there, as events
-//! (`text/event-stream`), since HTTP has no other way back.
+//! HTTP/1: a `POST` for each message, with the answer in its response; and a `GET` with `?topic=` for the
+//! events of a topic (`text/event-stream`), since HTTP has no other way back.
 
 use std::convert::Infallible;
 use std::io;
@@ -32,7 +32,7 @@ const HEAD: Duration = Duration::from_secs(30);
 type Body =
     http_body_util::Either<Full<Bytes>, StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>>;
 
-/// Serves a stream until the client ends it, or until the server stops and what was asked is answered.
+/// Serves a stream until the client ends it, or until the server stops and pending calls are answered.
 pub(crate) async fn serve(stream: impl Stream, shared: Shares) -> io::Result<()> {
     let Shares { dispatcher, stop, .. } = shared.clone();
     let events = stop.clone();
@@ -70,7 +70,7 @@ async fn answer(request: Request<Incoming>, dispatcher: &Arc<Dispatcher>, stop: 
 
 async fn post(request: Request<Incoming>, dispatcher: &Arc<Dispatcher>) -> Response<Body> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    // A page of somebody else's may have a browser send other kinds without asking us first.
+    // A web page of another origin can make a browser send other content types without a preflight request.
     if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
         return response(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content-type is application/json\n".into());
     }
@@ -88,7 +88,7 @@ async fn post(request: Request<Incoming>, dispatcher: &Arc<Dispatcher>) -> Respo
     let reply = match dispatcher.take(message, &Ids::default(), None) {
         Todo::Nothing => None,
         Todo::Reply(reply) => Some(reply),
-        // A task, as everywhere. It is cancelled if the client goes.
+        // A task, as for other transports. The task is cancelled if the client disconnects.
         Todo::Calls(_, answer) => paceline::spawn(answer).await,
     };
     match reply {
@@ -97,7 +97,7 @@ async fn post(request: Request<Incoming>, dispatcher: &Arc<Dispatcher>) -> Respo
     }
 }
 
-/// A stream of what is pushed, until the server stops or the client has not taken too much of it.
+/// Streams unrequested messages, until the server stops or too many of them are unread.
 async fn events(request: &Request<Incoming>, dispatcher: &Arc<Dispatcher>, stop: Stop) -> Response<Body> {
     let topic = request.uri().query().and_then(|query| query.strip_prefix("topic=")).unwrap_or("");
     let (peer, outbox) = Peer::new(&dispatcher.limits);
@@ -116,7 +116,7 @@ async fn events(request: &Request<Incoming>, dispatcher: &Arc<Dispatcher>, stop:
     answer
 }
 
-/// Nobody listens any more.
+/// The client no longer reads the events.
 struct Closes(Peer);
 
 impl Drop for Closes {

@@ -1,4 +1,4 @@
-//! The client's side of HTTP: connections that are used again, one call on each at a time.
+//! The client's side of HTTP: connections are reused, with one call on each at a time.
 
 use std::fmt;
 use std::io;
@@ -25,17 +25,17 @@ use crate::message::{self, Item, Message};
 use crate::peer::Ids;
 use crate::transport::patient::Patient;
 
-/// Calls methods by `POST`, and hears events by `GET`.
+/// Calls methods by `POST`, and receives events by `GET`.
 pub(crate) struct HttpClient {
     addr: String,
     dispatcher: Arc<Dispatcher>,
-    /// Connections that nobody uses just now.
+    /// Idle connections.
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
-    /// Those on which events come.
+    /// Connections for events.
     events: Mutex<Vec<Task<()>>>,
 }
 
-/// So many connections are kept.
+/// How many idle connections are kept.
 const KEEP: usize = 64;
 
 impl HttpClient {
@@ -80,7 +80,7 @@ impl HttpClient {
         Ok(body.to_bytes())
     }
 
-    /// On a connection that is there, else on a new one.
+    /// Sends on an idle connection, or on a new one.
     async fn send(
         &self,
         request: hyper::http::request::Builder,
@@ -90,7 +90,7 @@ impl HttpClient {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sender = loop {
             let Some(mut sender) = idle() else { break self.connect().await? };
-            // One that the server has closed meanwhile is of no use.
+            // A connection that the server has closed meanwhile is dropped.
             if sender.ready().await.is_ok() {
                 break sender;
             }
@@ -104,7 +104,7 @@ impl HttpClient {
         let _ = stream.set_nodelay(true);
         let stream = Patient::new(stream, self.dispatcher.limits.send);
         let (sender, connection) = handshake(Io::new(stream)).await.map_err(|_| CallError::Closed)?;
-        // It ends with its sender, or when the server closes it.
+        // The task ends with its sender, or when the server closes the connection.
         spawn(connection).detach();
         Ok(sender)
     }
@@ -124,7 +124,7 @@ impl HttpClient {
                 Err(error) => error.to_string(),
             };
             let params = to_raw_value(&[&topic, &why]).expect("strings are JSON");
-            // Perhaps nobody wants to know.
+            // The client may have no such method.
             let _ = dispatcher.call("end".to_owned(), Some(params), None).await;
         });
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(hears);
@@ -132,10 +132,10 @@ impl HttpClient {
     }
 }
 
-/// What an event's line begins with.
+/// The start of an event's line.
 const DATA: &[u8] = b"data: ";
 
-/// Each event is a line `data: MESSAGE`. One that is too long is an error: none of the others is waited for.
+/// Each event is a line `data: MESSAGE`. A line that is too long is an error, and ends the stream.
 async fn hear(answer: Response<Incoming>, dispatcher: &Arc<Dispatcher>) -> io::Result<()> {
     let limits = &dispatcher.limits;
     let chunks = answer.into_body().into_data_stream().map_err(io::Error::other);

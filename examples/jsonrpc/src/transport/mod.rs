@@ -1,4 +1,4 @@
-//! How messages travel.
+//! The transports of messages.
 
 #[cfg(feature = "amqp")]
 pub(crate) mod amqp;
@@ -12,6 +12,7 @@ pub(crate) mod framed;
 mod framed_reader;
 pub(crate) mod http;
 pub(crate) mod http_client;
+#[path = "../../../common/patient.rs"]
 pub(crate) mod patient;
 pub(crate) mod websocket;
 mod whole;

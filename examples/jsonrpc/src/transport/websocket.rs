@@ -1,4 +1,4 @@
-//! A message of WebSocket for each message, text or binary.
+//! One WebSocket message, text or binary, for each message.
 
 use std::future::Future;
 use std::io;
@@ -33,7 +33,7 @@ pub(crate) struct WebSocketReader<S> {
 
 pub(crate) struct WebSocketWriter<S>(WebSocketSender<Whole<S>>, Code);
 
-/// Why we close, if it is we: the reader knows, and the writer says so.
+/// Why this side closes: the reader sets it, and the writer sends it.
 type Code = Arc<AtomicU16>;
 
 /// Serves a stream from its handshake on.
@@ -46,14 +46,14 @@ pub(crate) async fn serve<S: Stream>(stream: S, shared: Shares) -> io::Result<()
     let halves = halves(handshake, count, limits);
     let (reader, writer) = match select(pin!(halves), stop.clone()).await {
         Either::Left((halves, _)) => halves?,
-        // Nothing was asked yet.
+        // No call has arrived yet.
         Either::Right(_) => return Ok(()),
     };
     let peer = Peer::new(limits);
     session::run(reader, writer, peer, dispatcher, stop.map(drop)).await
 }
 
-/// A page of somebody else's may have a browser connect, and reads what comes; a browser says so.
+/// A web page of another origin can make a browser connect and read events; browsers send the origin.
 #[allow(clippy::result_large_err)] // The library's.
 fn no_page(request: &Request, response: Response) -> Result<Response, ErrorResponse> {
     if !request.headers().contains_key("origin") {
@@ -64,7 +64,7 @@ fn no_page(request: &Request, response: Response) -> Result<Response, ErrorRespo
     Err(refused)
 }
 
-/// Becomes a client of whoever is at the other end.
+/// Becomes a client of the peer.
 pub(crate) async fn connect<S: Stream>(
     stream: S,
     url: &str,
@@ -82,14 +82,14 @@ async fn halves<S: Stream>(
     limits: &Limits,
 ) -> io::Result<(WebSocketReader<S>, WebSocketWriter<S>)> {
     let (writer, reader) = timeout(limits.send, handshake).await?.map_err(error)?.split();
-    // That was the first.
+    // The handshake counts as the first message.
     count.fetch_add(1, Ordering::Relaxed);
     let code = Code::new(u16::from(CloseCode::Away).into());
     Ok((WebSocketReader { receiver: reader, code: code.clone(), count }, WebSocketWriter(writer, code)))
 }
 
 fn config(limits: &Limits) -> WebSocketConfig {
-    // Each connection has such a buffer from its start, and 128 KiB of it unless told otherwise.
+    // Each connection has such a buffer from its start; the default is 128 KiB.
     let most = Some(limits.message);
     WebSocketConfig::default().read_buffer_size(8 << 10).max_message_size(most).max_frame_size(most)
 }
@@ -102,7 +102,7 @@ fn error(error: Error) -> io::Error {
 }
 
 impl<S: Stream> Reader for WebSocketReader<S> {
-    /// Pings are answered by the library.
+    /// The library answers pings.
     async fn next(&mut self) -> io::Result<Option<Incoming>> {
         loop {
             let next = self.receiver.next().await;

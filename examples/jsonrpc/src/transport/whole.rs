@@ -1,4 +1,4 @@
-//! [`Whole`]: a stream whose peer has to finish the message that it has begun, sooner or later.
+//! [`Whole`]: a stream that limits how long its peer may take for a message.
 
 use std::future::Future;
 use std::io;
@@ -11,16 +11,16 @@ use std::time::Duration;
 use paceline::Timer;
 use paceline::prelude::*;
 
-/// How many messages have been read. Whoever reads them counts.
+/// The number of messages that were read, which the reader counts.
 pub(crate) type Count = Arc<AtomicU64>;
 
-/// A stream on which what is read is an error if, for so long, there is no whole message.
+/// A stream with an error on reads if no message was completed for this time.
 #[derive(Debug)]
 pub(crate) struct Whole<S> {
     stream: S,
     limit: Duration,
     count: Count,
-    /// Which message has begun, and its time.
+    /// The number of the message in progress, and its timer.
     begun: Option<(u64, Timer)>,
 }
 
@@ -35,7 +35,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
         let this = &mut *self;
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         let now = this.count.load(Ordering::Relaxed);
-        // What one message has left to the next one in a buffer of whoever reads is not seen here: it begins with its next byte.
+        // The start of a message that is already in the reader's buffer is not seen here: its time begins
+        // with its next byte.
         let begun = this.begun.take().filter(|(number, _)| *number == now);
         if read.is_ready() {
             this.begun = begun.or_else(|| Some((now, Timer::after(this.limit))));

@@ -1,4 +1,4 @@
-//! AMQP, by way of a RabbitMQ of our own: with Debian's package `rabbitmq-server`, and Python's `pika`.
+//! AMQP with a private RabbitMQ: Debian's package `rabbitmq-server`, and Python's `pika`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use paceline::net::TcpStream;
 use crate::Node;
 use crate::python::Python;
 
-/// It takes some seconds where nothing else runs.
+/// Some seconds on an idle machine.
 const BOOT: Duration = Duration::from_secs(90);
 
 struct Broker(Server);
@@ -57,14 +57,15 @@ fn a_broker_is_as_good_as_a_connection() {
     paceline::block_on(nodes_call_each_other(&url));
 
     paceline::block_on(a_place_is_a_queues_too(&url));
-    // A server that stops gives back what it has not begun, and answers what it has: also what asks its caller in turn.
+    // A server that stops returns unstarted calls to the queue, and answers started ones, including one that
+    // calls its caller in turn.
     let stopped = paceline::block_on(async {
         let terminates = Arc::new(node);
         let name = move |_| {
             terminates.server.terminate();
             let (tcp, start) = (terminates.on("tcp"), Instant::now());
             async move {
-                // Until it has heard.
+                // Until the server has begun to stop.
                 while TcpStream::connect(&tcp).await.is_ok() {
                     assert!(start.elapsed() < PATIENCE, "it listens still");
                     Timer::after(Duration::from_millis(5)).await;
@@ -80,7 +81,7 @@ fn a_broker_is_as_good_as_a_connection() {
     is_missed(broker, &url);
 }
 
-/// Our client: it is called in its turn, told, and not kept waiting by who is not there.
+/// The client is called in turn, gets events, and does not wait for a missing peer.
 async fn nodes_call_each_other(url: &str) {
     let heard = Arc::<AtomicUsize>::default();
     let hears = heard.clone();
@@ -99,17 +100,17 @@ async fn nodes_call_each_other(url: &str) {
     assert_eq!(speaker.call::<usize>("publish", &("news", "hello")).await.expect("an answer"), 1);
     until("it is heard", async || heard.load(Ordering::Relaxed) > 0).await;
     hearer.close().await.expect("the broker is there");
-    // The broker says that its queue is gone.
-    let publish = async || speaker.call::<usize>("publish", &("news", "anybody?")).await.expect("an answer");
-    until("nobody hears it", async || publish().await == 0).await;
+    // The broker reports that the queue no longer exists.
+    let publish = async || speaker.call::<usize>("publish", &("news", "hello?")).await.expect("an answer");
+    until("no subscriber is left", async || publish().await == 0).await;
 
-    let nobody = url.replace("queue=rpc", "queue=nobody");
+    let missing = url.replace("queue=rpc", "queue=missing");
     let none = Arc::new(Dispatcher::new(Limits::default()));
-    let nobody = Client::connect(&nobody, none, limit).await.expect("the broker is there");
-    assert!(nobody.call::<()>("echo", &()).await.is_err(), "there is no such queue");
+    let missing = Client::connect(&missing, none, limit).await.expect("the broker is there");
+    assert!(missing.call::<()>("echo", &()).await.is_err(), "there is no such queue");
 }
 
-/// Waits for what is to be.
+/// Waits for a condition.
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let start = Instant::now();
     while !is_so().await {
@@ -118,13 +119,13 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     }
 }
 
-/// Whoever is known by a queue has a place, as by a connection.
+/// The owner of a queue takes a place, as a connection does.
 async fn a_place_is_a_queues_too(url: &str) {
     let url = url.replace("queue=rpc", "queue=places");
     let known = Arc::<Mutex<Option<Peer>>>::default();
     let knows = known.clone();
     let stay = move |call: Call| {
-        *knows.lock().expect("nobody panics with it") = call.peer().cloned().ok();
+        *knows.lock().expect("the lock is not poisoned") = call.peer().cloned().ok();
         async { Ok(()) }
     };
     let echo = async |call: Call| Ok::<_, Error>(call.into_params());
@@ -140,12 +141,12 @@ async fn a_place_is_a_queues_too(url: &str) {
     let busy = other.call::<()>("echo", &()).await;
     assert!(matches!(busy, Err(CallError::Error(Error { code: Error::BUSY, .. }))), "{busy:?}");
     one.call::<()>("echo", &()).await.expect("it has its place");
-    known.lock().expect("nobody panics with it").take();
+    known.lock().expect("the lock is not poisoned").take();
     until("there is a place", async || other.call::<()>("echo", &()).await.is_ok()).await;
     server.stop(PATIENCE).await.expect("nothing runs");
 }
 
-/// A server whose broker is gone.
+/// A server that loses its broker.
 fn is_missed(broker: Broker, url: &str) {
     let node = Node::start(&["--amqp", url]);
     let client = paceline::block_on(async {
@@ -158,7 +159,7 @@ fn is_missed(broker: Broker, url: &str) {
     node.server.says("the broker is gone");
     node.server.says("cannot reach the broker");
     assert!(paceline::block_on(client.call::<i64>("sum", &[1, 2])).is_err());
-    // The others are served as before.
+    // Other clients are served as before.
     let again = paceline::block_on(async {
         let none = Arc::new(Dispatcher::new(Limits::default()));
         let tcp = format!("tcp://{}", node.on("tcp"));

@@ -1,4 +1,5 @@
-//! Calls to a handler that sleeps for a minute and has 50 ms: when they are answered, and what that costs the others.
+//! Calls of a handler that sleeps for a minute with a deadline of 50 ms: when they are answered, and how
+//! other calls are affected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use paceline::{Runtime, Task, Timer, spawn};
 
 use crate::Node;
 
-/// Who call something short, again and again, on connections of their own; and who call what is late.
+/// Clients with short calls, repeated on connections of their own, and clients with late calls.
 const SHORT: usize = 4;
 const NAPPERS: usize = 5;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -20,7 +21,7 @@ async fn client(url: &str) -> Client {
     Client::connect(url, none, LIMIT).await.expect("it listens")
 }
 
-/// How many short calls are answered in this time.
+/// Returns how many short calls are answered in this time.
 async fn short(url: &str, time: Duration) -> usize {
     let answered = Arc::<AtomicUsize>::default();
     let mut tasks = Vec::new();
@@ -38,7 +39,7 @@ async fn short(url: &str, time: Duration) -> usize {
     answered.load(Ordering::Relaxed)
 }
 
-/// Has naps taken until it is told to stop. How long each took.
+/// Calls `nap` until it is told to stop. Returns how long each call took.
 fn naps(url: &str, stop: &Arc<AtomicBool>) -> Vec<Task<Vec<Duration>>> {
     let napper = |_| {
         let (url, stop) = (url.to_owned(), stop.clone());
@@ -56,7 +57,8 @@ fn naps(url: &str, stop: &Arc<AtomicBool>) -> Vec<Task<Vec<Duration>>> {
     (0..NAPPERS).map(napper).collect()
 }
 
-/// Rounds without naps, with them, and without. What share of the others' calls is answered beside them, and how long naps took.
+/// Rounds without naps, with them, and without. Returns the rate of other calls beside naps relative to that
+/// without, and the times of the naps.
 async fn compare(url: &str, rounds: usize, time: Duration) -> (f64, Vec<Duration>) {
     let (mut shares, mut times) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -93,15 +95,15 @@ fn measure(rounds: usize, time: Duration) -> (f64, Vec<Duration>) {
 }
 
 #[test]
-fn who_naps_too_long_is_late_and_the_others_are_not() {
+fn a_call_that_naps_too_long_is_late_and_the_others_are_not() {
     let (share, times) = measure(1, Duration::from_secs(1));
-    // Never before its time, and not half a second after it on a busy machine.
+    // Never early, and at most half a second late on a busy machine.
     assert!(times[0] >= Duration::from_millis(50) && times[times.len() / 2] < Duration::from_millis(550));
     // Debug builds of two programs share two cores with other tests.
     assert!(share > 0.1, "{share}");
 }
 
-/// For a machine that does nothing else, in a release build: `cargo test --release -p example-jsonrpc -- --ignored`.
+/// For an idle machine, in a release build: `cargo test --release -p example-jsonrpc -- --ignored`.
 #[test]
 #[ignore = "its bounds hold on an idle machine and in a release build only; .ci/run has looser ones, above"]
 fn sixty_milliseconds_and_nine_tenths() {
@@ -110,7 +112,7 @@ fn sixty_milliseconds_and_nine_tenths() {
     assert!(share > 0.9, "{share}");
 }
 
-/// A client's own limit holds, whatever the server does; the connection lives.
+/// A client's own limit holds regardless of the server; the connection stays usable.
 #[test]
 fn a_client_waits_no_longer_than_it_wants() {
     let node = Node::start(&[]);

@@ -1,4 +1,4 @@
-//! Our client, on which somebody who is no server of ours sends events.
+//! The client, with events from a hand-made server.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,9 +13,9 @@ use paceline::timeout;
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 const EVENT: &[u8] = b"data: {\"jsonrpc\":\"2.0\",\"method\":\"event\",\"params\":[\"hello\"]}\n\n";
 
-/// Takes a request, answers with an event, and goes on so.
+/// Accepts a request, answers with an event, and continues with `rest`.
 fn sends(listener: &TcpListener, rest: &[u8]) -> TcpStream {
-    let (mut stream, _) = listener.accept().expect("somebody comes");
+    let (mut stream, _) = listener.accept().expect("a client connects");
     let mut byte = [0];
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
@@ -47,7 +47,7 @@ fn the_end_of_events_is_told_and_none_is_too_long() {
         open
     });
     paceline::block_on(async {
-        let client = Client::connect(&url, ours, PATIENCE).await.expect("it needs nobody yet");
+        let client = Client::connect(&url, ours, PATIENCE).await.expect("it connects later");
         for why in ["longer than 1000 bytes", "the server has ended it", "it ends in an event"] {
             client.subscribe("news").await.expect("an answer");
             let mut next = async || timeout(PATIENCE, told.next()).await.expect("in time").expect("more");

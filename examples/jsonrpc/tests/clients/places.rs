@@ -1,4 +1,4 @@
-//! Servers of our own, with limits of our own: who has a place, and for how long.
+//! Servers with other limits: which peer has a place, and for how long.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use example_jsonrpc::{Client, Dispatcher, Error, Limits, Protocol, Server};
 use example_testing::PATIENCE;
 use paceline::net::TcpListener;
 
-/// An echo for so many, with lines and with WebSocket.
+/// An echo server with so many places, with lines and with WebSocket.
 async fn served(limits: Limits, places: usize) -> (Server, [SocketAddr; 2]) {
     let echo = async |call: example_jsonrpc::Call| Ok::<_, Error>(call.into_params());
     let server = Server::new(Arc::new(Dispatcher::new(limits).task("echo", echo)), places);
@@ -23,7 +23,7 @@ async fn served(limits: Limits, places: usize) -> (Server, [SocketAddr; 2]) {
 }
 
 #[test]
-fn a_listener_without_anybody_takes_no_place() {
+fn an_idle_listener_takes_no_place() {
     paceline::block_on(async {
         let (server, [lines, ws]) = served(Limits::default(), 1).await;
         for url in [format!("tcp://{lines}"), format!("ws://{ws}"), format!("tcp://{lines}")] {
@@ -33,7 +33,7 @@ fn a_listener_without_anybody_takes_no_place() {
             assert_eq!(echo, [1]);
             client.close().await.expect("it is connected");
         }
-        server.stop(PATIENCE).await.expect("nobody is there");
+        server.stop(PATIENCE).await.expect("no client is connected");
     });
 }
 
@@ -55,13 +55,13 @@ fn half_a_message_of_websocket_has_its_time() {
                 stream.read_exact(&mut byte).expect("it is answered");
                 answer.extend(byte);
             }
-            // Longer than half a message may be there, nobody says anything.
+            // Silent for longer than an incomplete message may be.
             std::thread::sleep(Duration::from_millis(300));
             stream.write_all(b"\x81\x8a\0\0\0\0half").expect("it is connected");
             let mut last = Vec::new();
             stream.read_to_end(&mut last).map(|_| last)
         });
-        // A frame that closes.
+        // A close frame.
         assert_eq!(last.await.expect("the end")[0], 0x88);
     });
 }
@@ -72,7 +72,7 @@ fn a_handshake_does_not_keep_a_server_that_stops() {
         let limits = Limits { send: 9 * PATIENCE, ..Limits::default() };
         let (server, [lines, ws]) = served(limits, 9).await;
         let silent = paceline::net::TcpStream::connect(ws).await.expect("it listens");
-        // So that it is known by then.
+        // So that the server knows the connection by then.
         let none = Arc::new(Dispatcher::new(Limits::default()));
         let client = Client::connect(&format!("tcp://{lines}"), none, PATIENCE).await.expect("it listens");
         client.call::<[u8; 1]>("echo", &[1]).await.expect("an answer");

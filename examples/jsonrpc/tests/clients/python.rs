@@ -1,18 +1,18 @@
-//! Python, with what it needs in a folder of its own.
+//! Python with its packages in a folder of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use example_testing::{printed, run, say, skip};
 
-/// What there may be, in which versions.
+/// The packages, with their versions.
 const PACKAGES: [(&str, &str, &str); 2] =
     [("websockets", "websockets.sync.client", "websockets>=15,<18"), ("pika", "pika", "pika>=1.3,<2")];
 
 pub(crate) struct Python(PathBuf);
 
 impl Python {
-    /// With `websockets`, if that is to be had.
+    /// With `websockets`, if that can be installed.
     pub(crate) fn any() -> Option<Self> {
         let plain = || run("python3", &["--version"]).map(|_| Self("python3".into()));
         Self::with("websockets").or_else(plain)
@@ -22,7 +22,7 @@ impl Python {
         self.run(&["-c", &format!("import {module}")]).is_some()
     }
 
-    /// Installs it if it is not there; else says that the test is skipped.
+    /// Installs a package if it is missing; if that fails, prints that the test is skipped.
     pub(crate) fn with(package: &str) -> Option<Self> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Python {
         run(self.0.to_str()?, args).filter(|output| output.status.success()).map(drop)
     }
 
-    /// Runs a scene of client.py, which has to succeed. What it says is shown.
+    /// Runs a scene of client.py, which has to succeed, and prints its output.
     #[track_caller]
     pub(crate) fn scene(&self, args: &[&str]) -> String {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client.py");

@@ -19,13 +19,15 @@ use crate::shared::Shared;
 use crate::silence::Silence;
 use crate::waiting::Wakes;
 
-/// So often it goes round before the other tasks of its thread have their turn.
+/// How many rounds it makes before other tasks of its thread get their turn.
 const ROUNDS: usize = 4;
 
-/// The future that moves a connection's bytes: nothing happens on the connection unless it is polled. [`spawn`](paceline::spawn()) it.
+/// The future that moves a connection's bytes: nothing happens on the connection unless it is polled.
+/// [`spawn`](paceline::spawn()) it.
 ///
-/// It is done when GOODBYE was said and the streams have ended, or with what has ended the connection otherwise. Dropped before, it takes
-/// the transport with it, and whoever waits for something of the connection is told [`Error::Abandoned`].
+/// Completes when GOODBYE was sent and the streams have ended, or with the error that has ended the
+/// connection. Dropping it earlier drops the transport, and all waiting calls of the connection return
+/// [`Error::Abandoned`].
 #[derive(Debug)]
 #[must_use = "a connection does nothing unless its driver is polled"]
 pub struct Driver<IO> {
@@ -38,25 +40,26 @@ pub struct Driver<IO> {
     flushed: bool,
     silence: Silence,
     parting: Option<Parting>,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     wakes: Wakes,
 }
 
-/// The connection has ended, but for the last word: the outbox is written, the transport closed, and what still comes is thrown away up
-/// to its end. With bytes that nobody has read a system resets the transport, and the peer might not hear why.
+/// The connection has ended, except for the last frame: the outbox is written, the transport closed, and
+/// incoming bytes are discarded up to the end. With unread bytes a system resets the transport, and the peer
+/// might not receive the reason.
 #[derive(Debug)]
 struct Parting {
     result: Result<(), Error>,
     closed: bool,
 }
 
-/// What a step of the driver's has come to.
+/// The result of a driver's step.
 enum Step {
     /// There may be more to do.
     Done,
-    /// It waits.
+    /// The step waits.
     Waits,
-    /// This was the last one.
+    /// This was the last step.
     End(Result<(), Error>),
 }
 
@@ -77,7 +80,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         }
     }
 
-    /// Changes the session, and wakes who waits for that.
+    /// Changes the session, and wakes the tasks that wait for the change.
     fn with<R>(&mut self, change: impl FnOnce(&mut Session, &mut Inbox, &mut Outbox, &mut Wakes) -> R) -> R {
         let Self { shared, inbox, outbox, wakes, .. } = self;
         let result = shared.gather(wakes, |session, wakes| change(session, inbox, outbox, wakes));
@@ -85,7 +88,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         result
     }
 
-    /// What is said last, and that the streams have ended.
+    /// Queues the last frame, and ends the streams.
     fn part(&mut self, result: Result<(), Error>) -> Step {
         let why = result.clone().err().unwrap_or(Error::Goodbye);
         let said = self.with(|session, _, _, wakes| {
@@ -99,14 +102,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             _ if said => {}
             _ => self.outbox.push(0, Frame::Goodbye { code: 0, reason: "" }),
         }
-        // A full one would have no room for what is to be thrown away, and a read of nothing looks like the end.
+        // A full inbox would have no room for bytes to discard, and a read of nothing looks like the end.
         self.inbox.clear();
         self.silence.part();
         self.parting = Some(Parting { result, closed: false });
         Step::Done
     }
 
-    /// The transport has: that is the end, if it was not before.
+    /// The transport has failed: the connection ends, if it has not ended before.
     fn failed(&mut self, error: io::Error) -> Step {
         let failed = Err(Error::Io(Arc::new(error)));
         Step::End(self.parting.take().map_or(failed, |parting| parting.result))

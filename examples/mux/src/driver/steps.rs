@@ -1,4 +1,4 @@
-//! What a driver does again and again: it receives, sends, and looks at the clock.
+//! The repeated steps of a driver: it receives, sends, and checks the clock.
 
 use super::*;
 use crate::silence::Verdict;
@@ -33,7 +33,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         });
         match received {
             Ok(()) => Step::Done,
-            // It has ended the connection, and reads no answer.
+            // The peer has ended the connection, and reads no answer.
             Err(told @ Error::Told { .. }) => Step::End(Err(told)),
             Err(error) => self.part(Err(error)),
         }
@@ -91,7 +91,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             return Step::Waits;
         }
         if let Some(Parting { result, .. }) = &self.parting {
-            // What streams have left behind is sent for as long as the peer takes it; for one that was wrong, nobody waits longer.
+            // The remaining bytes of streams are sent for as long as the peer reads; a peer that has broken a
+            // rule gets no more time.
             return match self.silence.tick_parting() {
                 _ if result.is_err() || self.outbox.is_empty() => Step::End(result.clone()),
                 Ok(()) => Step::Done,

@@ -1,4 +1,4 @@
-//! What the program does: it opens and accepts streams, reads and writes them, and lets them go.
+//! Calls of the program: it opens and accepts streams, reads, writes and drops them.
 
 use super::*;
 
@@ -26,7 +26,7 @@ impl Session {
         Poll::Ready(Ok(id))
     }
 
-    /// A stream of the peer's; none when there will be no more.
+    /// Accepts a stream of the peer; returns none when there will be no more.
     pub(crate) fn poll_accept(
         &mut self,
         ticket: &mut u64,
@@ -102,14 +102,14 @@ impl Session {
         closed
     }
 
-    /// The handle of a stream is gone. If that is not done, the peer is told with this code.
+    /// Handles the drop of a stream's handle. If the stream has not ended, the peer gets this code.
     pub(crate) fn let_go(&mut self, id: u32, code: u32, wakes: &mut Wakes) {
         let lane = held(&mut self.lanes, id);
         lane.let_go(code, wakes);
         if self.ended.is_some() {
             self.lanes.remove(&id);
         } else if lane.is_over() {
-            // There may be credit for another one now.
+            // There may be credit for another stream now.
             self.settle(id);
             self.driver.wake(wakes);
         } else {
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// No new streams from now on. The connection ends when those that there are have ended.
+    /// Allows no new streams. The connection ends when the existing ones have ended.
     pub(crate) fn say_goodbye(&mut self, wakes: &mut Wakes) {
         if self.leaving.is_none() {
             self.leaving = Some(Leaving::Owed);
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// There is nobody who could open streams or accept any.
+    /// Handles the drop of all handles that could open or accept streams.
     pub(crate) fn forsake(&mut self, wakes: &mut Wakes) {
         self.say_goodbye(wakes);
         for id in take(&mut self.arrived) {

@@ -1,4 +1,4 @@
-//! What is owed to the peer, and what was said to it.
+//! The frames that this side has to send.
 
 use super::*;
 
@@ -7,8 +7,8 @@ impl Session {
         self.leaving.is_none() && !self.goodbye_heard
     }
 
-    /// Puts what is owed into an outbox that is empty: each lane in its turn, as long as there is room. Where nothing is, this task
-    /// waits for it.
+    /// Puts pending frames into an empty outbox: each lane in its turn, while there is room. If there are
+    /// none, registers this task.
     pub(crate) fn emit(&mut self, outbox: &mut Outbox, wakes: &mut Wakes, cx: &Context<'_>) {
         outbox.recycle(&mut self.spare);
         if let Some(value) = self.pong.take() {
@@ -42,18 +42,18 @@ impl Session {
         }
     }
 
-    /// Whether all is done that has to be done before the transport is closed.
+    /// Returns whether everything is done before the transport is closed.
     pub(crate) fn is_finished(&self) -> bool {
         let leaving = self.leaving == Some(Leaving::Said) || self.goodbye_heard;
         leaving && self.refused.is_empty() && self.lanes.values().all(Lane::is_over)
     }
 
-    /// A PING is owed, unless one is on its way.
+    /// Queues a PING, unless one is on its way.
     pub(crate) fn ping(&mut self) {
         self.ping = self.pinged.is_none();
     }
 
-    /// The peer has not answered a PING.
+    /// Returns whether a PING is unanswered.
     pub(crate) fn has_pinged(&self) -> bool {
         self.pinged.is_some()
     }

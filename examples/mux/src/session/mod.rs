@@ -1,17 +1,18 @@
-//! A connection without its transport: what each frame does, and what is owed to the peer.
+//! A connection without its transport: the effect of each frame, and the frames to send.
 //!
-//! There is no I/O here, no clock and no task, so that a test can say all that may happen. One lock is around a session
-//! ([`Shared`](crate::shared::Shared)), and wakers are called when it is free again: each change puts those who wait for it into a list.
+//! This module has no I/O, no clock and no task, so that tests can drive every case. One lock is around a
+//! session ([`Shared`](crate::shared::Shared)), and wakers are called after it was released: each change
+//! collects the waiting tasks in a list.
 //!
-//! | who waits | for | is woken by |
+//! | the waiting task~ | for | is woken by |
 //! |---|---|---|
 //! | a stream's reader | bytes, an end, a reset | `receive` |
 //! | a stream's writer | credit, or room in its frame | `receive`, `emit` |
-//! | who flushes or closes a stream | its frame and its FIN to go out | `emit` |
-//! | who opens | the peer's HELLO, or credit for streams | `receive` |
-//! | who accepts | a stream, or a GOODBYE | `receive`, `say_goodbye` |
-//! | the driver | something to send | whoever owes it: see `owe` |
-//! | who closes the connection | its driver's end | `done` |
+//! | a flush or close of a stream | its frame and its FIN to go out | `emit` |
+//! | an opener of streams | the peer's HELLO, or credit for streams | `receive` |
+//! | an acceptor of streams | a stream, or a GOODBYE | `receive`, `say_goodbye` |
+//! | the driver | something to send | the code that queues it: see `owe` |
+//! | a close of the connection | its driver's end | `done` |
 //! | all of them | the end of the connection | `end` |
 
 mod call;
@@ -32,12 +33,12 @@ use crate::outbox::{Outbox, Spare};
 use crate::waiting::{Line, Place, Wakes};
 use lane::{Lane, add};
 
-/// The code of a stream that was dropped before it was done.
+/// The code of a stream that was dropped before its end.
 pub(crate) const DROPPED: u32 = 0;
-/// The code of a stream that nobody accepts.
+/// The code of a stream that was not accepted.
 const REFUSED: u32 = 1;
 
-/// Who opens the streams with the odd numbers.
+/// The client opens the streams with odd numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
     Client,
@@ -49,7 +50,7 @@ pub(crate) enum Role {
 struct Side {
     /// The number of its next stream.
     next: u64,
-    /// So many streams it may open.
+    /// How many streams it may open.
     may_open: u32,
 }
 
@@ -57,27 +58,27 @@ struct Side {
 pub(crate) struct Session {
     config: Config,
     lanes: HashMap<u32, Lane>,
-    /// The lanes that owe something, each once.
+    /// The lanes with something to send, each once.
     queue: VecDeque<u32>,
-    /// Those that the peer has opened and nobody has accepted.
+    /// Streams that the peer has opened and the program has not accepted.
     arrived: VecDeque<u32>,
     ours: Side,
     theirs: Side,
-    /// The window of each of our streams, as its HELLO says.
+    /// The window of each stream of this side, from the peer's HELLO.
     peer_window: Option<u32>,
 
-    // What is owed, other than by lanes.
+    // Frames to send, other than those of lanes.
     ping: bool,
     pong: Option<u64>,
-    /// So many of the peer's streams are gone, for which it has no credit yet.
+    /// How many of the peer's streams have ended without new credit.
     gone: u32,
-    /// Streams of which nothing was kept.
+    /// Refused streams, which have no lane.
     refused: Vec<u32>,
 
-    /// The ping that the peer has not answered.
+    /// The unanswered ping.
     pinged: Option<u64>,
     pings: u64,
-    /// GOODBYE was said, or is owed.
+    /// GOODBYE was sent, or has to be.
     leaving: Option<Leaving>,
     goodbye_heard: bool,
     ended: Option<Error>,
@@ -129,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Has the lane's turn come, in which it sends what it owes.
+    /// Queues a lane that has something to send.
     fn owe(&mut self, id: u32, wakes: &mut Wakes) {
         let lane = held(&mut self.lanes, id);
         if !lane.queued {
@@ -139,7 +140,7 @@ impl Session {
         self.driver.wake(wakes);
     }
 
-    /// Forgets a lane that is over, of which there is no handle, and whose turn is not to come. Then its opener may have another one.
+    /// Removes a lane that is over, has no handle and is not queued. Then its opener may have another stream.
     fn settle(&mut self, id: u32) {
         if self.lanes.get(&id).is_some_and(|lane| lane.is_over() && !lane.held && !lane.queued) {
             self.lanes.remove(&id);
@@ -153,7 +154,7 @@ impl Session {
         u64::from(id) % 2 == self.theirs.next % 2
     }
 
-    /// The connection has ended, for all who wait and all who come.
+    /// Ends the connection for all waiting and later calls.
     pub(crate) fn end(&mut self, why: Error, wakes: &mut Wakes) {
         if self.ended.is_some() {
             return;
@@ -169,7 +170,7 @@ impl Session {
         self.acceptors.wake(wakes);
     }
 
-    /// The driver has ended, too.
+    /// Records the driver's end.
     pub(crate) fn done(&mut self, result: Result<(), Error>, wakes: &mut Wakes) {
         self.end(result.clone().err().unwrap_or(Error::Goodbye), wakes);
         if self.done.is_none() {
@@ -178,13 +179,13 @@ impl Session {
         }
     }
 
-    /// The memory that the bytes of streams have here: those that nobody has read, and those that wait to be sent.
+    /// Returns the memory for the bytes of streams: unread ones, and those that wait to be sent.
     pub(crate) fn memory(&self) -> usize {
         self.spare.memory() + self.lanes.values().map(Lane::memory).sum::<usize>()
     }
 }
 
-/// A lane of which there is a handle.
+/// Returns a lane with a handle.
 fn held(lanes: &mut HashMap<u32, Lane>, id: u32) -> &mut Lane {
     lanes.get_mut(&id).expect("a lane stays for as long as it has a handle")
 }

@@ -1,6 +1,7 @@
-//! What the peer's frames do. None of them makes this side keep more than the limits, and whoever breaks a rule is told which.
+//! Effects of the peer's frames. None of them makes this side keep more than its limits, and a peer that
+//! breaks a rule is told which.
 //!
-//! Here nobody wakes the driver: it is the one who receives, and it sends next.
+//! Nothing here wakes the driver: the driver itself receives, and sends next.
 
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl Session {
             }
             Frame::Pong(value) => {
                 if self.pinged.take() != Some(value) {
-                    return wrong(format!("nobody has sent a PING that PONG {value} would answer"));
+                    return wrong(format!("PONG {value} answers no PING"));
                 }
             }
             Frame::Goodbye { code: 0, .. } if self.goodbye_heard => {
@@ -74,7 +75,7 @@ impl Session {
         self.theirs.may_open = left;
         self.theirs.next += 2;
         if self.leaving.is_some() {
-            // It may not know yet. As it gets no credit for this one, these are not many.
+            // The peer may not know yet. Without credit for this stream, there are not many.
             self.refused.push(id);
             return Ok(());
         }
@@ -85,7 +86,7 @@ impl Session {
         Ok(())
     }
 
-    /// The lane for which a frame has come; none if that is gone already.
+    /// Returns the lane for a frame; none if the stream has ended.
     fn lane(&mut self, id: u32) -> Result<Option<&mut Lane>, Violation> {
         let next = if self.is_theirs(id) { self.theirs.next } else { self.ours.next };
         let known = match self.lanes.get_mut(&id) {

@@ -1,4 +1,4 @@
-//! Peers that are silent, deaf, or wrong: bytes by hand.
+//! Peers that are silent, do not read, or break rules: hand-made bytes.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use paceline::prelude::*;
 
 use super::*;
 
-/// What a peer begins with that allows nearly everything.
+/// The HELLO of a peer that allows nearly everything.
 const HELLO: [u8; 24] = *b"\x01\0\0\x10\0\0\0\0plmx\0\0\0\x01\x7f\xff\xff\xff\0\0\0\x0a";
 
 fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -17,15 +17,15 @@ fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&[kind, 0], &len[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A server, and its peer's transport.
+/// Returns a server, and its peer's transport.
 fn by_hand(config: Config) -> (Connection, Task<Result<(), Error>>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("the system has sockets");
     let (connection, driver) = server(ours, config);
     (connection, spawn(driver), theirs)
 }
 
-/// The same of a peer that has said HELLO already. Whoever waits for something polls the driver beside it, in one task: then a machine that
-/// lets a thread wait stops both, and which of their timers is the first does not depend on it.
+/// The same with a peer that has already sent HELLO. Tests poll the driver beside their own waits, in one
+/// task: then a pause of the thread stops both, and does not change the order of their timers.
 async fn greeted(config: Config) -> (Connection, Driver<UnixStream>, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().expect("the system has sockets");
     theirs.write_all(&HELLO).await.expect("there is room");
@@ -33,7 +33,7 @@ async fn greeted(config: Config) -> (Connection, Driver<UnixStream>, UnixStream)
     (connection, driver, theirs)
 }
 
-/// What a peer hears to the end, without the server's HELLO.
+/// Returns the frames that a peer receives to the end, without the server's HELLO.
 async fn heard(mut peer: &UnixStream) -> Vec<u8> {
     let mut all = Vec::new();
     peer.read_to_end(&mut all).await.expect("no reset");
@@ -55,7 +55,7 @@ fn a_silent_peer_is_asked_and_given_up() {
         assert!(start.elapsed() >= 2 * PERIOD, "{:?}", start.elapsed());
         assert!(matches!(ended, Err(Error::Silent(time)) if time == 2 * PERIOD), "{ended:?}");
         assert_eq!(told.kind(), ErrorKind::TimedOut);
-        // It was asked once.
+        // One ping was sent.
         let ping = frame(7, 0, &1_u64.to_be_bytes());
         assert_eq!(heard(&peer).await, [frame(2, 2, b""), ping].concat());
     });
@@ -80,7 +80,7 @@ fn a_peer_without_a_hello_is_given_up_whatever_else_it_sends() {
     soon(async {
         let (ours, mut peer) = UnixStream::pair().expect("the system has sockets");
         let (connection, driver) = server(ours, Config { keep_alive: PERIOD, ..Config::default() });
-        // Five periods of it, in the task of the driver (see `greeted`).
+        // Five periods, in the task of the driver (see `greeted`).
         let drip = async {
             for byte in HELLO.iter().take(20) {
                 peer.write_all(&[*byte]).await?;
@@ -90,10 +90,10 @@ fn a_peer_without_a_hello_is_given_up_whatever_else_it_sends() {
         };
         let (ended, dripped) = join(driver, drip).await;
         assert!(matches!(ended, Err(Error::Silent(PERIOD))), "{ended:?}");
-        assert!(dripped.is_err(), "nobody listens any more");
+        assert!(dripped.is_err(), "the server has closed the connection");
         assert!(matches!(connection.open().await, Err(Error::Silent(_))));
     });
-    // Nothing is asked of a peer of which nothing is known.
+    // A peer without HELLO gets no ping.
     let (_connection, driving, peer) = by_hand(Config { keep_alive: PERIOD, ..Config::default() });
     soon(async {
         assert!(matches!(driving.await, Err(Error::Silent(PERIOD))));
@@ -125,7 +125,7 @@ fn a_peer_that_takes_nothing_is_given_up_although_it_talks() {
 }
 
 #[test]
-fn whoever_breaks_a_rule_hears_which_and_everybody_else_that_it_did() {
+fn a_peer_that_breaks_a_rule_hears_which_and_so_do_local_tasks() {
     let cases = [
         (frame(3, 1, b"x"), 1, "stream 1 was never opened"),
         ([frame(2, 1, b""), frame(3, 1, &[0; 1001])].concat(), 2, "room for 1000"),
@@ -137,7 +137,7 @@ fn whoever_breaks_a_rule_hears_which_and_everybody_else_that_it_did() {
         let (connection, driving, mut peer) = by_hand(small());
         soon(async {
             peer.write_all(&[&HELLO[..], &bytes].concat()).await.expect("there is room");
-            // More than anybody would read of it: the reason is heard nevertheless.
+            // More than the server reads: the reason arrives nevertheless.
             let _ = peer.write_all(&[0; 30_000]).await;
             let _ = peer.close().await;
             let last = heard(&peer).await;
@@ -150,7 +150,8 @@ fn whoever_breaks_a_rule_hears_which_and_everybody_else_that_it_did() {
             assert_eq!(connection.open().await.expect_err("it has ended").to_string(), error);
         });
     }
-    // Another protocol, from the start, and a peer that waits for an answer: it has a moment for the reason, not for ever.
+    // Another protocol from the start, and a peer that waits for an answer: the server waits a moment for it
+    // to read the reason, not for ever.
     let (_connection, driving, mut peer) = by_hand(small());
     soon(async {
         peer.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("there is room");
@@ -159,7 +160,7 @@ fn whoever_breaks_a_rule_hears_which_and_everybody_else_that_it_did() {
     });
 }
 
-/// However much there is behind what was wrong, and wherever that stands in what was read: with a byte that nobody has read, a system would
+/// All bytes behind a broken rule are read, wherever the rule was broken: with unread bytes, a system would
 /// reset the transport, and the reason might be lost.
 #[test]
 fn all_that_comes_after_a_broken_rule_is_read() {
@@ -168,15 +169,15 @@ fn all_that_comes_after_a_broken_rule_is_read() {
         let mut transport = Memory { said: &said, heard: Vec::new(), reads: 0 };
         let (_connection, driver) = server(&mut transport, small());
         assert!(matches!(soon(driver), Err(Error::Violation(_))));
-        assert_eq!(transport.said.len(), 0, "nobody has read so many bytes");
-        // A few large ones, and the end.
+        assert_eq!(transport.said.len(), 0, "so many bytes are unread");
+        // A few large reads, and the end.
         assert!(transport.reads < 20, "{} reads", transport.reads);
         assert_eq!(transport.heard[24..26], [9, 0]);
     }
 }
 
 #[test]
-fn what_the_peer_has_against_us_is_passed_on() {
+fn an_error_of_the_peer_is_passed_on() {
     let (connection, driving, mut peer) = by_hand(small());
     soon(async {
         let goodbye = frame(9, 0, b"\0\0\0\x63no mood");

@@ -1,4 +1,4 @@
-//! What programs rely on: bytes, ends, resets, and that everybody who waits is told.
+//! Guarantees for programs: bytes, ends, resets, and that every waiting task is woken.
 
 use std::io::ErrorKind;
 use std::pin::Pin;
@@ -19,8 +19,8 @@ fn many_streams_in_both_directions_bring_back_what_they_took() {
             let mut tasks = Vec::new();
             while let Some(stream) = there.accept().await.expect("it lives") {
                 tasks.push(spawn(async move {
-                    futures::io::copy(&stream, &mut &stream).await.expect("nobody resets it");
-                    (&stream).close().await.expect("nobody resets it");
+                    futures::io::copy(&stream, &mut &stream).await.expect("it is not reset");
+                    (&stream).close().await.expect("it is not reset");
                 }));
             }
             join_all(tasks).await.len()
@@ -46,7 +46,7 @@ fn many_streams_in_both_directions_bring_back_what_they_took() {
         let talks: Vec<_> = talks.collect();
         soon(async {
             join_all(talks).await;
-            here.close().await.expect("nobody has broken anything");
+            here.close().await.expect("no rule was broken");
             assert_eq!(echoes.await, 10);
             driving.await.expect("as close");
             other.await.expect("it has heard GOODBYE");
@@ -75,7 +75,7 @@ fn each_direction_ends_on_its_own() {
 }
 
 #[test]
-fn a_reset_wakes_who_reads_and_who_writes() {
+fn a_reset_wakes_the_reader_and_the_writer() {
     rounds(4, |random| {
         let [(here, _driving), (there, _other)] = pair(&small(), random);
         soon(async {
@@ -83,7 +83,7 @@ fn a_reset_wakes_who_reads_and_who_writes() {
             let read = async { (&ours).read(&mut [0; 10]).await.expect_err("it is reset") };
             let write = async { (&ours).write_all(&[0; 5000]).await.expect_err("it is reset") };
             let reset = async {
-                // It waits for room by then.
+                // The writer waits for room by then.
                 (&theirs).read_exact(&mut [0; 300]).await.expect("some");
                 theirs.reset(77);
             };
@@ -92,7 +92,7 @@ fn a_reset_wakes_who_reads_and_who_writes() {
                 assert_eq!(error.kind(), ErrorKind::ConnectionReset);
                 assert!(error.to_string().contains("77"), "{error}");
             }
-            // It is one of few, and there is room for others again.
+            // The stream counts among few, and makes room for others.
             drop(ours);
             for _ in 0..10 {
                 drop(stream(&here, &there).await);
@@ -110,7 +110,7 @@ fn one_message_is_enough_and_needs_no_answer() {
             ours.write_all(b"that was it").await.expect("it lives");
             ours.close().await.expect("it lives");
             drop((ours, here));
-            // Its side has nothing more to do, and ends. What it has said is there.
+            // This side has nothing more to do, and ends. Its bytes have arrived.
             let mut theirs = there.accept().await.expect("as well as it can").expect("it is there");
             let mut all = String::new();
             theirs.read_to_string(&mut all).await.expect("an end");
@@ -123,7 +123,7 @@ fn one_message_is_enough_and_needs_no_answer() {
 }
 
 #[test]
-fn who_reads_one_stream_slowly_stops_that_one_only() {
+fn a_slow_reader_stops_its_own_stream_only() {
     let config = Config { window: 100_000, streams: 10, ..small() };
     let [(here, _driving), (there, _other)] = pair(&config, &mut Random::new(1));
     soon(async {
@@ -156,7 +156,7 @@ fn who_reads_one_stream_slowly_stops_that_one_only() {
 }
 
 #[test]
-fn who_opens_waits_for_room_until_a_stream_is_let_go() {
+fn opening_waits_for_room_until_a_stream_is_dropped() {
     let config = Config { streams: 2, ..small() };
     let [(here, _driving), (there, _other)] = pair(&config, &mut Random::new(1));
     soon(async {
@@ -166,7 +166,7 @@ fn who_opens_waits_for_room_until_a_stream_is_let_go() {
         theirs.close().await.expect("it lives");
         assert_eq!(ours.read(&mut [0]).await.expect("an end"), 0);
         drop(ours);
-        // It has ended, and the other side has not let it go.
+        // The stream has ended, and the other side has not dropped it.
         assert!(timeout(Duration::from_millis(100), here.open()).await.is_err(), "there are two");
         let (third, ()) = join(here.open(), async { drop(theirs) }).await;
         third.expect("there is room");
@@ -200,15 +200,15 @@ fn goodbye_lets_streams_end_and_none_begin() {
     });
 }
 
-/// What everybody is told who waits for something of a connection when that ends.
+/// The error of every task that waits for the connection when that ends.
 #[test]
-fn when_a_driver_is_dropped_all_who_wait_are_told() {
+fn when_a_driver_is_dropped_all_waiting_tasks_are_told() {
     let config = Config { streams: 1, ..small() };
     let [(here, driving), (there, _other)] = pair(&config, &mut Random::new(1));
     soon(async {
         let (ours, _theirs) = stream(&here, &there).await;
         let (reads, opens, accepts) = (Arc::new(ours), here.clone(), here.clone());
-        // Each in a task of its own: no one is woken for another one.
+        // Each in a task of its own: a wake of one does not hide a missing wake of another.
         let waits = [
             spawn({
                 let ours = reads.clone();
@@ -218,20 +218,20 @@ fn when_a_driver_is_dropped_all_who_wait_are_told() {
             spawn(async move { opens.open().await.expect_err("no room").to_string() }),
             spawn(async move { accepts.accept().await.expect_err("no end").to_string() }),
         ];
-        // The window is full by then, and everybody waits.
+        // The window is full by then, and all tasks wait.
         while there.memory() < 1000 {
             paceline::Timer::after(Duration::from_millis(1)).await;
         }
         drop(driving);
         assert_eq!(join_all(waits).await, vec![Error::Abandoned.to_string(); 4]);
         assert!(matches!(here.close().await, Err(Error::Abandoned)));
-        // The other side finds out by the transport.
+        // The other side notices by the transport.
         let error = there.close().await.expect_err("it was cut");
         assert!(matches!(error, Error::Cut | Error::Io(_)), "{error}");
     });
 }
 
-/// A waker may be all that is left of a task, and the task may have streams of the same connection.
+/// A waker may be the last reference to a task, and the task may have streams of the same connection.
 #[test]
 fn a_waker_that_is_dropped_may_take_a_stream_with_it() {
     struct Holds(#[expect(dead_code, reason = "it is dropped")] Stream);
@@ -257,8 +257,8 @@ fn a_waker_that_is_dropped_may_take_a_stream_with_it() {
             }
             drop(ours);
         });
-        tell.send(()).expect("somebody listens");
+        tell.send(()).expect("the receiver waits");
     });
-    told.recv_timeout(PATIENCE).expect("nobody is stuck");
+    told.recv_timeout(PATIENCE).expect("no task is stuck");
     test.join().expect("it has said so");
 }

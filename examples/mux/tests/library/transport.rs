@@ -1,4 +1,4 @@
-//! A transport that moves a few bytes at a time, and often none; and one that has everything there from the start.
+//! A transport that moves a few bytes at a time, and often none; and one that has all bytes from the start.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use paceline::prelude::*;
 
 use crate::random::Random;
 
-/// Cuts what is read and written, by chance.
+/// Cuts reads and writes at random.
 pub(crate) struct Cut<T> {
     inner: T,
     random: Random,
@@ -19,7 +19,7 @@ impl<T> Cut<T> {
         Self { inner, random: Random::new(seed) }
     }
 
-    /// How much of so many bytes it moves; now and then it has the task come again.
+    /// Returns how many bytes to move; sometimes makes the task poll again.
     fn len(&mut self, cx: &Context<'_>, of: usize) -> Poll<usize> {
         if self.random.chance(4) {
             cx.waker().wake_by_ref();
@@ -52,7 +52,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Cut<T> {
     }
 }
 
-/// All that a peer says, and all that it hears. Each read fills whatever room there is for it.
+/// All bytes that a peer sends and receives. Each read fills all of its room.
 pub(crate) struct Memory<'a> {
     pub(crate) said: &'a [u8],
     pub(crate) heard: Vec<u8>,

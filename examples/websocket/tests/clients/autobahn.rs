@@ -1,11 +1,12 @@
-//! The fuzzing client of the Autobahn test suite, which runs on Python 2.7 only: 301 conversations in some 20 seconds.
+//! The fuzzing client of the Autobahn test suite, which runs on Python 2.7 only: 301 conversations in some 20
+//! seconds.
 
 use std::fs;
 use std::path::Path;
 
 use example_testing::{printed, run, say, skip};
 
-/// Not what the library does not offer (12 and 13 are about compression, 11 is WAMP's).
+/// Without the cases that the library does not support (12 and 13 are about compression, 11 is WAMP's).
 const CASES: &str = r#""cases": ["*"], "exclude-cases": ["11.*", "12.*", "13.*"], "exclude-agent-cases": {}"#;
 
 /// Installs it into `folder`, unless it is there.
@@ -21,7 +22,7 @@ fn install(python: &str, folder: &Path) -> bool {
 
 #[test]
 fn autobahn() {
-    // Given, on the path, or where pyenv keeps it.
+    // Given, on the path, or in pyenv's folder.
     let pyenv = std::env::var("HOME").unwrap_or_default() + "/.pyenv/versions/2.7.18/bin/python2.7";
     let given = std::env::var("PYTHON2").ok();
     let mut candidates = given.as_deref().into_iter().chain(["python2.7", "python2", &pyenv]);

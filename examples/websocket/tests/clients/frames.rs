@@ -1,4 +1,4 @@
-//! Frames by hand: what no client sends that is well.
+//! Hand-made frames that no correct client sends.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,7 +7,7 @@ use example_testing::Server;
 
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
-/// A connection on which the handshake is done.
+/// Opens a connection, with the handshake done.
 pub(crate) fn open(server: &Server, path: &str) -> TcpStream {
     let mut stream = server.connect();
     let request = format!(
@@ -29,7 +29,7 @@ pub(crate) fn open(server: &Server, path: &str) -> TcpStream {
     stream
 }
 
-/// A frame of a client: its first byte is given.
+/// Returns a frame of a client, with this first byte.
 pub(crate) fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -42,7 +42,7 @@ pub(crate) fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A frame of the server: its first byte and its payload.
+/// Reads a frame of the server: its first byte and its payload.
 pub(crate) fn read(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let mut head = [0; 2];
     stream.read_exact(&mut head).expect("a frame");
@@ -76,7 +76,7 @@ fn close(code: u16) -> (u8, Vec<u8>) {
     (FIN | CLOSE, code.to_be_bytes().to_vec())
 }
 
-/// The frames up to one that begins so, or to a close: the last of them.
+/// Reads frames up to one with this first byte, or to a close; returns the last of them.
 fn read_last(stream: &mut TcpStream, first: u8) -> (u8, Vec<u8>) {
     loop {
         let frame = read(stream);
@@ -86,7 +86,7 @@ fn read_last(stream: &mut TcpStream, first: u8) -> (u8, Vec<u8>) {
     }
 }
 
-/// What is sent, and what comes back in the end.
+/// The sent bytes, and the last frame that comes back.
 #[test]
 fn wrong_frames_are_answered_with_the_code_for_them() {
     let server = crate::server();
@@ -108,7 +108,7 @@ fn wrong_frames_are_answered_with_the_code_for_them() {
         ),
         ("a close of one byte", masked(FIN | CLOSE, b"\x03"), close(1002)),
         (
-            "a close with a code that nobody may send",
+            "a close with a code that must not be sent",
             masked(FIN | CLOSE, &1005_u16.to_be_bytes()),
             close(1002),
         ),
@@ -131,14 +131,14 @@ fn wrong_frames_are_answered_with_the_code_for_them() {
         let mut stream = open(&server, "/");
         stream.write_all(frames).expect("it is connected");
         let (answer, mut said) = read_last(&mut stream, *first);
-        // A close may give its reason in words, too.
+        // A close may have a reason in words, too.
         if *first == FIN | CLOSE {
             said.truncate(2);
         }
         if (answer, &said) != (*first, payload) {
             wrong.push(format!("{name}: {answer:x} {said:x?}, not {first:x} {payload:x?}"));
         }
-        // Then it ends, without a reset.
+        // Then the connection ends, without a reset.
         stream.shutdown(Shutdown::Write).expect("it is connected");
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
             wrong.push(format!("{name}: {error}"));
@@ -149,7 +149,7 @@ fn wrong_frames_are_answered_with_the_code_for_them() {
 }
 
 #[test]
-fn a_peer_that_resets_in_the_middle_of_a_message_is_gone_and_nobody_notices() {
+fn a_reset_in_the_middle_of_a_message_affects_no_other_client() {
     let server = crate::server();
     let mut other = open(&server, "/");
     for _ in 0..50 {
@@ -169,8 +169,8 @@ fn a_peer_that_reads_nothing_is_given_up() {
     let server = crate::server();
     let mut stream = open(&server, "/");
     let from = stream.local_addr().expect("it has one").to_string();
-    // Until both sides' buffers are full, and then until the server has lost its patience and is gone.
+    // Until both sides' buffers are full, and then until the server has disconnected.
     let frame = masked(FIN | BINARY, &[0; 1 << 20]);
     while stream.write_all(&frame).is_ok() {}
-    assert!(server.says(&from).contains("not done within 10s"));
+    assert!(server.says(&from).contains("has taken nothing for 10s"));
 }

@@ -1,4 +1,4 @@
-//! Unix: sockets are made non-blocking, and closed on exec, as early as the platform allows.
+//! Unix: a socket is made non-blocking and close-on-exec as early as the platform allows.
 
 #[cfg_attr(any(target_os = "linux", target_os = "android"), path = "names_linux.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "names_plain.rs")]
@@ -11,7 +11,6 @@ pub(in crate::io) use names::unix_address;
 pub(in crate::io) use sockets::{accept_tcp, accept_unix};
 
 use crate::io::async_handle::Async;
-use crate::io::errors;
 use crate::reactor::Direction;
 use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
@@ -22,14 +21,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Puts a descriptor in non-blocking mode, in one system call where the platform's `FIONBIO` can be relied on for
-/// every kind of descriptor.
+/// Puts a descriptor in non-blocking mode, with one system call where `FIONBIO` works for every kind of
+/// descriptor.
 pub(in crate::io) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // No descriptor is negative. To the system calls below that would be a bug in the caller, not an error.
+    // A negative number is an error here. The system calls below would take it for a bug in their caller.
     if fd.as_raw_fd() < 0 {
         return Err(Errno::BADF.into());
     }
-    // Miri has it for sockets only.
+    // Miri supports `FIONBIO` for sockets only.
     if cfg!(all(target_os = "linux", not(miri))) {
         rustix::io::ioctl_fionbio(fd, true)?;
     } else {
@@ -41,12 +40,12 @@ pub(in crate::io) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that there is no such descriptor.
+/// Returns whether the error says that there is no such descriptor.
 pub(in crate::io) fn is_bad_handle(err: &io::Error) -> bool {
     err.raw_os_error() == Some(Errno::BADF.raw_os_error())
 }
 
-/// Connects a new TCP socket.
+/// Connects a new TCP socket and waits until the peer has answered.
 pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<TcpStream>> {
     let family = match addr {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -55,23 +54,24 @@ pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<Tcp
     connect(sockets::stream_socket(family, Some(ipproto::TCP))?, addr).await
 }
 
-/// Connects a new Unix stream socket.
+/// Connects a new Unix stream socket. If the queue of the listener is full, returns `WouldBlock`, and does
+/// not wait for room.
 pub(in crate::io) async fn connect_unix(path: &Path) -> io::Result<Async<UnixStream>> {
     let addr = names::to_kernel(path)?;
     connect(sockets::stream_socket(AddressFamily::UNIX, None)?, addr).await
 }
 
-/// Connects a new socket and waits until the peer has answered.
+/// Connects a new socket and waits until the peer has answered. If no attempt has begun, as for a Unix
+/// listener whose queue is full, returns `WouldBlock` at once.
 ///
-/// On Linux a Unix socket is connected at once. Over loopback the peer has answered, as a rule, by the time of the first
-/// look, and there is nothing to wait for either.
+/// On Linux a Unix socket is connected at once. Over loopback the peer has usually answered by the first
+/// check, and the future does not wait either.
 async fn connect<T: AsFd + From<OwnedFd>>(socket: OwnedFd, addr: impl SocketAddrArg) -> io::Result<Async<T>> {
     let is_connected = match rustix::net::connect(&socket, &addr) {
         Ok(()) => true,
-        // A signal does not stop the attempt: it goes on as if it were asynchronous.
+        // A signal does not stop the attempt: the kernel continues it asynchronously.
         Err(Errno::INPROGRESS | Errno::INTR) => false,
-        // Not "in progress": nothing was begun, and no event would ever come.
-        Err(Errno::AGAIN) => return Err(errors::queue_full(Errno::AGAIN.into())),
+        // `AGAIN` does not mean "in progress": no attempt has begun, so no event would ever come.
         Err(err) => return Err(err.into()),
     };
     let stream = Async::new_nonblocking(T::from(socket))?;
@@ -81,9 +81,10 @@ async fn connect<T: AsFd + From<OwnedFd>>(socket: OwnedFd, addr: impl SocketAddr
     Ok(stream)
 }
 
-/// Looks at a socket that is connecting; `WouldBlock` while the peer has not answered.
+/// Checks a socket that is connecting. Returns `WouldBlock` while the peer has not answered, and the error of
+/// an attempt that has failed.
 ///
-/// Being writable is not enough of an answer: a spurious event would pass for a connection.
+/// Writability alone does not prove a connection: the event may be spurious.
 fn connected(socket: impl AsFd) -> io::Result<()> {
     sockopt::socket_error(&socket)??;
     match getpeername(&socket) {

@@ -10,12 +10,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// The name behind the leading zero byte of an abstract one.
+/// Returns the part of an abstract name after the leading zero byte; `None` for a path.
 fn abstract_name(path: &Path) -> Option<&[u8]> {
     path.as_os_str().as_bytes().strip_prefix(b"\0")
 }
 
-/// A path as the standard library's type of address.
+/// Converts a path, or an abstract name, to the standard library's address type. Returns `InvalidInput` if it
+/// is too long.
 pub(in crate::io) fn unix_address(path: &Path) -> io::Result<SocketAddr> {
     match abstract_name(path) {
         Some(name) => SocketAddr::from_abstract_name(name),
@@ -23,7 +24,8 @@ pub(in crate::io) fn unix_address(path: &Path) -> io::Result<SocketAddr> {
     }
 }
 
-/// A path as the address to give the kernel.
+/// Converts a path, or an abstract name, to the address that the kernel takes. Returns an error if it is too
+/// long.
 pub(super) fn to_kernel(path: &Path) -> io::Result<SocketAddrUnix> {
     Ok(match abstract_name(path) {
         Some(name) => SocketAddrUnix::new_abstract_name(name)?,

@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-/// A path as the standard library's type of address.
+/// Converts a path to the standard library's address type.
 pub(in crate::io) fn unix_address(path: &Path) -> io::Result<SocketAddr> {
     SocketAddr::from_pathname(path)
 }
 
-/// A path as the address to give the kernel.
+/// Converts a path to the address that the kernel takes.
 pub(super) fn to_kernel(path: &Path) -> io::Result<SocketAddrUnix> {
     Ok(SocketAddrUnix::new(path)?)
 }

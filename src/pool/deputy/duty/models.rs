@@ -1,4 +1,5 @@
-//! Loom models of the deputy's word. A promise that nobody watches shows as a deadlock: whoever made it waits for a look.
+//! Loom models of the deputy's word. A promise that no deputy watches shows as a deadlock: the thread that
+//! made it waits for a look.
 
 use super::*;
 use crate::sync::models::{Latch, model};
@@ -6,18 +7,20 @@ use crate::sync::{Arc, AtomicBool, AtomicUsize};
 use loom::sync::Notify;
 use loom::thread;
 
-/// A deputy whose looks are all that it does, and whose switch is a bell.
+/// A deputy that only looks, with a bell for its switch.
 struct Office {
     duty: Duty,
     bell: Notify,
-    /// Promises that nobody has looked at yet. Relaxed: what is seen of it is due to the fences.
+    /// Promises that no deputy has seen yet. Accessed with Relaxed: the fences alone make them visible.
     open: AtomicUsize,
     /// Starting one fails this many times.
     failures: AtomicUsize,
+    /// The deputy dozes with its switch set.
+    lingers: bool,
     seen: std::sync::Arc<Latch>,
 }
 
-/// Makes a promise, which is kept when a deputy sees it. False if no deputy was to be had.
+/// Makes a promise, which is kept when a deputy sees it. Returns false if no deputy could be started.
 fn promise(office: &Arc<Office>) -> bool {
     office.open.fetch_add(1, Ordering::Relaxed);
     match office.duty.call() {
@@ -32,7 +35,12 @@ fn promise(office: &Arc<Office>) -> bool {
 
 impl Office {
     fn new(failures: usize) -> Arc<Self> {
+        Self::with(failures, false)
+    }
+
+    fn with(failures: usize, lingers: bool) -> Arc<Self> {
         Arc::new(Self {
+            lingers,
             duty: Duty::new(),
             bell: Notify::new(),
             open: AtomicUsize::new(0),
@@ -53,7 +61,7 @@ impl Office {
 
     /// Looks; dozes once when there is nothing to see, and then resigns, so that a model ends.
     fn serve(&self) {
-        self.duty.started();
+        self.duty.note_started();
         let mut dozed = false;
         loop {
             let orders = self.duty.rise();
@@ -74,7 +82,7 @@ impl Office {
                         self.bell.wait();
                     }
                 };
-                dozed = self.duty.doze(false, || !is_open(), sleep);
+                dozed = self.duty.doze(self.lingers, || !is_open(), sleep);
             }
         }
     }
@@ -101,10 +109,23 @@ fn lf5_a_promise_beside_a_deputy_that_goes_is_seen() {
     });
 }
 
-/// Somebody asks for a thread beside a deputy that resigns: a promise after that is seen. Fails if what was asked for stays where nobody
-/// takes it.
+/// A promise beside a deputy that rests for a while is seen. Such a sleep would end by itself, but no
+/// promise may rely on that.
 #[test]
-fn lf5_who_asks_for_help_keeps_nobody_from_starting_the_next_one() {
+fn lf5_a_promise_beside_a_deputy_that_rests_is_seen() {
+    model(|| {
+        let office = Office::with(0, true);
+        assert!(promise(&office));
+        office.seen.wait();
+        assert!(promise(&office));
+        office.close();
+    });
+}
+
+/// A thread asks for help beside a deputy that resigns: a promise after that is seen. Fails if the order
+/// stays in the word of a deputy that is gone, because no deputy starts then.
+#[test]
+fn lf5_a_request_for_help_keeps_no_thread_from_starting_the_next_deputy() {
     model(|| {
         let office = Office::new(0);
         assert!(promise(&office));
@@ -116,9 +137,9 @@ fn lf5_who_asks_for_help_keeps_nobody_from_starting_the_next_one() {
     });
 }
 
-/// The same beside one that cannot be started.
+/// A thread asks for help beside a deputy that cannot be started.
 #[test]
-fn lf5_who_asks_for_help_beside_a_start_that_fails_keeps_nobody_from_the_next_one() {
+fn lf5_a_request_for_help_beside_a_start_that_fails_keeps_no_thread_from_the_next_start() {
     model(|| {
         let office = Office::new(1);
         let other = {
@@ -132,7 +153,7 @@ fn lf5_who_asks_for_help_beside_a_start_that_fails_keeps_nobody_from_the_next_on
     });
 }
 
-/// Two promises at once: one of the two starts the deputy, and the other may rely on it.
+/// Two promises at once: one of the two threads starts the deputy, and the other one may rely on it.
 #[test]
 fn lf5_two_promises_at_once_are_both_seen() {
     model(|| {
@@ -147,9 +168,10 @@ fn lf5_two_promises_at_once_are_both_seen() {
     });
 }
 
-/// The thread cannot be started: whoever needs it is told, and nobody who came meanwhile relies on it.
+/// The thread cannot be started: each caller that needs it gets the error, and no caller that came
+/// meanwhile relies on it.
 #[test]
-fn lf5_a_start_that_fails_leaves_nobody_relying_on_it() {
+fn lf5_a_start_that_fails_leaves_no_thread_that_relies_on_it() {
     model(|| {
         let office = Office::new(1);
         let other = {
@@ -163,15 +185,16 @@ fn lf5_a_start_that_fails_leaves_nobody_relying_on_it() {
     });
 }
 
-/// A deputy that was called by those who are awake, and whose thread sleeps. Nothing runs on for ever here: what the thread
-/// does when its switch fires is a step of the model, and what must hold is looked at when all steps are done.
+/// A deputy that was called by threads that are awake, while its own thread sleeps. No thread of this model
+/// runs for ever: what the deputy does when its switch fires is one step, and the conditions are checked
+/// after all steps.
 struct Watch {
     duty: Duty,
-    /// Whether the switch is set. The lock is the kernel's.
+    /// Whether the switch is set. The lock stands for the kernel's.
     set: Mutex<bool>,
-    /// Threads that are awake, a bit for each. Relaxed: what is seen of it is due to the fences.
+    /// Threads that are awake, a bit for each. Accessed with Relaxed: the fences alone make them visible.
     awake: AtomicUsize,
-    /// The thread waits for the switch, and for nobody's call: it lingers, or has not dozed.
+    /// The deputy's thread waits for the switch alone, and not for a call: it lingers, or has not dozed.
     waits_for_switch: AtomicBool,
 }
 
@@ -184,26 +207,27 @@ impl Watch {
         self.awake.load(Ordering::Relaxed) == 0
     }
 
-    /// What is done with a call, and with what is left to do after a stand-down.
-    fn heeds(&self, call: Call) {
+    /// Does what a call, or a stand-down, says is left to do.
+    fn obey(&self, call: Call) {
         assert_ne!(call, Call::Start, "there is one");
         if call == Call::Arm {
             self.arm();
         }
     }
 
-    fn wakes_up(&self, me: usize) {
+    fn wake_up(&self, me: usize) {
         self.awake.fetch_or(me, Ordering::Relaxed);
-        self.heeds(self.duty.call());
+        self.obey(self.duty.call());
     }
 
-    fn goes_to_sleep(&self, me: usize) {
+    fn go_to_sleep(&self, me: usize) {
         self.awake.fetch_and(!me, Ordering::Relaxed);
-        self.heeds(self.duty.stand_down(|| self.is_quiet(), || *sync::lock(&self.set) = false));
+        self.obey(self.duty.stand_down(|| self.is_quiet(), || *sync::lock(&self.set) = false));
     }
 
-    /// If the switch is set its time has come: the deputy looks, and sleeps again; it `lingers` if nothing needs it.
-    fn fires(&self, lingers: bool) {
+    /// Fires the switch, if it is set: the deputy looks, and sleeps again; it `lingers` if nothing needs
+    /// it.
+    fn fire(&self, lingers: bool) {
         if !std::mem::take(&mut *sync::lock(&self.set)) {
             return;
         }
@@ -222,19 +246,19 @@ impl Watch {
     }
 }
 
-/// The thread 1 is awake, and goes to sleep beside what another one does.
+/// Runs a thread 1 that is awake and goes to sleep, beside the steps of another thread.
 fn stand_down_beside(other: fn(&Watch)) {
-    beside(None, |watch| watch.goes_to_sleep(1), other);
+    beside(None, |watch| watch.go_to_sleep(1), other);
 }
 
-/// After both a look is due if somebody is awake, and if the deputy's thread waits for that. With so many preemptions, or all
-/// that there are.
+/// Runs both, and checks that a look is due if a thread is awake, and that the switch is set if the
+/// deputy's thread waits for it alone. Explores so many preemptions, or all.
 fn beside(preemptions: Option<usize>, one: fn(&Watch), other: fn(&Watch)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.check(move || {
         let duty = Duty::new();
-        duty.word.store(ARMED, Ordering::Relaxed);
+        duty.word.store(CALLED, Ordering::Relaxed);
         let (set, awake) = (Mutex::new(true), AtomicUsize::new(1));
         let watch = Arc::new(Watch { duty, set, awake, waits_for_switch: AtomicBool::new(false) });
         let thread = thread::spawn({
@@ -245,72 +269,73 @@ fn beside(preemptions: Option<usize>, one: fn(&Watch), other: fn(&Watch)) {
         thread.join().unwrap();
         let word = watch.duty.word.load(Ordering::Relaxed);
         let is_set = *sync::lock(&watch.set);
-        assert!(watch.is_quiet() || word & ON_DUTY != 0 && is_set, "nobody looks: {word}, {is_set}");
+        assert!(watch.is_quiet() || word & ON_DUTY != 0 && is_set, "no look is due: {word}, {is_set}");
         let waits = watch.waits_for_switch.load(Ordering::Relaxed);
         assert!(!waits || is_set, "it waits for ever: {word}");
     });
 }
 
-/// One wakes up, and blocks. Fails if `stand_down` has no fence, does not look again after it, or does not read the word again
-/// when it has disarmed the switch.
+/// A thread wakes up, and blocks. Fails if `stand_down` has no fence, does not look again after it, or does
+/// not read the word again after it has disarmed the switch.
 #[test]
-fn lf5_who_blocks_beside_a_stand_down_is_seen() {
-    stand_down_beside(|watch| watch.wakes_up(2));
+fn lf5_a_thread_that_blocks_beside_a_stand_down_is_seen() {
+    stand_down_beside(|watch| watch.wake_up(2));
 }
 
-/// He woke up and slept before, and stood the deputy down as well: so the word goes to and fro. Fails if who takes the word back
-/// does not arm the switch.
+/// The thread that blocks woke up and slept before, and stood the deputy down as well: so the word changes
+/// to and fro. Fails if a thread that takes the word back does not arm the switch.
 #[test]
-fn lf5_who_blocks_beside_a_stand_down_after_another_one_is_seen() {
+fn lf5_a_thread_that_blocks_beside_a_stand_down_after_another_one_is_seen() {
     stand_down_beside(|watch| {
-        watch.wakes_up(2);
-        watch.goes_to_sleep(2);
-        watch.wakes_up(2);
+        watch.wake_up(2);
+        watch.go_to_sleep(2);
+        watch.wake_up(2);
     });
 }
 
-/// The deputy looks at him, sees that he is awake, and will look again. Fails if the switch is armed anew only for who called.
+/// The deputy looks, sees that the second thread is awake, and will look again. Fails if the switch is
+/// armed anew only for a thread that called.
 #[test]
 fn lf5_the_second_look_is_not_stood_down() {
     stand_down_beside(|watch| {
-        watch.wakes_up(2);
-        watch.fires(false);
+        watch.wake_up(2);
+        watch.fire(false);
     });
 }
 
-/// The deputy looks before he is awake.
+/// The deputy looks before the second thread is awake.
 #[test]
-fn lf5_who_blocks_after_a_look_beside_a_stand_down_is_seen() {
+fn lf5_a_thread_that_blocks_after_a_look_beside_a_stand_down_is_seen() {
     stand_down_beside(|watch| {
-        watch.fires(false);
-        watch.wakes_up(2);
+        watch.fire(false);
+        watch.wake_up(2);
     });
 }
 
-/// The deputy finds that nothing needs it. Fails if it says then that it dozes.
+/// The deputy finds that nothing needs it, and lingers. Fails if it writes `DOZING` then.
 #[test]
-fn lf5_who_lingers_is_not_stood_down() {
-    stand_down_beside(|watch| watch.fires(true));
+fn lf5_a_deputy_that_lingers_is_not_stood_down() {
+    stand_down_beside(|watch| watch.fire(true));
 }
 
-/// And is called then. Fails if that makes it `ARMED`.
+/// A deputy that lingers is called. Fails if that makes it `CALLED`.
 #[test]
-fn lf5_who_lingers_is_not_stood_down_after_a_call() {
+fn lf5_a_deputy_that_lingers_is_not_stood_down_after_a_call() {
     stand_down_beside(|watch| {
-        watch.fires(true);
-        watch.wakes_up(2);
-        watch.goes_to_sleep(2);
+        watch.fire(true);
+        watch.wake_up(2);
+        watch.go_to_sleep(2);
     });
 }
 
-/// The deputy looks between two sleeps, and does not doze because the thread wakes up: then it is up, and looks once more.
-/// Fails if `doze` leaves the word as it is.
+/// The deputy looks between two sleeps of a thread, and does not doze because the thread wakes up: so the
+/// deputy is awake, and looks once more. Fails if `doze` leaves the word as it is.
 #[test]
-fn lf5_who_does_not_doze_is_not_stood_down() {
+fn lf5_a_deputy_that_does_not_doze_is_not_stood_down() {
     let twice = |watch: &Watch| {
-        watch.goes_to_sleep(1);
-        watch.wakes_up(1);
-        watch.goes_to_sleep(1);
+        watch.go_to_sleep(1);
+        watch.wake_up(1);
+        watch.go_to_sleep(1);
     };
-    beside(Some(3), twice, |watch| watch.fires(false));
+    beside(Some(3), twice, |watch| watch.fire(false));
 }

@@ -1,4 +1,4 @@
-//! Stands in for `async-executor`: the same names, made by paceline. Nothing is defined here.
+//! Replaces `async-executor`: the same names, re-exported from paceline. This crate defines nothing.
 
 pub use paceline::{Executor, FallibleTask, LocalExecutor, Task};
 #[cfg(feature = "static")]

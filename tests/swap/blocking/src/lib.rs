@@ -1,4 +1,4 @@
-//! Stands in for `blocking`: the same names, made by paceline. Nothing is defined here.
+//! Replaces `blocking`: the same names, re-exported from paceline. This crate defines nothing.
 
 #[doc(no_inline)]
 pub use paceline::Task;

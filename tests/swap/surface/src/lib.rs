@@ -1,7 +1,7 @@
-//! What programs that were written for `async-executor`, `async-io` and `blocking` rely on without running: names, signatures, auto
-//! traits. What must *not* compile is here; the rest is in `tests/`.
+//! The parts of `async-executor`, `async-io` and `blocking` that programs rely on at compile time: names,
+//! signatures, auto traits. Code that must *not* compile is here; the rest is in `tests/`.
 //!
-//! An executor lives exactly as long as what its tasks borrow. So it cannot become one for a shorter time:
+//! An executor lives exactly as long as the borrows of its tasks. So its lifetime cannot be shortened:
 //!
 //! ```compile_fail
 //! fn shorter<'a>(executor: &'a async_executor::Executor<'static>) -> &'a async_executor::Executor<'a> { executor }
@@ -20,7 +20,7 @@
 //! EXECUTOR.spawn(std::future::pending::<std::rc::Rc<()>>());
 //! ```
 //!
-//! A handle whose reads could swap the descriptor for another has no `AsyncRead`:
+//! A handle whose reads could replace the descriptor has no `AsyncRead`:
 //!
 //! ```compile_fail
 //! struct Swaps(Vec<std::net::TcpStream>);

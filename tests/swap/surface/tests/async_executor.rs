@@ -1,4 +1,4 @@
-//! `async_executor`: each item by its full signature. The checks are made by the compiler.
+//! `async_executor`: each item with its full signature. The compiler makes the checks.
 
 use async_executor::{Executor, FallibleTask, LocalExecutor, StaticExecutor, StaticLocalExecutor, Task};
 use static_assertions::{assert_impl_all, assert_not_impl_any, assert_type_eq_all};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type LocalBoxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
-// They are the same type wherever a program gets them from.
+// The types are the same, wherever a program gets them from.
 assert_type_eq_all!(Task<u8>, async_task::Task<u8>);
 assert_type_eq_all!(Task<u8>, async_task::Task<u8, ()>);
 assert_type_eq_all!(FallibleTask<u8>, async_task::FallibleTask<u8>);
@@ -84,7 +84,7 @@ fn static_executors() {
     });
 }
 
-/// Tasks may borrow what outlives the executor.
+/// Tasks may borrow data that outlives the executor.
 #[test]
 fn borrowing() {
     let number = 5;

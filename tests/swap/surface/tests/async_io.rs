@@ -1,5 +1,5 @@
-//! `async_io`: each item by its full signature. The checks are made by the compiler; the tests that hold them only keep
-//! them from being dead code.
+//! `async_io`: each item with its full signature. The compiler makes the checks; the test functions around
+//! them only prevent warnings about dead code.
 
 use async_io::{Async, IoSafe, Readable, ReadableOwned, Timer, Writable, WritableOwned, block_on};
 use futures_lite::{AsyncRead, AsyncWrite, Stream};
@@ -108,7 +108,7 @@ pub fn io_safe_implementations() {
 #[derive(Clone)]
 struct Cloneable;
 
-// SAFETY: it has no descriptor, and neither reads nor writes.
+// SAFETY: the type has no descriptor, and neither reads nor writes.
 unsafe impl IoSafe for Cloneable {}
 
 #[test]
@@ -126,7 +126,7 @@ pub fn futures_io_implementations() {
     reads::<&Async<std::fs::File>>();
 }
 
-/// Bounds that a generic program may have written down: nothing more is asked for.
+/// Bounds that a generic program may have written down: no further bounds are necessary.
 #[allow(dead_code)]
 fn generic_by_reference<T>(handle: Async<T>)
 where
@@ -158,7 +158,7 @@ pub fn signatures_of_any_handle() {
     let _: fn(&Async<Nothing>) -> &Nothing = AsRef::as_ref;
 }
 
-/// Called by nobody: the futures need only have the right type, and the right bounds.
+/// Never called: the futures need only have the right type, and the right bounds.
 #[allow(dead_code)]
 fn operations_of_any_handle(shared: &Async<TcpStream>, own: &mut Async<TcpStream>, lone: &Async<Nothing>) {
     let read = shared.read_with(|io: &TcpStream| io.peek(&mut [0]));

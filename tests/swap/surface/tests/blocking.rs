@@ -1,4 +1,4 @@
-//! `blocking`: each item by its full signature. The checks are made by the compiler.
+//! `blocking`: each item with its full signature. The compiler makes the checks.
 
 use std::fs::{File, ReadDir};
 use std::future::Future;
@@ -13,7 +13,7 @@ use static_assertions::{assert_impl_all, assert_not_impl_any, assert_type_eq_all
 
 type Boxed<T> = Box<dyn FnOnce() -> T + Send>;
 
-// They are the same type wherever a program gets them from.
+// The types are the same, wherever a program gets them from.
 assert_type_eq_all!(Task<u8>, async_task::Task<u8>);
 
 assert_impl_all!(Unblock<File>: AsyncRead, AsyncWrite, AsyncSeek, Send, Sync, Unpin, std::fmt::Debug);
@@ -38,7 +38,7 @@ fn functions() {
 
 #[test]
 fn unblock_of_anything() {
-    // Without a bound: what cannot be sent can be wrapped.
+    // Without a bound: a type that is not `Send` can be wrapped.
     let _: fn(*const u8) -> Unblock<*const u8> = Unblock::new;
     let _: fn(usize, File) -> Unblock<File> = Unblock::with_capacity;
     let mut numbers = Unblock::new(vec![1u8].into_iter());

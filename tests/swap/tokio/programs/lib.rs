@@ -1,1 +1,1 @@
-//! Programs that know tokio and nothing of paceline; they are in `tests`.
+//! Programs written for tokio, without any code for paceline; they are in `tests`.

@@ -1,4 +1,4 @@
-//! What the program does with a stream.
+//! Calls of the program on a stream.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
@@ -10,11 +10,11 @@ use crate::waiting::Wakes;
 
 use super::{Fin, Lane, Reset};
 
-/// What an empty buffer may keep of its memory.
+/// How much memory an empty buffer may keep.
 const KEPT: usize = MAX_PAYLOAD;
 
 impl Lane {
-    /// Reads. Credit may be owed for it then.
+    /// Reads, after which credit may be due.
     pub(in crate::session) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -46,7 +46,7 @@ impl Lane {
         }
     }
 
-    /// Puts as much as credit and room allow into the frame that goes out next.
+    /// Puts as much as credit and room allow into the frame that is sent next.
     pub(in crate::session) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -75,7 +75,7 @@ impl Lane {
         Poll::Ready(Ok(len))
     }
 
-    /// Waits until what was written is on its way.
+    /// Waits until all written bytes are on their way.
     pub(in crate::session) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -91,7 +91,7 @@ impl Lane {
         }
     }
 
-    /// Has nothing more written, and waits as a flush does.
+    /// Ends the write side, and waits as a flush does.
     pub(in crate::session) fn poll_close(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ impl Lane {
             self.fin = Fin::Owed;
         }
         match self.reset {
-            // A peer that has said all it had to say, and wants to hear no more.
+            // A peer that has sent everything, and does not want more.
             Reset::Heard(_) if self.fin_heard => Poll::Ready(Ok(())),
             _ => self.poll_flush(cx, ended, wakes),
         }

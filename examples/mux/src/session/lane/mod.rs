@@ -1,4 +1,4 @@
-//! One stream, as its connection knows it.
+//! One stream, as its connection sees it.
 //!
 //! ```text
 //!                    close              emit
@@ -9,11 +9,11 @@
 //!   both:      No ---------> Reset::Owed ----> Reset::Sent     No ---------> Reset::Heard
 //! ```
 //!
-//! A lane is over when both directions are and it owes nothing. It stays in the table for as long as there is a handle, which may have
-//! something left to read; until then it counts as one of the streams that its opener may have.
+//! A lane is over when both directions are and it has nothing to send. The lane stays in the table as long as
+//! there is a handle, which may have unread bytes; until then it counts as one of its opener's streams.
 //!
-//! What the peer may send, what nobody has read, and what was read since credit was given last are together always the window that this
-//! side grants.
+//! The bytes that the peer may still send, the unread bytes, and those that were read since the last credit
+//! always add up to the window that this side grants.
 
 mod call;
 mod receive;
@@ -44,26 +44,26 @@ enum Reset {
 #[derive(Debug)]
 pub(super) struct Lane {
     id: u32,
-    /// OPEN is owed.
+    /// OPEN has to be sent.
     opening: bool,
-    /// So many bytes may be written still.
+    /// How many bytes may still be written.
     credit: u32,
     /// The DATA frame that is being filled, with room for its header. An empty one has no memory.
     frame: Vec<u8>,
     fin: Fin,
 
     granted: u32,
-    /// Of what was granted, so many bytes may come still.
+    /// How many bytes of the granted window may still come.
     window: u32,
     unread: VecDeque<u8>,
-    /// So many bytes were read, for which no credit was given yet.
+    /// How many bytes were read without new credit.
     taken: u32,
     fin_heard: bool,
 
     reset: Reset,
-    /// There is a handle, or will be, when it is accepted.
+    /// There is a handle, or will be when the stream is accepted.
     pub(super) held: bool,
-    /// It is in the queue of those that owe something.
+    /// The lane is in the queue of lanes with something to send.
     pub(super) queued: bool,
     reader: Place,
     writer: Place,
@@ -90,7 +90,7 @@ impl Lane {
         }
     }
 
-    /// The peer knows of it.
+    /// The peer knows the stream.
     pub(super) fn is_announced(&self) -> bool {
         !self.opening
     }
@@ -104,12 +104,12 @@ impl Lane {
         }
     }
 
-    /// It was reset before it had come as a whole.
+    /// The stream was reset before all of it had arrived.
     pub(super) fn is_lost(&self) -> bool {
         self.reset != Reset::No && !self.fin_heard
     }
 
-    /// The memory that its bytes have.
+    /// The memory for its bytes.
     pub(super) fn memory(&self) -> usize {
         self.unread.capacity() + self.frame.capacity()
     }
@@ -119,13 +119,14 @@ impl Lane {
         self.writer.wake(wakes);
     }
 
-    /// Whether the peer is to hear that it may send more. Of less than half a window it is not told: it has the rest, or that is
-    /// unread here.
+    /// Returns whether to send credit. Less than half a window is not announced: the peer has the rest, or
+    /// that is unread here.
     pub(super) fn owes_credit(&self) -> bool {
         self.taken >= (self.granted / 2).max(1) && !self.fin_heard && self.reset == Reset::No
     }
 
-    /// Its handle is gone. What was closed is sent to its end; a direction that was not is given up, for this reason.
+    /// Handles the drop of the handle. A closed direction is sent to its end; an open one is given up with
+    /// this code.
     pub(super) fn let_go(&mut self, code: u32, wakes: &mut Wakes) {
         self.held = false;
         self.unread = VecDeque::new();
@@ -140,7 +141,7 @@ impl Lane {
         }
     }
 
-    /// All that it owes, as frames, of which at most one has data.
+    /// Puts all pending frames into the outbox, at most one of them with data.
     pub(super) fn emit(&mut self, outbox: &mut Outbox, wakes: &mut Wakes) {
         if self.opening {
             self.opening = false;

@@ -1,4 +1,4 @@
-//! What the peer's frames do to a stream.
+//! Effects of the peer's frames on a stream.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use crate::waiting::Wakes;
 use super::{Lane, Reset};
 
 impl Lane {
-    /// What the peer does.
+    /// Handles a frame of the peer.
     pub(in crate::session) fn receive(
         &mut self,
         frame: Frame<'_>,
         wakes: &mut Wakes,
     ) -> Result<(), Violation> {
         if self.reset != Reset::No {
-            // It may not know yet.
+            // The peer may not know yet.
             return Ok(());
         }
         match frame {
@@ -74,7 +74,7 @@ impl Lane {
     }
 }
 
-/// The sum, if there may be so much.
+/// Returns the sum, if it is allowed.
 pub(in crate::session) fn add(credit: u32, more: u32) -> Option<u32> {
     credit.checked_add(more).filter(|sum| more > 0 && *sum <= MAX_CREDIT)
 }

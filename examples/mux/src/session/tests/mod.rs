@@ -1,4 +1,5 @@
-//! Two sessions that talk to each other (`pair`), one that is talked to by a script (`rules`), and one to which nonsense is said.
+//! Two sessions that talk to each other (`pair`), a session with a script (`rules`), and a session that
+//! receives nonsense.
 
 mod nonsense;
 mod pair;
@@ -10,7 +11,7 @@ use super::*;
 use crate::frame::{HEADER, MAX_PAYLOAD};
 use crate::inbox::Inbox;
 
-/// A session, and what is between it and the wire.
+/// A session, with its inbox and outbox.
 struct End {
     session: Session,
     inbox: Inbox,
@@ -29,14 +30,14 @@ impl End {
         Self { session, inbox: Inbox::new(), outbox: Outbox::default(), wakes: Wakes::default() }
     }
 
-    /// One that has heard HELLO, and may have some streams of its own.
+    /// Returns a session that has received HELLO, and may open some streams.
     fn greeted(role: Role, window: u32, streams: u32) -> Self {
         let mut end = Self::new(role, window, streams);
         end.hears(&[(0, Frame::Hello { window: 1000, streams: 10 })]).expect("a HELLO");
         end
     }
 
-    /// What it has to say now.
+    /// Returns the bytes that it sends now.
     fn says(&mut self) -> Vec<u8> {
         let mut wire = Vec::new();
         self.session.emit(&mut self.outbox, &mut self.wakes, &cx());
@@ -46,7 +47,7 @@ impl End {
         wire
     }
 
-    /// Hears bytes, which may be cut anywhere. The limits hold after each piece.
+    /// Receives bytes, which may be cut anywhere. The limits hold after each piece.
     fn hears_bytes(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         while !bytes.is_empty() {
             let space = self.inbox.space();
@@ -68,7 +69,7 @@ impl End {
         self.hears_bytes(&bytes)
     }
 
-    /// What it keeps is no more than its config allows, and `own` streams of its own.
+    /// Checks that the session keeps no more than its config allows, and `own` streams of its own.
     fn keeps_limits(&self) {
         let session = &self.session;
         let (streams, window) = (session.config.streams as usize, session.config.window as usize);
@@ -81,7 +82,7 @@ impl End {
         for lane in session.lanes.values() {
             let frame = HEADER + MAX_PAYLOAD + 64;
             let memory = lane.memory();
-            // A frame that is being filled has all of its memory, one that is not has none.
+            // A frame that is being filled has all of its memory, an empty one has none.
             assert!(memory <= window || (frame..=frame + window).contains(&memory), "{memory} bytes");
         }
         let most = lanes * (window + HEADER + MAX_PAYLOAD + 64) + 32 * (HEADER + MAX_PAYLOAD + 64);

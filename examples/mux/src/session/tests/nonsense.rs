@@ -1,10 +1,10 @@
-//! Bytes and frames that mean nothing, and conversations with mistakes in them.
+//! Invalid bytes and frames, and conversations with mistakes in them.
 
 use super::pair::Pair;
 use super::*;
 use crate::random::{Random, rounds};
 
-/// A program that does this and that with whatever has come.
+/// Acts at random on the streams that have arrived.
 fn live(end: &mut End, random: &mut Random) {
     if random.chance(2) {
         end.accept();
@@ -40,13 +40,13 @@ fn live(end: &mut End, random: &mut Random) {
 #[test]
 fn nonsense_never_panics_and_never_is_kept_beyond_the_limits() {
     rounds(300, |random| {
-        // Bytes that mean nothing, perhaps after a HELLO.
+        // Invalid bytes, perhaps after a HELLO.
         let len = random.below(2000);
         let noise = random.bytes(len);
         let _ = End::new(Role::Server, 100, 4).hears_bytes(&noise);
         let _ = End::greeted(Role::Server, 100, 4).hears_bytes(&noise);
 
-        // Frames that are right one by one.
+        // Frames that are valid one by one.
         let mut end = End::greeted(Role::Server, 100, 4);
         let mut next = 1;
         for _ in 0..random.below(300) {

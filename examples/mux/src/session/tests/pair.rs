@@ -1,11 +1,11 @@
-//! Two sessions, and programs that open, write, read, close and drop by chance.
+//! Two sessions, and programs that open, write, read, close and drop at random.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::random::{Random, rounds};
 
-/// The byte at a place of a direction of a stream.
+/// The byte at a position of a direction of a stream.
 fn byte(side: usize, id: u32, at: usize) -> u8 {
     (side * 101 + id as usize * 31 + at * 7 + at / 256) as u8
 }
@@ -17,18 +17,18 @@ struct Handle {
     closed: bool,
     read: usize,
     eof: bool,
-    /// It has found that the other one gave the stream up.
+    /// The other side has given the stream up.
     reset: bool,
     dropped: bool,
 }
 
-/// Two sessions, and programs that do this and that.
+/// Two sessions, and programs that act at random.
 pub(super) struct Pair {
     pub(super) ends: [End; 2],
-    /// What is on its way to each of them.
+    /// The bytes on their way to each side.
     wires: [Vec<u8>; 2],
     handles: [BTreeMap<u32, Handle>; 2],
-    /// All that has been sent to each of them.
+    /// All bytes that were sent to each side.
     pub(super) sent: [Vec<u8>; 2],
 }
 
@@ -59,13 +59,13 @@ impl Pair {
         self.wires[1 - side].extend(wire);
     }
 
-    /// Some of the bytes arrive, cut anywhere.
+    /// Delivers some of the bytes, cut anywhere.
     fn arrive(&mut self, side: usize, len: usize) {
         let bytes: Vec<u8> = self.wires[side].drain(..len).collect();
         self.ends[side].hears_bytes(&bytes).expect("both follow the rules");
     }
 
-    /// Some handle of a side that is not dropped.
+    /// Returns some handle of a side that is not dropped.
     fn any(&self, side: usize, random: &mut Random) -> Option<u32> {
         let ids: Vec<_> = self.handles[side].iter().filter(|(_, handle)| !handle.dropped).collect();
         (!ids.is_empty()).then(|| *ids[random.below(ids.len())].0)
@@ -153,7 +153,7 @@ impl Pair {
         self.handles[side].insert(id, handle);
     }
 
-    /// All that is on its way arrives, and what is answered, and so on.
+    /// Delivers all bytes, and the answers, until there are none.
     fn settle(&mut self) {
         loop {
             (0..2).for_each(|side| self.send(side));
@@ -174,7 +174,7 @@ fn whatever_two_programs_do_bytes_arrive_in_order_and_nothing_stays() {
         for _ in 0..random.below(400) {
             pair.step(random);
         }
-        // Everything that was written and closed is read to its end, unless somebody gave it up.
+        // All written and closed bytes are read to the end, unless one side gave the stream up.
         pair.settle();
         for side in 0..2 {
             while let Some(id) = pair.ends[side].accept() {
@@ -207,7 +207,8 @@ fn whatever_two_programs_do_bytes_arrive_in_order_and_nothing_stays() {
                 pair.handles[side].insert(id, handle);
             }
         }
-        // When all handles are gone, so are the streams, and each side may open as many as in the beginning.
+        // When all handles were dropped, the streams have ended, and each side may open as many as at the
+        // beginning.
         for side in 0..2 {
             for (id, handle) in std::mem::take(&mut pair.handles[side]) {
                 if !handle.dropped {

@@ -1,12 +1,12 @@
-//! Each rule of the protocol, and what is said when it is broken.
+//! Each rule of the protocol, and the error after it is broken.
 
 use super::*;
 
-/// What a peer sends.
+/// The frames of a peer.
 type Script<'a> = &'a [(u32, Frame<'a>)];
 
-/// What a peer is told that sends these frames after its HELLO, to a server with a window of 100 bytes and 2 streams, which has opened
-/// stream 2.
+/// Returns the error for a peer that sends these frames after its HELLO, to a server with a window of 100
+/// bytes and 2 streams, which has opened stream 2.
 fn told(frames: Script<'_>) -> Option<(Code, String)> {
     let mut end = End::greeted(Role::Server, 100, 2);
     assert_eq!(end.open(), 2);
@@ -19,7 +19,7 @@ fn told(frames: Script<'_>) -> Option<(Code, String)> {
 }
 
 #[test]
-fn whoever_breaks_a_rule_is_told_which() {
+fn a_peer_that_breaks_a_rule_is_told_which() {
     use Frame::{Credit, Data, Fin, Goodbye, Hello, Open, Ping, Pong, Reset};
     let (long, full) = ([0; 101], [0; 100]);
     let bye = Goodbye { code: 0, reason: "" };
@@ -45,7 +45,7 @@ fn whoever_breaks_a_rule_is_told_which() {
         (&[(0, Credit(i32::MAX as u32 - 8))], Code::Window, "streams on top of 9"),
         (&[(0, Credit(0))], Code::Window, "0 streams"),
         (&[(0, Ping(1)), (0, Ping(2))], Code::Protocol, "before it had the answer"),
-        (&[(0, Pong(1))], Code::Protocol, "nobody has sent a PING"),
+        (&[(0, Pong(1))], Code::Protocol, "answers no PING"),
     ];
     for (frames, code, words) in cases {
         let (found, what) = told(frames).unwrap_or_else(|| panic!("{frames:?} is let pass"));
@@ -53,7 +53,7 @@ fn whoever_breaks_a_rule_is_told_which() {
         // All but the last frame follow the rules.
         assert_eq!(told(&frames[..frames.len() - 1]), None);
     }
-    // A stream of ours that it cannot know yet.
+    // A stream of this side that the peer cannot know yet.
     let mut end = End::greeted(Role::Server, 100, 2);
     assert_eq!(end.open(), 2);
     assert!(end.hears(&[(2, Data(b"x"))]).is_err());
@@ -89,9 +89,9 @@ fn before_a_hello_nothing_else_is_said_or_heard() {
 }
 
 #[test]
-fn who_opens_and_resets_without_end_has_no_more_streams_than_others() {
+fn a_peer_that_opens_and_resets_without_end_has_no_more_streams_than_others() {
     let mut end = End::greeted(Role::Server, 100, 2);
-    // Nobody accepts: there is no credit for a third one, and none is owed.
+    // Without an accept there is no credit for a third stream, and none has to be sent.
     end.hears(&[(1, Frame::Open), (1, Frame::Reset(0)), (3, Frame::Open), (3, Frame::Reset(0))])
         .expect("right");
     assert_eq!(end.says(), []);
@@ -138,7 +138,7 @@ fn a_stream_that_is_dropped_after_its_close_is_sent_to_its_end() {
         frame.encode(1, &mut all);
     }
     assert_eq!(end.says(), all);
-    // One that was not closed is given up as a whole.
+    // A stream that was not closed is given up as a whole.
     let id = end.open();
     assert!(matches!(end.write(id, b"some"), Poll::Ready(Ok(4))));
     end.drop(id);
@@ -172,7 +172,7 @@ fn after_goodbye_there_is_no_credit_for_streams() {
     let mut refused = Vec::new();
     Frame::Reset(REFUSED).encode(3, &mut refused);
     assert_eq!(end.says(), refused);
-    // It has opened as many as it may.
+    // The peer has opened as many as it may.
     assert!(end.hears(&[(5, Frame::Open)]).is_err());
 }
 
@@ -185,11 +185,11 @@ fn each_stream_has_its_turn_and_a_turn_is_one_frame() {
     let mut turns = Vec::new();
     for _ in 0..12 {
         for id in &ids {
-            // Those that had their turn have room again.
+            // Streams that had their turn have room again.
             while let Poll::Ready(Ok(_)) = end.write(*id, &[7; 5000]) {}
         }
         let turn = end.says();
-        // As much as is written at once, whoever has how much more.
+        // One write is limited, regardless of how much more there is.
         assert!(turn.len() <= 32 * (HEADER + MAX_PAYLOAD), "{} bytes", turn.len());
         wire.extend(turn);
     }
@@ -208,7 +208,7 @@ fn each_stream_has_its_turn_and_a_turn_is_one_frame() {
         }
     }
     assert_eq!(turns.len(), 12 * 32);
-    // Nobody has three turns more than another one: a queue, in the order in which they have written.
+    // No stream has three turns more than another one: a queue, in the order of the writes.
     for so_far in 100..turns.len() {
         let had = |id: &u32| turns[..so_far].iter().filter(|turn| *turn == id).count();
         let (least, most) = (ids.iter().map(had).min(), ids.iter().map(had).max());

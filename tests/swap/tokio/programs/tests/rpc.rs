@@ -1,4 +1,5 @@
-//! A server and clients of tonic, in one process. The service is tonic's own for health: one call, and one stream.
+//! A server and clients of tonic, in one process. The service is tonic's own health service: one call, and
+//! one stream.
 
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ async fn calls_and_a_stream() {
     assert_eq!(calls.join_all().await, vec![Answer::Serving; 100]);
     assert_eq!(client.check(about("post")).await.unwrap_err().code(), tonic::Code::NotFound);
 
-    // A stream that says what changes.
+    // A stream of changes.
     let mut watched = client.watch(about("mail")).await.unwrap().into_inner();
     assert_eq!(watched.message().await.unwrap().unwrap().status(), Answer::Serving);
     for status in [ServingStatus::NotServing, ServingStatus::Serving, ServingStatus::NotServing] {

@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-/// A body that is made while it is sent.
+/// A body that is produced while it is sent.
 async fn numbers() -> Body {
     let (send, receive) = mpsc::channel(1);
     tokio::spawn(async move {
@@ -111,7 +111,7 @@ async fn a_client_that_does_not_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_being_served_when_it_stops_is_served() {
+async fn a_request_in_progress_at_the_stop_is_served() {
     let server = Server::start().await;
     let request = tokio::spawn(reqwest::get(server.url("/soon")));
     tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,0 +1,88 @@
+//! The end of a runtime: what it needs of the threads that run blocking code.
+
+use std::mem;
+
+use super::{Piece, Threads, Title};
+use crate::probe::KnownThread;
+use crate::sync::{self, thread};
+
+/// A piece of work that runs.
+#[derive(Debug)]
+pub(crate) struct AtWork {
+    pub(crate) known: KnownThread,
+    /// The number of the piece; no other piece has it.
+    pub(crate) number: u64,
+    pub(crate) name: String,
+    /// Whether the deadline of the piece itself has passed: then no caller waits for the piece.
+    pub(crate) is_lost: bool,
+}
+
+impl Threads {
+    /// Returns how many pieces of work wait or run that a caller may still await. Unparks `keeper` each time
+    /// that this number falls to zero, until the threads are closed.
+    pub(crate) fn left(&self, keeper: &thread::Thread) -> usize {
+        let mut inner = sync::lock(&self.inner);
+        inner.keeper = Some(keeper.clone());
+        inner.open
+    }
+
+    /// Returns whether the calling thread runs a piece of work that a caller may still await.
+    pub(crate) fn is_at_work_here(&self) -> bool {
+        let inner = sync::lock(&self.inner);
+        let here = thread::current().id();
+        let number = inner.crew.iter().find(|(_, known)| known.id() == here).map(|(number, _)| *number);
+        let is_open = |piece: &&Piece| piece.title.is_some() && !piece.is_lost;
+        inner.pieces.iter().filter(is_open).any(|piece| Some(piece.thread) == number)
+    }
+
+    /// Closes the threads: they accept no work from now on, and begin none of what is queued. Returns how
+    /// many pieces that a caller may await were cancelled by this or by earlier calls. Runs no user code.
+    pub(crate) fn close(&self) -> usize {
+        let mut inner = sync::lock(&self.inner);
+        self.closed.set(true);
+        inner.keeper = None;
+        let waits = mem::take(&mut inner.queue);
+        inner.open -= waits.iter().filter(|work| work.is_open()).count();
+        inner.cancelled += waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
+        inner.doomed.extend(waits);
+        let idle = mem::take(&mut inner.idle);
+        inner.coming += idle.len();
+        let cancelled = inner.cancelled;
+        drop(inner);
+        idle.iter().for_each(|seat| seat.call());
+        cancelled
+    }
+
+    /// Returns how many of the cancelled pieces were not dropped yet.
+    pub(crate) fn doomed(&self) -> usize {
+        sync::lock(&self.inner).doomed.len()
+    }
+
+    /// Drops the cancelled pieces. Several threads may do this at once. No panic leaves this call.
+    pub(crate) fn drop_doomed(&self) {
+        // One by one: a piece that blocks in its drop does not keep other threads from dropping the rest.
+        let next = || sync::lock(&self.inner).doomed.pop_front();
+        while let Some(work) = next() {
+            work.cancel();
+        }
+    }
+
+    /// Returns the pieces of work that run, without those of streams.
+    pub(crate) fn at_work(&self) -> Vec<AtWork> {
+        let pieces: Vec<_> = {
+            let inner = sync::lock(&self.inner);
+            let thread_of = |piece: &Piece| inner.crew.iter().find(|(other, _)| *other == piece.thread);
+            let of_a_job = |piece: &Piece| {
+                Some((thread_of(piece)?.1.clone(), piece.number, piece.title.clone()?, piece.is_lost))
+            };
+            inner.pieces.iter().filter_map(of_a_job).collect()
+        };
+        let named = |(known, number, title, is_lost): (KnownThread, u64, Title, bool)| AtWork {
+            known,
+            number,
+            name: title.to_string(),
+            is_lost,
+        };
+        pieces.into_iter().map(named).collect()
+    }
+}

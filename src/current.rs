@@ -1,0 +1,85 @@
+//! The runtime that a call acts on: that of the current thread, else the default instance.
+//!
+//! This module makes the default instance: a pool needs the code that its deputy's thread runs
+//! ([`watch::serve`]), which `pool` may not name.
+
+use std::future::Future;
+use std::io;
+use std::panic::Location;
+use std::sync::{Arc, Weak};
+
+use crate::executor::{Overseer, State};
+use crate::pool::block_on::PoolSource;
+use crate::pool::on_stack::on_stack;
+use crate::pool::serve::block_on_in;
+use crate::pool::{self, Policy, Pool};
+use crate::reactor::Reactor;
+use crate::watch;
+
+/// Runs a future on the current thread until it is done.
+///
+/// While the future waits, the thread takes its turn at the reactor: alone, it waits for its own events.
+/// Calls may be nested.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Timer, block_on};
+///
+/// block_on(async {
+///     Timer::after(Duration::from_millis(1)).await;
+/// });
+/// ```
+///
+/// # Panics
+///
+/// If the future panics. Leadership is passed on first.
+#[track_caller]
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    on_stack!(future);
+    block_on_in(PoolSource::Current(current_pool), future, Location::caller())
+}
+
+/// Returns the pool that the current thread is in, or else the default instance.
+pub(crate) fn current_pool() -> io::Result<Arc<Pool>> {
+    pool::with_current_pool(Arc::clone).map_or_else(default_instance, Ok)
+}
+
+/// Returns the default instance. The first call makes it.
+pub(crate) fn default_instance() -> io::Result<Arc<Pool>> {
+    Pool::default_or_make(|| Pool::new(Policy::default(), watch::serve))
+}
+
+/// Returns the reactor of the runtime that the current thread is in, or else that of the default instance.
+/// Returns an error only if the default instance is needed and cannot be made.
+#[inline]
+pub(crate) fn current_reactor() -> io::Result<Arc<Reactor>> {
+    match pool::with_current_pool(|pool| pool.reactor.clone()) {
+        Some(reactor) => Ok(reactor),
+        None => default_reactor(),
+    }
+}
+
+/// Returns the reactor of the default instance.
+pub(crate) fn default_reactor() -> io::Result<Arc<Reactor>> {
+    Ok(default_instance()?.reactor.clone())
+}
+
+/// Returns the descriptor that the default instance waits on, and makes that instance if there is none.
+/// Returns `None` if it cannot be made, or if its poller has no descriptor.
+#[cfg(unix)]
+pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
+    use std::os::fd::{AsRawFd, BorrowedFd};
+    let pool = default_instance().ok()?;
+    let fd = pool.reactor.descriptor()?.as_raw_fd();
+    // SAFETY: `Pool::default_or_make` keeps the pool, and with it the descriptor, until the process ends.
+    Some(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// Registers an executor that threads outside of `block_on` run with the default instance's deputy, and
+/// returns that deputy. Returns `None` if the default instance cannot be made, for want of a descriptor for
+/// example: the next such thread tries again.
+pub(crate) fn oversee(executor: Weak<State>) -> Option<Weak<dyn Overseer>> {
+    Some(default_instance().ok()?.oversee_stranger(executor))
+}

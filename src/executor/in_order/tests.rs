@@ -1,0 +1,170 @@
+//! The order in which a round polls tasks and the root future.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::{Wake, Waker};
+
+use super::super::{Caught, Runners, Surroundings, spawn_at};
+use super::*;
+use crate::frame::Frame;
+
+/// Surroundings of a host that ignore all calls.
+#[derive(Default)]
+struct Place(Runners);
+
+impl Surroundings for Place {
+    fn runners(&self) -> &Runners {
+        &self.0
+    }
+    fn note_hosted(&self, _: &State) {}
+    fn note_forgotten(&self, _: &Runner, _: bool) {}
+    fn cover(&self, _: Caught) {}
+}
+
+struct Quiet;
+
+impl Wake for Quiet {
+    fn wake(self: Arc<Self>) {}
+}
+
+/// The names of the polled futures, in order.
+#[derive(Clone, Default)]
+struct Trace(Arc<Mutex<Vec<String>>>);
+
+impl Trace {
+    fn push(&self, name: impl Into<String>) {
+        self.0.lock().unwrap().push(name.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+fn spawn(state: &StateRef, future: impl Future<Output = ()> + Send + 'static) {
+    // SAFETY: the future is `Send` and borrows nothing.
+    unsafe { spawn_at(state, future, std::panic::Location::caller()) }.detach();
+}
+
+/// Calls `f` with a closure that polls a `run` of `state` as the root future of a host. The future inside
+/// the `run` pushes "root" and never ends.
+fn hosted(
+    state: &StateRef,
+    trace: &Trace,
+    f: impl FnOnce(&mut dyn FnMut(), &Host, &Arc<Mutex<Option<Waker>>>),
+) {
+    let waker = Waker::from(Arc::new(Quiet));
+    let frame = Frame::new(Host::new(waker.data(), Some(Arc::new(Place::default()))));
+    let on_top = frame.enter();
+    on_top.part().set_watched();
+    let root = Arc::<Mutex<Option<Waker>>>::default();
+    let (roots_trace, roots_waker) = (trace.clone(), root.clone());
+    let future = poll_fn(move |cx: &mut Context<'_>| {
+        roots_trace.push("root");
+        *roots_waker.lock().unwrap() = Some(cx.waker().clone());
+        Poll::<()>::Pending
+    });
+    let mut run = Box::pin(RunInOrder::new(state.clone(), future));
+    let mut poll = || assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    f(&mut poll, on_top.part(), &root);
+    drop(run);
+    on_top.part().close();
+}
+
+fn numbers(from: u32, to: u32) -> Vec<String> {
+    (from..to).map(|number| number.to_string()).collect()
+}
+
+/// Fails if tasks go into a direct slot or a ring.
+#[test]
+fn tasks_are_polled_in_the_order_in_which_they_became_ready() {
+    let (state, trace) = (StateRef::in_order(), Trace::default());
+    hosted(&state, &trace, |poll, _, _| {
+        poll();
+        assert_eq!(trace.take(), ["root"]);
+        for number in 0..1000 {
+            let (state, trace) = (state.clone(), trace.clone());
+            let child = 1000 + number;
+            spawn(&state.clone(), async move {
+                trace.push(number.to_string());
+                spawn(&state, async move { trace.push(child.to_string()) });
+            });
+        }
+        (0..2000_u32.div_ceil(TASKS)).for_each(|_| poll());
+        assert_eq!(trace.take(), numbers(0, 2000));
+    });
+}
+
+/// Fails if the root future is polled as soon as it is woken, and if it waits for more than a round.
+#[test]
+fn the_root_future_has_its_turn_after_a_round_or_when_no_task_is_left() {
+    let (state, trace) = (StateRef::in_order(), Trace::default());
+    hosted(&state, &trace, |poll, _, root| {
+        poll();
+        trace.take();
+        let wake_root = || root.lock().unwrap().as_ref().expect("it was polled").wake_by_ref();
+        let tasks = |count: u32| {
+            for number in 0..count {
+                let (trace, root) = (trace.clone(), root.clone());
+                spawn(&state, async move {
+                    trace.push(number.to_string());
+                    root.lock().unwrap().as_ref().expect("it was polled").wake_by_ref();
+                });
+            }
+        };
+        tasks(3);
+        poll();
+        assert_eq!(trace.take(), ["0", "1", "2"]);
+        poll();
+        assert_eq!(trace.take(), ["root"]);
+        wake_root();
+        tasks(TASKS + 2);
+        poll();
+        assert_eq!(trace.take(), [vec!["root".into()], numbers(0, TASKS)].concat());
+        poll();
+        assert_eq!(trace.take(), [vec!["root".into()], numbers(TASKS, TASKS + 2)].concat());
+        poll();
+        assert_eq!(trace.take(), ["root"]);
+    });
+}
+
+/// Fails if a task is polled before all events that were fetched together have woken their tasks; and if
+/// the next round waits for them again, although another thread may have taken the remaining events.
+#[test]
+fn no_task_is_polled_between_events_that_were_fetched_together() {
+    let (state, trace) = (StateRef::in_order(), Trace::default());
+    hosted(&state, &trace, |poll, host, _| {
+        poll();
+        trace.take();
+        let named = trace.clone();
+        spawn(&state, async move { named.push("task") });
+        host.set_events_wait(true);
+        poll();
+        assert!(trace.take().is_empty());
+        poll();
+        assert_eq!(trace.take(), ["task"]);
+    });
+}
+
+/// Fails if tasks from other threads starve while tasks of this thread keep yielding.
+#[test]
+fn tasks_of_other_threads_have_their_turn_beside_tasks_that_yield() {
+    let (state, trace) = (StateRef::in_order(), Trace::default());
+    hosted(&state, &trace, |poll, _, _| {
+        for _ in 0..2 {
+            spawn(&state, async {
+                loop {
+                    futures_lite::future::yield_now().await;
+                }
+            });
+        }
+        poll();
+        trace.take();
+        let (others, named) = (state.clone(), trace.clone());
+        std::thread::spawn(move || spawn(&others, async move { named.push("brought") })).join().unwrap();
+        poll();
+        assert_eq!(trace.take(), ["brought"]);
+    });
+    // The two that yield would keep their executor alive.
+    state.cancel_all();
+}

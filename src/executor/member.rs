@@ -1,0 +1,108 @@
+//! [`Member`]: one `run` as a member of its executor, and of the `block_on` that hosts it.
+
+use std::mem;
+use std::task::{Poll, Waker};
+
+use super::host::{self, BUDGET_ALONE, Host, Hosted};
+use super::runner::Runner;
+use super::state::{State, StateRef};
+
+/// The runner of a `run`, and the way in which that `run` is polled. Dropping a `Member` gives the runner's
+/// tasks back to the executor.
+pub(super) struct Member {
+    /// The runner, and its executor.
+    pub(super) own: Hosted,
+    /// The waker of the future inside: the runner.
+    pub(super) inner: Waker,
+    /// The waker with which the `run` was polled last: the sleeper has a copy.
+    outer: Option<Waker>,
+    /// The address of the host, or 0 while the `run` has none.
+    host: usize,
+}
+
+impl Member {
+    /// Adds a new runner to the executor. The runner has no host, and no task polls it, until the first
+    /// [`enter`](Self::enter).
+    pub(super) fn new(state: StateRef) -> Self {
+        let runner = state.join();
+        let inner = Waker::from(runner.clone());
+        Self { own: Hosted { state, runner }, inner, outer: None, host: 0 }
+    }
+
+    /// Returns whether a `block_on` hosts the runner.
+    #[inline]
+    pub(super) fn is_hosted(&self) -> bool {
+        self.host != 0
+    }
+
+    /// Begins a poll of the `run` with `waker`, inside of `host`: adapts to them if they have changed, and
+    /// takes the runner out of the line. Returns how many tasks that poll may run.
+    #[inline]
+    pub(super) fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
+        let address = host.map_or(0, Host::address);
+        let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
+        let has_left = || self.own.runner.orders.has_left();
+        if !is_known || address == 0 || address != self.host || has_left() {
+            self.settle(host, waker);
+        }
+        let Hosted { state, runner } = &self.own;
+        runner.own.set_requested(false);
+        state.rise(runner);
+        let Some(host) = host else { return BUDGET_ALONE };
+        if self.host != 0 {
+            host.start_poll(runner);
+        }
+        host.budget()
+    }
+
+    /// Adapts to a new waker or host, or to the lack of a host. A runner that has left, or that another host
+    /// has, is replaced by a [new one](Self::renew). Shows the executor to a deputy if strangers poll it now.
+    #[cold]
+    fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
+        let address = host.map_or(0, Host::address);
+        if self.own.runner.orders.has_left() || self.host != 0 && self.host != address {
+            self.renew();
+        }
+        let Hosted { state, runner } = &self.own;
+        let hosted = host.is_some_and(|host| host.adopt(state, runner, waker));
+        if !hosted {
+            host::note_stranger(waker);
+            if self.host != 0 {
+                // In the same `block_on` another future polls the `run` now.
+                self.renew();
+            }
+        }
+        self.host = if hosted { address } else { 0 };
+        if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
+            self.outer = Some(waker.clone());
+            self.own.runner.sleeper.set_waker(waker, hosted);
+        }
+        self.own.state.report_strangers();
+    }
+
+    /// Replaces the runner, because the `run` has moved to another `block_on`. The old host may still put
+    /// tasks into the old runner, and would wake nothing that polls them. So the old runner stays with the
+    /// old host, which removes it.
+    #[cold]
+    fn renew(&mut self) {
+        drop(mem::replace(self, Self::new(self.own.state.clone())));
+    }
+}
+
+/// Returns `Pending` if the `run` has to wait, and `Ready` if it goes on with its poll. A hosted runner
+/// enters the executor's line of sleepers when its `block_on` is about to sleep, so it always waits. A runner
+/// without a host enters the line here, and goes on if it finds that a task has come.
+pub(super) fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
+    if is_hosted || state.rest(runner) {
+        return Poll::Pending;
+    }
+    // The runner asked to be polled, and this poll goes on.
+    runner.own.set_requested(false);
+    Poll::Ready(())
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        host::forget(self.host, &self.own);
+    }
+}

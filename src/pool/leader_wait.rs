@@ -1,0 +1,88 @@
+//! How a leader with an empty batch waits for the next batch.
+
+use std::io;
+
+use super::block_on::Rider;
+use crate::fork;
+use crate::frame;
+use crate::leadership::Leader;
+use crate::reactor::Batch;
+
+impl Rider<'_> {
+    /// Looks for events, and sleeps in the poller if there are none. Does not sleep if the root future was
+    /// woken, one of its runners has tasks, the park hook is due, or a thread with a better claim wants to
+    /// lead: the batch may be empty after that.
+    pub(super) fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+        let reactor = &self.pool.reactor;
+        frame::next_turn();
+        self.station.stage.step();
+        if self.stay.is_woken() {
+            leader.with(|batch| batch.look(reactor))?;
+            return Ok(());
+        }
+        if leader.with(|batch| batch.look_if_cheap(reactor))? {
+            return Ok(());
+        }
+        if !self.stay.try_rest() {
+            return Ok(());
+        }
+        let result = self.idle(leader);
+        self.stay.host.rise();
+        result
+    }
+
+    /// Waits without work: stays awake for a moment if that pays, and then sleeps in the poller until there
+    /// are events, or until the thread has something else to do. Does not sleep if it has that before, or
+    /// if a test clock leaps instead. Stands the deputy down before the sleep, if that pays, and notifies
+    /// it after. Panics in the only thread of a child of `fork` if nothing can wake it.
+    fn idle(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+        let reactor = &self.pool.reactor;
+        let displaced = leader.displaced();
+        while leader.with(|batch| batch.stays_awake()) {
+            if self.stay.is_woken() || displaced() {
+                leader.with(|batch| batch.interrupted(reactor));
+                return Ok(());
+            }
+            if leader.with(|batch| batch.look(reactor))? {
+                return Ok(());
+            }
+        }
+        if self.hooks.note_park() {
+            leader.with(|batch| batch.interrupted(reactor));
+            return Ok(());
+        }
+        // A relief does not know whether any thread has something to do, so the clock must not leap for it.
+        if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor))? {
+            return Ok(());
+        }
+        // The last other thread may have woken the future before it ended, so this checks for a wake-up
+        // last.
+        if fork::is_child() && !reactor.is_needed() && fork::is_only_thread() && !self.stay.is_woken() {
+            panic_waiting_for_parent();
+        }
+        if !self.station.seat.start_polling() {
+            leader.with(|batch| batch.interrupted(reactor));
+            return Ok(());
+        }
+        self.pool.stand_down_deputy(leader.with(|batch| batch.slept_lately()));
+        // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
+        // interrupt.
+        let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
+        let result =
+            leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
+        self.station.seat.stop_polling();
+        self.note_wake_up();
+        result
+    }
+}
+
+/// Panics: in the only thread of a child of `fork`, without a source and a timer, nothing can wake the
+/// future.
+#[cold]
+fn panic_waiting_for_parent() -> ! {
+    panic!(
+        "this `block_on` would wait for ever: the process (pid {}) was forked, has no other thread, no source and no timer. Whatever it \
+         waits for, a task or a `Strand` perhaps, belongs to the parent",
+        std::process::id()
+    );
+}

@@ -1,0 +1,35 @@
+//! [`Pool::take_turn`]: leads once, without waiting.
+
+use std::sync::Arc;
+
+use super::Pool;
+use crate::leadership::Seat;
+use crate::line::Rank;
+use crate::sync;
+use crate::waking;
+
+impl Pool {
+    /// Leads once: takes the events that an earlier leader has left or, if there are none, those that the
+    /// poller has, without waiting for more, and fires them. Called at the end of the pool, and by a deputy
+    /// that cannot start a thread. Returns false if another thread leads. Ignores errors of the poller.
+    pub(crate) fn take_turn(self: &Arc<Self>) -> bool {
+        let seat = sync::Arc::new(Seat::new(Rank::Relief));
+        let follower = self.leadership.join(seat);
+        let Ok(mut leader) = follower.insist() else { return false };
+        let mut events = Vec::new();
+        leader.with(|batch| {
+            // Events that an earlier leader fetched and did not take come first.
+            if batch.left() == 0 {
+                // The next regular leader meets the same error, and reports it.
+                let _ = batch.look(&self.reactor);
+            }
+            events.extend(std::iter::from_fn(|| batch.next(&self.reactor)));
+        });
+        let follower = leader.vacate();
+        for event in events {
+            self.visit(|| waking::discard(self.reactor.fire(event)));
+        }
+        drop(follower);
+        true
+    }
+}

@@ -1,0 +1,218 @@
+//! [`TaskList`]: the unfinished tasks of a runtime, for people to read.
+
+use std::fmt;
+
+use super::{Handle, Runtime};
+use crate::executor::TaskGroup;
+use crate::pool::{Pool, PoolTasks};
+use crate::rounded::Rounded;
+
+/// The unfinished tasks of a runtime, grouped by the lines that spawned them: see [`Runtime::tasks`].
+///
+/// Its [`Display`](fmt::Display) form is a table:
+///
+/// ```text
+/// 1007 tasks
+///   number   oldest  spawned at
+///     1000    12.3s  src/main.rs:9:5
+///        2    1.2ms  src/main.rs:20:9
+///        1        -  src/main.rs:31:5
+///        4        -  (not polled yet)
+///  running  waiting  closures that block
+///        1        0  from src/main.rs:40:13
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskList {
+    /// Tasks that were polled, or are being polled, by spawn line: the largest group first. Of two groups of
+    /// the same size, the one with the older task is first.
+    pub groups: Vec<TaskGroup>,
+    /// Tasks that were spawned and not polled so far: their spawn lines are not known.
+    pub unpolled: usize,
+    /// Closures that [block](crate::blocking) and have not returned.
+    pub closures: Vec<ClosureGroup>,
+    /// Whether some tasks are not listed: those of a [`StaticExecutor`](crate::StaticExecutor) that runs in
+    /// the runtime, which does not track its tasks.
+    pub is_partial: bool,
+}
+
+/// Closures that [block](crate::blocking) and have the same name: see [`TaskList`].
+///
+/// ```
+/// use paceline::blocking::Job;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let runtime = paceline::Runtime::builder().threads(1).build()?;
+/// let (end, ended) = std::sync::mpsc::channel::<()>();
+/// let entered = runtime.handle().enter();
+/// let waits = Job::new(move || drop(ended.recv())).name("waits").submit();
+/// assert_eq!(runtime.tasks().closures[0].name, "waits");
+/// drop(end);
+/// # drop((waits, entered));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClosureGroup {
+    /// The name of the [`Job`](crate::blocking::Job). For a job without a name, and for
+    /// [`unblock`](crate::unblock()), where it was made: "from src/main.rs:9:5".
+    pub name: String,
+    /// The number of closures that run.
+    pub running: usize,
+    /// The number of closures that wait for a thread.
+    pub waiting: usize,
+}
+
+impl TaskList {
+    /// Returns the tasks of the pool, and its closures that block, grouped by name: the largest group first.
+    fn of(pool: &Pool) -> Self {
+        let PoolTasks { groups, unpolled, is_partial } = pool.tasks();
+        let mut closures: Vec<ClosureGroup> = Vec::new();
+        for (name, runs) in pool.blocking_if_any().map_or(Vec::new(), |threads| threads.unfinished()) {
+            let known = closures.iter().position(|group| group.name == name);
+            let at = known.unwrap_or_else(|| {
+                closures.push(ClosureGroup { name, running: 0, waiting: 0 });
+                closures.len() - 1
+            });
+            let group = &mut closures[at];
+            *(if runs { &mut group.running } else { &mut group.waiting }) += 1;
+        }
+        closures.sort_by(|one, other| {
+            let size = |group: &ClosureGroup| group.running + group.waiting;
+            size(other).cmp(&size(one)).then_with(|| one.name.cmp(&other.name))
+        });
+        Self { groups, unpolled, closures, is_partial }
+    }
+
+    /// Returns the number of tasks, of all lines together.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// runtime.spawn(std::future::pending::<()>()).detach();
+    /// assert_eq!(runtime.tasks().number(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn number(&self) -> usize {
+        self.groups.iter().map(|group| group.number).sum::<usize>() + self.unpolled
+    }
+}
+
+impl fmt::Display for TaskList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number() {
+            0 => f.write_str("no tasks")?,
+            1 => f.write_str("1 task")?,
+            many => write!(f, "{many} tasks")?,
+        }
+        if self.is_partial {
+            f.write_str(" that are tracked (those of a `StaticExecutor` are not)")?;
+        }
+        if self.number() > 0 {
+            write!(f, "\n{:>8} {:>8}  spawned at", "number", "oldest")?;
+        }
+        for TaskGroup { spawned_at, number, oldest } in &self.groups {
+            let age = oldest.map_or_else(|| "-".into(), |oldest| Rounded(oldest).to_string());
+            write!(f, "\n{number:>8} {age:>8}  {spawned_at}")?;
+        }
+        if self.unpolled > 0 {
+            write!(f, "\n{:>8} {:>8}  (not polled yet)", self.unpolled, "-")?;
+        }
+        if !self.closures.is_empty() {
+            write!(f, "\n{:>8} {:>8}  closures that block", "running", "waiting")?;
+        }
+        for ClosureGroup { name, running, waiting } in &self.closures {
+            write!(f, "\n{running:>8} {waiting:>8}  {name}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
+    /// Returns the tasks that are not finished, grouped by the lines that spawned them, with their number and
+    /// the age of the oldest: to find tasks that leak, or wait for each other. Closures that
+    /// [block](crate::blocking) are listed beside them.
+    ///
+    /// Tasks of an [`Executor`](crate::Executor) or [`LocalExecutor`](crate::LocalExecutor) are included
+    /// while it runs in a `block_on` of this runtime. The future of such a `block_on` is not a task;
+    /// [`threads`](Runtime::threads) has it.
+    ///
+    /// This may be called at any time and from any thread, also while the runtime shuts down or drains. The
+    /// threads go on meanwhile, so the numbers are close, but not a snapshot. A task that is in its first
+    /// poll has no age, and one that was not polled so far has no line. A call takes some tens of nanoseconds
+    /// for each task. Tasks pay nothing for it except a coarse clock that is read when a task has to wait for
+    /// the first time.
+    ///
+    /// ```
+    /// use std::future::pending;
+    /// use std::time::Duration;
+    /// use paceline::Timer;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// let line = line!() + 2;
+    /// for _ in 0..3 {
+    ///     runtime.spawn(pending::<()>()).detach();    // leaks
+    /// }
+    /// runtime.block_on(async { Timer::after(Duration::from_millis(20)).await });
+    ///
+    /// let tasks = runtime.tasks();
+    /// println!("{tasks}");
+    /// assert_eq!((tasks.groups[0].number, tasks.groups[0].spawned_at.line()), (3, line));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tasks(&self) -> TaskList {
+        TaskList::of(&self.pool)
+    }
+}
+
+impl Handle {
+    /// Returns the tasks that are not finished, grouped by the lines that spawned them: see
+    /// [`Runtime::tasks`](crate::Runtime::tasks). The list is empty once the runtime was dropped.
+    ///
+    /// ```
+    /// use paceline::Handle;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let asks = runtime.spawn(async { Handle::current().tasks() });
+    /// assert_eq!(runtime.block_on(asks).number(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tasks(&self) -> TaskList {
+        self.pool().map_or_else(TaskList::default, |pool| TaskList::of(&pool))
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+    use std::panic::Location;
+    use std::time::Duration;
+
+    #[test]
+    fn it_is_a_table() {
+        let empty = TaskList::default();
+        assert_eq!(empty.to_string(), "no tasks");
+        let partial = TaskList { is_partial: true, ..empty.clone() };
+        assert_eq!(partial.to_string(), "no tasks that are tracked (those of a `StaticExecutor` are not)");
+        let place = Location::caller();
+        let group = |number, oldest| TaskGroup { spawned_at: place, number, oldest };
+        let closure = ClosureGroup { name: "upload".into(), running: 1, waiting: 2 };
+        let tasks = TaskList {
+            groups: vec![group(1000, Some(Duration::from_millis(12_345))), group(1, None)],
+            unpolled: 4,
+            closures: vec![closure],
+            is_partial: false,
+        };
+        let text = format!(
+            "1005 tasks\n  number   oldest  spawned at\n    1000    12.3s  {place}\n       1        -  {place}\n       4        -  \
+             (not polled yet)\n running  waiting  closures that block\n       1        2  upload"
+        );
+        assert_eq!(tasks.to_string(), text);
+    }
+}

@@ -1,0 +1,59 @@
+//! Lets the real tokio know that a thread polls futures: then the blocking functions of its `sync` panic
+//! there, as in its own runtimes, instead of blocking a thread that other futures may need.
+//!
+//! This works where a `block_on` is on the stack: for its future, and in a current-thread runtime for the
+//! tasks. On a worker no such frame can be added, and a worker that blocks is replaced.
+//!
+//! Functions of its `sync` with a timeout (`send_timeout`) use the real tokio's timers, so these are
+//! available, on workers, too: one thread of the process drives them, and sleeps unless such a timer is due.
+
+use std::future::poll_fn;
+use std::sync::OnceLock;
+use std::task::Poll;
+
+use real::runtime::{Builder, Runtime};
+
+/// Runs no tasks: this runtime is only entered.
+fn runtime() -> Option<&'static Runtime> {
+    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
+    RUNTIME.get_or_init(start).as_ref()
+}
+
+#[cfg(not(feature = "time"))]
+fn start() -> Option<Runtime> {
+    Builder::new_current_thread().build().ok()
+}
+
+/// Returns `None` if the process cannot start the thread for these timers: then they panic as outside of any
+/// runtime, instead of never firing.
+#[cfg(feature = "time")]
+fn start() -> Option<Runtime> {
+    let runtime = Builder::new_current_thread().enable_time().build().ok()?;
+    // Waits until the runtime is known.
+    let drive = || self::runtime().map(|runtime| runtime.block_on(std::future::pending::<()>()));
+    std::thread::Builder::new().name("tokio-time".into()).spawn(drive).ok()?;
+    Some(runtime)
+}
+
+/// Called on a new worker: keeps the real tokio's timers available for the life of the thread.
+pub(super) fn stays_inside() {
+    if let Some(runtime) = runtime() {
+        std::mem::forget(runtime.enter());
+    }
+}
+
+/// Calls `f` as if in a poll of the real tokio, and restores its budget afterwards.
+pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
+    let Some(runtime) = runtime() else { return super::with_budget(f) };
+    let mut f = Some(f);
+    // Through the handle, whose `block_on` allows `block_in_place`.
+    let result = runtime.handle().block_on(poll_fn(|_| Poll::Ready(f.take().map(|f| f()))));
+    result.expect("it is polled once, and is ready at once")
+}
+
+/// Calls `f`, which may block, perhaps in such a poll.
+pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(feature = "rt-multi-thread")]
+    let f = || real::task::block_in_place(f);
+    super::with_budget(f)
+}

@@ -1,0 +1,47 @@
+//! [`Runtime`] and its parts: a paceline runtime, and the guarantees of tokio that paceline does not give.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`shared`] | the state that all handles of a runtime share |
+//! | [`handle`], [`runtime`], [`local`], [`builder`] | the public types |
+//! | [`blocking`] | blocking closures: which run, which are cancelled, and the waits for them |
+//! | [`budget`], [`fence`] | the cooperative budget of a poll, and the ban on blocking, for tokio's types |
+//! | [`hooks`] | hooks for threads that start, stop, sleep or wake |
+//! | [`errors`], [`metrics`] | as their names say |
+
+mod blocking;
+mod budget;
+mod builder;
+#[cfg(all(test, target_os = "linux", feature = "rt-multi-thread"))]
+mod diagnostics;
+mod errors;
+mod fence;
+mod handle;
+mod hooks;
+mod local;
+mod metrics;
+#[expect(clippy::module_inception, reason = "named after its type, as the others are")]
+mod runtime;
+mod shared;
+
+pub use builder::Builder;
+pub use errors::TryCurrentError;
+#[cfg(feature = "rt")]
+pub use errors::is_rt_shutdown_err;
+pub use handle::{EnterGuard, Handle, Id};
+pub use local::{LocalOptions, LocalRuntime};
+pub use metrics::RuntimeMetrics;
+pub use runtime::{Runtime, RuntimeFlavor};
+
+pub(crate) use budget::{refill, with_budget};
+#[allow(unused_imports, reason = "for what waits for a runtime that ends, if that is compiled in")]
+pub(crate) use errors::SHUTTING_DOWN;
+#[cfg(feature = "rt-multi-thread")]
+pub(crate) use fence::outside;
+pub(crate) use local::current_local;
+pub(crate) use shared::Shared;
+
+/// Returns the number of the worker, if this thread is one.
+pub fn worker_index() -> Option<usize> {
+    crate::context::worker()
+}

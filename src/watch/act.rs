@@ -1,0 +1,108 @@
+//! [`act`]: does what was decided.
+
+use std::sync::Arc;
+
+use super::decide::{Actions, Step};
+use super::observe::Scene;
+use super::progress::Progress;
+use super::relief;
+use crate::pool::{Finding, Pool, Station};
+
+/// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, sets the limit of
+/// permits, takes the steps, tells leadership whether polls are long, releases replacements, and closes or
+/// opens the runners of each thread. A limit that goes with a new worker is set before the worker is
+/// started, and taken back if it cannot be.
+pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, actions: &Actions) {
+    for place in &scene.stays {
+        if let Some(spot) = place.spot {
+            place.station.keep_finding(Finding { spot, since: place.since, doing: place.seen.doing });
+        }
+    }
+    for &(id, caught) in &actions.marks {
+        if let Some((runner, stage)) = &scene.stays[id].task {
+            runner.catch(*stage, caught);
+        }
+    }
+    for place in actions.stalls.iter().map(|id| &scene.stays[*id]) {
+        if let (Some(known), Some(culprit)) = (progress.get_mut(place.key), place.culprit) {
+            known.reports.look(pool, &place.station, culprit, place.seen.doing, &known.witness);
+        }
+    }
+    let new_limit = pool.crew().zip(actions.limit);
+    match new_limit {
+        Some((crew, limit)) if !actions.adds_worker() => crew.state().set_limit(limit),
+        _ => {}
+    }
+    actions.perform(|step| match new_limit {
+        Some((crew, limit)) if *step == Step::AddWorker => {
+            let before = crew.state().limit();
+            crew.state().set_limit(limit);
+            let is_added = take(step, pool, scene);
+            if !is_added {
+                crew.state().set_limit(before);
+            }
+            is_added
+        }
+        _ => take(step, pool, scene),
+    });
+    if let Some(are_long) = actions.has_long_polls {
+        pool.leadership.set_long_polls(are_long);
+    }
+    for id in &actions.released {
+        scene.runners[*id].0.release();
+    }
+    for (id, station) in scene.stations.iter().enumerate() {
+        set_closed(station, actions.closed.contains(&id));
+    }
+}
+
+/// Takes one step. Returns false if the step failed, so that the next alternative is tried.
+fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
+    match step {
+        Step::DismissReliefs => pool.relieve_reliefs(),
+        Step::Rescue => {
+            pool.deputy.rescues.add_shared(1);
+            return pool.leadership.rescue();
+        }
+        Step::LookUp(runners) => runners.iter().for_each(|id| scene.runners[*id].1.ask_to_look_up()),
+        Step::AddWorker => return add_thread(pool),
+        Step::AddRelief => relief::start(pool),
+        Step::HandOver(id) => {
+            let (state, stuck) = &scene.queues[*id];
+            stuck.iter().for_each(|runner| state.hand_over_from_afar(runner));
+        }
+        Step::WakeRunner(id) => scene.queues[*id].0.notify_another(),
+        Step::AskForHelp => return ask_for_help(pool),
+    }
+    true
+}
+
+/// Starts a worker. Returns false if the pool has no crew, if there may be no more, or if the system has no
+/// thread.
+pub(super) fn add_thread(pool: &Arc<Pool>) -> bool {
+    pool.crew().is_some_and(|crew| crew.add_thread(pool))
+}
+
+/// Asks a thread that waits in a nested `block_on` to run tasks meanwhile. Returns false if there is no such
+/// thread. If all of them are awake at the moment, or were asked already, the next look asks again.
+fn ask_for_help(pool: &Pool) -> bool {
+    let helpers = pool.helpers();
+    let _asked = helpers.iter().any(|station| station.ask_for_help());
+    !helpers.is_empty()
+}
+
+/// Opens the runners of all threads, and lifts the limit of permits.
+pub(super) fn open_runners(pool: &Pool) {
+    if let Some(crew) = pool.crew() {
+        crew.state().set_limit(usize::MAX);
+    }
+    pool.stations().iter().for_each(|station| set_closed(station, false));
+}
+
+/// Closes or opens all runners that the thread hosts. Tasks that the thread wakes are queued in an open
+/// runner; those that it wakes while the runner is closed go to other threads at once.
+fn set_closed(station: &Station, is_closed: bool) {
+    let hosted = station.runners.lock();
+    let others = hosted.iter().filter(|hosted| hosted.runner.is_closed() != is_closed);
+    others.for_each(|hosted| hosted.runner.set_closed(is_closed));
+}

@@ -1,0 +1,360 @@
+//! Random pools, look by look: workers block, compute and come back, and do what was decided. Whatever
+//! happens, the rules keep their promises.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Sequences, and looks of each.
+const SEQUENCES: u64 = 20_000;
+const LOOKS: usize = 12;
+
+/// A generator of random numbers (xorshift), seeded with the number of the sequence.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) as usize % sides
+    }
+
+    /// True once in so many times.
+    fn draw_one_in(&mut self, sides: usize) -> bool {
+        self.below(sides) == 0
+    }
+
+    fn shuffle<T>(&mut self, list: &mut [T]) {
+        (1..list.len()).for_each(|at| list.swap(at, self.below(at + 1)));
+    }
+}
+
+struct World {
+    dice: Dice,
+    now: Instant,
+    /// No task computes for long, and the whole sequence is short.
+    is_calm: bool,
+    /// `None` in a pool without workers.
+    threads: Option<usize>,
+    max_threads: usize,
+    runners: Vec<RunnerSeen>,
+    /// Threads that have been started, and how many looks ago.
+    starting: Vec<usize>,
+    limit: usize,
+    reliefs: usize,
+    starting_reliefs: usize,
+    is_abandoned: bool,
+    has_surplus: bool,
+    helpers: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let threads = (!dice.draw_one_in(8)).then(|| 1 + dice.below(3));
+        let workers = threads.unwrap_or_else(|| dice.below(3));
+        let runners = (0..workers).map(|id| RunnerSeen { is_crew: threads.is_some(), ..idle(id) }).collect();
+        Self {
+            now: Instant::now(),
+            is_calm: dice.draw_one_in(2),
+            threads,
+            max_threads: workers + dice.below(6),
+            runners,
+            starting: Vec::new(),
+            limit: usize::MAX,
+            reliefs: 0,
+            starting_reliefs: 0,
+            is_abandoned: false,
+            has_surplus: false,
+            helpers: 0,
+            dice,
+        }
+    }
+
+    fn live(&self) -> usize {
+        self.runners.len() + self.starting.len()
+    }
+
+    /// Time goes by, and threads do what they like.
+    fn go_on(&mut self) {
+        let steps = if self.is_calm { [1, 2, 4] } else { [1, 10, 300] };
+        let passed = steps[self.dice.below(3)] * TICK;
+        self.now += passed;
+        for at in 0..self.runners.len() {
+            let runner = &mut self.runners[at];
+            if self.dice.draw_one_in(3) {
+                let same = RunnerSeen {
+                    is_crew: runner.is_crew,
+                    is_replacement: runner.is_replacement,
+                    ..idle(runner.id)
+                };
+                // A task that came from a queue blocks, computes or waits for a core with a permit.
+                let holds_permit = self.limit != usize::MAX && self.dice.draw_one_in(2);
+                let at_work = RunnerSeen { is_at_work: true, holds_permit, ..same.clone() };
+                *runner = match self.dice.below(8) {
+                    0 => RunnerSeen { has_moved: true, ..same },
+                    1 | 2 => RunnerSeen { doing: Some(Doing::Blocks), ..at_work },
+                    3 | 4 => RunnerSeen { doing: Some(Doing::Computes), ..at_work },
+                    5 => RunnerSeen { doing: Some(Doing::Waits), ..at_work },
+                    6 => RunnerSeen { doing: Some(Doing::Blocks), is_in_hook: true, ..same },
+                    _ => same,
+                };
+            } else if runner.doing == Some(Doing::Computes) {
+                runner.has_moved = false;
+                runner.computed += if self.is_calm { TICK } else { passed };
+            }
+        }
+        self.starting.iter_mut().for_each(|looks| *looks += 1);
+        if self.dice.draw_one_in(2) && !self.starting.is_empty() {
+            self.starting.remove(0);
+            let id = self.runners.len();
+            self.runners.push(replacement(idle(id)));
+        }
+        if self.starting_reliefs > 0 && self.dice.draw_one_in(2) {
+            self.starting_reliefs -= 1;
+        }
+        if self.dice.draw_one_in(4) {
+            self.is_abandoned = self.dice.draw_one_in(2);
+            self.has_surplus = self.dice.draw_one_in(2);
+            self.helpers = self.dice.below(2);
+        }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let late = self.starting.iter().take_while(|looks| **looks > 5).count();
+        let crew = self.threads.map(|threads| Staff {
+            threads,
+            max_threads: self.max_threads,
+            live: self.live(),
+            late,
+            limit: self.limit,
+        });
+        let dice = &mut self.dice;
+        let stuck = self.runners.iter().filter_map(|runner| Some((runner, runner.doing?)));
+        let stays = stuck.map(|(runner, doing)| StuckSeen {
+            doing,
+            blocked: LITTLE,
+            is_task: runner.is_at_work,
+            is_known: runner.is_at_work,
+        });
+        let stays = stays.collect();
+        let threads = self.runners.iter().map(|runner| ThreadSeen {
+            is_awake: runner.doing.is_some() || runner.has_moved,
+            stuck_since: runner.doing.map(|_| self.now - [TICK, 1000 * TICK][dice.below(2)]),
+            is_closed: dice.draw_one_in(2),
+        });
+        let threads = threads.collect();
+        let queues = (0..2).map(|id| Queues {
+            has_surplus: self.has_surplus,
+            is_untouched: self.has_surplus && !dice.draw_one_in(4),
+            is_any_idle: dice.draw_one_in(2),
+            has_stuck: self.has_surplus && dice.draw_one_in(4),
+            is_permit_free: id == 1 || self.limit == usize::MAX || dice.draw_one_in(2),
+        });
+        let queues = queues.collect();
+        Snapshot {
+            now: self.now,
+            is_needed: self.is_abandoned || dice.draw_one_in(2),
+            is_abandoned: self.is_abandoned,
+            is_busy: self.is_abandoned && crew.is_none() && dice.draw_one_in(2),
+            reliefs: self.reliefs,
+            starting_reliefs: self.starting_reliefs,
+            crew,
+            has_surplus: self.has_surplus,
+            helpers: self.helpers,
+            threads,
+            runners: self.runners.clone(),
+            stays,
+            queues,
+            ..nothing(self.now)
+        }
+    }
+
+    /// Takes a step, which may fail.
+    fn take(&mut self, step: &Step) -> bool {
+        match step {
+            Rescue => {
+                let follower = self.runners.iter().any(|runner| runner.doing.is_none());
+                if !follower || self.dice.draw_one_in(2) {
+                    return false;
+                }
+                self.is_abandoned = false;
+            }
+            AddWorker => {
+                if self.live() >= self.max_threads || self.dice.draw_one_in(16) {
+                    return false;
+                }
+                self.starting.push(0);
+            }
+            AddRelief => {
+                self.reliefs += 1;
+                self.starting_reliefs += 1;
+            }
+            DismissReliefs => (self.reliefs, self.starting_reliefs) = (0, 0),
+            AskForHelp => return self.helpers > 0,
+            LookUp(_) | HandOver(_) | WakeRunner(_) => {}
+        }
+        true
+    }
+}
+
+/// The same with all lists of numbers in order.
+fn sorted(mut actions: Actions) -> Actions {
+    let steps = actions.first.iter_mut().chain(&mut actions.lead).chain(&mut actions.work);
+    for step in steps {
+        if let LookUp(ids) = step {
+            ids.sort_unstable();
+        }
+    }
+    actions
+}
+
+/// The name of what is reached.
+fn name(step: &Step) -> &'static str {
+    match step {
+        DismissReliefs => "dismiss",
+        Rescue => "rescue",
+        LookUp(_) => "look up",
+        AddWorker => "add worker",
+        AddRelief => "add relief",
+        HandOver(_) => "hand over",
+        WakeRunner(_) => "wake runner",
+        AskForHelp => "ask for help",
+    }
+}
+
+/// Whether a thread comes to lead that is not stuck for good, as far as is known.
+fn is_thread_on_its_way(seen: &Snapshot, extra: usize) -> bool {
+    let comes = |runner: &RunnerSeen| runner.doing.is_none_or(|doing| doing == Doing::Waits);
+    let starting = seen.crew.as_ref().is_some_and(|crew| crew.live > seen.runners.len());
+    // A spare one comes after its task.
+    let workforce = Workforce { extra, ..Workforce::of(seen) };
+    let is_spare_back = seen.crew.is_some() && workforce.has_spare() && !workforce.is_long(workforce.able());
+    starting || is_spare_back || seen.reliefs > 0 || seen.is_busy || seen.runners.iter().any(comes)
+}
+
+/// Asserts the rules that hold for every look.
+fn check(
+    seen: &Snapshot,
+    actions: &Actions,
+    taken: &[(Step, bool)],
+    [before, extra]: [usize; 2],
+    is_calm: bool,
+) {
+    let context = || format!("{seen:#?}\n{actions:#?}\n{taken:#?}");
+    let added = taken.iter().filter(|(step, done)| *done && *step == AddWorker).count();
+    assert!(added <= 1, "more than one worker at a look: {}", context());
+    assert!(added == 0 || actions.released.is_empty(), "one comes and one goes: {}", context());
+    if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
+        assert!(crew.live < crew.max_threads, "{}", context());
+        let blocks = |runner: &&RunnerSeen| runner.doing == Some(Doing::Blocks);
+        let (hooks, blocked) = seen.runners.iter().filter(blocks).partition::<Vec<_>, _>(|it| it.is_in_hook);
+        // Excused are workers that block, the spare one, and replacements that start only after the workers
+        // for which they were started are back.
+        let starts = crew.live - crew.late - seen.runners.len();
+        let excused = blocked.len() + (crew.late + hooks.len()).min(crew.threads) + 1 + starts;
+        assert!(!is_calm || crew.live < crew.threads + excused, "too many: {}", context());
+        assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
+    }
+    if let (Some(crew), Some(limit)) = (&seen.crew, actions.limit) {
+        assert_ne!(limit, crew.limit, "for nothing: {}", context());
+        let counts = |which: fn(&RunnerSeen) -> bool| seen.runners.iter().filter(|it| which(it)).count();
+        let free = counts(|it| it.doing == Some(Doing::Computes) && it.is_at_work && !it.holds_permit);
+        let lent = counts(|it| it.doing == Some(Doing::Blocks) && it.is_at_work && it.holds_permit);
+        let most = (crew.threads + extra + lent).saturating_sub(free);
+        assert!(limit == most || limit == usize::MAX, "{most}: {}", context());
+    }
+    let relief = taken.iter().any(|(step, _)| *step == AddRelief);
+    assert!(!relief || seen.is_abandoned && seen.starting_reliefs == 0, "{}", context());
+    if seen.is_abandoned {
+        assert_eq!(actions.lead.first(), Some(&Rescue), "{}", context());
+        let done = taken.iter().any(|(step, done)| *done && actions.lead.contains(step));
+        assert!(done || is_thread_on_its_way(seen, before), "events wait: {}", context());
+    }
+}
+
+/// Fails if any rule breaks a promise, or an action is never decided.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there, and has no unsafe code")]
+fn whatever_is_seen_the_rules_keep_their_promises() {
+    let mut reached = BTreeSet::new();
+    for seed in 0..SEQUENCES {
+        let (mut world, mut memory, mut unserved) = (World::new(seed), Memory::default(), 0);
+        for _ in 0..LOOKS {
+            world.go_on();
+            let seen = world.snapshot();
+            let mut other = (seen.clone(), memory.clone());
+            let before = memory.extra;
+            let actions = sorted(decide(&seen, &mut memory));
+            if !actions.adds_worker() {
+                world.limit = actions.limit.unwrap_or(world.limit);
+            }
+            world.dice.shuffle(&mut other.0.runners);
+            assert_eq!(
+                sorted(decide(&other.0, &mut other.1)),
+                actions,
+                "the order matters: {seed}, {seen:#?}"
+            );
+            let mut taken = Vec::new();
+            actions.perform(|step| {
+                if *step == AddWorker {
+                    world.limit = actions.limit.unwrap_or(world.limit);
+                }
+                let done = world.take(step);
+                taken.push((step.clone(), done));
+                done
+            });
+            check(&seen, &actions, &taken, [before, memory.extra], world.is_calm);
+            // Tasks wait, and each worker blocks, or has computed for longer than any number of threads makes
+            // long.
+            let is_lost = |it: &RunnerSeen| {
+                let blocks = it.doing == Some(Doing::Blocks);
+                (blocks || it.computed > 512 * LONG_POLL) && it.is_at_work
+            };
+            let crew = seen.crew.as_ref().filter(|crew| seen.has_surplus && crew.live < crew.max_threads);
+            let all_lost = seen.runners.iter().all(is_lost) && world.starting.len() <= 1;
+            let tried = memory.extra > before || taken.iter().any(|(step, _)| *step == AddWorker);
+            let starts = crew.is_some_and(|crew| crew.live > seen.runners.len());
+            unserved = if crew.is_some() && all_lost && !starts && !tried { unserved + 1 } else { 0 };
+            assert!(unserved < 2, "tasks wait: {seen:#?}\n{actions:#?}");
+            reached.extend(taken.iter().map(|(step, _)| name(step)));
+            reached.extend((!actions.marks.is_empty()).then_some("mark"));
+            reached.extend((!actions.stalls.is_empty()).then_some("stall"));
+            reached.extend((!actions.released.is_empty()).then_some("release"));
+            reached.extend(actions.closed.iter().map(|_| "close"));
+            reached.extend(actions.rest.map(|_| "rest"));
+            reached.extend(actions.limit.map(|limit| if limit == usize::MAX { "no limit" } else { "limit" }));
+            reached.extend((memory.extra > before).then_some("extra"));
+        }
+        all_is_well(world, memory, seed);
+    }
+    assert_eq!(reached.len(), 16, "{reached:?}");
+}
+
+/// All come back, and nothing waits: nothing is done but to let threads go, until there are as many as there
+/// are to be.
+fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
+    world.runners.iter_mut().for_each(|it| *it = RunnerSeen { has_moved: true, doing: None, ..it.clone() });
+    (world.is_abandoned, world.has_surplus) = (false, false);
+    world.starting.clear();
+    for look in 0..60 {
+        let crew = world.snapshot().crew;
+        let crew = crew.map(|crew| Staff { live: world.runners.len(), ..crew });
+        let runners = world.runners.clone();
+        let seen = Snapshot { crew, runners, ..nothing(world.now + look * SURPLUS_STAYS) };
+        let actions = decide(&seen, &mut memory);
+        actions.perform(|step| unreachable!("{seed}: {step:?} for nothing: {seen:#?}"));
+        world.limit = actions.limit.unwrap_or(world.limit);
+        let expected = Actions {
+            released: actions.released.clone(),
+            limit: actions.limit,
+            has_long_polls: actions.has_long_polls,
+            ..Actions::default()
+        };
+        assert_eq!(actions, expected);
+        assert!(actions.released.len() <= 1);
+        world.runners.retain(|it| !actions.released.contains(&it.id));
+    }
+    assert_eq!((world.limit, memory.extra), (usize::MAX, 0), "{seed}");
+}

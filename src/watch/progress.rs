@@ -1,0 +1,147 @@
+//! [`Progress`]: which runners made no progress between two looks of the deputy, and what their threads did.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::pool::{Spot, Station};
+use crate::probe::Witness;
+use crate::sync::Instant;
+use crate::watch::report::Reports;
+
+/// Runners, and the stations of threads that host none, from look to look.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    looks: u64,
+    /// By their addresses.
+    known: HashMap<usize, Known>,
+}
+
+/// The entry of a runner, or of a thread that hosts none.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// Keeps the address from being used again. Otherwise the next `block_on` of a thread could have the same
+    /// address, and would seem to be in the last one's poll.
+    _object: Weak<dyn Any + Send + Sync>,
+    /// How far it had got.
+    spot: Spot,
+    /// When it was first seen there.
+    pub(super) since: Instant,
+    /// The activity of its thread since then.
+    pub(super) witness: Witness,
+    /// Processor time that the thread used between the last two looks, and polls of tasks meanwhile, if it
+    /// was awake at both.
+    work: (Duration, u64),
+    pub(super) reports: Reports,
+    /// The number of the last look that found it.
+    seen: u64,
+    /// The number of the last look that found that it had made progress.
+    moved: u64,
+}
+
+impl Progress {
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Begins a look.
+    pub(super) fn look_begins(&mut self) {
+        self.looks += 1;
+    }
+
+    /// Ends a look: removes the entries that it did not find.
+    pub(super) fn look_ends(&mut self) {
+        let looks = self.looks;
+        self.known.retain(|_, known| known.seen == looks);
+    }
+
+    /// Returns what is known of the object, if it was at `spot` at the last look as well: then it has made no
+    /// progress. Otherwise begins a new record, and returns `None`.
+    pub(super) fn none_of<T: Any + Send + Sync>(
+        &mut self,
+        object: &Arc<T>,
+        spot: Spot,
+        station: &Station,
+        now: Instant,
+    ) -> Option<&mut Known> {
+        let looks = self.looks;
+        let fresh = || {
+            let _object: Weak<dyn Any + Send + Sync> = Arc::<T>::downgrade(object);
+            let witness = Witness::new((!station.is_quiet()).then_some(station.state), now);
+            Known {
+                _object,
+                spot,
+                since: now,
+                witness,
+                work: Default::default(),
+                reports: Reports::new(),
+                seen: 0,
+                moved: looks,
+            }
+        };
+        let known = self.known.entry(key(object)).or_insert_with(fresh);
+        let first = mem::replace(&mut known.seen, looks) == 0;
+        if first || known.spot != spot {
+            let fresh = fresh();
+            // A poll counts when it begins and when it ends.
+            let polls = polls(spot).saturating_sub(polls(known.spot)) / 2;
+            let used = fresh.witness.used_since(&known.witness);
+            *known = Known { seen: looks, work: used.map(|used| (used, polls)).unwrap_or_default(), ..fresh };
+            return None;
+        }
+        Some(known)
+    }
+
+    pub(super) fn has_moved<T>(&self, object: &Arc<T>) -> bool {
+        self.of(object).is_some_and(|known| known.moved == self.looks)
+    }
+
+    /// Returns the processor time that its thread used since the last look, and the polls of tasks meanwhile;
+    /// zero for a thread that made no progress, or that was asleep at one of the two looks.
+    pub(super) fn work<T>(&self, object: &Arc<T>) -> (Duration, u64) {
+        self.of(object).filter(|known| known.moved == self.looks).map(|known| known.work).unwrap_or_default()
+    }
+
+    /// Returns the processor time that its thread has used since its last progress.
+    pub(super) fn computed<T>(&self, object: &Arc<T>) -> Duration {
+        self.of(object).map_or(Duration::ZERO, |known| known.witness.computed)
+    }
+
+    /// Returns since when the station's thread has been in the poll, or in the waker, in which the last look
+    /// found it; `None` if it has made progress, or is not known to block or to compute.
+    pub(super) fn stuck_since(&self, station: &Arc<Station>) -> Option<Instant> {
+        let is_there = |known: &&Known, spot| known.spot == spot && known.witness.is_settled();
+        if let Some(spot) = station.spot_of_guest() {
+            return self.of(station).filter(|known| is_there(known, spot)).map(|known| known.since);
+        }
+        let hosted = station.runners.lock();
+        let since = hosted.iter().map(|hosted| {
+            let runner = &hosted.runner;
+            let spot = station.spot(Some((runner, runner.stage())));
+            self.of(runner).filter(|known| is_there(known, spot)).map(|known| known.since)
+        });
+        // The latest; `None` if any runner has none.
+        since.collect::<Option<Vec<_>>>()?.into_iter().max()
+    }
+
+    fn of<T>(&self, object: &Arc<T>) -> Option<&Known> {
+        self.known.get(&key(object))
+    }
+
+    /// Returns the entry with this [`key`].
+    pub(super) fn get_mut(&mut self, key: usize) -> Option<&mut Known> {
+        self.known.get_mut(&key)
+    }
+}
+
+/// Returns how often the runner of a spot has begun or ended a poll.
+fn polls(spot: Spot) -> u64 {
+    spot.1.map_or(0, |(_, stage)| stage.work())
+}
+
+/// Returns the key of an object's entry.
+pub(super) fn key<T>(object: &Arc<T>) -> usize {
+    Arc::as_ptr(object).addr()
+}

@@ -1,0 +1,58 @@
+//! A relief: a thread that leads because no other thread does.
+//!
+//! The deputy starts one if all threads of the pool are stuck, or if the pool has no threads, because its
+//! sources and timers are awaited under another library's `block_on`. A relief has the lowest rank: a thread
+//! of any other rank takes leadership from it at once, and the relief parks. The relief ends after it has
+//! been parked for a second, or when no source and no timer is registered any more. If a waker blocks a
+//! relief, leadership is vacant as with any other thread, and the deputy starts the next one.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::pool::block_on::{PoolSource, drive};
+use crate::pool::{Pool, Station};
+use crate::sync::thread;
+use crate::waking;
+
+/// How long a relief stays parked.
+const RELIEF_LINGER: Duration = Duration::from_secs(1);
+
+/// The most reliefs that a pool may have. There are several only if wakers block them.
+const MAX_RELIEFS: usize = 256;
+
+/// Counts a relief for as long as it lives.
+struct Counted(Arc<Pool>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.reliefs.remove();
+    }
+}
+
+/// Starts a relief. If no thread can be started, or if there are [`MAX_RELIEFS`] reliefs already, the
+/// calling thread fires the events that are ready.
+pub(super) fn start(pool: &Arc<Pool>) {
+    let is_one_too_many = pool.reliefs.add() >= MAX_RELIEFS;
+    let counted = Counted(pool.clone());
+    let relief = thread::Builder::new().name("paceline-relief".into());
+    if is_one_too_many || relief.spawn(move || lead(&counted)).is_err() {
+        pool.take_turn();
+    }
+}
+
+/// Runs the relief's thread, until no source and no timer is registered, the pool has ended, or it was parked
+/// for [`RELIEF_LINGER`].
+fn lead(counted: &Counted) {
+    let pool = &counted.0;
+    // The deputy wakes the relief when the last source or timer is gone.
+    let needed =
+        poll_fn(
+            |_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) },
+        );
+    let station = Arc::new(Station::relief(RELIEF_LINGER));
+    // A panic here is a defect of ours, because a waker's panic ends at the call of the waker. The deputy
+    // notices that leadership is vacant, and starts the next relief.
+    waking::catch(|| drive(PoolSource::Given(pool), station, needed));
+}

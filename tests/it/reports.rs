@@ -1,0 +1,97 @@
+//! The reports that `PACELINE_REPORT` makes every runtime print, without a line of code in the program.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use paceline::{Executor, Runtime, Timer, block_on};
+
+use crate::setups::{Latch, SOON, child};
+
+const NAME: &str = "reports::stalls_of_every_runtime_are_printed_if_the_environment_asks";
+
+/// Runs tasks that block: of a runtime with a hook of its own, of the default instance, and of an executor in
+/// a free `block_on`. The tasks block until standard input ends, when the parent has read all awaited lines.
+fn program() {
+    thread::spawn(|| {
+        // The awaited event never comes.
+        thread::sleep(2 * SOON);
+        std::process::exit(1);
+    });
+    let latch = Latch::new();
+    let blocks = |name: &'static str| {
+        let latch = latch.clone();
+        async move {
+            eprintln!("{name} blocks");
+            latch.wait();
+        }
+    };
+    let hook = |stall: &paceline::Stall| eprintln!("the hook: {stall}");
+    let runtime = Runtime::builder().threads(1).thread_name("own").on_stall(hook).build().unwrap();
+    let own = runtime.spawn(blocks("own"));
+    let default = paceline::spawn(blocks("default"));
+    let guest = blocks("executor");
+    let thread = thread::spawn(move || {
+        let executor = Executor::new();
+        block_on(executor.run(async {
+            Timer::after(Duration::from_millis(1)).await;
+            executor.spawn(guest).await;
+        }));
+    });
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    latch.open();
+    runtime.block_on(own);
+    block_on(default);
+    thread.join().unwrap();
+    assert_eq!(runtime.metrics().stalls, 1);
+}
+
+/// Runs the program with this in its environment until it has printed all of `awaited`; returns its lines.
+fn run(report: Option<&str>, awaited: &[&str]) -> Vec<String> {
+    let mut command = child(NAME, ":");
+    command
+        .env("RUST_BACKTRACE", "0")
+        .env_remove("PACELINE_REPORT")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    report.map(|report| command.env("PACELINE_REPORT", report));
+    let mut child = command.spawn().unwrap();
+    let (mut stdin, mut lines) = (child.stdin.take(), Vec::<String>::new());
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        lines.push(line.unwrap());
+        if awaited.iter().all(|text| lines.iter().any(|line| line.contains(text))) {
+            drop(stdin.take());
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(status.success() && stdin.is_none(), "{status}, waited for {awaited:#?} in {lines:#?}");
+    lines
+}
+
+#[test]
+fn stalls_of_every_runtime_are_printed_if_the_environment_asks() {
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        return program();
+    }
+    let spawned = |what: &str| {
+        let source = include_str!("reports.rs");
+        let line = source.lines().position(|line| line.trim_start().starts_with(what)).unwrap() + 1;
+        format!("paceline: the task spawned at tests/it/reports.rs:{line}:")
+    };
+    let places = [spawned("let own"), spawned("let default"), spawned("executor.spawn")];
+    let mut awaited: Vec<_> = places.iter().map(String::as_str).collect();
+    awaited.extend(["the hook: ", "paceline: the task spawned at", "still blocks own-1, for "]);
+    let lines = run(Some("panics,stalls"), &awaited);
+    let having = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(having("PACELINE_REPORT names \"panics\", which is no report"), 1, "{lines:#?}");
+    for place in &places {
+        let first: Vec<_> = lines.iter().filter(|line| line.starts_with(place)).collect();
+        assert!(first[0].contains(" has blocked "), "{lines:#?}");
+        assert!(first[1..].iter().all(|line| line.contains(" still blocks ")), "{lines:#?}");
+    }
+
+    let quiet = run(None, &["the hook: ", "default blocks", "executor blocks"]);
+    assert!(!quiet.iter().any(|line| line.contains("paceline: ")), "{quiet:#?}");
+}
