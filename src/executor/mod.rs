@@ -59,7 +59,7 @@ pub(crate) use cancelled::explain;
 pub(crate) use ends::TasksOnStack;
 pub(crate) use foreign::schedule_at;
 pub(crate) use groups::Grouping;
-pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, run_beside, wake_root_on_top};
+pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
 pub(crate) use oversight::Overseer;
 pub(crate) use panicked::note as note_panic;

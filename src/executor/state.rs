@@ -397,16 +397,6 @@ impl State {
             && self.idle.len() == self.runners().len() + self.tickers.get()
     }
 
-    /// Takes the newest task of the injector, or any other task; `None` if no task waits. Takes out all tasks
-    /// and puts the others back, so it is only for callers without another choice.
-    pub(crate) fn newest_task(&self) -> Option<Runnable> {
-        let mut injected: Vec<_> = self.injector.try_iter().collect();
-        let newest = injected.pop();
-        self.taken.add(u64::from(newest.is_some()));
-        injected.into_iter().for_each(|task| self.inject(task));
-        newest.or_else(|| self.any_task())
-    }
-
     /// Returns the number of tasks taken from the injector so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken.get()

@@ -18,8 +18,7 @@ use crate::{Runtime, Timer, block_on};
 /// Threads that are no workers: the main thread and this many others.
 const THREADS: usize = 2;
 
-/// The most ticks that an action may take in programs of these sizes. Most of them are for nested
-/// `block_on`s, which help as a last resort.
+/// The most ticks that an action may take in programs of these sizes.
 const EACH: u32 = 14 + SOON;
 
 /// How deep actions may be inside of one another.

@@ -17,9 +17,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::park_hooks::ParkHooks;
-use super::station::Wish;
 use super::stay::{Stay, StayGuard};
-use super::{Pool, Promotion, Station, help, without_reactor};
+use super::{Pool, Promotion, Station, without_reactor};
 use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
@@ -79,13 +78,9 @@ pub(crate) fn drive<F: Future>(
             }
         }
         rider.hooks.park_if_due();
-        match station.wish() {
-            None => {}
-            Some(Wish::Go) => {
-                rider.hooks.unpark();
-                return None;
-            }
-            Some(Wish::Help) => help::run_waiting_tasks(&station, &stay),
+        if station.is_released() {
+            rider.hooks.unpark();
+            return None;
         }
         let mut leader = match rider.become_leader_or_wait(follower) {
             Waited::Lead(leader) => leader,

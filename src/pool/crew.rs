@@ -18,6 +18,10 @@ use crate::waking;
 /// How long a thread beyond the usual number stays when it is not needed.
 const SURPLUS_LINGER: Duration = Duration::from_secs(1);
 
+/// The most workers that `max_threads` does not count, because each waits in a nested `block_on`. Without a
+/// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
+const MAX_NESTED: usize = 512;
+
 /// Size of a worker's stack if the program sets none: the standard library's default.
 const STACK_SIZE: usize = 2 << 20;
 
@@ -108,7 +112,7 @@ pub(super) struct Roll {
 pub(crate) struct Staff {
     /// The wanted number of workers that do not block: `Builder::threads`.
     pub(crate) threads: usize,
-    /// The largest number of workers; 0 once the crew was stopped.
+    /// The largest number of workers, as of now; 0 once the crew was stopped.
     pub(crate) max_threads: usize,
     /// Workers that were started and have not ended.
     pub(crate) live: usize,
@@ -190,7 +194,8 @@ impl Crew {
     /// Returns the numbers of threads. A thread counts as late if it takes longer than `limit` to start,
     /// perhaps because a hook blocks it. Each further thread gets twice the time of the one before, because
     /// all of them may only wait for a core.
-    pub(crate) fn staff(&self, now: Instant, limit: Duration) -> Staff {
+    pub(crate) fn staff(&self, pool: &Pool, now: Instant, limit: Duration) -> Staff {
+        let max_threads = self.max_threads(pool);
         let roll = self.roll();
         let limits = (0..).map(|number: u32| limit * (1 << number.min(16)));
         let is_late = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
@@ -198,7 +203,7 @@ impl Crew {
         let late = starting.take_while(|((_, since), limit)| is_late(*since, *limit)).count();
         Staff {
             threads: self.config.threads,
-            max_threads: if self.is_stopped() { 0 } else { self.config.max_threads },
+            max_threads: if self.is_stopped() { 0 } else { max_threads },
             live: roll.live,
             late,
             limit: self.config.state.limit(),
@@ -262,10 +267,17 @@ impl Crew {
         self.config.threads
     }
 
+    /// Returns how many workers there may be at the moment: `Builder::max_threads`, and one more for each
+    /// worker that waits in a nested `block_on`, up to [`MAX_NESTED`]. Such a worker may wait for a task that
+    /// only another worker can poll.
+    fn max_threads(&self, pool: &Pool) -> usize {
+        self.config.max_threads.saturating_add(pool.nested_waits().min(MAX_NESTED))
+    }
+
     /// Starts one more worker, because all others are stuck, and counts it as a replacement. Returns false if
     /// there are as many as there may be, if the crew was stopped, or if no thread can be started.
     pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
-        let hired = self.hire(pool, self.config.max_threads);
+        let hired = self.hire(pool, self.max_threads(pool));
         let added = matches!(hired, Ok(true));
         if added {
             self.replacements.add_shared(1);

@@ -16,7 +16,6 @@ mod drained;
 mod entered;
 mod entry;
 mod finding;
-mod help;
 mod instance;
 mod leader_wait;
 pub(crate) mod on_stack;
@@ -126,8 +125,6 @@ pub(crate) struct Pool {
     pub(crate) policy: Policy,
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
-    /// Threads that wait in a `block_on`, of any pool, inside of a task of the crew's.
-    helpers: Mutex<Vec<Arc<Station>>>,
     /// Executors that threads outside of any `block_on` of ours run; only in the default instance.
     overseen: Mutex<Vec<Weak<State>>>,
     /// Threads that are here only to lead.
@@ -161,7 +158,6 @@ impl Pool {
             reactor: Arc::new(reactor),
             deputy,
             stations: Mutex::new(Vec::new()),
-            helpers: Mutex::new(Vec::new()),
             overseen: Mutex::new(Vec::new()),
             reliefs: Tally::new(),
             ended: Flag::new(false),
@@ -234,7 +230,7 @@ impl Pool {
     #[inline]
     fn stand_down_deputy(self: &Arc<Self>, slept: u64) {
         if self.deputy.is_long(slept) {
-            self.deputy.stand_down(|| self.is_quiet(false) && self.needs_deputy());
+            self.deputy.stand_down(|| self.is_quiet() && self.needs_deputy());
         }
     }
 
@@ -273,23 +269,18 @@ impl Pool {
             || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
     }
 
-    /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits that one
-    /// of them could run, and leadership is not vacant while an event is awaited. If the deputy is
-    /// `helpless`, waiting tasks count only while a thread in a nested `block_on` can run them: the deputy
-    /// sees all such threads, and a thread that enters a nested `block_on` later calls the deputy.
-    pub(crate) fn is_quiet(&self, helpless: bool) -> bool {
+    /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits, and
+    /// leadership is not vacant while an event is awaited.
+    pub(crate) fn is_quiet(&self) -> bool {
         let vacant = || self.leadership.is_vacant() && self.reactor.is_awaited();
-        self.is_settled(helpless, |station| station.is_quiet()) && !vacant()
+        self.is_settled(|station| station.is_quiet()) && !vacant()
     }
 
-    /// Returns whether each thread `is_still`, and no task waits that one of them could run; see
-    /// [`is_quiet`](Self::is_quiet).
-    pub(crate) fn is_settled(&self, helpless: bool, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
-        let hopeless = || helpless && self.helpers().is_empty();
-        let crew_waits = || self.workforce().is_some_and(|crew| crew.has_surplus()) && !hopeless();
+    /// Returns whether each thread `is_still`, and no task waits.
+    pub(crate) fn is_settled(&self, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
         let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
         sync::lock(&self.stations).iter().all(is_still)
-            && !crew_waits()
+            && !self.workforce().is_some_and(|crew| crew.has_surplus())
             && !self.overseen().iter().any(|state| state.is_open())
     }
 
@@ -298,19 +289,10 @@ impl Pool {
         self.stations().iter().any(|station| !station.is_quiet() && station.runs())
     }
 
-    /// Adds a thread that waits in a `block_on` inside of a task of the crew's.
-    fn add_helper(&self, station: Arc<Station>) {
-        sync::lock(&self.helpers).push(station);
-    }
-
-    fn remove_helper(&self, station: &Arc<Station>) {
-        sync::lock(&self.helpers).retain(|other| !Arc::ptr_eq(other, station));
-    }
-
-    /// Returns the threads that wait in a `block_on` inside of a task of the crew's, and are in no further
-    /// `block_on` on top of it.
-    pub(crate) fn helpers(&self) -> Vec<Arc<Station>> {
-        sync::lock(&self.helpers).iter().filter(|station| station.is_on_top()).cloned().collect()
+    /// Returns how many workers wait in a nested `block_on`, of any pool, inside of a task of the crew's.
+    fn nested_waits(&self) -> usize {
+        let waits = |station: &&Arc<Station>| !station.is_on_top() && station.works_for(self);
+        sync::lock(&self.stations).iter().filter(waits).count()
     }
 
     /// Registers the deputy with an executor that a thread of this pool runs, so that the executor notifies
@@ -403,7 +385,7 @@ impl Pool {
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn is_at_rest(self: &Arc<Self>) -> bool {
         let state = self.crew().map(|crew| crew.state());
-        self.is_quiet(false) && state.is_none_or(|state| state.is_at_rest())
+        self.is_quiet() && state.is_none_or(|state| state.is_at_rest())
     }
 
     /// Wakes all reliefs, because there is nothing to lead for any more: each ends if that is still so.

@@ -24,9 +24,6 @@ pub(crate) struct Station {
     pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
     /// How far the thread has got.
     pub(crate) stage: StageCell,
-    /// The pool with the task in which this `block_on` is nested. The deputy of that pool may ask the
-    /// thread to run other tasks.
-    helped: OnceLock<Weak<Pool>>,
     /// Where the `block_on` was called, if it drives a future of the user's.
     called_at: Option<&'static Location<'static>>,
     /// The rank of the seat while the thread hosts no runner.
@@ -37,8 +34,6 @@ pub(crate) struct Station {
     goes: Flag,
     /// The thread calls a hook of the program's.
     pub(crate) in_hook: Flag,
-    /// The deputy wants the thread to run tasks while it waits.
-    is_asked: Flag,
     /// The runners that this thread hosts.
     pub(crate) runners: Runners,
     pub(crate) thread: thread::Thread,
@@ -63,7 +58,7 @@ pub(crate) struct Activity {
     pub(crate) culprit: Option<Culprit>,
     /// The finding of the deputy, if the thread has been there for longer.
     pub(crate) finding: Option<Finding>,
-    /// The thread calls a waker, or runs waiting tasks inside of a nested wait.
+    /// The thread calls a waker.
     calls_waker: bool,
 }
 
@@ -76,16 +71,6 @@ impl Activity {
     pub(crate) fn is_unknown(&self) -> bool {
         !self.is_task() && !self.calls_waker && self.finding.is_none()
     }
-}
-
-/// A wish of the deputy about a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Wish {
-    /// The thread is to leave.
-    Go,
-    /// The thread is to run tasks while it waits.
-    Help,
 }
 
 impl Station {
@@ -112,13 +97,11 @@ impl Station {
             seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),
             stage: StageCell::default(),
-            helped: OnceLock::new(),
             called_at: None,
             own_rank,
             linger,
             goes: Flag::new(false),
             in_hook: Flag::new(false),
-            is_asked: Flag::new(false),
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),
@@ -174,34 +157,10 @@ impl Station {
         self.wake_by_ref();
     }
 
-    /// Asks the thread to run tasks while it waits, and wakes it. Has no effect, and returns false, if it
-    /// does not sleep.
-    pub(crate) fn ask_for_help(self: &Arc<Self>) -> bool {
-        let sleeps = self.seat.is_asleep();
-        if sleeps {
-            self.is_asked.set(true);
-            self.wake_by_ref();
-        }
-        sleeps
-    }
-
-    /// Returns what the deputy wants of the thread. A request for help is returned once; the order to go,
-    /// from then on.
+    /// Returns whether the deputy has told the thread to leave.
     #[inline]
-    pub(crate) fn wish(&self) -> Option<Wish> {
-        if self.goes.is_set() { Some(Wish::Go) } else { self.is_asked.take().then_some(Wish::Help) }
-    }
-
-    /// Returns the pool with the task in which the `block_on` is nested.
-    pub(crate) fn helped_pool(&self) -> Option<Arc<Pool>> {
-        self.helped.get().and_then(Weak::upgrade)
-    }
-
-    /// Registers the `block_on`, which is nested in a task of `pool`'s own executor, as one in which the
-    /// thread can run other tasks.
-    pub(crate) fn register_helper(self: &Arc<Self>, pool: &Arc<Pool>) {
-        let _ = self.helped.set(Arc::downgrade(pool));
-        pool.add_helper(self.clone());
+    pub(crate) fn is_released(&self) -> bool {
+        self.goes.is_set()
     }
 
     /// Returns whether the thread is in no other `block_on` on top of this one.

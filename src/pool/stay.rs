@@ -70,7 +70,7 @@ impl Stay {
     ///
     /// Panics if the tasks are nested too deeply. The panic is that of the waiting task, and affects no
     /// other.
-    pub(crate) fn go_deeper<R>(&self, stack_size: usize, code: impl FnOnce() -> R) -> R {
+    fn go_deeper<R>(&self, stack_size: usize, code: impl FnOnce() -> R) -> R {
         struct DepthGuard<'a>(&'a Cell<(u32, usize)>, (u32, usize));
         impl Drop for DepthGuard<'_> {
             fn drop(&mut self) {
@@ -83,8 +83,8 @@ impl Stay {
         let first = if depth == 0 { here } else { first };
         assert!(
             depth < DEEPEST && first.abs_diff(here) < stack_size / 2,
-            "`block_on` is nested {depth} tasks deep on one worker, because the runtime may have no more threads \
-             (`Builder::max_threads`): let it have more, or await instead of blocking"
+            "`block_on` is nested {depth} tasks deep on one thread, because a runtime of the current thread has no \
+             other one: await instead of blocking, or build a runtime with workers"
         );
         let _back = DepthGuard(&self.depth, before);
         self.depth.set((depth + 1, first));
@@ -236,21 +236,13 @@ impl StayGuard<'_> {
     }
 
     /// Joins the pool: from now on its deputy notices if this thread is stuck, and tasks may be left in its
-    /// runners. If this `block_on` is nested in a task of a pool's own executor, that pool may ask the thread
-    /// for help. Called once, and not for a visit: panics otherwise.
+    /// runners. Called once, and not for a visit: panics otherwise.
     pub(crate) fn join(&self, pool: &Arc<Pool>) {
         let stay = self.frame.part();
         let station = stay.station.as_ref().expect("a visit joins no pool");
         assert!(stay.pool.set(pool.clone()).is_ok(), "a `block_on` is in one pool");
         station.attach(pool);
         self.frame.set_leads(ptr::from_ref(&*pool.reactor).cast());
-        let works = |below: &Stay| {
-            let pool = below.pool.get()?;
-            below.station.as_ref()?.works_for(pool).then(|| pool.clone())
-        };
-        if let Some(blocked) = frame::here(|here| all(here).skip(1).find_map(works)) {
-            station.register_helper(&blocked);
-        }
         pool.add_station(station);
         stay.host.set_watched();
     }
@@ -272,9 +264,6 @@ impl Drop for StayGuard<'_> {
         self.host.close();
         let (station, pool) = (self.station.as_ref(), self.pool.get());
         if let (Some(station), Some(pool)) = (station, pool.filter(|pool| !pool.is_inherited())) {
-            if let Some(helped) = station.helped_pool().filter(|pool| !pool.is_inherited()) {
-                helped.remove_helper(station);
-            }
             pool.remove_station(station);
         }
         // Leave the frame first: `with_innermost` has to find the `block_on` below.

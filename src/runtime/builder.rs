@@ -132,10 +132,9 @@ impl Builder {
     /// blocks; to have no more threads than cores there, set this to the same number as
     /// [`threads`](Builder::threads).
     ///
-    /// If all workers are stuck, no worker can be added, and one of them is in a `block_on` inside of a task,
-    /// that worker polls other tasks while it waits, because the awaited future may depend on them. A task
-    /// that holds a lock across such a `block_on` then deadlocks with a task that takes the lock on the same
-    /// thread. A higher limit avoids that.
+    /// A worker that waits in a [`block_on`](crate::block_on()) inside of a task does not count, because it
+    /// may wait for a task that only another worker can poll. At most 512 workers are exempt in this way: a
+    /// recursion through `block_on(spawn(..))` that is deeper than that may wait for ever.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -72,7 +72,6 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             stuck.iter().for_each(|runner| state.hand_over_from_afar(runner));
         }
         Step::WakeRunner(id) => scene.queues[*id].0.notify_another(),
-        Step::AskForHelp => return ask_for_help(pool),
     }
     true
 }
@@ -81,14 +80,6 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
 /// thread.
 pub(super) fn add_thread(pool: &Arc<Pool>) -> bool {
     pool.crew().is_some_and(|crew| crew.add_thread(pool))
-}
-
-/// Asks a thread that waits in a nested `block_on` to run tasks meanwhile. Returns false if there is no such
-/// thread. If all of them are awake at the moment, or were asked already, the next look asks again.
-fn ask_for_help(pool: &Pool) -> bool {
-    let helpers = pool.helpers();
-    let _asked = helpers.iter().any(|station| station.ask_for_help());
-    !helpers.is_empty()
 }
 
 /// Opens the runners of all threads, and lifts the limit of permits.

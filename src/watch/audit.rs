@@ -39,7 +39,7 @@ impl Audit {
 
     /// Returns whether there is nothing to watch at the moment: see [`Pool::is_quiet`].
     pub(super) fn is_quiet(&self, pool: &Pool) -> bool {
-        pool.is_quiet(self.memory.is_helpless)
+        pool.is_quiet()
     }
 
     /// Makes one look. Returns true if the deputy may sleep: there was nothing to watch, and no rule waits

@@ -28,7 +28,6 @@
 //! | ... too few workers are able to run | starts a worker |
 //! | ... all compute for long, or this lasts for long | counts one more as extra; starts a worker if needed |
 //! | ... all compute, none is spare, a source or timer is registered | starts the spare worker |
-//! | ... for 10 ms, and no worker can be started | has a thread that waits in a nested `block_on` run tasks |
 //!
 //! | also | the deputy |
 //! |---|---|
@@ -59,11 +58,9 @@
 
 mod long_polls;
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use super::observe::{Id, RunnerSeen, Snapshot};
-use super::report::STALL;
 use crate::executor::Caught;
 use crate::probe::Doing;
 use crate::sync::Instant;
@@ -78,9 +75,6 @@ const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 /// How long the threads of a pool without workers may be busy, and not blocked, before a relief leads for
 /// them.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
-/// How long all workers must have been stuck before one of them is asked to run tasks where it waits, on top
-/// of its own.
-const LAST_RESORT: Duration = STALL;
 /// Looks that wake no worker to sift the injector, after one that did.
 const PAUSED: u32 = 7;
 /// How long the deputy rests at most.
@@ -105,8 +99,6 @@ pub(super) struct Memory {
     pub(super) overstaffed: Option<Instant>,
     /// Since when tasks wait and no worker is left to run them.
     short_of_hands: Option<Instant>,
-    /// Nothing more can be done about the tasks that wait.
-    pub(super) is_helpless: bool,
     /// Looks to leave out before a worker is woken again to sift the injector.
     pause: u32,
     /// When all workers last computed, or events or tasks last waited for long; a second later, when an extra
@@ -136,8 +128,6 @@ pub(super) enum Step {
     /// Wakes a runner that sleeps, even if another one was woken before. The runner takes a task, or sifts
     /// the injector if it gets no permit.
     WakeRunner(Id),
-    /// Has a thread that waits in a nested `block_on` run tasks. Fails if there is none.
-    AskForHelp,
 }
 
 /// The result of one look.
@@ -149,9 +139,8 @@ pub(super) struct Actions {
     pub(super) lead: Vec<Step>,
     /// Steps for tasks in queues. All of them are taken.
     pub(super) queues: Vec<Step>,
-    /// Alternatives for tasks that wait, as in `lead`. None is tried if this look has already started a
-    /// worker.
-    pub(super) work: Vec<Step>,
+    /// Tasks wait for one more worker, unless one was started for events.
+    pub(super) is_worker_wanted: bool,
     /// Tasks to be marked as slow.
     pub(super) marks: Vec<(Id, Caught)>,
     /// Stays that may have to be reported.
@@ -171,25 +160,17 @@ pub(super) struct Actions {
 
 impl Actions {
     pub(super) fn adds_worker(&self) -> bool {
-        self.lead.iter().chain(&self.work).any(|step| *step == Step::AddWorker)
+        self.is_worker_wanted || self.lead.contains(&Step::AddWorker)
     }
 
     /// Calls `act` for each step that is due; `act` returns whether the step succeeded. Each look starts at
-    /// most one worker: after that, a step that would start another one counts as done, and the steps for
-    /// waiting tasks are left to the next look.
+    /// most one worker.
     pub(super) fn perform(&self, mut act: impl FnMut(&Step) -> bool) {
-        let is_added = Cell::new(false);
-        let mut succeeds = |step: &Step| {
-            let adds = *step == Step::AddWorker;
-            let done = adds && is_added.get() || act(step);
-            is_added.set(is_added.get() || done && adds);
-            done
-        };
-        self.first.iter().for_each(|step| _ = succeeds(step));
-        self.lead.iter().find(|step| succeeds(step));
-        self.queues.iter().for_each(|step| _ = succeeds(step));
-        if !is_added.get() {
-            self.work.iter().find(|step| succeeds(step));
+        self.first.iter().for_each(|step| _ = act(step));
+        let done = self.lead.iter().find(|step| act(step));
+        self.queues.iter().for_each(|step| _ = act(step));
+        if self.is_worker_wanted && done != Some(&Step::AddWorker) {
+            act(&Step::AddWorker);
         }
     }
 }
@@ -209,7 +190,7 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
         (memory.starves, memory.blocked) = (workforce.waits, workforce.blocked);
         actions.lead = memory.find_leader(seen, &mut workforce);
         actions.queues = memory.move_tasks(seen);
-        actions.work = memory.find_worker(seen, &mut workforce);
+        actions.is_worker_wanted = memory.is_worker_wanted(seen, &mut workforce);
     }
     memory.extra = workforce.extra;
     actions.limit = memory.limit(seen, &workforce, usize::from(workforce.may_grow && actions.adds_worker()));
@@ -369,15 +350,13 @@ impl Memory {
         steps
     }
 
-    /// Returns the alternatives for tasks that wait, if all workers that may take them are stuck: a worker,
-    /// if the table asks for one, and, after [`LAST_RESORT`], help from a nested wait. If they have
-    /// computed for long, or this lasts for long, also allows one more worker as extra. Notes whether
-    /// nothing more can be done.
-    fn find_worker(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Vec<Step> {
-        self.is_helpless = false;
+    /// Returns whether tasks wait for one more worker, by the table, because all workers that may take them
+    /// are stuck. If they have computed for long, or this lasts for long, also allows one more worker as
+    /// extra.
+    fn is_worker_wanted(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> bool {
         if !seen.has_surplus || !workforce.are_all_stuck() {
             self.short_of_hands = None;
-            return Vec::new();
+            return false;
         }
         let lasted = seen.now - *self.short_of_hands.get_or_insert(seen.now);
         let is_short = workforce.is_short();
@@ -391,13 +370,7 @@ impl Memory {
         // Perhaps a guest leads, and leaves the tasks that it wakes to the workers. A spare worker takes
         // leadership from the guest.
         let is_spare_wanted = seen.is_needed && workforce.do_all_compute() && !workforce.has_spare();
-        let is_wanted = is_short || is_lost && workforce.able() < workforce.takers() || is_spare_wanted;
-        let mut plan = Vec::from_iter(is_wanted.then_some(Step::AddWorker));
-        if lasted >= LAST_RESORT && (is_short || is_lost) {
-            plan.push(Step::AskForHelp);
-            self.is_helpless = !workforce.may_grow && !workforce.has_spare() && seen.helpers == 0;
-        }
-        plan
+        is_short || is_lost && workforce.able() < workforce.takers() || is_spare_wanted
     }
 
     /// Returns the replacements to release. Besides the usual number, `excused` more workers are needed. If

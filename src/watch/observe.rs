@@ -41,8 +41,6 @@ pub(super) struct Snapshot {
     pub(super) crew: Option<Staff>,
     /// Tasks wait that any worker could take.
     pub(super) has_surplus: bool,
-    /// Threads that wait in a nested `block_on`, and could run tasks meanwhile.
-    pub(super) helpers: usize,
     pub(super) threads: Vec<ThreadSeen>,
     pub(super) runners: Vec<RunnerSeen>,
     pub(super) stays: Vec<StuckSeen>,
@@ -176,7 +174,6 @@ impl Observer {
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
             has_surplus: false,
-            helpers: pool.helpers().len(),
             threads: Vec::new(),
             runners: Vec::new(),
             stays: Vec::new(),
@@ -215,7 +212,7 @@ impl Observer {
             self.look_at_queues(pool, &mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
-            seen.crew = Some(crew.staff(now, STALL));
+            seen.crew = Some(crew.staff(pool, now, STALL));
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
             seen.has_surplus = crew.has_surplus() || own.is_some_and(|own| seen.queues[own].has_surplus);
@@ -278,8 +275,7 @@ impl Observer {
         Hosted { state, runner }: &Hosted,
         stay: Option<&StuckPlace>,
     ) -> RunnerSeen {
-        // A runner below a nested `block_on` is blocked until that returns, even if its thread runs other
-        // tasks meanwhile.
+        // A runner below a nested `block_on` is blocked until that returns, even if the thread computes there.
         let doing = stay.map(|it| if station.is_on_top() { it.seen.doing } else { Doing::Blocks });
         RunnerSeen {
             id,

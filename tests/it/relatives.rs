@@ -148,7 +148,7 @@ fn lf5_workers_that_do_not_start_one_after_the_other() {
 fn b5_a_nested_block_on_in_another_runtime() {
     let build = || Arc::new(Runtime::builder().threads(1).max_threads(1).build().unwrap());
     let (one, other) = (build(), build());
-    soon("the waiter runs what it waits for", move || {
+    soon("another worker runs what the first one waits for", move || {
         let nested = {
             let one = one.clone();
             async move { other.block_on(one.spawn(async { 7 })) }
@@ -157,8 +157,8 @@ fn b5_a_nested_block_on_in_another_runtime() {
     });
 }
 
-/// Many tasks nest on one worker, side by side: each runs the task that it waits for, and not the others on
-/// top of itself. Fails if the oldest task is taken instead of the newest.
+/// Many tasks nest side by side, where one worker is allowed: each holds a worker until the task that it waits
+/// for is done.
 #[test]
 fn b5_many_nested_block_ons_side_by_side() {
     let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -10,11 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Executor, Order, Promotion, Runtime, Timer, block_on};
+use paceline::{Async, Executor, Order, Promotion, Runtime, StallKind, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_socket, a_timer, soon};
 use crate::setups::{
-    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, text_of, waker_that,
+    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, waker_that,
 };
 
 /// A guest's own events while every host is stuck: the guest leads, and does not wait for the deputy each
@@ -55,44 +54,54 @@ fn lf5_a_guest_leads_while_all_hosts_are_stuck() {
     );
 }
 
-/// A task waits in a nested `block_on` for another one of the same runtime, which may have no second thread.
+/// Waits in a nested `block_on` for a task that does the same, and so on, down to this depth.
+fn nest(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
+    Box::pin(async move {
+        if depth == 0 {
+            return 0;
+        }
+        Timer::after(Duration::from_micros(10)).await;
+        1 + block_on(paceline::spawn(nest(depth - 1)))
+    })
+}
+
+/// A task waits in a nested `block_on` for another one of the same runtime. Fails if `max_threads` counts the
+/// worker that waits.
 #[test]
-fn b5_a_nested_block_on_where_no_thread_may_be_added() {
-    fn nest(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
-        Box::pin(async move {
-            if depth == 0 {
-                return 0;
-            }
-            Timer::after(Duration::from_micros(10)).await;
-            1 + block_on(paceline::spawn(nest(depth - 1)))
-        })
-    }
+fn b5_a_nested_block_on_at_the_limit_of_threads() {
     for portable in [false, true] {
         let runtime = Runtime::builder().threads(1).max_threads(1).portable(portable).build().unwrap();
-        soon("the waiter runs what it waits for", move || {
+        soon("another worker runs what the first one waits for", move || {
             assert_eq!(runtime.block_on(runtime.spawn(nest(5))), 5);
-            assert_eq!(runtime.metrics().workers, 1);
+            assert!(runtime.metrics().workers <= 6, "one for each level");
+            eventually("the others leave", || runtime.metrics().workers == 1);
         });
     }
 }
 
-/// The depth is limited, and the panic says so.
+/// A recursion that does not end takes a bounded number of threads, and its tasks are reported.
 #[test]
-fn b5_nesting_without_end_is_a_panic() {
-    fn nest() -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async { block_on(paceline::spawn(nest())) })
-    }
+fn b5_nesting_without_end_takes_a_bounded_number_of_threads() {
+    /// The workers that `max_threads` does not count.
+    const EXEMPT: usize = 512;
+    let (tell, told) = mpsc::channel();
     let runtime = Runtime::builder()
         .threads(1)
         .max_threads(1)
-        .stack_size(16 << 20)
-        .max_blind(Duration::from_micros(100));
-    let runtime = runtime.build().unwrap();
-    soon("it panics", move || {
-        let nested = runtime.spawn(nest());
-        let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(nested))).unwrap_err();
-        assert!(text_of(&*panic).contains("nested"), "{}", text_of(&*panic));
-    });
+        .max_blind(Duration::from_micros(100))
+        .on_stall(move |stall| _ = tell.send(stall.kind))
+        .build()
+        .unwrap();
+    fn nest_for_ever() -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        // The end of the runtime cancels the innermost task, and then all others end.
+        Box::pin(async { _ = block_on(paceline::spawn(nest_for_ever()).fallible()) })
+    }
+    runtime.spawn(nest_for_ever()).detach();
+    eventually("the bound is reached", || runtime.metrics().workers == 1 + EXEMPT);
+    let kind = told.recv_timeout(SOON).unwrap();
+    assert!(matches!(kind, StallKind::Blocked(_)), "{kind:?}");
+    thread::sleep(20 * MOMENT);
+    assert_eq!(runtime.metrics().workers, 1 + EXEMPT);
 }
 
 /// A waker blocks, in a pool without threads in `block_on`: the thread that leads there is stuck, and another

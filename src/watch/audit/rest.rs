@@ -58,7 +58,7 @@ impl Audit {
         let is_still =
             |station: &Arc<Station>| station.is_quiet() || is_stuck(station) && !has_tasks(station);
         let is_led = !pool.leadership.is_vacant() || !pool.reactor.is_needed();
-        is_led && pool.is_settled(false, is_still)
+        is_led && pool.is_settled(is_still)
     }
 }
 

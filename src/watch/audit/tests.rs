@@ -90,7 +90,7 @@ fn a_worker_that_starts_is_late_after_a_while() {
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_thread_start(hook).build().unwrap();
     let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
     let staff = |limit| {
-        let staff = crew.staff(Instant::now(), limit);
+        let staff = crew.staff(pool, Instant::now(), limit);
         (staff.live, staff.late)
     };
     eventually("the worker has started", || staff(Duration::ZERO) == (1, 0));

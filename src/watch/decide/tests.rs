@@ -22,7 +22,6 @@ fn nothing(now: Instant) -> Snapshot {
         starting_reliefs: 0,
         crew: None,
         has_surplus: false,
-        helpers: 0,
         threads: Vec::new(),
         runners: Vec::new(),
         stays: Vec::new(),
@@ -236,59 +235,40 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
     let little = |id| computes(id, LITTLE);
     let long = |id| computes(id, LONG_POLL);
     let unneeded = |seen| Snapshot { is_needed: false, ..seen };
-    let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
-        ("nothing waits", crew([blocks(0), blocks(1)]), vec![]),
-        ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), vec![]),
-        ("blocked", crew([blocks(0), blocks(1)]).surplus(), vec![AddWorker]),
-        ("blocked in hooks", crew([in_hook(0), in_hook(1)]).surplus(), vec![AddWorker]),
-        ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), vec![]),
-        ("compute", crew([little(0), little(1)]).surplus(), vec![AddWorker]),
-        ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), vec![]),
-        ("compute, beside a spare one", crew([little(0), little(1), idle(2)]).surplus().scarce(2), vec![]),
-        ("one computes for long", crew([little(0), long(1)]).surplus(), vec![AddWorker]),
-        ("compute for long", crew([long(0), long(1)]).surplus(), vec![AddWorker]),
-        ("compute for long, and no events", unneeded(crew([long(0), long(1)]).surplus()), vec![AddWorker]),
-        ("one blocks beside a spare one", crew([little(0), blocks(1), idle(2)]).surplus().scarce(2), vec![]),
-        ("two block beside a spare one", crew([blocks(0), blocks(1), idle(2)]).surplus().scarce(2), vec![]),
+    let rows: Vec<(&str, Snapshot, bool)> = vec![
+        ("nothing waits", crew([blocks(0), blocks(1)]), false),
+        ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), false),
+        ("blocked", crew([blocks(0), blocks(1)]).surplus(), true),
+        ("blocked in hooks", crew([in_hook(0), in_hook(1)]).surplus(), true),
+        ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), false),
+        ("compute", crew([little(0), little(1)]).surplus(), true),
+        ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), false),
+        ("compute, beside a spare one", crew([little(0), little(1), idle(2)]).surplus().scarce(2), false),
+        ("one computes for long", crew([little(0), long(1)]).surplus(), true),
+        ("compute for long", crew([long(0), long(1)]).surplus(), true),
+        ("compute for long, and no events", unneeded(crew([long(0), long(1)]).surplus()), true),
+        ("one blocks beside a spare one", crew([little(0), blocks(1), idle(2)]).surplus().scarce(2), false),
+        ("two block beside a spare one", crew([blocks(0), blocks(1), idle(2)]).surplus().scarce(2), false),
         (
             "two block, and the spare one computes",
             crew([blocks(0), blocks(1), little(2)]).surplus().scarce(2),
-            vec![AddWorker],
+            true,
         ),
-        ("one starts", crew([blocks(0), blocks(1)]).surplus().with_crew(|crew| crew.live = 3), vec![]),
-        ("one is late", crew([blocks(0), blocks(1)]).surplus().late(1), vec![AddWorker]),
+        ("one starts", crew([blocks(0), blocks(1)]).surplus().with_crew(|crew| crew.live = 3), false),
+        ("one is late", crew([blocks(0), blocks(1)]).surplus().late(1), true),
     ];
-    for (name, seen, steps) in rows {
-        assert_eq!(first(&seen).work, steps, "{name}");
+    for (name, seen, is_wanted) in rows {
+        assert_eq!(first(&seen).is_worker_wanted, is_wanted, "{name}");
     }
     // By the clock on the wall, ten times as late.
     let waiting = crew([waits(0), waits(1)]).surplus();
-    assert_eq!(lasting(&waiting, 10 * LONG_POLL - TICK).work, []);
-    assert_eq!(lasting(&waiting, 10 * LONG_POLL).work, [AddWorker, AskForHelp]);
+    assert!(!lasting(&waiting, 10 * LONG_POLL - TICK).is_worker_wanted);
+    assert!(lasting(&waiting, 10 * LONG_POLL).is_worker_wanted);
     // From when on tasks wait.
     let mut memory = Memory::default();
     decide(&waiting, &mut memory);
     decide(&crew([waits(0), waits(1)]).after(LONG_POLL), &mut memory);
-    assert_eq!(decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).work, []);
-    let blocked = crew([blocks(0), blocks(1)]).surplus();
-    assert_eq!(lasting(&blocked, LAST_RESORT - TICK).work, [AddWorker]);
-    assert_eq!(lasting(&blocked, LAST_RESORT).work, [AddWorker, AskForHelp]);
-}
-
-/// Only where no thread can be added, no spare one is there, and none waits that could help.
-#[test]
-fn it_is_helpless_where_all_is_in_vain() {
-    let blocked = crew([blocks(0), blocks(1)]).surplus();
-    let helped = Snapshot { helpers: 1, ..blocked.clone().full() };
-    for (seen, is_helpless) in [(blocked.clone().full(), true), (blocked.clone(), false), (helped, false)] {
-        let mut memory = Memory::default();
-        decide(&seen, &mut memory);
-        assert!(!memory.is_helpless);
-        decide(&seen.clone().after(LAST_RESORT), &mut memory);
-        assert_eq!(memory.is_helpless, is_helpless, "{seen:?}");
-        decide(&crew([idle(0)]).after(LAST_RESORT), &mut memory);
-        assert!(!memory.is_helpless);
-    }
+    assert!(!decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).is_worker_wanted);
 }
 
 /// So many workers compute as the crew has, and one is free, whichever that is.
@@ -374,13 +354,13 @@ fn each_extra_worker_doubles_what_is_long() {
         assert_eq!(decide(&busy(threads, almost(long), look), &mut memory).limit, None, "{threads}");
         let actions = decide(&busy(threads, long, look), &mut memory);
         // The spare one takes what waits. If it computes, too, the next one comes.
-        assert_eq!((memory.extra, actions.work), (threads - 1, vec![]), "{threads}");
+        assert_eq!((memory.extra, actions.is_worker_wanted), (threads - 1, false), "{threads}");
         let all = busy(threads + 1, long, look).with_crew(|crew| {
             crew.live = threads + 1;
             crew.limit = usize::MAX;
         });
         let actions = decide(&all, &mut memory);
-        assert_eq!((actions.work, actions.limit), (vec![AddWorker], Some(threads + 1)), "{threads}");
+        assert_eq!((actions.is_worker_wanted, actions.limit), (true, Some(threads + 1)), "{threads}");
     }
     assert_eq!(memory.extra, 3);
     for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
@@ -399,7 +379,7 @@ fn threads_in_hooks_are_made_up_for_up_to_the_number_of_workers() {
         let (all, one_less) = (fewer(hooks), fewer(hooks).with_crew(|crew| crew.live -= 1));
         assert_eq!(first(&one_less).lead, [Rescue, AddWorker, AddRelief], "{late}");
         assert_eq!(first(&all).lead, [Rescue, AddRelief], "{late}");
-        assert_eq!(first(&all).work, [], "{late}");
+        assert!(!first(&all).is_worker_wanted, "{late}");
         let mut memory = Memory::default();
         decide(&all, &mut memory);
         assert!(memory.overstaffed.is_none());
@@ -508,14 +488,14 @@ fn the_deputy_rests_beside_threads_that_are_stuck_for_long() {
     assert_eq!(of(&[stuck_for(enough, true), awake]), (vec![0], None));
 }
 
-/// Each look starts one worker at most; then the steps for tasks are left to the next look.
+/// Each look starts one worker at most.
 #[test]
 fn steps_are_taken_until_one_succeeds() {
     let actions = || Actions {
         first: vec![DismissReliefs],
         lead: vec![Rescue, AddWorker, AddRelief],
         queues: vec![HandOver(0), WakeRunner(1)],
-        work: vec![AddWorker, AskForHelp],
+        is_worker_wanted: true,
         ..Actions::default()
     };
     let taken = |actions: Actions, fails: &[Step]| {
@@ -533,9 +513,7 @@ fn steps_are_taken_until_one_succeeds() {
     };
     assert_eq!(taken(actions(), &[]), without(&[2, 3]));
     assert_eq!(taken(actions(), &[Rescue]), without(&[3, 6]));
-    assert_eq!(taken(actions(), &[Rescue, AddWorker]).last(), Some(&AskForHelp));
-    let twice = Actions { first: vec![AddWorker], ..actions() };
-    assert_eq!(taken(twice, &[Rescue]), [AddWorker, Rescue, HandOver(0), WakeRunner(1)]);
+    assert_eq!(taken(actions(), &[Rescue, AddWorker]), all);
 }
 
 #[test]
