@@ -6,9 +6,8 @@
 use std::future::Future;
 use std::io;
 use std::panic::Location;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use crate::executor::{Overseer, State};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
@@ -75,11 +74,4 @@ pub(crate) fn default_descriptor() -> Option<std::os::fd::BorrowedFd<'static>> {
     let fd = pool.reactor.descriptor()?.as_raw_fd();
     // SAFETY: `Pool::default_or_make` keeps the pool, and with it the descriptor, until the process ends.
     Some(unsafe { BorrowedFd::borrow_raw(fd) })
-}
-
-/// Registers an executor that threads outside of `block_on` run with the default instance's deputy, and
-/// returns that deputy. Returns `None` if the default instance cannot be made, for want of a descriptor for
-/// example: the next such thread tries again.
-pub(crate) fn oversee(executor: Weak<State>) -> Option<Weak<dyn Overseer>> {
-    Some(default_instance().ok()?.oversee_stranger(executor))
 }

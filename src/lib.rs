@@ -366,13 +366,6 @@ pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};
 
-/// Registers an executor with the default instance's deputy, for threads outside of `block_on` that run it.
-/// This is the only call to a module above: an executor is created without a runtime, so there is no earlier
-/// moment at which it could learn which function to call.
-fn oversee(executor: std::sync::Weak<executor::State>) -> Option<std::sync::Weak<dyn executor::Overseer>> {
-    current::oversee(executor)
-}
-
 /// Runs the examples of the README and of the guide as tests.
 #[cfg(doctest)]
 mod prose {

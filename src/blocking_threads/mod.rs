@@ -38,8 +38,9 @@ mod work;
 
 pub(crate) use work::{After, Errand, Title, Work};
 
-/// How long a thread stays without work.
-const IDLE_LINGER: Duration = Duration::from_secs(1);
+/// How long a thread of paceline stays when it is not needed, here and in pools: so long that work which comes
+/// once a second starts no threads.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long a thread without work stays awake at most, if no runtime specifies it.
 const SPIN: Duration = Duration::from_micros(50);
 /// Upper bound of the threads that an arriving thread brings. The thread's own piece of work waits while it
@@ -386,7 +387,7 @@ impl Threads {
     }
 
     /// Waits until the thread is called; does not wait if work is in the queue. Returns false if the thread
-    /// has to end, because it was not called for [`IDLE_LINGER`], or the threads are closed or more than the
+    /// has to end, because it was not called for [`LINGER`], or the threads are closed or more than the
     /// limit. Then it is not counted any more.
     fn wait(&self, seat: &Arc<IdleSeat>) -> bool {
         let mut inner = sync::lock(&self.inner);
@@ -402,7 +403,7 @@ impl Threads {
         inner.idle.push(seat.clone());
         drop(inner);
         let sleep = || {
-            let until = Instant::now().checked_add(IDLE_LINGER);
+            let until = Instant::now().checked_add(LINGER);
             while !seat.called.is_set() && sync::park_until(until) {}
         };
         spin::wait(self.spin, || seat.called.is_set(), sleep);

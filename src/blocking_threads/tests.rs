@@ -23,7 +23,7 @@ fn l13_a_thread_that_is_called_as_it_is_about_to_end_stays() {
             None => thread::yield_now(),
         }
     };
-    let early = told.recv_timeout(IDLE_LINGER + Duration::from_millis(200));
+    let early = told.recv_timeout(LINGER + Duration::from_millis(200));
     assert_eq!(early, Err(mpsc::RecvTimeoutError::Timeout), "it did not wait for the call");
     seat.call();
     assert!(told.recv().expect("it returns"));

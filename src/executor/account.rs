@@ -78,9 +78,8 @@ impl State {
     }
 
     /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector that a
-    /// sleeper could take, or tasks in a runner of an executor with [strangers](Self::is_overseen).
+    /// sleeper could take.
     pub(crate) fn is_open(&self) -> bool {
-        let laden = || self.find_in_runners(|runner| runner.has_tasks().then_some(())).is_some();
-        self.has_surplus() && self.any_idle() && self.permits.is_free() || self.is_overseen() && laden()
+        self.has_surplus() && self.any_idle() && self.permits.is_free()
     }
 }

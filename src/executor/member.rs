@@ -56,7 +56,7 @@ impl Member {
     }
 
     /// Adapts to a new waker or host, or to the lack of a host. A runner that has left, or that another host
-    /// has, is replaced by a [new one](Self::renew). Shows the executor to a deputy if strangers poll it now.
+    /// has, is replaced by a [new one](Self::renew).
     #[cold]
     fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
         let address = host.map_or(0, Host::address);
@@ -77,7 +77,6 @@ impl Member {
             self.outer = Some(waker.clone());
             self.own.runner.sleeper.set_waker(waker, hosted);
         }
-        self.own.state.report_strangers();
     }
 
     /// Replaces the runner, because the `run` has moved to another `block_on`. The old host may still put

@@ -1,10 +1,10 @@
 //! Oversight: which deputies look at an executor, and how they are told that there may be something to see.
 //!
-//! A runner that is hosted by this crate's `block_on` is watched by the deputy of its pool. No deputy knows
-//! a *stranger*: a ticker, or a runner in a foreign `block_on`. A stranger may be woken for a task and not
-//! come, because its thread blocks in something else. So an executor with several runners or tickers, at
-//! least one of them a stranger, is shown to the default instance's deputy. A stranger that is alone needs
-//! no deputy, because no other runner could take its tasks.
+//! The deputy of a pool watches the runners that threads of the pool host. No deputy watches a *stranger*: a
+//! ticker, or a runner in a foreign `block_on`. So no task is left to a stranger alone: tasks that are woken
+//! on its thread go to the injector, and a sleeper is woken for them. That sleeper, if it is a stranger, may
+//! not come, because its thread blocks in something else; then the task waits for it, as in
+//! `async-executor`.
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -172,7 +172,6 @@ impl Ticker<'_> {
         });
         host::note_stranger(waker);
         sleeper.set_waker(waker, false);
-        self.state.report_strangers();
         self.state.idle.enter(sleeper, sleeper.rank());
         self.rests = true;
         match self.state.any_task() {

@@ -49,8 +49,6 @@ pub(crate) struct State {
     taken: Counter,
     /// The deputies that are told when there may be something to see here.
     pub(crate) alarms: Alarms,
-    /// Whether a deputy was shown this executor because of strangers.
-    is_overseen: Flag,
     pub(super) itself: Weak<State>,
 }
 
@@ -120,7 +118,6 @@ impl State {
             panicked: Counter::default(),
             taken: Counter::default(),
             alarms: Alarms::new(),
-            is_overseen: Flag::new(false),
             itself: itself.clone(),
         })
     }
@@ -151,13 +148,12 @@ impl State {
     }
 
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper and, if none could be called or a stranger may have been, tells the deputies.
+    /// a sleeper and, if none could be called, tells the deputies.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        let is_notified = self.notify();
-        // If no runner sleeps, all of them may be stuck. A stranger may be called and not come.
-        if self.alarms.any() && (!is_notified || self.is_overseen()) {
+        // If no runner sleeps, all of them may be stuck.
+        if !self.notify() && self.alarms.any() {
             self.alarms.call();
         }
     }
@@ -251,37 +247,6 @@ impl State {
     /// Returns whether the executor has more than one runner or ticker.
     pub(crate) fn has_company(&self) -> bool {
         self.runners().len() + self.tickers.get() > 1
-    }
-
-    /// Returns whether the executor has a stranger: a ticker, or a runner that no `block_on` of this crate
-    /// hosts.
-    fn has_stranger(&self) -> bool {
-        self.tickers.get() > 0 || self.runners().iter().any(|runner| !runner.sleeper.is_hosted())
-    }
-
-    /// Shows the executor to the default instance's deputy if it has company and one of its runners is a
-    /// stranger. If the executor was shown to that deputy, now or earlier, tells the deputies to look.
-    /// Called when a ticker is polled, and when a runner is polled without a host or with a new waker or
-    /// host, because its thread may block next.
-    #[cold]
-    pub(super) fn report_strangers(&self) {
-        if !self.is_overseen() && self.has_company() && self.has_stranger() {
-            // Two threads may do this at once: both show it to the same deputy.
-            if let Some(overseer) = crate::oversee(self.itself.clone()) {
-                self.alarms.add(overseer);
-                self.is_overseen.set(true);
-            }
-        }
-        // A stranger that is alone needs no deputy, and is polled often.
-        if self.is_overseen() {
-            self.alarms.call();
-        }
-    }
-
-    /// Returns whether a deputy has been shown this executor because of strangers.
-    #[inline]
-    pub(super) fn is_overseen(&self) -> bool {
-        self.is_overseen.is_set()
     }
 
     /// Calls `f` for each runner until it returns something, and returns that. The list is locked meanwhile,

@@ -193,39 +193,3 @@ fn two_strangers() {
 fn a_stranger_and_a_ticker() {
     explore(1_500, || one_of_two_runners(strangers, ticking));
 }
-
-/// A stranger may be notified of the second task and not run it, because a future that is polled before its
-/// `run` blocks.
-#[test]
-fn beside_a_stranger_s_run() {
-    explore(1_500, || {
-        let executor = Arc::new(Executor::new());
-        let moment = Moment::new();
-        let over = Latch::new();
-        let blocks = spawn("blocks", {
-            let (executor, over, future) = (executor.clone(), over.clone(), moment.blocks());
-            move || {
-                foreign_block_on(async {
-                    let mut future = std::pin::pin!(future);
-                    let mut run = std::pin::pin!(executor.run(over.opened()));
-                    let mut blocked = false;
-                    std::future::poll_fn(|cx| {
-                        blocked |= !blocked && future.as_mut().poll(cx).is_ready();
-                        run.as_mut().poll(cx)
-                    })
-                    .await
-                });
-            }
-        });
-        let idles = spawn("idles", {
-            let (executor, over) = (executor.clone(), over.clone());
-            move || strangers(&executor, over)
-        });
-        let pace = moment.unblocks(|latch| executor.spawn(async move { latch.open() }).detach());
-        moment.1.wait();
-        pace.at_most(SOON, "the idle stranger runs it");
-        over.open();
-        [blocks, idles].into_iter().for_each(|thread| thread.join().expect("it only runs tasks"));
-        assert!(executor.is_empty());
-    });
-}

@@ -10,13 +10,11 @@ use super::parting::Parting;
 use super::stall::StallHook;
 use super::{Pool, Station, block_on, slice};
 use crate::ambient;
+use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef};
 use crate::probe::KnownThread;
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
-
-/// How long a thread beyond the usual number stays when it is not needed.
-const SURPLUS_LINGER: Duration = Duration::from_secs(1);
 
 /// The most workers that `max_threads` does not count, because each waits in a nested `block_on`. Without a
 /// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
@@ -318,7 +316,7 @@ impl Crew {
     /// Runs a worker from its start to its end, and calls its hooks. If the crew is stopped, the worker
     /// cancels tasks and calls its hook for the end before it counts as gone, and the last one of the crew
     /// cancels what is left once more. If there are more workers than usual, the worker ends when the
-    /// deputy releases it, or when it was not needed for [`SURPLUS_LINGER`]; it counts as gone before it
+    /// deputy releases it, or when it was not needed for [`LINGER`]; it counts as gone before it
     /// calls that hook. A panic of its loop does not end it.
     fn work(&self, pool: &Arc<Pool>, place: &mut CrewPlace) {
         let known = KnownThread::here();
@@ -335,7 +333,7 @@ impl Crew {
         let mut run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
         self.roll().remove_starting(place.number);
         loop {
-            let linger = self.is_overstaffed(0).then_some(SURPLUS_LINGER);
+            let linger = self.is_overstaffed(0).then_some(LINGER);
             // A panic of the loop must not end the thread (P2).
             let worked = waking::catch(|| {
                 block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), run)

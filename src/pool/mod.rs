@@ -65,7 +65,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::blocking_threads::Threads;
-use crate::executor::{Caught, Overseer, PollCounters, State, StateRef};
+use crate::executor::{Caught, Overseer, PollCounters, State};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Clock, ClockHeld, Reactor};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
@@ -125,8 +125,6 @@ pub(crate) struct Pool {
     pub(crate) policy: Policy,
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
-    /// Executors that threads outside of any `block_on` of ours run; only in the default instance.
-    overseen: Mutex<Vec<Weak<State>>>,
     /// Threads that are here only to lead.
     pub(crate) reliefs: Tally,
     /// The owner of the pool is gone.
@@ -158,7 +156,6 @@ impl Pool {
             reactor: Arc::new(reactor),
             deputy,
             stations: Mutex::new(Vec::new()),
-            overseen: Mutex::new(Vec::new()),
             reliefs: Tally::new(),
             ended: Flag::new(false),
             crew: OnceLock::new(),
@@ -250,13 +247,11 @@ impl Pool {
     }
 
     /// Returns whether the pool needs a deputy: a source or timer is registered, the crew has workers or
-    /// may still start them, a thread may have to wait for another one, or an executor that threads outside
-    /// of any `block_on` run has several runners.
+    /// may still start them, or a thread may have to wait for another one.
     pub(crate) fn needs_deputy(&self) -> bool {
         self.reactor.is_needed()
             || self.workforce().is_some_and(|crew| crew.is_at_work())
             || self.has_company()
-            || !self.overseen().is_empty()
     }
 
     /// Returns whether a thread of the pool may have to wait for another thread: two threads are in a
@@ -281,7 +276,6 @@ impl Pool {
         let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
         sync::lock(&self.stations).iter().all(is_still)
             && !self.workforce().is_some_and(|crew| crew.has_surplus())
-            && !self.overseen().iter().any(|state| state.is_open())
     }
 
     /// Returns whether a thread of the pool that is awake runs, and does not block.
@@ -303,25 +297,6 @@ impl Pool {
         if executor.has_company() {
             self.notify_deputy();
         }
-    }
-
-    /// Registers an executor that threads outside of `block_on` run, unless it is registered already.
-    /// Returns the deputy to notify of its tasks.
-    pub(crate) fn oversee_stranger(&self, executor: Weak<State>) -> Weak<dyn Overseer> {
-        let mut overseen = sync::lock(&self.overseen);
-        if !overseen.iter().any(|known| Weak::ptr_eq(known, &executor)) {
-            overseen.push(executor);
-        }
-        Arc::<Deputy>::downgrade(&self.deputy)
-    }
-
-    /// Returns the registered executors that are alive and that several threads run. Forgets those that are
-    /// gone.
-    pub(crate) fn overseen(&self) -> Vec<StateRef> {
-        let mut overseen = sync::lock(&self.overseen);
-        overseen.retain(|executor| executor.strong_count() > 0);
-        let in_company = overseen.iter().filter_map(Weak::upgrade).filter(|executor| executor.has_company());
-        in_company.map(StateRef::Shared).collect()
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.

@@ -61,6 +61,7 @@ mod long_polls;
 use std::time::Duration;
 
 use super::observe::{Id, RunnerSeen, Snapshot};
+use crate::blocking_threads::LINGER;
 use crate::executor::Caught;
 use crate::probe::Doing;
 use crate::sync::Instant;
@@ -70,8 +71,6 @@ const LONG_POLL: Duration = Duration::from_millis(100);
 /// How long a task may sleep beside a worker that has no core before the task is reported. Until then the
 /// task may be waiting for a lock that this worker holds.
 const INNOCENT: Duration = Duration::from_millis(100);
-/// How long a surplus worker, or the right to an extra one, stays when it is not needed.
-const SURPLUS_STAYS: Duration = Duration::from_secs(1);
 /// How long the threads of a pool without workers may be busy, and not blocked, before a relief leads for
 /// them.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
@@ -248,7 +247,7 @@ impl Memory {
     /// Returns whether, within the last second, all workers computed, events or tasks waited for long, or
     /// an extra worker was given up.
     fn have_all_computed(&self, now: Instant) -> bool {
-        self.scarce_since.is_some_and(|last| now - last < SURPLUS_STAYS)
+        self.scarce_since.is_some_and(|last| now - last < LINGER)
     }
 
     /// Sets in `workforce` how many extra workers are allowed: as many as before, but one fewer after each
@@ -382,7 +381,7 @@ impl Memory {
             return Vec::new();
         }
         let since = *self.overstaffed.get_or_insert(seen.now);
-        if seen.now - since < SURPLUS_STAYS {
+        if seen.now - since < LINGER {
             return Vec::new();
         }
         self.overstaffed = Some(seen.now);

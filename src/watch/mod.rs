@@ -12,15 +12,12 @@ mod relief;
 mod report;
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::blocking_threads::LINGER;
 use crate::pool::{Deputy, Pool};
 use crate::sync::Instant;
 use crate::waking;
 use audit::Audit;
-
-/// How long the thread stays after the pool needed it last.
-const DEPUTY_LINGER: Duration = Duration::from_secs(1);
 
 /// Runs the deputy's thread: looks once a tick, sleeps while nothing is to be watched, and rests while all is
 /// known. Returns when the pool is gone, or when the deputy resigns after a second in which the pool did not
@@ -45,7 +42,7 @@ pub(crate) fn serve(deputy: &Deputy) {
         let since = *unneeded_since.get_or_insert_with(Instant::now);
         if needed {
             unneeded_since = None;
-        } else if since.elapsed() >= DEPUTY_LINGER && deputy.duty.resign(|| pool.still_needs_deputy()) {
+        } else if since.elapsed() >= LINGER && deputy.duty.resign(|| pool.still_needs_deputy()) {
             // No deputy would open a runner that stays closed, or raise the limit of permits.
             act::open_runners(&pool);
             return;
@@ -71,7 +68,7 @@ fn doze(deputy: &Deputy, pool: Arc<Pool>, audit: &Audit, needed: bool) -> bool {
     // The thread that removes the last source or timer while the deputy sleeps calls it.
     reactor.tell_when_empty(needed);
     let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
-    let limit = (!needed).then_some(DEPUTY_LINGER);
+    let limit = (!needed).then_some(LINGER);
     let dozed = deputy.duty.doze(!needed, still_quiet, |called| deputy.switch.sleep(limit, called));
     reactor.tell_when_empty(false);
     dozed

@@ -209,7 +209,7 @@ impl Observer {
         }
         if !is_quiet {
             self.look_at_leadership(pool, &mut seen);
-            self.look_at_queues(pool, &mut seen, &mut scene);
+            self.look_at_queues(&mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
             seen.crew = Some(crew.staff(pool, now, STALL));
@@ -304,10 +304,10 @@ impl Observer {
         seen.is_busy = seen.is_abandoned && pool.workforce().is_none() && pool.is_busy();
     }
 
-    /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run, and of those
-    /// that several strangers run. Forgets the executors that are gone.
-    fn look_at_queues(&mut self, pool: &Pool, seen: &mut Snapshot, scene: &mut Scene) {
-        let mut states = pool.overseen();
+    /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the
+    /// executors that are gone.
+    fn look_at_queues(&mut self, seen: &mut Snapshot, scene: &mut Scene) {
+        let mut states: Vec<StateRef> = Vec::new();
         for station in &scene.stations {
             for hosted in &*station.runners.lock() {
                 if !states.iter().any(|known| std::ptr::eq(&**known, &*hosted.state)) {

@@ -9,15 +9,12 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
+use crate::blocking_threads::LINGER;
 use crate::pool::block_on::{PoolSource, drive};
 use crate::pool::{Pool, Station};
 use crate::sync::thread;
 use crate::waking;
-
-/// How long a relief stays parked.
-const RELIEF_LINGER: Duration = Duration::from_secs(1);
 
 /// The most reliefs that a pool may have. There are several only if wakers block them.
 const MAX_RELIEFS: usize = 256;
@@ -43,7 +40,7 @@ pub(super) fn start(pool: &Arc<Pool>) {
 }
 
 /// Runs the relief's thread, until no source and no timer is registered, the pool has ended, or it was parked
-/// for [`RELIEF_LINGER`].
+/// for [`LINGER`].
 fn lead(counted: &Counted) {
     let pool = &counted.0;
     // The deputy wakes the relief when the last source or timer is gone.
@@ -51,7 +48,7 @@ fn lead(counted: &Counted) {
         poll_fn(
             |_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) },
         );
-    let station = Arc::new(Station::relief(RELIEF_LINGER));
+    let station = Arc::new(Station::relief(LINGER));
     // A panic here is a defect of ours, because a waker's panic ends at the call of the waker. The deputy
     // notices that leadership is vacant, and starts the next relief.
     waking::catch(|| drive(PoolSource::Given(pool), station, needed));

@@ -7,7 +7,6 @@ use std::mem;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -83,57 +82,6 @@ fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
             }
         },
     );
-}
-
-/// Two threads run an executor under another library's `block_on`. One of them is notified of a task and
-/// blocks in a future beside the run. Fails without `oversight`.
-#[test]
-fn lf5_a_stranger_that_is_told_of_a_task_and_blocks() {
-    for foreign in FOREIGN {
-        soon("the other one runs it", move || {
-            for _ in 0..20 {
-                a_stranger_is_told(foreign);
-            }
-        });
-    }
-}
-
-fn a_stranger_is_told(foreign: BlockOn) {
-    let executor: Arc<Executor<'static>> = Arc::default();
-    let (ended, release) = (async_channel::bounded::<()>(1), Latch::new());
-    let _release = OpenOnDrop(release.clone());
-    let bell: Arc<Mutex<Option<Waker>>> = Arc::default();
-    // The last thread in the list of sleepers is notified first.
-    let run = |blocks: bool| {
-        let (sleeps, asleep) = AsleepThread::new();
-        let (executor, end, release, bell) =
-            (executor.clone(), ended.1.clone(), release.clone(), bell.clone());
-        let thread = thread::spawn(move || {
-            let beside = future::poll_fn(move |cx| {
-                sleeps();
-                let rung = blocks && bell.lock().unwrap().replace(cx.waker().clone()).is_some();
-                if rung {
-                    // The thread was woken, perhaps for the executor, and does something else.
-                    release.wait();
-                }
-                std::task::Poll::<()>::Pending
-            });
-            foreign(Box::pin(async move {
-                let tasks = executor.run(async { _ = end.recv().await });
-                future::or(beside, tasks).await;
-            }));
-        });
-        asleep.wait();
-        thread
-    };
-    let (first, second) = (run(false), run(true));
-    let (tell, told) = mpsc::channel();
-    executor.spawn(async move { tell.send(()).unwrap() }).detach();
-    told.recv_timeout(SOON).expect("an idle thread runs it");
-    release.open();
-    drop(ended);
-    first.join().unwrap();
-    second.join().unwrap();
 }
 
 /// Threads of two runtimes run one executor and have nothing else to do. A task waits in the slot of the

@@ -14,7 +14,7 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Executor, Runtime, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_timer, soon};
-use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, eventually, is_child, waker_that};
+use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, is_child, waker_that};
 
 /// Polls once with this waker.
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -233,49 +233,6 @@ fn lf5_a_source_of_the_runtime_that_is_gone() {
     for error in [read.unwrap_err(), new.unwrap_err()] {
         assert!(error.to_string().contains("gone"), "{error}");
     }
-}
-
-/// A stranger that was notified of tasks and is never polled again keeps no thread awake (LF9).
-#[test]
-fn lf9_a_stranger_that_is_forgotten() {
-    if !is_child("relatives::lf9_a_stranger_that_is_forgotten", ":") {
-        return;
-    }
-    static EXECUTOR: Executor<'static> = Executor::new();
-    let (sleeps, asleep) = AsleepThread::new();
-    thread::spawn(move || {
-        pollster::block_on(EXECUTOR.run(async {
-            sleeps();
-            pending::<()>().await;
-        }));
-    });
-    asleep.wait();
-    let told = Latch::new();
-    let mut forgotten = Box::pin(EXECUTOR.run(pending::<()>()));
-    let tell = told.clone();
-    assert!(poll(forgotten.as_mut(), &waker_that(move || tell.open())).is_pending());
-    let task = EXECUTOR.spawn(async {});
-    soon("the other one runs it", move || pollster::block_on(task));
-    told.wait();
-    eventually("the deputy sleeps", || {
-        let before = switches_of_deputies();
-        thread::sleep(5 * MOMENT);
-        switches_of_deputies() == before
-    });
-}
-
-/// Returns how often the deputies of this process have slept so far.
-fn switches_of_deputies() -> u64 {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let of =
-        |file: &str, task: &std::path::Path| std::fs::read_to_string(task.join(file)).unwrap_or_default();
-    let deputies = tasks.filter(|task| of("comm", task).starts_with("paceline-deputy"));
-    let switches = deputies.map(|task| {
-        let status = of("status", &task);
-        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        line.map_or(0, |number| number.trim().parse::<u64>().unwrap())
-    });
-    switches.sum()
 }
 
 /// A root future waits once more when it is dropped, after its thread has left the pool: the thread does not

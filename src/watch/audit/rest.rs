@@ -24,8 +24,7 @@
 //!   runner is closed.
 //! - *A stuck thread's next poll.* Nothing, because it is no promise: slot and ring are empty, and another
 //!   thread leads.
-//! - *A stranger that is polled, a wait on another thread.* Polling a stranger, and registering a source or a
-//!   timer, always call the deputy.
+//! - *A wait on another thread.* Registering a source or a timer always calls the deputy.
 //!
 //! A runner is closed at one look, and rested beside after a later one that found the same poll, and nothing
 //! in slot and ring. A thread that read the word before the closing, and has still not stored its task at

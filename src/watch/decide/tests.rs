@@ -305,7 +305,7 @@ fn as_many_may_take_tasks_as_there_are_workers_while_one_is_spare() {
 #[test]
 fn permits_are_needed_until_the_spare_worker_is_gone() {
     let computing = crew([holds(computes(0, LITTLE)), holds(computes(1, LITTLE)), replacement(idle(2))]);
-    for (is_quiet, busy) in [(false, SURPLUS_STAYS), (true, TICK)] {
+    for (is_quiet, busy) in [(false, LINGER), (true, TICK)] {
         let mut memory = Memory::default();
         let at = |runners: Vec<RunnerSeen>, after| {
             let seen = crew(runners).scarce(2);
@@ -314,13 +314,13 @@ fn permits_are_needed_until_the_spare_worker_is_gone() {
         let free = |after| at(vec![idle(0), idle(1), replacement(idle(2))], after);
         assert_eq!(decide(&computing, &mut memory).limit, Some(2));
         assert!(!memory.may_sleep());
-        for after in [busy, busy + SURPLUS_STAYS - TICK] {
+        for after in [busy, busy + LINGER - TICK] {
             let actions = decide(&free(after), &mut memory);
             assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![], false));
         }
-        let actions = decide(&free(busy + SURPLUS_STAYS), &mut memory);
+        let actions = decide(&free(busy + LINGER), &mut memory);
         assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![2], false));
-        let gone = at(vec![idle(0), idle(1)], busy + SURPLUS_STAYS + TICK);
+        let gone = at(vec![idle(0), idle(1)], busy + LINGER + TICK);
         assert_eq!(decide(&gone, &mut memory).limit, Some(usize::MAX));
         assert!(memory.may_sleep());
     }
@@ -364,7 +364,7 @@ fn each_extra_worker_doubles_what_is_long() {
     }
     assert_eq!(memory.extra, 3);
     for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
-        let free = Snapshot { now: start + seconds * SURPLUS_STAYS, ..crew([idle(0), idle(1)]) };
+        let free = Snapshot { now: start + seconds * LINGER, ..crew([idle(0), idle(1)]) };
         decide(&free, &mut memory);
         assert_eq!(memory.extra, extra);
     }
@@ -422,10 +422,10 @@ fn tasks_move_to_threads_that_are_free() {
 fn threads_that_are_too_many_for_a_second_go() {
     let most = || crew([idle(0), idle(1), replacement(idle(2)), replacement(idle(3)), replacement(idle(4))]);
     assert_eq!(first(&most()).released, []);
-    assert_eq!(lasting(&most(), SURPLUS_STAYS - TICK).released, []);
-    assert_eq!(lasting(&most(), SURPLUS_STAYS).released, [2]);
+    assert_eq!(lasting(&most(), LINGER - TICK).released, []);
+    assert_eq!(lasting(&most(), LINGER).released, [2]);
     let quiet = Snapshot { is_quiet: true, ..most() };
-    assert_eq!(lasting(&quiet, SURPLUS_STAYS).released, [2, 3, 4]);
+    assert_eq!(lasting(&quiet, LINGER).released, [2, 3, 4]);
     // At most one each second.
     let mut memory = Memory::default();
     let always = most();
@@ -438,7 +438,7 @@ fn threads_that_are_too_many_for_a_second_go() {
     assert_eq!(decide(&always.clone().after(5500 * TICK), &mut memory).released, []);
     // Replacements of threads that block are excused, and so is a spare worker while others compute.
     let excused = crew([blocks(0), computes(1, LITTLE), replacement(idle(2)), replacement(idle(3))]);
-    assert_eq!(lasting(&excused, SURPLUS_STAYS).released, []);
+    assert_eq!(lasting(&excused, LINGER).released, []);
 }
 
 #[test]

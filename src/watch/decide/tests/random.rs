@@ -335,7 +335,7 @@ fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
         let crew = world.snapshot().crew;
         let crew = crew.map(|crew| Staff { live: world.runners.len(), ..crew });
         let runners = world.runners.clone();
-        let seen = Snapshot { crew, runners, ..nothing(world.now + look * SURPLUS_STAYS) };
+        let seen = Snapshot { crew, runners, ..nothing(world.now + look * LINGER) };
         let actions = decide(&seen, &mut memory);
         actions.perform(|step| unreachable!("{seed}: {step:?} for nothing: {seen:#?}"));
         world.limit = actions.limit.unwrap_or(world.limit);
