@@ -38,8 +38,8 @@ mod work;
 
 pub(crate) use work::{After, Errand, Title, Work};
 
-/// How long a thread of paceline stays when it is not needed, here and in pools: so long that work which comes
-/// once a second starts no threads.
+/// How long a thread of paceline stays when it is not needed, here and in pools: so long that work which
+/// comes once a second starts no threads.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How long a thread without work stays awake at most, if no runtime specifies it.
 const SPIN: Duration = Duration::from_micros(50);

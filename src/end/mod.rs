@@ -38,6 +38,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::executor::TasksOnStack;
 use crate::io::Timer;
 use crate::pool::parting::Caller;
 use crate::pool::{Crew, Drained, Pool};
@@ -79,7 +80,7 @@ impl<'a> Waiting<'a> {
     ///
     /// # Panics
     ///
-    /// In a closure of the same runtime that [blocks](crate::blocking). Then this has no effect.
+    /// As [`caller`] does. Then this has no effect.
     fn begin(pool: &'a Arc<Pool>, crew: &'a Crew, deadline: Option<Instant>) -> Self {
         let caller = caller(pool, crew);
         // The recording of drops begins first, so that a destructor that blocks already has a name.
@@ -92,7 +93,7 @@ impl<'a> Waiting<'a> {
     ///
     /// # Panics
     ///
-    /// In a closure of the same runtime that [blocks](crate::blocking), which the end waits for.
+    /// As [`caller`] does.
     async fn report(&self) -> Option<Drained> {
         let Self { pool, crew, key } = *self;
         poll_fn(|cx| {
@@ -113,13 +114,21 @@ impl Drop for Waiting<'_> {
 ///
 /// # Panics
 ///
-/// If the calling thread runs a closure that blocks for this crew's runtime, and the report is not out.
+/// If the report is not out, and the caller is something that the end waits for: a `block_on` that is nested
+/// in one of the crew's tasks, or a closure that [blocks](crate::blocking) for this crew's runtime.
 #[track_caller]
 fn caller(pool: &Arc<Pool>, crew: &Crew) -> Caller {
-    assert!(
-        crew.is_drained() || !pool.blocking().is_at_work_here(),
-        "`drain` waits for this runtime's closures that block, so none of them can wait for it: await the drain in a task, \
-         or in a `block_on` of a thread that is not the runtime's"
-    );
-    Caller::here(crew.state())
+    let caller = Caller::here(crew.state());
+    let waits_for = match caller.inside {
+        _ if crew.is_drained() => return caller,
+        TasksOnStack::Below => "this runtime's tasks, so none of them can wait for it in a `block_on`",
+        _ if pool.blocking().is_at_work_here() => {
+            "this runtime's closures that block, so none of them can wait for it"
+        }
+        _ => return caller,
+    };
+    panic!(
+        "`drain` waits for {waits_for}: await the drain in a task, or in a `block_on` of a thread that is not the \
+         runtime's"
+    )
 }

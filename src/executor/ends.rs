@@ -32,13 +32,13 @@ pub(crate) enum TasksOnStack {
     Task(TaskPoll),
     /// The poll of a foreign task, at the top of the stack. The own task around it ends with this poll.
     Foreign,
-    /// This many tasks, each below a `block_on` that is nested in it.
-    Below(usize),
+    /// A task below a `block_on` that is nested in it.
+    Below,
 }
 
 impl State {
     /// Returns which tasks of this executor are on the calling thread's stack: the task at the top of the
-    /// stack or, if there is none, the number of tasks below nested `block_on`s.
+    /// stack or, if there is none, whether a task is below a nested `block_on`.
     pub(crate) fn inside(&self) -> TasksOnStack {
         let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.stage().is_at_work();
         host::with_running(|top| {
@@ -51,10 +51,8 @@ impl State {
             }
             // SAFETY: `PollGuard` unlinks a runner before its `poll`, which keeps the runner alive, is left.
             let below = |runner: *const ()| unsafe { runner.cast::<Runner>().as_ref() };
-            match frame::here(|here| here.runners_below().filter_map(below).filter(is_ours).count()) {
-                0 => TasksOnStack::Nothing,
-                tasks => TasksOnStack::Below(tasks),
-            }
+            let is_below = frame::here(|here| here.runners_below().filter_map(below).any(|it| is_ours(&it)));
+            if is_below { TasksOnStack::Below } else { TasksOnStack::Nothing }
         })
     }
 

@@ -19,7 +19,7 @@
 //! |---|---|
 //! | the task's poll | the task is kept until it has had the report |
 //! | the task, in a poll that goes on: a foreign `block_on` | the thread does not count as stuck |
-//! | tasks below a `block_on` of ours | the same, until the caller is gone |
+//! | a task below a `block_on` of ours | the caller panics: the end waits for the task |
 //! | a closure that blocks for the same runtime | the caller panics: the end waits for the closure |
 //!
 //! Callers are counted as they come and go, and each has a key, so that ten thousand callers may ask. The
@@ -71,10 +71,6 @@ struct DrainBook {
     wakers: HashMap<u64, Waker>,
     /// The tasks that wait for the report, by the address that the task's waker points to.
     tasks: HashMap<usize, Insider>,
-    /// The threads that wait for the report in a `block_on` that is nested in tasks.
-    below: HashMap<thread::ThreadId, NestedWait>,
-    /// How many tasks wait for the report, by `tasks` and `below`.
-    insiders: usize,
     /// How many tasks had ended when a shutdown stopped the workers.
     cut_short: Option<usize>,
     report: Option<Drained>,
@@ -87,7 +83,7 @@ struct DrainBook {
 /// A caller that waits for the report: the tasks that it is in, and its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    inside: TasksOnStack,
+    pub(crate) inside: TasksOnStack,
     thread: thread::ThreadId,
 }
 
@@ -109,15 +105,6 @@ struct Insider {
     poll: Stage,
     /// The task was polled since the report came out.
     was_polled: bool,
-}
-
-/// A thread that waits for the report in a `block_on` that is nested in tasks.
-#[derive(Debug)]
-struct NestedWait {
-    /// How many of the callers are on this thread.
-    callers: usize,
-    /// How many tasks are below the `block_on`.
-    tasks: usize,
 }
 
 /// A copy of the parts of the book that the conductor needs.
@@ -181,8 +168,8 @@ impl Parting {
     /// Returns a copy of the parts of the book that the conductor needs, all of one moment.
     pub(crate) fn standing(&self) -> Standing {
         let book = sync::lock(&self.book);
-        let DrainBook { insiders, began, deadline, cut_short, ended, .. } = *book;
-        Standing { insiders, began, deadline, cut_short, ended }
+        let DrainBook { began, deadline, cut_short, ended, .. } = *book;
+        Standing { insiders: book.tasks.len(), began, deadline, cut_short, ended }
     }
 
     /// Returns whether the task must not be cancelled yet. `task` is the data pointer of its waker.
@@ -203,14 +190,13 @@ impl Parting {
         sync::lock(&self.book).tasks.contains_key(&task)
     }
 
-    /// Returns whether this thread waits for the report: in a nested `block_on` in tasks, or in one of
-    /// these polls.
+    /// Returns whether this thread waits for the report in one of these polls.
     pub(crate) fn excuses(&self, thread: thread::ThreadId, polls: &[TaskPoll]) -> bool {
         let book = sync::lock(&self.book);
         let waits = |poll: &TaskPoll| {
             book.tasks.get(&poll.task).is_some_and(|kept| kept.thread == thread && kept.poll == poll.stage)
         };
-        book.below.contains_key(&thread) || polls.iter().any(waits)
+        polls.iter().any(waits)
     }
 
     /// Returns whether the task is to be polled, now that the report is out, and counts that as a poll: once
@@ -239,7 +225,7 @@ impl Parting {
             book.ended = state.census().0;
             book.cut_short = self.is_stopped().then_some(book.ended);
         }
-        state.set_threshold(book.insiders);
+        state.set_threshold(book.tasks.len());
         key
     }
 
@@ -254,7 +240,7 @@ impl Parting {
     ) -> Poll<Option<Drained>> {
         let mut book = sync::lock(&self.book);
         if book.move_to(key, caller) {
-            state.set_threshold(book.insiders);
+            state.set_threshold(book.tasks.len());
         }
         let is_over = book.report.is_some() || !book.is_conducted;
         let (report, old) = if is_over {
@@ -271,7 +257,7 @@ impl Parting {
     pub(crate) fn leave(&self, state: &State, key: u64) {
         let mut book = sync::lock(&self.book);
         let waker = book.remove(key);
-        state.set_threshold(book.insiders);
+        state.set_threshold(book.tasks.len());
         drop(book);
         waking::discard(waker);
     }
@@ -282,7 +268,7 @@ impl Parting {
         let mut book = sync::lock(&self.book);
         if book.began.is_some() && book.cut_short.is_none() {
             book.cut_short = Some(state.census().0);
-            state.set_threshold(book.insiders);
+            state.set_threshold(book.tasks.len());
         }
         self.advance(&mut book, Phase::Cancelling);
     }
@@ -357,49 +343,23 @@ impl DrainBook {
         self.wakers.remove(&key)
     }
 
-    /// Counts a caller for the tasks that it is in; a caller in no task counts nothing. A task adds one
-    /// insider with its first caller, and its entry takes the thread and the poll of its latest caller. A
-    /// thread with tasks below a nested `block_on` adds as many insiders as the highest number of tasks
-    /// that one of its callers has named, until its last caller leaves.
-    fn count(&mut self, caller: Caller) {
-        let Caller { inside, thread } = caller;
-        match inside {
-            TasksOnStack::Nothing | TasksOnStack::Foreign => {}
-            TasksOnStack::Task(TaskPoll { task, stage: poll, .. }) => {
-                let fresh = Insider { callers: 0, thread, poll, was_polled: false };
-                let kept = self.tasks.entry(task).or_insert(fresh);
-                self.insiders += usize::from(kept.callers == 0);
-                *kept = Insider { callers: kept.callers + 1, thread, poll, was_polled: kept.was_polled };
-            }
-            TasksOnStack::Below(tasks) => {
-                let below = self.below.entry(thread).or_insert(NestedWait { callers: 0, tasks: 0 });
-                below.callers += 1;
-                self.insiders += tasks.saturating_sub(below.tasks);
-                below.tasks = below.tasks.max(tasks);
-            }
+    /// Counts a caller for the task that it is in, if any. The task's entry takes the thread and the poll of
+    /// its latest caller.
+    fn count(&mut self, Caller { inside, thread }: Caller) {
+        if let TasksOnStack::Task(TaskPoll { task, stage: poll, .. }) = inside {
+            let fresh = Insider { callers: 0, thread, poll, was_polled: false };
+            let kept = self.tasks.entry(task).or_insert(fresh);
+            *kept = Insider { callers: kept.callers + 1, thread, poll, was_polled: kept.was_polled };
         }
     }
 
-    /// Takes back what [`count`](Self::count) did. With its last caller, a task or thread leaves the book.
+    /// Takes back what [`count`](Self::count) did. With its last caller, a task leaves the book.
     fn discount(&mut self, caller: Caller) {
-        match caller.inside {
-            TasksOnStack::Nothing | TasksOnStack::Foreign => {}
-            TasksOnStack::Task(TaskPoll { task, .. }) => {
-                let Some(kept) = self.tasks.get_mut(&task) else { return };
-                kept.callers -= 1;
-                if kept.callers == 0 {
-                    self.tasks.remove(&task);
-                    self.insiders -= 1;
-                }
-            }
-            TasksOnStack::Below(_) => {
-                let Some(below) = self.below.get_mut(&caller.thread) else { return };
-                below.callers -= 1;
-                if below.callers == 0 {
-                    self.insiders -= below.tasks;
-                    self.below.remove(&caller.thread);
-                }
-            }
+        let TasksOnStack::Task(TaskPoll { task, .. }) = caller.inside else { return };
+        let Some(kept) = self.tasks.get_mut(&task) else { return };
+        kept.callers -= 1;
+        if kept.callers == 0 {
+            self.tasks.remove(&task);
         }
     }
 }

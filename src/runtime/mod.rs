@@ -212,14 +212,14 @@ impl Runtime {
     /// as after [`shutdown`](Runtime::shutdown), and dropping it does not wait.
     ///
     /// The future may be awaited in a task of this runtime, in a `block_on` of any other thread, and under
-    /// any executor. A task that awaits it counts neither as finished nor as cancelled nor as stuck; nor does
-    /// a task that waits for it in a `block_on` of its own. All other tasks are in one of these numbers. (The
-    /// runtime that polls the future recognises the task. A task that awaits it in an executor of its own is
-    /// cancelled like any other.)
+    /// any executor. A task that awaits it counts neither as finished nor as cancelled nor as stuck. All
+    /// other tasks are in one of these numbers. (The runtime that polls the future recognises the task. A
+    /// task that awaits it in an executor of its own is cancelled like any other.)
     ///
-    /// Do not await the future in a closure that [blocks](crate::blocking) for this runtime: the drain waits
-    /// for that closure. The drain also does not see that some other task or closure waits for the task that
-    /// awaits it: if the deadline never comes, each waits for the other.
+    /// Do not await the future in a `block_on` inside of a task of this runtime, or in a closure that
+    /// [blocks](crate::blocking) for it: the drain waits for that task or closure. The drain also does not
+    /// see that some other task or closure waits for the task that awaits it: if the deadline never comes,
+    /// each waits for the other.
     ///
     /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
     /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
@@ -244,8 +244,9 @@ impl Runtime {
     ///
     /// # Panics
     ///
-    /// If the future is polled before the report is made, in a closure of [`unblock`](crate::unblock()) or of
-    /// a [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
+    /// If the future is polled before the report is made, in a [`block_on`](crate::block_on()) inside of a
+    /// task of this runtime, or in a closure of [`unblock`](crate::unblock()) or of a
+    /// [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
     /// the drain. Await it in a task instead, or on a thread of your own.
     ///
     /// # Cancel safety

@@ -189,7 +189,7 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
         (memory.starves, memory.blocked) = (workforce.waits, workforce.blocked);
         actions.lead = memory.find_leader(seen, &mut workforce);
         actions.queues = memory.move_tasks(seen);
-        actions.is_worker_wanted = memory.is_worker_wanted(seen, &mut workforce);
+        actions.is_worker_wanted = memory.decide_on_worker(seen, &mut workforce);
     }
     memory.extra = workforce.extra;
     actions.limit = memory.limit(seen, &workforce, usize::from(workforce.may_grow && actions.adds_worker()));
@@ -352,7 +352,7 @@ impl Memory {
     /// Returns whether tasks wait for one more worker, by the table, because all workers that may take them
     /// are stuck. If they have computed for long, or this lasts for long, also allows one more worker as
     /// extra.
-    fn is_worker_wanted(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> bool {
+    fn decide_on_worker(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> bool {
         if !seen.has_surplus || !workforce.are_all_stuck() {
             self.short_of_hands = None;
             return false;

@@ -275,7 +275,8 @@ impl Observer {
         Hosted { state, runner }: &Hosted,
         stay: Option<&StuckPlace>,
     ) -> RunnerSeen {
-        // A runner below a nested `block_on` is blocked until that returns, even if the thread computes there.
+        // A runner below a nested `block_on` is blocked until that returns, even if the thread computes
+        // there.
         let doing = stay.map(|it| if station.is_on_top() { it.seen.doing } else { Doing::Blocks });
         RunnerSeen {
             id,

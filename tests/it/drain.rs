@@ -318,26 +318,14 @@ fn in_a_task_of_the_runtime() {
     });
 }
 
-/// A drain in a `block_on` that is nested in a task: the task's thread is not stuck.
-#[test]
-fn in_a_nested_block_on() {
-    in_a_task_that_blocks_on_it(block_on);
-}
-
-/// The same with another library's `block_on`. Fails if only paceline's is known.
+/// A drain in another library's `block_on` that is nested in a task: the task's thread is not stuck.
 #[test]
 fn in_a_foreign_block_on() {
-    in_a_task_that_blocks_on_it(pollster::block_on);
-}
-
-type Draining = Pin<Box<dyn Future<Output = Drained> + Send>>;
-
-fn in_a_task_that_blocks_on_it(block_on: fn(Draining) -> Drained) {
-    for_each_setup(move |runtime| {
+    for_each_setup(|runtime| {
         let count = Count::default();
         waits(runtime, &count);
         let (tell, told) = mpsc::channel();
-        let task = async move { tell.send(block_on(Box::pin(Handle::current().drain(SHORT)))).unwrap() };
+        let task = async move { tell.send(pollster::block_on(Handle::current().drain(SHORT))).unwrap() };
         runtime.spawn(task).detach();
         let report = told.recv_timeout(SOON).expect("it gets the report");
         assert_eq!((counts(&report), count.get()), ((0, 1, 0), 1), "{report}");

@@ -45,6 +45,22 @@ fn a_drain_in_a_closure_that_blocks_for_the_runtime_is_refused() {
     });
 }
 
+/// A drain would wait for the task in whose `block_on` it is awaited. Fails, by the watchdog, without the
+/// check.
+#[test]
+fn a_drain_in_a_block_on_inside_of_a_task_is_refused() {
+    for_each_setup(|runtime| {
+        let task = runtime.spawn(async { drop(block_on(Handle::current().drain(HOUR))) });
+        let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
+        assert!(text_of(&*awaited.unwrap_err()).contains("wait for it in a `block_on`"));
+        // The runtime still works, and so does a drain inside of another runtime's task.
+        let handle = runtime.handle();
+        let other = Runtime::builder().threads(1).build().unwrap();
+        let task = other.spawn(async move { block_on(handle.drain(HOUR)).finished });
+        assert_eq!(pollster::block_on(task), 0);
+    });
+}
+
 /// The same if a task awaits the closure: the drain would wait for that task, too.
 #[test]
 fn a_task_that_awaits_a_closure_that_drains_has_its_panic() {

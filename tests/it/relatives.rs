@@ -157,8 +157,8 @@ fn b5_a_nested_block_on_in_another_runtime() {
     });
 }
 
-/// Many tasks nest side by side, where one worker is allowed: each holds a worker until the task that it waits
-/// for is done.
+/// Many tasks nest side by side, where one worker is allowed: each holds a worker until the task that it
+/// waits for is done.
 #[test]
 fn b5_many_nested_block_ons_side_by_side() {
     let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
