@@ -22,8 +22,8 @@ pub(super) fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
     stuck.collect()
 }
 
-/// Returns the crew's tasks that are polled at these stations: several, if a task waits in a nested
-/// `block_on` on top of which others are polled.
+/// Returns the crew's tasks that are polled at these stations: in a runtime of the current thread several, if
+/// a task waits in a nested `block_on` on top of which others are polled.
 pub(super) fn tasks_of<'a>(crew: &Crew, stations: impl Iterator<Item = &'a Arc<Station>>) -> Vec<TaskPoll> {
     let mut tasks = Vec::new();
     for station in stations {

@@ -67,6 +67,7 @@ impl Member {
         let hosted = host.is_some_and(|host| host.adopt(state, runner, waker));
         if !hosted {
             host::note_stranger(waker);
+            state.note_stranger();
             if self.host != 0 {
                 // In the same `block_on` another future polls the `run` now.
                 self.renew();

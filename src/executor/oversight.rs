@@ -1,10 +1,11 @@
 //! Oversight: which deputies look at an executor, and how they are told that there may be something to see.
 //!
-//! The deputy of a pool watches the runners that threads of the pool host. No deputy watches a *stranger*: a
-//! ticker, or a runner in a foreign `block_on`. So no task is left to a stranger alone: tasks that are woken
-//! on its thread go to the injector, and a sleeper is woken for them. That sleeper, if it is a stranger, may
-//! not come, because its thread blocks in something else; then the task waits for it, as in
-//! `async-executor`.
+//! The deputy of a pool watches the runners that threads of the pool host, and so the tasks of their
+//! executors. No deputy watches a *stranger*: a ticker, or a runner in a foreign `block_on`. So no task is
+//! left to a stranger alone: tasks that are woken on its thread go to the injector, and a stranger that takes
+//! a task wakes another runner for the rest. But a stranger that was woken for a task may not come, because
+//! its thread blocks in something else. If a pool hosts another runner of the executor, the deputy notices.
+//! If only strangers run it, the task and later ones wait for that thread, as in `async-executor`.
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -171,6 +171,7 @@ impl Ticker<'_> {
             sync::Arc::new(Sleeper::new(false))
         });
         host::note_stranger(waker);
+        self.state.note_stranger();
         sleeper.set_waker(waker, false);
         self.state.idle.enter(sleeper, sleeper.rank());
         self.rests = true;

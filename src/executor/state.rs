@@ -47,6 +47,9 @@ pub(crate) struct State {
     pub(crate) panicked: Counter,
     /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
+    /// Whether a [stranger](super::oversight) ever ran this executor. It may be woken for a task and not
+    /// come.
+    has_strangers: Flag,
     /// The deputies that are told when there may be something to see here.
     pub(crate) alarms: Alarms,
     pub(super) itself: Weak<State>,
@@ -111,6 +114,7 @@ impl State {
             tickers: Tally::new(),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
+            has_strangers: Flag::new(false),
             of_runtime,
             keeps_order,
             aside: Mutex::new(Vec::new()),
@@ -147,13 +151,19 @@ impl State {
         self.tracks_tasks().then(|| self.tasks.count())
     }
 
+    /// Notes that a stranger runs this executor.
+    pub(super) fn note_stranger(&self) {
+        self.has_strangers.set(true);
+    }
+
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper and, if none could be called, tells the deputies.
+    /// a sleeper and, if none could be called or a stranger may have been, tells the deputies.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        // If no runner sleeps, all of them may be stuck.
-        if !self.notify() && self.alarms.any() {
+        let is_notified = self.notify();
+        // If no runner sleeps, all of them may be stuck. A stranger may be called and not come.
+        if self.alarms.any() && (!is_notified || self.has_strangers.is_set()) {
             self.alarms.call();
         }
     }

@@ -76,7 +76,8 @@ impl Turns {
 
     /// Takes the next task of the surplus, from the ring before the injector, except for each 61st task. If
     /// both are empty, steals one, but a hosted runner only if it was told to search. Wakes a sleeper for the
-    /// tasks that are left, if that is worth it.
+    /// tasks that are left, if that is worth it; in any case if the runner is not hosted, because no deputy
+    /// notices if it blocks.
     #[inline]
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
         if runner.ring.is_empty() && !state.has_surplus() {
@@ -93,7 +94,7 @@ impl Turns {
             from_ring().or_else(from_injector)
         }?;
         runner.counters.surplus.add(1);
-        if runner.orders.take_search() {
+        if runner.orders.take_search() || !is_hosted {
             share_all(state, runner);
         } else {
             state.invite(|| runner.ring.len() + state.injected());

@@ -193,3 +193,55 @@ fn two_strangers() {
 fn a_stranger_and_a_ticker() {
     explore(1_500, || one_of_two_runners(strangers, ticking));
 }
+
+/// A stranger is woken for a task while the runner in our pool is busy, and blocks beside its `run`. The
+/// runner in our pool takes that task when it is free, and sleeps. It is woken for the next task, although
+/// the stranger is still on its way. (Fails without `State::note_stranger`.)
+#[test]
+fn beside_a_stranger_that_does_not_come() {
+    explore(1_500, || {
+        let executor = Arc::new(Executor::new());
+        let (over, release) = (Latch::new(), Latch::new());
+        let ours = spawn("ours", {
+            let (executor, over) = (executor.clone(), over.clone());
+            move || block_on(executor.run(over.opened()))
+        });
+        foreign_block_on(executor.spawn(async {}));
+        let stranger = spawn("stranger", {
+            let (executor, over, release) = (executor.clone(), over.clone(), release.clone());
+            move || {
+                foreign_block_on(async {
+                    let mut run = std::pin::pin!(executor.run(over.opened()));
+                    let mut was_polled = false;
+                    std::future::poll_fn(|cx| {
+                        if std::mem::replace(&mut was_polled, true) {
+                            release.wait();
+                        }
+                        run.as_mut().poll(cx)
+                    })
+                    .await
+                });
+            }
+        });
+        sleep(1);
+        let (busy, free) = (Latch::new(), Latch::new());
+        let keeps_busy = executor.spawn({
+            let (busy, free) = (busy.clone(), free.clone());
+            async move {
+                busy.open();
+                free.wait();
+            }
+        });
+        busy.wait();
+        let calls_the_stranger = executor.spawn(async {});
+        free.open();
+        foreign_block_on(keeps_busy);
+        foreign_block_on(calls_the_stranger);
+        sleep(3);
+        let pace = Pace::new();
+        foreign_block_on(executor.spawn(async {}));
+        pace.at_most(SOON, "our runner runs it");
+        [&release, &over].into_iter().for_each(Latch::open);
+        [ours, stranger].into_iter().for_each(|thread| thread.join().expect("it only runs tasks"));
+    });
+}

@@ -19,7 +19,7 @@ use crate::{Runtime, Timer, block_on};
 const THREADS: usize = 2;
 
 /// The most ticks that an action may take in programs of these sizes.
-const EACH: u32 = 14 + SOON;
+const EACH: u32 = 4 + SOON;
 
 /// How deep actions may be inside of one another.
 const DEEPEST: u32 = 2;

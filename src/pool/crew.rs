@@ -16,10 +16,6 @@ use crate::probe::KnownThread;
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
 
-/// The most workers that `max_threads` does not count, because each waits in a nested `block_on`. Without a
-/// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
-const MAX_NESTED: usize = 512;
-
 /// Size of a worker's stack if the program sets none: the standard library's default.
 const STACK_SIZE: usize = 2 << 20;
 
@@ -36,7 +32,7 @@ pub(crate) struct CrewConfig {
     pub(crate) state: StateRef,
     /// The wanted number of workers that do not block; 0 in a runtime of the current thread.
     pub(crate) threads: usize,
-    /// The largest number of workers, with those that were added.
+    /// The largest number of workers that do not wait in a nested `block_on`.
     pub(crate) max_threads: usize,
     /// The beginning of the names of threads that the program gives no name.
     pub(crate) name: String,
@@ -110,7 +106,7 @@ pub(super) struct Roll {
 pub(crate) struct Staff {
     /// The wanted number of workers that do not block: `Builder::threads`.
     pub(crate) threads: usize,
-    /// The largest number of workers, as of now; 0 once the crew was stopped.
+    /// `Builder::max_threads`; 0 once the crew was stopped.
     pub(crate) max_threads: usize,
     /// Workers that were started and have not ended.
     pub(crate) live: usize,
@@ -192,8 +188,7 @@ impl Crew {
     /// Returns the numbers of threads. A thread counts as late if it takes longer than `limit` to start,
     /// perhaps because a hook blocks it. Each further thread gets twice the time of the one before, because
     /// all of them may only wait for a core.
-    pub(crate) fn staff(&self, pool: &Pool, now: Instant, limit: Duration) -> Staff {
-        let max_threads = self.max_threads(pool);
+    pub(crate) fn staff(&self, now: Instant, limit: Duration) -> Staff {
         let roll = self.roll();
         let limits = (0..).map(|number: u32| limit * (1 << number.min(16)));
         let is_late = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
@@ -201,7 +196,7 @@ impl Crew {
         let late = starting.take_while(|((_, since), limit)| is_late(*since, *limit)).count();
         Staff {
             threads: self.config.threads,
-            max_threads: if self.is_stopped() { 0 } else { max_threads },
+            max_threads: if self.is_stopped() { 0 } else { self.config.max_threads },
             live: roll.live,
             late,
             limit: self.config.state.limit(),
@@ -265,17 +260,11 @@ impl Crew {
         self.config.threads
     }
 
-    /// Returns how many workers there may be at the moment: `Builder::max_threads`, and one more for each
-    /// worker that waits in a nested `block_on`, up to [`MAX_NESTED`]. Such a worker may wait for a task that
-    /// only another worker can poll.
-    fn max_threads(&self, pool: &Pool) -> usize {
-        self.config.max_threads.saturating_add(pool.nested_waits().min(MAX_NESTED))
-    }
-
-    /// Starts one more worker, because all others are stuck, and counts it as a replacement. Returns false if
-    /// there are as many as there may be, if the crew was stopped, or if no thread can be started.
-    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
-        let hired = self.hire(pool, self.max_threads(pool));
+    /// Starts one more worker, because all others are stuck, and counts it as a replacement. `max_threads`
+    /// does not count `exempt` of the workers. Returns false if there are as many as there may be, if the
+    /// crew was stopped, or if no thread can be started.
+    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, exempt: usize) -> bool {
+        let hired = self.hire(pool, self.config.max_threads.saturating_add(exempt));
         let added = matches!(hired, Ok(true));
         if added {
             self.replacements.add_shared(1);
@@ -333,7 +322,7 @@ impl Crew {
         let mut run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
         self.roll().remove_starting(place.number);
         loop {
-            let linger = self.is_overstaffed(0).then_some(LINGER);
+            let linger = self.is_overstaffed().then_some(LINGER);
             // A panic of the loop must not end the thread (P2).
             let worked = waking::catch(|| {
                 block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), run)
@@ -372,9 +361,9 @@ impl Crew {
         }
     }
 
-    /// Returns whether there are more workers than usual, not counting so many that are `stuck`.
-    pub(crate) fn is_overstaffed(&self, stuck: usize) -> bool {
-        self.roll().live > self.config.threads.saturating_add(stuck)
+    /// Returns whether there are more workers than usual.
+    fn is_overstaffed(&self) -> bool {
+        self.roll().live > self.config.threads
     }
 
     /// Removes the thread from the crew if the crew was stopped, or if the thread is not needed and there

@@ -47,8 +47,8 @@ pub struct Drained {
     /// or that take more than ten seconds altogether.
     pub undropped: usize,
     /// Threads that are still in a task, or in its destructor, and the task. Such a task goes on until its
-    /// poll ends, and is cancelled then. A thread is listed once for each task, if a task waits for another
-    /// one on top of it.
+    /// poll ends, and is cancelled then. In a runtime of the current thread, a
+    /// thread is listed once for each task, if a task waits for another one on top of it.
     pub stuck: Vec<StuckThread>,
     /// Closures that [block](crate::blocking) and had not begun at the deadline, and so never run.
     pub jobs_cancelled: usize,

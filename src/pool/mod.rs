@@ -283,12 +283,6 @@ impl Pool {
         self.stations().iter().any(|station| !station.is_quiet() && station.runs())
     }
 
-    /// Returns how many workers wait in a nested `block_on`, of any pool, inside of a task of the crew's.
-    fn nested_waits(&self) -> usize {
-        let waits = |station: &&Arc<Station>| !station.is_on_top() && station.works_for(self);
-        sync::lock(&self.stations).iter().filter(waits).count()
-    }
-
     /// Registers the deputy with an executor that a thread of this pool runs, so that the executor notifies
     /// it when there is something to watch. Notifies it now if several runners run the executor.
     fn oversee(&self, executor: &State) {

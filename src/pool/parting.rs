@@ -80,7 +80,7 @@ struct DrainBook {
     next: u64,
 }
 
-/// A caller that waits for the report: the tasks that it is in, and its thread.
+/// A caller that waits for the report: the task that it is in, and its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) inside: TasksOnStack,

@@ -236,7 +236,8 @@ impl Station {
     pub(crate) fn attach(&self, pool: &Arc<Pool>) {
         let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
         self.pool.set(address).expect("a station belongs to one pool");
-        self.runners.lock().iter().for_each(|hosted| pool.oversee(&hosted.state));
+        let hosted = self.runners.lock().clone();
+        hosted.iter().for_each(|hosted| pool.oversee(&hosted.state));
     }
 
     fn pool(&self) -> Option<Arc<Pool>> {

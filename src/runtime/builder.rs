@@ -133,8 +133,9 @@ impl Builder {
     /// [`threads`](Builder::threads).
     ///
     /// A worker that waits in a [`block_on`](crate::block_on()) inside of a task does not count, because it
-    /// may wait for a task that only another worker can poll. At most 512 workers are exempt in this way: a
-    /// recursion through `block_on(spawn(..))` that is deeper than that may wait for ever.
+    /// may wait for a task that only another worker can poll. At most 512 workers are exempt in this way: if
+    /// more tasks than that wait for others at the same time, in a recursion through `block_on(spawn(..))`
+    /// for example, they may wait for ever.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

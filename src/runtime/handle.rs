@@ -376,8 +376,8 @@ impl Handle {
     }
 
     /// Ends the runtime gracefully, and reports: see [`Runtime::drain`](crate::Runtime::drain). A task drains
-    /// the runtime that it runs on through [`Handle::current`]. A closure that blocks for the runtime must
-    /// not, as described there.
+    /// the runtime that it runs on through [`Handle::current`]. A closure that blocks for the runtime, or a
+    /// `block_on` inside of a task, must not, as described there.
     ///
     /// The default instance is drained in the same way, and is not replaced: for the rest of the process,
     /// [`spawn`](crate::spawn()) outside of any other runtime cancels the task at once, and so does

@@ -37,13 +37,13 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
         Some((crew, limit)) if *step == Step::AddWorker => {
             let before = crew.state().limit();
             crew.state().set_limit(limit);
-            let is_added = take(step, pool, scene);
+            let is_added = take(step, pool, scene, actions.exempt);
             if !is_added {
                 crew.state().set_limit(before);
             }
             is_added
         }
-        _ => take(step, pool, scene),
+        _ => take(step, pool, scene, actions.exempt),
     });
     if let Some(are_long) = actions.has_long_polls {
         pool.leadership.set_long_polls(are_long);
@@ -56,8 +56,9 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
     }
 }
 
-/// Takes one step. Returns false if the step failed, so that the next alternative is tried.
-fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
+/// Takes one step. Returns false if the step failed, so that the next alternative is tried. `max_threads`
+/// does not count `exempt` of the workers.
+fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
     match step {
         Step::DismissReliefs => pool.relieve_reliefs(),
         Step::Rescue => {
@@ -65,7 +66,7 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             return pool.leadership.rescue();
         }
         Step::LookUp(runners) => runners.iter().for_each(|id| scene.runners[*id].1.ask_to_look_up()),
-        Step::AddWorker => return add_thread(pool),
+        Step::AddWorker => return add_thread(pool, exempt),
         Step::AddRelief => relief::start(pool),
         Step::HandOver(id) => {
             let (state, stuck) = &scene.queues[*id];
@@ -76,10 +77,10 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
     true
 }
 
-/// Starts a worker. Returns false if the pool has no crew, if there may be no more, or if the system has no
-/// thread.
-pub(super) fn add_thread(pool: &Arc<Pool>) -> bool {
-    pool.crew().is_some_and(|crew| crew.add_thread(pool))
+/// Starts a worker; `max_threads` does not count `exempt` of those that are there. Returns false if the pool
+/// has no workers, if there may be no more, or if the system has no thread.
+pub(super) fn add_thread(pool: &Arc<Pool>, exempt: usize) -> bool {
+    pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt))
 }
 
 /// Opens the runners of all threads, and lifts the limit of permits.

@@ -37,11 +37,6 @@ impl Audit {
         self.rest = None;
     }
 
-    /// Returns whether there is nothing to watch at the moment: see [`Pool::is_quiet`].
-    pub(super) fn is_quiet(&self, pool: &Pool) -> bool {
-        pool.is_quiet()
-    }
-
     /// Makes one look. Returns true if the deputy may sleep: there was nothing to watch, and no rule waits
     /// for a later look. `help` is true if a leader that is about to block wants a successor at once. If no
     /// follower can lead, and too few workers would be left to run, this starts a worker, unless the pool has
@@ -52,7 +47,7 @@ impl Audit {
         // After the look: workers that blocked at the last one may be back.
         let crew = pool.workforce().filter(|_| is_uncovered);
         if crew.is_some_and(|crew| self.memory.count_blocked(crew.live(), crew.threads())) {
-            act::add_thread(pool);
+            act::add_thread(pool, 0);
         }
         may_sleep
     }
@@ -62,7 +57,7 @@ impl Audit {
     /// since, observes nothing, ends the rest, and returns false.
     fn look_unless_just_done(&mut self, pool: &Arc<Pool>) -> bool {
         let now = Instant::now();
-        let is_quiet = self.is_quiet(pool);
+        let is_quiet = pool.is_quiet();
         // The deputy was called between two ticks, so no thread had the time to keep a promise since the last
         // look.
         let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
@@ -78,7 +73,7 @@ impl Audit {
             self.looked = Some(now);
         }
         // A runner that sleeps beside tasks was woken, but may not run.
-        !seen.is_open() && self.is_quiet(pool) && self.memory.may_sleep()
+        !seen.is_open() && pool.is_quiet() && self.memory.may_sleep()
     }
 }
 

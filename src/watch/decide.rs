@@ -71,6 +71,11 @@ const LONG_POLL: Duration = Duration::from_millis(100);
 /// How long a task may sleep beside a worker that has no core before the task is reported. Until then the
 /// task may be waiting for a lock that this worker holds.
 const INNOCENT: Duration = Duration::from_millis(100);
+/// How long a surplus worker, or the right to an extra one, stays when it is not needed.
+const SURPLUS_STAYS: Duration = LINGER;
+/// The most workers that `max_threads` does not count, because each sleeps in a nested `block_on`. Without a
+/// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
+const MAX_NESTED: usize = 512;
 /// How long the threads of a pool without workers may be busy, and not blocked, before a relief leads for
 /// them.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
@@ -144,6 +149,8 @@ pub(super) struct Actions {
     pub(super) marks: Vec<(Id, Caught)>,
     /// Stays that may have to be reported.
     pub(super) stalls: Vec<Id>,
+    /// How many of the workers that are there `max_threads` does not count.
+    pub(super) exempt: usize,
     /// Runners on replacement threads that are to end.
     pub(super) released: Vec<Id>,
     /// Threads on which all runners are to be closed. The runners of all other threads are opened.
@@ -194,6 +201,7 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
     memory.extra = workforce.extra;
     actions.limit = memory.limit(seen, &workforce, usize::from(workforce.may_grow && actions.adds_worker()));
     let keeps_spare = !seen.is_quiet && memory.have_all_computed(seen.now);
+    actions.exempt = workforce.exempt;
     actions.released = memory.let_go(seen, workforce.excused(keeps_spare));
     look_for_rest(seen, &mut actions);
     actions.has_long_polls = long_polls::judge(seen, &mut memory.unknown);
@@ -247,7 +255,7 @@ impl Memory {
     /// Returns whether, within the last second, all workers computed, events or tasks waited for long, or
     /// an extra worker was given up.
     fn have_all_computed(&self, now: Instant) -> bool {
-        self.scarce_since.is_some_and(|last| now - last < LINGER)
+        self.scarce_since.is_some_and(|last| now - last < SURPLUS_STAYS)
     }
 
     /// Sets in `workforce` how many extra workers are allowed: as many as before, but one fewer after each
@@ -374,21 +382,25 @@ impl Memory {
 
     /// Returns the replacements to release. Besides the usual number, `excused` more workers are needed. If
     /// there have been more than that for a second, because workers that blocked are back, one replacement
-    /// goes each second, even if all workers find tasks; all of them go if the pool is quiet.
+    /// goes each second, even if all workers find tasks; as many as there are beyond `max_threads`, if that
+    /// is more; and all of them if the pool is quiet.
     fn let_go(&mut self, seen: &Snapshot, excused: usize) -> Vec<Id> {
-        if seen.crew.as_ref().is_none_or(|crew| crew.live <= crew.threads.saturating_add(excused)) {
+        let crew = seen.crew.as_ref().filter(|crew| crew.live > crew.threads.saturating_add(excused));
+        let Some(crew) = crew else {
             self.overstaffed = None;
             return Vec::new();
-        }
+        };
         let since = *self.overstaffed.get_or_insert(seen.now);
-        if seen.now - since < LINGER {
+        if seen.now - since < SURPLUS_STAYS {
             return Vec::new();
         }
         self.overstaffed = Some(seen.now);
-        let goes = |runner: &&RunnerSeen| runner.is_crew && runner.is_replacement;
+        let is_free = |runner: &RunnerSeen| runner.doing != Some(Doing::Blocks);
+        let goes = |runner: &&RunnerSeen| runner.is_crew && runner.is_replacement && is_free(runner);
         let mut surplus: Vec<_> = seen.runners.iter().filter(goes).map(|runner| runner.id).collect();
         surplus.sort_unstable();
-        surplus.truncate(if seen.is_quiet { usize::MAX } else { 1 });
+        let beyond = crew.live.saturating_sub(crew.max_threads);
+        surplus.truncate(if seen.is_quiet { usize::MAX } else { beyond.max(1) });
         surplus
     }
 }
@@ -439,6 +451,9 @@ struct Workforce {
     extra: usize,
     /// A worker needs a permit to take a task.
     is_scarce: bool,
+    /// Workers that sleep in a nested `block_on`, perhaps for a task that only another worker can poll. At
+    /// most [`MAX_NESTED`]; `max_threads` does not count them.
+    exempt: usize,
     /// The crew may have one more worker.
     may_grow: bool,
 }
@@ -452,10 +467,13 @@ impl Workforce {
             live: crew.live,
             usual: crew.threads,
             is_scarce: crew.limit != usize::MAX,
-            may_grow: crew.live < crew.max_threads,
             ..Self::default()
         };
         seen.runners.iter().filter(|runner| runner.is_crew).for_each(|runner| workforce.count(runner));
+        workforce.exempt = workforce.exempt.min(MAX_NESTED);
+        // A crew that was stopped has no `max_threads`, and may not grow.
+        workforce.may_grow =
+            crew.max_threads > 0 && crew.live < crew.max_threads.saturating_add(workforce.exempt);
         workforce.computed.sort_unstable_by(|a, b| b.cmp(a));
         workforce
     }
@@ -465,6 +483,7 @@ impl Workforce {
     fn count(&mut self, runner: &RunnerSeen) {
         let Some(doing) = runner.doing else { return };
         let (computes, blocks) = (doing == Doing::Computes, doing == Doing::Blocks);
+        self.exempt += usize::from(runner.waits_nested);
         self.computes |= computes;
         if blocks {
             *if runner.is_in_hook { &mut self.in_hooks } else { &mut self.blocked } += 1;

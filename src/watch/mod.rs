@@ -47,7 +47,7 @@ pub(crate) fn serve(deputy: &Deputy) {
             act::open_runners(&pool);
             return;
         }
-        let has_slept = if quiet { doze(deputy, pool, &audit, needed) } else { rest(deputy, pool, &audit) };
+        let has_slept = if quiet { doze(deputy, pool, needed) } else { rest(deputy, pool, &audit) };
         match (has_slept, quiet) {
             (true, true) => audit.forget(),
             (true, false) => audit.forget_last_look(),
@@ -61,13 +61,13 @@ pub(crate) fn serve(deputy: &Deputy) {
 ///
 /// A deputy that is not `needed` sleeps for a second at most. If `needed` has changed meanwhile, the deputy
 /// does not sleep: the thread that changed it may have called before the deputy dozed.
-fn doze(deputy: &Deputy, pool: Arc<Pool>, audit: &Audit, needed: bool) -> bool {
+fn doze(deputy: &Deputy, pool: Arc<Pool>, needed: bool) -> bool {
     // No look takes it back.
     pool.leadership.set_long_polls(false);
     let reactor = pool.reactor.clone();
     // The thread that removes the last source or timer while the deputy sleeps calls it.
     reactor.tell_when_empty(needed);
-    let still_quiet = move || audit.is_quiet(&pool) && pool.needs_deputy() == needed;
+    let still_quiet = move || pool.is_quiet() && pool.needs_deputy() == needed;
     let limit = (!needed).then_some(LINGER);
     let dozed = deputy.duty.doze(!needed, still_quiet, |called| deputy.switch.sleep(limit, called));
     reactor.tell_when_empty(false);

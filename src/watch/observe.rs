@@ -83,6 +83,8 @@ pub(super) struct RunnerSeen {
     pub(super) holds_permit: bool,
     /// The thread polls a task, or calls a waker.
     pub(super) is_at_work: bool,
+    /// The thread sleeps in a `block_on` that is nested in the runner's poll.
+    pub(super) waits_nested: bool,
     /// The thread calls one of the program's hooks.
     pub(super) is_in_hook: bool,
     /// The thread was started beyond the usual number.
@@ -212,7 +214,7 @@ impl Observer {
             self.look_at_queues(&mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
-            seen.crew = Some(crew.staff(pool, now, STALL));
+            seen.crew = Some(crew.staff(now, STALL));
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
             seen.has_surplus = crew.has_surplus() || own.is_some_and(|own| seen.queues[own].has_surplus);
@@ -288,6 +290,7 @@ impl Observer {
             work: self.progress.work(runner),
             holds_permit: runner.holds_permit(),
             is_at_work: runner.stage().is_at_work() || station.stage.get().is_at_work(),
+            waits_nested: !station.is_on_top() && stay.is_some_and(|it| it.seen.doing == Doing::Blocks),
             is_in_hook: station.in_hook.is_set(),
             is_replacement: station.is_replacement(),
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Executor, Order, Promotion, Runtime, StallKind, Timer, block_on};
+use paceline::{Async, Executor, Order, Promotion, Runtime, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_socket, a_timer, soon};
 use crate::setups::{
@@ -77,31 +77,6 @@ fn b5_a_nested_block_on_at_the_limit_of_threads() {
             eventually("the others leave", || runtime.metrics().workers == 1);
         });
     }
-}
-
-/// A recursion that does not end takes a bounded number of threads, and its tasks are reported.
-#[test]
-fn b5_nesting_without_end_takes_a_bounded_number_of_threads() {
-    /// The workers that `max_threads` does not count.
-    const EXEMPT: usize = 512;
-    let (tell, told) = mpsc::channel();
-    let runtime = Runtime::builder()
-        .threads(1)
-        .max_threads(1)
-        .max_blind(Duration::from_micros(100))
-        .on_stall(move |stall| _ = tell.send(stall.kind))
-        .build()
-        .unwrap();
-    fn nest_for_ever() -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        // The end of the runtime cancels the innermost task, and then all others end.
-        Box::pin(async { _ = block_on(paceline::spawn(nest_for_ever()).fallible()) })
-    }
-    runtime.spawn(nest_for_ever()).detach();
-    eventually("the bound is reached", || runtime.metrics().workers == 1 + EXEMPT);
-    let kind = told.recv_timeout(SOON).unwrap();
-    assert!(matches!(kind, StallKind::Blocked(_)), "{kind:?}");
-    thread::sleep(20 * MOMENT);
-    assert_eq!(runtime.metrics().workers, 1 + EXEMPT);
 }
 
 /// A waker blocks, in a pool without threads in `block_on`: the thread that leads there is stuck, and another

@@ -315,8 +315,8 @@ fn readers_in_a_loop_see_consistent_roles_and_delay_no_task() {
         let lines = first..line!();
         let reader = || {
             let (mut looks, start) = (0, Instant::now());
-            // For at least a moment with much activity.
-            while start.elapsed() < Duration::from_millis(60) || done.load(SeqCst) < 300 {
+            // For at least a moment with much activity, and some looks.
+            while start.elapsed() < Duration::from_millis(60) || done.load(SeqCst) < 300 || looks <= 10 {
                 assert!(start.elapsed() < SOON, "{}", runtime.metrics());
                 let threads = runtime.threads();
                 assert!(count(&threads, Role::Leads) <= 1, "{threads:#?}");
@@ -324,11 +324,10 @@ fn readers_in_a_loop_see_consistent_roles_and_delay_no_task() {
                 places.for_each(|at| assert!(at.file() == file!() && lines.contains(&at.line()), "{at}"));
                 looks += 1;
             }
-            looks
         };
         thread::scope(|scope| {
-            let other = scope.spawn(reader);
-            assert!(reader() > 10 && other.join().unwrap() > 10);
+            scope.spawn(reader);
+            reader();
         });
     });
 }

@@ -32,7 +32,7 @@ fn beside_as_many_that_compute_as_there_are_to_be_others_take_no_tasks() {
                 std::hint::spin_loop();
             }
         });
-        assert!((0..3).all(|_| act::add_thread(pool)));
+        assert!((0..3).all(|_| act::add_thread(pool, 0)));
         eventually("permits are needed", || crew.state().limit() == 0);
         let (tell, told) = mpsc::channel();
         let waits = runtime.spawn(async move { tell.send(()).unwrap() });
@@ -53,7 +53,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
     let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
-    assert!(act::add_thread(pool));
+    assert!(act::add_thread(pool, 0));
     let (tell, told) = mpsc::channel();
     let (ends, tasks): (Vec<_>, Vec<_>) = [(); 2]
         .map(|()| {
@@ -90,11 +90,11 @@ fn a_worker_that_starts_is_late_after_a_while() {
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_thread_start(hook).build().unwrap();
     let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
     let staff = |limit| {
-        let staff = crew.staff(pool, Instant::now(), limit);
+        let staff = crew.staff(Instant::now(), limit);
         (staff.live, staff.late)
     };
     eventually("the worker has started", || staff(Duration::ZERO) == (1, 0));
-    assert!(act::add_thread(pool));
+    assert!(act::add_thread(pool, 0));
     assert_eq!(staff(NEVER), (2, 0));
     assert_eq!(staff(Duration::ZERO), (2, 1));
     start.send(()).unwrap();

@@ -40,6 +40,7 @@ fn idle(id: Id) -> RunnerSeen {
         work: (Duration::ZERO, 0),
         holds_permit: false,
         is_at_work: false,
+        waits_nested: false,
         is_in_hook: false,
         is_replacement: false,
     }
@@ -52,6 +53,11 @@ fn stuck(id: Id, doing: Doing, computed: Duration) -> RunnerSeen {
 
 fn blocks(id: Id) -> RunnerSeen {
     stuck(id, Doing::Blocks, Duration::ZERO)
+}
+
+/// A worker that sleeps in a `block_on` inside of its task.
+fn nests(id: Id) -> RunnerSeen {
+    RunnerSeen { waits_nested: true, ..blocks(id) }
 }
 
 fn computes(id: Id, computed: Duration) -> RunnerSeen {
@@ -305,7 +311,7 @@ fn as_many_may_take_tasks_as_there_are_workers_while_one_is_spare() {
 #[test]
 fn permits_are_needed_until_the_spare_worker_is_gone() {
     let computing = crew([holds(computes(0, LITTLE)), holds(computes(1, LITTLE)), replacement(idle(2))]);
-    for (is_quiet, busy) in [(false, LINGER), (true, TICK)] {
+    for (is_quiet, busy) in [(false, SURPLUS_STAYS), (true, TICK)] {
         let mut memory = Memory::default();
         let at = |runners: Vec<RunnerSeen>, after| {
             let seen = crew(runners).scarce(2);
@@ -314,13 +320,13 @@ fn permits_are_needed_until_the_spare_worker_is_gone() {
         let free = |after| at(vec![idle(0), idle(1), replacement(idle(2))], after);
         assert_eq!(decide(&computing, &mut memory).limit, Some(2));
         assert!(!memory.may_sleep());
-        for after in [busy, busy + LINGER - TICK] {
+        for after in [busy, busy + SURPLUS_STAYS - TICK] {
             let actions = decide(&free(after), &mut memory);
             assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![], false));
         }
-        let actions = decide(&free(busy + LINGER), &mut memory);
+        let actions = decide(&free(busy + SURPLUS_STAYS), &mut memory);
         assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![2], false));
-        let gone = at(vec![idle(0), idle(1)], busy + LINGER + TICK);
+        let gone = at(vec![idle(0), idle(1)], busy + SURPLUS_STAYS + TICK);
         assert_eq!(decide(&gone, &mut memory).limit, Some(usize::MAX));
         assert!(memory.may_sleep());
     }
@@ -364,7 +370,7 @@ fn each_extra_worker_doubles_what_is_long() {
     }
     assert_eq!(memory.extra, 3);
     for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
-        let free = Snapshot { now: start + seconds * LINGER, ..crew([idle(0), idle(1)]) };
+        let free = Snapshot { now: start + seconds * SURPLUS_STAYS, ..crew([idle(0), idle(1)]) };
         decide(&free, &mut memory);
         assert_eq!(memory.extra, extra);
     }
@@ -418,14 +424,40 @@ fn tasks_move_to_threads_that_are_free() {
     assert_eq!(decide(&with(&sifting), &mut touched).queues, [WakeRunner(0)]);
 }
 
+/// Workers that sleep in a nested `block_on` do not count against `max_threads`, up to a bound.
+#[test]
+fn as_many_workers_are_exempt_as_wait_in_a_nested_block_on() {
+    let exempt = |runners: Vec<RunnerSeen>| first(&crew(runners).surplus().full()).exempt;
+    assert_eq!(exempt(vec![blocks(0), blocks(1)]), 0);
+    assert_eq!(exempt(vec![nests(0), blocks(1), nests(2)]), 2);
+    // Not if the thread computes there.
+    assert_eq!(exempt(vec![RunnerSeen { waits_nested: false, ..nests(0) }]), 0);
+    assert_eq!(exempt((0..MAX_NESTED + 3).map(nests).collect()), MAX_NESTED);
+    // A spare worker is started only if the crew may grow.
+    let grows = |runners: Vec<RunnerSeen>| Workforce::of(&crew(runners).full()).may_grow;
+    assert!(!grows(vec![blocks(0), blocks(1)]) && grows(vec![nests(0), blocks(1)]));
+    assert!(!Workforce::of(&crew([nests(0)]).with_crew(|crew| crew.max_threads = 0)).may_grow);
+}
+
+/// A replacement that blocks is not released, and workers beyond `max_threads` are all released at once.
+#[test]
+fn replacements_beyond_the_limit_go_together() {
+    let most = |runners: [RunnerSeen; 5]| crew(runners).with_crew(|crew| crew.max_threads = 3);
+    let free = [idle(0), idle(1), replacement(idle(2)), replacement(idle(3)), replacement(idle(4))];
+    assert_eq!(lasting(&most(free.clone()), SURPLUS_STAYS).released, [2, 3]);
+    let mut one_blocks = free;
+    one_blocks[2] = replacement(blocks(2));
+    assert_eq!(lasting(&most(one_blocks), SURPLUS_STAYS).released, [3, 4]);
+}
+
 #[test]
 fn threads_that_are_too_many_for_a_second_go() {
     let most = || crew([idle(0), idle(1), replacement(idle(2)), replacement(idle(3)), replacement(idle(4))]);
     assert_eq!(first(&most()).released, []);
-    assert_eq!(lasting(&most(), LINGER - TICK).released, []);
-    assert_eq!(lasting(&most(), LINGER).released, [2]);
+    assert_eq!(lasting(&most(), SURPLUS_STAYS - TICK).released, []);
+    assert_eq!(lasting(&most(), SURPLUS_STAYS).released, [2]);
     let quiet = Snapshot { is_quiet: true, ..most() };
-    assert_eq!(lasting(&quiet, LINGER).released, [2, 3, 4]);
+    assert_eq!(lasting(&quiet, SURPLUS_STAYS).released, [2, 3, 4]);
     // At most one each second.
     let mut memory = Memory::default();
     let always = most();
@@ -438,7 +470,7 @@ fn threads_that_are_too_many_for_a_second_go() {
     assert_eq!(decide(&always.clone().after(5500 * TICK), &mut memory).released, []);
     // Replacements of threads that block are excused, and so is a spare worker while others compute.
     let excused = crew([blocks(0), computes(1, LITTLE), replacement(idle(2)), replacement(idle(3))]);
-    assert_eq!(lasting(&excused, LINGER).released, []);
+    assert_eq!(lasting(&excused, SURPLUS_STAYS).released, []);
 }
 
 #[test]
