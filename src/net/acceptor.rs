@@ -119,7 +119,7 @@ fn shortage(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), what)
 }
 
-#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+#[cfg(all(test, unix, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
     use std::cell::Cell;
@@ -135,7 +135,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(unix)]
     fn a_shortage_is_told_once() {
         let (full, aborted, bad) =
             (rustix::io::Errno::MFILE, rustix::io::Errno::CONNABORTED, rustix::io::Errno::BADF);

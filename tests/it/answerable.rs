@@ -4,7 +4,6 @@
 use std::future::{Future, pending};
 use std::io::Write;
 use std::mem;
-use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -14,7 +13,7 @@ use futures_lite::{AsyncReadExt, StreamExt, future};
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on};
 
 use crate::setups::{
-    AsleepThread, Latch, OpenOnDrop, SOON, eventually, for_each_setup, for_setups, is_child,
+    AsleepThread, Latch, OpenOnDrop, SOON, Socket, eventually, for_each_setup, for_setups, is_child, sockets,
 };
 
 /// The `block_on` of another library.
@@ -24,8 +23,8 @@ type BlockOn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
 const FOREIGN: [BlockOn; 3] = [future::block_on, futures_executor::block_on, pollster::block_on];
 
 /// Returns a socket that becomes readable in a moment, written by a thread of its own.
-fn socket_in(moment: Duration) -> UnixStream {
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
+fn socket_in(moment: Duration) -> Socket {
+    let (ours, mut theirs) = sockets();
     thread::spawn(move || {
         thread::sleep(moment);
         theirs.write_all(b"x").unwrap();
@@ -243,7 +242,7 @@ fn lf5_a_source_of_the_pool_below() {
 fn lf5_a_wait_beside_a_shutdown() {
     for_each_setup(|runtime| {
         for pause in [0, 0, 0, 1, 5] {
-            let (near, mut far) = UnixStream::pair().unwrap();
+            let (near, mut far) = sockets();
             let near = Arc::new(runtime.block_on(async { Async::new(near).unwrap() }));
             let wait = || {
                 let near = near.clone();

@@ -1,6 +1,5 @@
 //! The threads for closures that block: when they start and end, and the order of closures.
 
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -11,7 +10,9 @@ use futures_lite::future;
 use paceline::blocking::{Job, JobError};
 use paceline::{Runtime, block_on, spawn, unblock};
 
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, is_child, text_of};
+#[cfg(unix)]
+use crate::setups::is_child;
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, text_of};
 
 /// Builds a runtime with so many threads for closures that block.
 pub fn runtime(blocking_threads: usize) -> Runtime {
@@ -163,6 +164,7 @@ fn without_a_runtime_the_process_has_threads() {
     assert!(matches!(error, Err(JobError::TimedOut { .. })));
 }
 
+#[cfg(unix)]
 #[test]
 fn the_environment_sets_the_limit_of_the_process() {
     if is_child(
@@ -183,6 +185,7 @@ fn the_environment_sets_the_limit_of_the_process() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_limit_that_is_no_number_is_named() {
     if is_child("blocking::a_limit_that_is_no_number_is_named", "export PACELINE_BLOCKING_THREADS=many") {
@@ -198,7 +201,7 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
     if is_child("blocking::unblock_without_a_thread_is_an_error_and_with_one_it_waits", "true") {
         let before = getrlimit(Resource::As);
         // No room for another stack.
-        let used = fs::read_to_string("/proc/self/statm").unwrap();
+        let used = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
         let none = Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before };
         block_on(async {});
@@ -216,7 +219,7 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
         eventually("it runs", || {
             paceline::metrics().blocking_threads == 1 && paceline::metrics().blocking_queued == 0
         });
-        let used = fs::read_to_string("/proc/self/statm").unwrap();
+        let used = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
         setrlimit(Resource::As, Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before }).unwrap();
         let rest: Vec<_> = (0..10).map(|number| unblock(move || number)).collect();
@@ -233,7 +236,7 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
 
 /// A child of `fork` has threads of its own.
 #[test]
-#[cfg(not(miri))]
+#[cfg(all(unix, not(miri)))]
 fn p10_a_child_has_threads_of_its_own() {
     use rustix::process::{WaitOptions, waitpid};
     unsafe extern "C" {

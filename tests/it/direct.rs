@@ -13,7 +13,7 @@ use async_channel::bounded;
 use futures_lite::future;
 use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
 
-use crate::setups::{Ping, SOON, eventually, for_each_setup};
+use crate::setups::{Ping, SOON, eventually, for_each_setup, pair};
 
 /// Runs a future in a scene in which only their own thread empties slots and rings. (Before its first wait a
 /// free `block_on` is in no pool, and its tasks go through injectors; and a deputy lets other threads take
@@ -307,7 +307,7 @@ fn d6_local_tasks_are_polled_by_their_owner() {
                     assert_eq!(thread::current().id(), owner);
                     polls.set(polls.get() + 1);
                 }
-                let (mut one, mut other) = paceline::Async::<std::os::unix::net::UnixStream>::pair().unwrap();
+                let (mut one, mut other) = pair();
                 let write =
                     spawn(async move { futures_lite::AsyncWriteExt::write_all(&mut one, b"x").await });
                 futures_lite::AsyncReadExt::read_exact(&mut other, &mut [0]).await.unwrap();

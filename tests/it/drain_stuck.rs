@@ -3,7 +3,7 @@
 
 use std::future::{Future, pending};
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use futures_lite::future;
 use paceline::{Drained, Handle, Runtime, block_on};
 
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, is_child};
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
 
 /// Does something when it is dropped.
 struct OnDrop<F: FnMut()>(F);
@@ -149,6 +149,8 @@ fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thread_without_a_core_is_not_stuck() {
+    use std::sync::atomic::AtomicBool;
+
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     use rustix::time::{ClockId, clock_gettime};
     let all = sched_getaffinity(None).unwrap();
@@ -341,6 +343,7 @@ fn each_task_is_in_one_number() {
 #[cfg(target_os = "linux")]
 #[test]
 fn no_threads_for_the_drain() {
+    use crate::setups::is_child;
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if !is_child("drain_stuck::no_threads_for_the_drain", "export RUST_BACKTRACE=0") {
         return;

@@ -3,7 +3,6 @@
 
 use std::future::Future;
 use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -14,7 +13,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Drained, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
 
 use crate::drain::{Count, HOUR, SHORT, counts, waits};
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
+use crate::setups::{Latch, OpenOnDrop, SOON, Socket, eventually, for_each_builder, for_each_setup, sockets};
 
 /// Begins a drain.
 fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
@@ -222,8 +221,8 @@ fn a_closure_that_blocks_when_it_is_dropped() {
 #[test]
 fn a_stream_is_not_waited_for() {
     for_each_setup(|runtime| {
-        let (mine, theirs) = UnixStream::pair().unwrap();
-        struct Slow(UnixStream, Latch);
+        let (mine, theirs) = sockets();
+        struct Slow(Socket, Latch);
         impl Read for Slow {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
                 self.1.open();

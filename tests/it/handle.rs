@@ -1,7 +1,6 @@
 //! A runtime used from other threads: through its handle, and by free functions.
 
 use std::future::pending;
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::blocking::Job;
 use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn, unblock};
 
-use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, text_of};
+use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, pair, sockets, text_of};
 
 /// Builds a runtime with workers of this name.
 fn named(setup: Setup, name: &str) -> Runtime {
@@ -63,7 +62,7 @@ fn free_functions_act_on_what_is_entered() {
         let entered = runtime.handle().enter();
         assert_eq!(whose(), "mine");
         assert_eq!(thread::spawn(whose).join().unwrap(), "paceline");
-        let (mut ours, mut theirs) = Async::<UnixStream>::pair().unwrap();
+        let (mut ours, mut theirs) = pair();
         assert_eq!(runtime.metrics().sources, before.sources + 2);
         block_on(async {
             let far = Timer::after(Duration::from_secs(3600));
@@ -228,7 +227,7 @@ fn a_runtime_is_dropped_while_its_handle_is_used() {
         drop(runtime);
         assert_eq!(other.join().unwrap(), None);
         assert_eq!(block_on(spawn(async {}).fallible()), None);
-        assert!(Async::<UnixStream>::pair().is_err());
+        assert!(Async::new(sockets().0).is_err());
         block_on(async { Timer::after(Duration::from_millis(1)).await });
         drop(entered);
         block_on(spawn(async {}));

@@ -13,7 +13,7 @@ use futures_lite::AsyncReadExt;
 use paceline::{Async, Builder, Handle, IoSafe, Runtime, Timer, block_on, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::setups::{Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
+use crate::setups::{ENDLESS_STACK, Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
 
 /// Claims a descriptor number that it does not own.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ fn times_without_end() {
 #[test]
 fn threads_that_cannot_be_started() {
     for_each_builder(|setup| {
-        let error = setup.builder().stack_size(1 << 60).build().expect_err("no room for the stack");
+        let error = setup.builder().stack_size(ENDLESS_STACK).build().expect_err("no room for the stack");
         assert!(error.to_string().contains("cannot start a thread"), "{error}");
     });
 }

@@ -41,16 +41,15 @@
 #![allow(unreachable_pub)]
 
 mod again;
-#[cfg(unix)]
 mod answerable;
 mod io;
+#[cfg(unix)]
 mod layers;
 
 #[cfg(unix)]
 mod alone;
 #[cfg(unix)]
 mod blind;
-#[cfg(unix)]
 mod blocking;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod busy;
@@ -60,27 +59,19 @@ mod callbacks;
 mod children;
 #[cfg(unix)]
 mod cost;
-#[cfg(unix)]
 mod current_thread;
-#[cfg(unix)]
 mod direct;
-#[cfg(unix)]
 mod drain;
-#[cfg(unix)]
 mod drain_inside;
-#[cfg(unix)]
 mod drain_stuck;
-#[cfg(unix)]
 mod drain_with;
 #[cfg(unix)]
 mod foreign;
 #[cfg(unix)]
 mod fork;
-#[cfg(unix)]
 mod handle;
 #[cfg(unix)]
 mod io_unix;
-#[cfg(unix)]
 mod jobs;
 #[cfg(unix)]
 mod large;
@@ -88,16 +79,13 @@ mod large;
 mod limits;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod lost;
-#[cfg(unix)]
 mod nested;
 mod net;
 #[cfg(unix)]
 mod notify;
-#[cfg(unix)]
 mod outlive;
 #[cfg(unix)]
 mod panics;
-#[cfg(unix)]
 mod promotion;
 #[cfg(unix)]
 mod relatives;
@@ -109,33 +97,25 @@ mod resting;
 mod rests;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod sandbox;
-#[cfg(unix)]
 mod setups;
 #[cfg(target_os = "linux")]
 mod short;
-#[cfg(unix)]
 mod shutdown;
+#[cfg(unix)]
 mod signal;
 #[cfg(unix)]
 mod stale;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod stalls;
-#[cfg(unix)]
 mod strand;
-#[cfg(unix)]
 mod strand_inside;
-#[cfg(unix)]
 mod stuck;
-#[cfg(unix)]
 mod tasks;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod threads;
-#[cfg(unix)]
 mod timeout;
 mod timer;
-#[cfg(unix)]
 mod trusted;
-#[cfg(unix)]
 mod unblock_streams;
 #[cfg(unix)]
 mod wakers;

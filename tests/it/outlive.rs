@@ -15,7 +15,7 @@ use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
 use paceline::{Runtime, Timer, block_on, unblock};
 
-use crate::setups::{Latch, eventually, for_each_builder, is_child, waker_that};
+use crate::setups::{Latch, eventually, for_each_builder, waker_that};
 
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -126,8 +126,10 @@ fn a_timer_that_is_due_in_the_batch_is_not_lost() {
 
 /// Objects that a runtime leaves behind: wakers of a root future and of a task, handles, tasks, reports of
 /// its threads.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "its test counts descriptors"))]
 struct Left(#[allow(dead_code, reason = "it is kept")] Vec<Box<dyn Any>>);
 
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "its test counts descriptors"))]
 fn left_of_a_runtime() -> Left {
     let runtime = Runtime::builder().threads(1).build().unwrap();
     let mut left: Vec<Box<dyn Any>> = Vec::new();
@@ -158,6 +160,7 @@ fn left_of_a_runtime() -> Left {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_left_of_a_runtime_keeps_no_descriptor() {
+    use crate::setups::is_child;
     if !is_child("outlive::what_is_left_of_a_runtime_keeps_no_descriptor", ":") {
         return;
     }

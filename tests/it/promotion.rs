@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded, unbounded};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Executor, Runtime, Timer, block_on};
+use paceline::{Executor, Runtime, Timer, block_on};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, Setup, eventually, for_setups, without_deputy};
+use crate::setups::{Latch, OpenOnDrop, Ping, Setup, eventually, for_setups, pair, without_deputy};
 
 type Guests = Vec<(Sender<()>, thread::JoinHandle<()>)>;
 
@@ -58,7 +58,7 @@ fn l2_the_leader_leaves_while_others_wait() {
 fn l4_your_future_is_ready_and_you_lead() {
     const ROUNDS: usize = 60;
     async fn rounds(tell: Sender<usize>, told: Receiver<usize>) {
-        let (mut one, mut other) = Async::<std::os::unix::net::UnixStream>::pair().unwrap();
+        let (mut one, mut other) = pair();
         for round in 0..ROUNDS {
             tell.send(round).await.unwrap();
             let got = future::zip(told.recv(), async {
@@ -114,7 +114,7 @@ fn l7_sources_are_registered_while_a_thread_leads() {
                 let runtime2 = runtime.clone();
                 runtime.spawn(async move {
                     while Instant::now() < until {
-                        let (mut one, mut other) = Async::<std::os::unix::net::UnixStream>::pair().unwrap();
+                        let (mut one, mut other) = pair();
                         let read = runtime2.spawn(async move { other.read_exact(&mut [0; 3]).await });
                         let cancelled = runtime2.spawn(pending::<()>());
                         Timer::after(Duration::from_micros(50)).await;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak, mpsc};
@@ -21,6 +22,9 @@ const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 }
 
 /// How long an answer may take on a machine with other programs. A broken runtime never answers.
 pub const SOON: Duration = Duration::from_secs(if cfg!(miri) { 120 } else { 10 });
+
+/// A stack for which no process has room.
+pub const ENDLESS_STACK: usize = usize::MAX / 4 * 3;
 
 /// A tick of the deputy that never comes, so that the deputy cannot repair a lost promotion.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -225,24 +229,33 @@ fn number_of_thread() -> u32 {
     return 0;
 }
 
-#[cfg(not(miri))]
-type Socket = std::os::unix::net::UnixStream;
+/// One end of a connection within the process.
+#[cfg(all(unix, not(miri)))]
+pub type Socket = std::os::unix::net::UnixStream;
 
-#[cfg(not(miri))]
-fn sockets() -> (Socket, Socket) {
+/// Returns both ends of a connection.
+#[cfg(all(unix, not(miri)))]
+pub fn sockets() -> (Socket, Socket) {
     Socket::pair().unwrap()
 }
 
-/// Miri has `UnixStream::pair`, but the standard library writes to it with `send`, which miri has for TCP
-/// only.
-#[cfg(miri)]
-type Socket = std::net::TcpStream;
+/// One end of a connection within the process. Miri has `UnixStream::pair`, but the standard library writes
+/// to it with `send`, which miri has for TCP only; Windows has no such pair in the standard library.
+#[cfg(any(miri, not(unix)))]
+pub type Socket = std::net::TcpStream;
 
-#[cfg(miri)]
-fn sockets() -> (Socket, Socket) {
+/// Returns both ends of a connection.
+#[cfg(any(miri, not(unix)))]
+pub fn sockets() -> (Socket, Socket) {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let ours = Socket::connect(listener.local_addr().unwrap()).unwrap();
     (ours, listener.accept().unwrap().0)
+}
+
+/// Returns both ends of a connection, registered with the current runtime.
+pub fn pair() -> (Async<Socket>, Async<Socket>) {
+    let (one, other) = sockets();
+    (Async::new(one).unwrap(), Async::new(other).unwrap())
 }
 
 /// A connection to a task of the runtime that sends back what it receives: proof that a thread leads.
@@ -326,11 +339,16 @@ pub fn is_child(test: &str, shell: &str) -> bool {
     false
 }
 
-/// Returns the command that runs `test` as a child.
+/// Returns the command that runs `test` as a child. For a foreign processor `PACELINE_TEST_RUNNER` has the
+/// emulator and its arguments. On Windows, where there is no such shell, `shell` has to be ":".
 pub fn child(test: &str, shell: &str) -> Command {
-    let mut command = Command::new("sh");
     let this = std::env::current_exe().unwrap();
-    command.arg("-c").arg(format!("{shell}; exec \"$0\" \"$@\"")).arg(this);
+    let mut command = Command::new(if cfg!(unix) { Path::new("sh") } else { &this });
+    if cfg!(unix) {
+        command.arg("-c").arg(format!("{shell}; exec $PACELINE_TEST_RUNNER \"$0\" \"$@\"")).arg(this);
+    } else {
+        assert_eq!(shell, ":");
+    }
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env("PACELINE_TEST_CHILD", test);
     // The symbols of a backtrace take memory and time, which some tests measure.

@@ -1,7 +1,6 @@
 //! P3, P4, P8: shutting down from anywhere, in time, with nothing left behind.
 
 use std::future::pending;
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -11,9 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Executor, Runtime, Timer, unblock};
+use paceline::{Executor, Runtime, Timer, unblock};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, text_of};
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, pair, text_of,
+};
 
 /// Counts the futures that were dropped.
 struct Dropped(Arc<AtomicUsize>);
@@ -35,7 +36,7 @@ fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
         drop(one);
     });
     let silent = runtime.spawn(async move {
-        let (mut socket, other) = Async::<UnixStream>::pair().unwrap();
+        let (mut socket, other) = pair();
         two.1.send(()).unwrap();
         let _ = socket.read(&mut [0]).await;
         drop((two, other));

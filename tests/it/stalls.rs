@@ -19,9 +19,11 @@ fn a_stall_says_whether_the_task_blocks_or_computes() {
     runtime.spawn(async move { _ = ended.recv() }).detach();
     let stall = told.recv_timeout(SOON).unwrap();
     let StallKind::Blocked(Some(call)) = stall.kind else { panic!("{stall}") };
-    assert_eq!(call.name(), Some("futex"));
+    // Not every architecture has its names in the table.
+    let is_known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    assert_eq!(call.name(), is_known.then_some("futex"));
     let text = stall.to_string();
-    assert!(text.contains(" has blocked busy-") && text.ends_with(" (in futex)"), "{text}");
+    assert!(text.contains(" has blocked busy-") && text.ends_with(&format!(" (in {call})")), "{text}");
     drop(end);
 
     let stop = Stop(Arc::default());

@@ -1,7 +1,6 @@
 //! All workers are stuck, or their replacements are; and state that a stranger leaves behind.
 
 use std::future::Future;
-use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -9,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Executor, Order, Promotion, Runtime, Timer, block_on};
+use paceline::{Executor, Order, Promotion, Runtime, Timer, block_on};
 
 use crate::answerable::{MOMENT, a_socket, a_timer, soon};
 use crate::setups::{
-    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, waker_that,
+    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, pair, waker_that,
 };
 
 /// A guest's own events while every host is stuck: the guest leads, and does not wait for the deputy each
@@ -39,7 +38,7 @@ fn lf5_a_guest_leads_while_all_hosts_are_stuck() {
             let rescues = runtime.metrics().deputy_rescues;
             const ROUNDS: u64 = 2_000;
             runtime.block_on(async {
-                let (mut here, mut there) = Async::<UnixStream>::pair().unwrap();
+                let (mut here, mut there) = pair();
                 for _ in 0..ROUNDS {
                     let send = async { here.write_all(b"x").await.unwrap() };
                     future::zip(async { there.read_exact(&mut [0]).await.unwrap() }, send).await;
@@ -189,7 +188,7 @@ fn direct_polling_comes_back() {
     let round = || {
         let before = paceline::metrics();
         block_on(executor.run(async {
-            let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
+            let (mut one, mut other) = pair();
             let echo = executor.spawn(async move {
                 let mut byte = [0];
                 for _ in 0..500 {

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{ErrorKind::WouldBlock, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::TcpStream;
 use std::task::Poll;
 
 use futures_lite::future;
@@ -135,6 +135,8 @@ fn any_number_waits_and_each_is_woken() {
 #[cfg_attr(miri, ignore = "miri has no urgent data")]
 #[test]
 fn ends_and_urgent_data_are_told() {
+    use std::net::Shutdown;
+
     use rustix::net::{RecvFlags, SendFlags, recv, send};
     block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();

@@ -7,13 +7,13 @@ use futures_lite::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt, FutureExt, StreamE
 use paceline::{Runtime, Unblock, block_on, unblock};
 
 use crate::blocking::{panic_of, runtime};
-use crate::setups::{Latch, OpenOnDrop, for_each_setup};
+use crate::setups::{ENDLESS_STACK, Latch, OpenOnDrop, for_each_setup};
 
 /// Fails if a read, a write or a seek panics when no thread can be started, or loses the value.
 #[test]
 fn without_a_thread_a_stream_is_an_error_and_keeps_its_value() {
     // No system has room for such a stack.
-    let runtime = Runtime::builder().current_thread().stack_size(1 << 60).build().unwrap();
+    let runtime = Runtime::builder().current_thread().stack_size(ENDLESS_STACK).build().unwrap();
     let mut stream = Unblock::new(io::Cursor::new(vec![7; 10]));
     runtime.block_on(async {
         let mut byte = [0];
