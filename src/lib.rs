@@ -141,7 +141,7 @@
 //! | Linux | x86_64 | all 207 | all 497, also over `poll(2)` |
 //! | Linux | i686 (32 bits) | all 204 | 157 |
 //! | Linux under qemu-user | aarch64 | 204 | 156 |
-//! | Linux under qemu-user | s390x (big-endian) | 202 | - |
+//! | Linux under qemu-user | s390x (big-endian) | 202 | 76 |
 //! | Windows under Wine | x86_64 | all 188 | 212 |
 //! | macOS | x86_64 | compiles | - |
 //!
