@@ -8,7 +8,6 @@ use std::task::Poll;
 use futures_lite::future;
 use paceline::{Async, Runtime, Trusted, block_on};
 
-use crate::setups::eventually;
 
 use crate::io::tcp_pair;
 
@@ -149,7 +148,7 @@ fn ends_and_urgent_data_are_told() {
         assert!(ours.readiness().is_priority(), "the mark stays for a later look");
         // The system may report the byte a second time, and later, until it is read.
         recv(stream, &mut [0], RecvFlags::OOB).unwrap();
-        eventually("it passes", || {
+        crate::setups::eventually("it passes", || {
             ours.forget_marks(ready);
             !ours.readiness().is_priority()
         });
