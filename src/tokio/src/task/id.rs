@@ -34,6 +34,8 @@ pub fn id() -> Id {
     context::task_id().expect("Can't get a task id when not inside a task")
 }
 
+/// Returns the id of the current task, or `None` outside of a task.
+#[track_caller]
 pub fn try_id() -> Option<Id> {
     context::task_id()
 }
