@@ -8,7 +8,6 @@ use std::task::Poll;
 use futures_lite::future;
 use paceline::{Async, Runtime, Trusted, block_on};
 
-
 use crate::io::tcp_pair;
 
 fn reads(stream: Trusted<'_, TcpStream>, size: usize) -> std::io::Result<usize> {

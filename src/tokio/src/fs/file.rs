@@ -354,3 +354,46 @@ mod unix {
         }
     }
 }
+
+#[cfg(windows)]
+mod windows {
+    use std::os::windows::io::{
+        AsHandle, AsRawHandle, BorrowedHandle, FromRawHandle, OwnedHandle, RawHandle,
+    };
+
+    use super::{File, StdFile};
+
+    impl From<OwnedHandle> for File {
+        fn from(handle: OwnedHandle) -> Self {
+            Self::from_std(handle.into())
+        }
+    }
+
+    impl AsRawHandle for File {
+        fn as_raw_handle(&self) -> RawHandle {
+            self.std.as_raw_handle()
+        }
+    }
+
+    impl AsHandle for File {
+        fn as_handle(&self) -> BorrowedHandle<'_> {
+            self.std.as_handle()
+        }
+    }
+
+    impl FromRawHandle for File {
+        unsafe fn from_raw_handle(handle: RawHandle) -> Self {
+            // SAFETY: the caller keeps the promises of `from_raw_handle`.
+            Self::from_std(unsafe { StdFile::from_raw_handle(handle) })
+        }
+    }
+
+    #[test]
+    fn a_file_keeps_the_handle_that_it_is_made_of() {
+        let std = StdFile::open(std::env::current_exe().unwrap()).unwrap();
+        let raw = std.as_raw_handle();
+        let file = File::from(OwnedHandle::from(std));
+        assert_eq!(file.as_raw_handle(), raw);
+        assert_eq!(file.as_handle().as_raw_handle(), raw);
+    }
+}

@@ -115,6 +115,22 @@ macro_rules! stream {
                 unsafe { std::os::fd::BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(self)) }
             }
         }
+
+        #[cfg(windows)]
+        impl std::os::windows::io::AsRawHandle for $name {
+            fn as_raw_handle(&self) -> std::os::windows::io::RawHandle {
+                io::$of().as_raw_handle()
+            }
+        }
+
+        #[cfg(windows)]
+        impl std::os::windows::io::AsHandle for $name {
+            fn as_handle(&self) -> std::os::windows::io::BorrowedHandle<'_> {
+                let handle = std::os::windows::io::AsRawHandle::as_raw_handle(self);
+                // SAFETY: as above.
+                unsafe { std::os::windows::io::BorrowedHandle::borrow_raw(handle) }
+            }
+        }
     };
 }
 

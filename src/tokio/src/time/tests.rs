@@ -68,6 +68,7 @@ fn what_a_closure_brings_comes_before_the_clock_moves() {
     });
 }
 
+#[cfg(unix)]
 #[test]
 fn a_source_that_is_ready_comes_before_the_clock_moves() {
     use std::io::{Read, Write};
