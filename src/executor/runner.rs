@@ -214,6 +214,11 @@ impl Runner {
         !self.slot.is_empty() || !self.ring.is_empty()
     }
 
+    /// Returns the number of tasks that wait here.
+    pub(crate) fn queued(&self) -> usize {
+        usize::from(!self.slot.is_empty()) + self.ring.len()
+    }
+
     /// Takes the first of the tasks that wait here.
     pub(super) fn pop(&self) -> Option<Runnable> {
         self.slot.take().or_else(|| self.ring.pop().ok())

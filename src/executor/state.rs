@@ -146,6 +146,12 @@ impl State {
         self.injector.len()
     }
 
+    /// Returns the number of tasks spawned so far, of tasks in the injector, and of tasks taken from it.
+    pub(crate) fn traffic(&self) -> (u64, usize, u64) {
+        let (finished, unfinished) = self.tasks.census();
+        (finished as u64 + unfinished as u64, self.injected(), self.taken())
+    }
+
     /// Returns the number of unfinished tasks; `None` if the executor does not track them.
     pub(crate) fn unfinished(&self) -> Option<usize> {
         self.tracks_tasks().then(|| self.tasks.count())

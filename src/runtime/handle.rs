@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_task::Runnable;
 
-use super::{Metrics, schedule_in, spawn_in};
+use super::{Load, Metrics, schedule_in, spawn_in};
 use crate::current::current_pool;
 use crate::executor::{StateRef, Task, boxed_if_large, note_panic, spawn_in_vain};
 use crate::pool::block_on::PoolSource;
@@ -355,6 +355,13 @@ impl Handle {
     /// ```
     pub fn metrics(&self) -> Metrics {
         self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
+    }
+
+    /// Returns what each thread of the runtime has done; nothing once the runtime was dropped. This is for the
+    /// package that replaces tokio, whose metrics are numbered by worker.
+    #[doc(hidden)]
+    pub fn load(&self) -> Load {
+        self.pool().map_or_else(Load::default, |pool| Load::of(&pool))
     }
 
     /// Returns what each thread of the runtime is doing: see [`Runtime::threads`](crate::Runtime::threads).

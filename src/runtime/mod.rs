@@ -2,12 +2,14 @@
 
 mod builder;
 mod handle;
+mod load;
 mod metrics;
 mod stuck;
 mod tasks;
 
 pub use builder::Builder;
 pub use handle::{Entered, Handle};
+pub use load::{Load, ThreadLoad};
 pub use metrics::Metrics;
 pub use stuck::StuckError;
 pub use tasks::{ClosureGroup, TaskList};

@@ -1,0 +1,111 @@
+//! [`Load`]: what each thread of a runtime has done, for the package that replaces tokio.
+
+use std::time::Duration;
+
+use crate::pool::{Pool, Station};
+use crate::sync::thread::ThreadId;
+
+/// The counts of a runtime by thread. The numbers are read one after the other while the threads go on.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Load {
+    /// The tasks that were spawned on the runtime so far.
+    pub spawned: u64,
+    /// The tasks that wait in the queue of all threads now.
+    pub injected: usize,
+    /// The tasks that were taken from that queue so far.
+    pub taken: u64,
+    /// The threads that are in a `block_on` of the runtime now.
+    pub threads: Vec<ThreadLoad>,
+    /// The polls of tasks by threads that have left their `block_on` since.
+    pub past_polls: u64,
+    /// Of these, the polls of tasks that another thread had in its queue.
+    pub past_stolen: u64,
+}
+
+/// The part of one thread in a [`Load`], since its `block_on` began.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ThreadLoad {
+    /// The thread.
+    pub id: ThreadId,
+    /// Its polls of tasks.
+    pub polls: u64,
+    /// Of these, the polls of tasks that another thread had in its queue.
+    pub stolen: u64,
+    /// The tasks that wait for this thread now.
+    pub queued: usize,
+    /// The processor time of the thread since it started, if the system tells.
+    pub processor_time: Option<Duration>,
+}
+
+impl Load {
+    /// Reads the counts of a pool.
+    pub(super) fn of(pool: &Pool) -> Self {
+        let threads: Vec<_> = pool.stations().iter().map(|station| ThreadLoad::of(station)).collect();
+        let all = pool.polls();
+        let total = all.direct.get() + all.surplus.get() + all.stolen.get();
+        let sum = |count: fn(&ThreadLoad) -> u64| threads.iter().map(count).sum::<u64>();
+        let mut load = Load {
+            past_polls: total.saturating_sub(sum(|thread| thread.polls)),
+            past_stolen: all.stolen.get().saturating_sub(sum(|thread| thread.stolen)),
+            threads,
+            ..Load::default()
+        };
+        if let Some(crew) = pool.crew() {
+            (load.spawned, load.injected, load.taken) = crew.state().traffic();
+        }
+        load
+    }
+}
+
+impl ThreadLoad {
+    fn of(station: &Station) -> Self {
+        let mut load = Self {
+            id: station.thread.id(),
+            polls: 0,
+            stolen: 0,
+            queued: 0,
+            processor_time: station.state.processor_time(),
+        };
+        for hosted in station.runners.lock().iter() {
+            let counters = &hosted.runner.counters;
+            load.polls += counters.direct.get() + counters.surplus.get() + counters.stolen.get();
+            load.stolen += counters.stolen.get();
+            load.queued += hosted.runner.queued();
+        }
+        load
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use crate::Runtime;
+
+    /// Fails if polls of a thread that has left are lost, or counted twice.
+    #[test]
+    fn all_polls_are_those_of_threads_here_and_of_threads_that_left() {
+        let runtime = Runtime::builder().current_thread().build().unwrap();
+        let handle = runtime.handle();
+        let polls = |polls: usize| {
+            runtime.block_on(async {
+                for _ in 0..polls {
+                    handle.spawn(async {}).await;
+                }
+                handle.load()
+            })
+        };
+        let (first, second) = (polls(3), polls(4));
+        let here = |load: &super::Load| {
+            let thread = load.threads.iter().find(|load| load.id == std::thread::current().id());
+            thread.map(|load| load.polls)
+        };
+        assert_eq!((here(&first), first.past_polls, first.spawned), (Some(3), 0, 3));
+        assert_eq!((here(&second), second.past_polls, second.spawned), (Some(4), 3, 7));
+        drop(handle.spawn(async {}));
+        let load = handle.load();
+        assert_eq!((here(&load), load.past_polls, load.injected), (None, 7, 1));
+        drop(runtime);
+        assert_eq!(handle.load().past_polls, 0);
+    }
+}
