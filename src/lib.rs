@@ -370,11 +370,11 @@ pub use paceline_macros::{main, test};
 pub use pool::stall::{Stall, StallKind};
 pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
 pub use probe::Syscall;
-#[doc(hidden)]
-pub use runtime::{Load, ThreadLoad};
 pub use runtime::{
     Builder, ClosureGroup, Entered, Handle, Metrics, Runtime, StuckError, TaskList, metrics, spawn,
 };
+#[doc(hidden)]
+pub use runtime::{Load, ThreadLoad};
 pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};

@@ -15,6 +15,11 @@
 //! | `fs`, `process`, `signal` | as their names say |
 #![allow(missing_docs, reason = "it is tokio's documentation that describes them")]
 
+#[cfg(all(tokio_unstable, feature = "taskdump"))]
+compile_error!(
+    "`taskdump` is not offered: paceline, which is in the place of tokio, takes no dumps of tasks"
+);
+
 #[cfg(all(feature = "rt", not(feature = "beside-tokio")))]
 mod alone;
 #[cfg(all(unix, any(feature = "process", feature = "signal")))]

@@ -71,6 +71,7 @@ impl<T: Source> Registration<T> {
         let Some(entered) = runtime.paceline().try_enter() else { return Err(gone()) };
         let io = Async::new_nonblocking(io).map_err(with_its_code)?;
         drop(entered);
+        runtime.shared.extras.note_registration();
         Ok(Self { io, runtime })
     }
 }

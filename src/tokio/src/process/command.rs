@@ -84,6 +84,16 @@ impl Command {
         Child::of(self.std.spawn()?, self.kill_on_drop)
     }
 
+    /// Starts the process by a call of `with`.
+    #[cfg(tokio_unstable)]
+    #[track_caller]
+    pub fn spawn_with(
+        &mut self,
+        with: impl FnOnce(&mut std::process::Command) -> io::Result<std::process::Child>,
+    ) -> io::Result<Child> {
+        Child::of(with(&mut self.std)?, self.kill_on_drop)
+    }
+
     #[track_caller]
     pub fn status(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + use<> {
         let child = self.spawn();

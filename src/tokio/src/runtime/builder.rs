@@ -6,12 +6,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::extras::Settings;
 use super::hooks::Hooks;
 use super::shared::Config;
 use super::{LocalOptions, LocalRuntime, Runtime, RuntimeFlavor, Shared};
 
 pub struct Builder {
-    flavor: RuntimeFlavor,
+    pub(super) flavor: RuntimeFlavor,
     name: Option<String>,
     has_io: bool,
     has_time: bool,
@@ -21,6 +22,7 @@ pub struct Builder {
     thread_name: Arc<dyn Fn() -> String + Send + Sync>,
     stack_size: Option<usize>,
     hooks: Hooks,
+    pub(super) extras: Settings,
 }
 
 impl Builder {
@@ -45,6 +47,7 @@ impl Builder {
             thread_name: Arc::new(|| "tokio-rt-worker".into()),
             stack_size: None,
             hooks: Hooks::default(),
+            extras: Settings::default(),
         }
     }
 
@@ -185,22 +188,25 @@ impl Builder {
         self.start(true).map(LocalRuntime::of)
     }
 
-    fn start(&self, is_local: bool) -> io::Result<Runtime> {
+    fn start(&mut self, is_local: bool) -> io::Result<Runtime> {
         let workers = match self.flavor {
             RuntimeFlavor::CurrentThread => 1,
             RuntimeFlavor::MultiThread => self.worker_threads.unwrap_or_else(workers_by_default),
         };
-        let shared = Arc::new(Shared::new(Config {
-            flavor: self.flavor,
-            workers,
-            max_blocking_threads: self.max_blocking_threads,
-            name: self.name.clone(),
-            is_local,
-            hooks: self.hooks.clone(),
-            has_io: self.has_io,
-            has_time: self.has_time,
-            starts_paused: self.starts_paused,
-        }));
+        let shared = Arc::new(Shared::new(
+            Config {
+                flavor: self.flavor,
+                workers,
+                max_blocking_threads: self.max_blocking_threads,
+                name: self.name.clone(),
+                is_local,
+                hooks: self.hooks.clone(),
+                has_io: self.has_io,
+                has_time: self.has_time,
+                starts_paused: self.starts_paused,
+            },
+            self.extras.start(workers)?,
+        ));
         let builder = paceline::Runtime::builder();
         let builder = match self.flavor {
             RuntimeFlavor::CurrentThread => builder.current_thread(),

@@ -44,11 +44,31 @@ pub(super) fn stays_inside() {
 
 /// Calls `f` as if in a poll of the real tokio, and restores its budget afterwards.
 pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
-    let Some(runtime) = runtime() else { return super::with_budget(f) };
+    match runtime() {
+        Some(runtime) => inside_of(runtime, f),
+        None => super::with_budget(f),
+    }
+}
+
+/// Calls `f` as if in a poll of that runtime of the real tokio, and restores its budget afterwards.
+pub(super) fn inside_of<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
     let mut f = Some(f);
     // Through the handle, whose `block_on` allows `block_in_place`.
     let result = runtime.handle().block_on(poll_fn(|_| Poll::Ready(f.take().map(|f| f()))));
     result.expect("it is polled once, and is ready at once")
+}
+
+/// Calls `f` where the real tokio's timers are available.
+#[cfg(tokio_unstable)]
+pub(super) fn entered<R>(f: impl FnOnce() -> R) -> R {
+    let _entered = runtime().map(Runtime::enter);
+    f()
+}
+
+/// Returns the metrics of the real tokio about all polls.
+#[cfg(tokio_unstable)]
+pub(super) fn metrics() -> Option<real::runtime::RuntimeMetrics> {
+    runtime().map(Runtime::metrics)
 }
 
 /// Calls `f`, which may block, perhaps in such a poll.

@@ -9,9 +9,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget, fence};
+use super::extras::{self, Extras};
+use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
 use crate::context::{self, Entry, Frame, Place};
-use crate::task::{self, JoinHandle};
+use crate::task::{self, Home, JoinHandle};
 use crate::time;
 
 /// A larger future is boxed instead of being moved through the frames, each of which has room for it in
@@ -60,9 +61,26 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (future, handle) = task::future(future, self.shared.clone());
+        extras::launch(self, future)
+    }
+
+    /// Spawns a task that is polled in `home`.
+    #[track_caller]
+    pub(super) fn launch_in<F, H>(&self, future: F, home: H) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+        H: Home + Send + 'static,
+    {
+        let (future, handle) = task::future(future, home);
         self.paceline().spawn(future).detach();
         handle
+    }
+
+    /// Drops a future, and returns the handle of a task that was cancelled.
+    #[cfg(tokio_unstable)]
+    pub(super) fn cancel<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
+        task::future(future, self.shared.clone()).1
     }
 
     #[track_caller]
@@ -107,8 +125,8 @@ impl Handle {
     fn run<F: Future>(&self, future: F) -> F::Output {
         // Taken here, because a closure cannot be `#[track_caller]`.
         let caller = Location::caller();
-        fence::inside(|| {
-            let mut future = pin!(future);
+        self.shared.extras.inside(|| {
+            let mut future = pin!(Extras::guard(self, future));
             let future = poll_fn(|cx| {
                 budget::refill();
                 future.as_mut().poll(cx)

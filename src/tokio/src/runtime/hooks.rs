@@ -1,9 +1,10 @@
 //! The hooks of the builder for threads that start, stop, sleep or wake; and the number of a worker.
 
-use std::cell::RefCell;
+use std::cell::{LazyCell, RefCell};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+
+use paceline::{Role, ThreadInfo};
 
 use super::{Handle, Shared, fence};
 use crate::context::{self, Entry};
@@ -23,16 +24,18 @@ impl Hooks {
     /// Makes the threads of `runtime`, which is being built, call the hooks.
     pub(super) fn add_to(&self, mut builder: paceline::Builder, runtime: &Arc<Shared>) -> paceline::Builder {
         let (on_start, its) = (self.on_start.clone(), Arc::downgrade(runtime));
-        let (next, workers) = (AtomicUsize::new(0), runtime.config.workers);
         builder = builder.on_thread_start(move || {
-            // A replacement shares the number of another worker.
             fence::stays_inside();
-            context::set_worker(Some(next.fetch_add(1, Ordering::Relaxed) % workers));
+            context::set_worker(its.upgrade().map(|runtime| start_worker(&runtime)));
             call(&its, on_start.as_ref());
         });
-        if let Some(hook) = &self.on_stop {
-            builder = builder.on_thread_stop(inside(runtime, hook));
-        }
+        let (on_stop, its) = (self.on_stop.clone(), Arc::downgrade(runtime));
+        builder = builder.on_thread_stop(move || {
+            call(&its, on_stop.as_ref());
+            if let (Some(runtime), Some(number)) = (its.upgrade(), context::worker()) {
+                runtime.workers.end(number, || runtime.load());
+            }
+        });
         if self.on_park.is_some() || runtime.clock.is_pausable() {
             let (on_park, its) = (self.on_park.clone(), Arc::downgrade(runtime));
             builder = builder.on_thread_park(move || {
@@ -80,6 +83,13 @@ impl Drop for Stops {
     fn drop(&mut self) {
         call(&self.runtime, self.hook.as_ref());
     }
+}
+
+/// Makes this thread a worker, and returns its number: that of a worker that blocks, for a replacement.
+fn start_worker(runtime: &Shared) -> usize {
+    let threads = LazyCell::new(|| runtime.paceline().threads());
+    let blocks = |thread: &ThreadInfo| thread.role == Role::Blocks;
+    runtime.workers.start(|id| threads.iter().any(|thread| thread.id == id && blocks(thread)))
 }
 
 fn inside(runtime: &Arc<Shared>, hook: &Hook) -> impl Fn() + Send + Sync + use<> {

@@ -55,6 +55,7 @@ impl LocalRuntime {
 
     pub(super) fn of(runtime: Runtime) -> Self {
         let (local, handle) = (LocalSet::new(), runtime.handle().clone());
+        local.local().extras.bind(&handle.shared);
         OWN.with(|own| own.borrow_mut().push((handle.id(), Rc::downgrade(local.local()))));
         Self { local: Some(local), runtime: Some(runtime), handle }
     }

@@ -7,6 +7,8 @@
 //! | [`blocking`] | blocking closures: which run, which are cancelled, and the waits for them |
 //! | [`budget`], [`fence`] | the cooperative budget of a poll, and the ban on blocking, for tokio's types |
 //! | [`hooks`] | hooks for threads that start, stop, sleep or wake |
+//! | [`workers`] | what each worker has done |
+//! | [`extras`] | what tokio has behind `tokio_unstable` |
 //! | [`errors`], [`metrics`] | as their names say |
 
 mod blocking;
@@ -15,6 +17,9 @@ mod builder;
 #[cfg(all(test, target_os = "linux", feature = "rt-multi-thread"))]
 mod diagnostics;
 mod errors;
+#[cfg_attr(not(tokio_unstable), path = "stable.rs")]
+#[cfg_attr(tokio_unstable, path = "unstable/mod.rs")]
+mod extras;
 mod fence;
 mod handle;
 mod hooks;
@@ -23,6 +28,7 @@ mod metrics;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
 mod runtime;
 mod shared;
+mod workers;
 
 pub use builder::Builder;
 pub use errors::TryCurrentError;
@@ -33,9 +39,19 @@ pub use local::{LocalOptions, LocalRuntime};
 pub use metrics::RuntimeMetrics;
 pub use runtime::{Runtime, RuntimeFlavor};
 
+#[cfg(tokio_unstable)]
+pub use extras::TaskMeta;
+#[cfg(tokio_unstable)]
+#[doc(no_inline)]
+pub use real::runtime::{
+    HistogramConfiguration, HistogramScale, InvalidHistogramConfiguration, LogHistogram, LogHistogramBuilder,
+    RngSeed, UnhandledPanic,
+};
+
 pub(crate) use budget::{refill, with_budget};
 #[allow(unused_imports, reason = "for what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
+pub(crate) use extras::{LocalExtras, launch_local};
 #[cfg(feature = "rt-multi-thread")]
 pub(crate) use fence::outside;
 pub(crate) use local::current_local;

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::RuntimeFlavor;
 use super::blocking::Blocking;
+use super::extras::Extras;
 use super::handle::Id;
 use super::hooks::Hooks;
+use super::workers::{Figures, Workers};
 use crate::context::{self, Place};
 use crate::time::Clock;
 
@@ -31,21 +33,25 @@ pub(crate) struct Shared {
     pub(crate) id: Id,
     pub(crate) blocking: Blocking,
     pub(crate) clock: Clock,
+    pub(crate) extras: Extras,
+    pub(crate) workers: Workers,
     /// Set later: threads of the runtime may run before its builder has the handle.
     paceline: OnceLock<paceline::Handle>,
     is_shut_down: AtomicBool,
     /// A thread acts as the only worker, in a runtime whose `block_on` polls the tasks.
     has_worker: AtomicBool,
     /// The counts of paceline at the shutdown.
-    counted: OnceLock<paceline::Metrics>,
+    counted: OnceLock<(paceline::Metrics, paceline::Load)>,
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config, extras: Extras) -> Self {
         let clock = Clock::new(config.flavor == RuntimeFlavor::CurrentThread, config.starts_paused);
         Self {
+            workers: Workers::new(config.workers),
             config,
             clock,
+            extras,
             id: Id::next(),
             blocking: Blocking::default(),
             paceline: OnceLock::new(),
@@ -78,11 +84,26 @@ impl Shared {
 
     /// Returns the counts, now or at the end.
     pub(crate) fn metrics(&self) -> paceline::Metrics {
-        self.counted.get().cloned().unwrap_or_else(|| self.paceline().metrics())
+        self.counted.get().map_or_else(|| self.paceline().metrics(), |(metrics, _)| metrics.clone())
+    }
+
+    /// Returns the counts by thread, now or at the end.
+    pub(crate) fn load(&self) -> paceline::Load {
+        self.counted.get().map_or_else(|| self.paceline().load(), |(_, load)| load.clone())
+    }
+
+    /// Returns the counts of a worker.
+    pub(crate) fn figures(&self, worker: usize) -> Figures {
+        self.workers.figures(worker, &self.load())
+    }
+
+    /// Returns whether the only queue is that of a worker, which is awake or sleeps in `block_on`.
+    pub(crate) fn keeps_one_queue(&self) -> bool {
+        self.has_worker.load(Ordering::Relaxed)
     }
 
     pub(crate) fn stops_counting(&self) {
-        let _ = self.counted.set(self.paceline().metrics());
+        let _ = self.counted.set((self.paceline().metrics(), self.paceline().load()));
     }
 
     /// Makes the thread the only worker until the result is dropped, unless the runtime has workers or
@@ -90,7 +111,10 @@ impl Shared {
     pub(crate) fn work(&self) -> Option<Working<'_>> {
         let is_alone = self.config.flavor == RuntimeFlavor::CurrentThread;
         let works = is_alone && !self.has_worker.swap(true, Ordering::Relaxed);
-        works.then(|| Working { runtime: self, before: context::set_worker(Some(0)) })
+        works.then(|| {
+            self.workers.begin();
+            Working { runtime: self, before: context::set_worker(Some(0)) }
+        })
     }
 
     /// Returns the calls that its futures may make while they are polled.
@@ -112,6 +136,7 @@ pub(crate) struct Working<'a> {
 impl Drop for Working<'_> {
     fn drop(&mut self) {
         context::set_worker(self.before);
+        self.runtime.workers.end(0, || self.runtime.load());
         self.runtime.has_worker.store(false, Ordering::Relaxed);
     }
 }

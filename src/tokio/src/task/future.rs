@@ -21,6 +21,12 @@ pub(crate) trait Home {
 
     /// Reports a caught panic to paceline, which cannot see it.
     fn note_panic(&self, spawned_at: &'static Location<'static>);
+
+    /// Called when the task is spawned.
+    fn begins(&self, _id: Id) {}
+
+    /// Called when the future has been dropped, before the join handle is ready.
+    fn ends(&self, _id: Id) {}
 }
 
 impl Home for Arc<Shared> {
@@ -38,6 +44,7 @@ impl Home for Arc<Shared> {
 
     fn note_panic(&self, spawned_at: &'static Location<'static>) {
         self.paceline().note_panic(spawned_at);
+        self.extras.note_panic();
     }
 }
 
@@ -81,6 +88,7 @@ impl<T> Outcome<T> {
 pub(crate) fn future<F: Future, H: Home>(future: F, home: H) -> (TaskFuture<F, H>, JoinHandle<F::Output>) {
     let cell = Cell::new();
     let handle = JoinHandle::of(cell.clone());
+    home.begins(cell.id());
     (TaskFuture { future: Some(future), home, cell, spawned_at: Location::caller() }, handle)
 }
 
@@ -117,6 +125,7 @@ impl<F: Future, H: Home> TaskFuture<F, H> {
                 (Err(panic), Outcome::Cancelled) => Outcome::Panic(panic),
                 (_, outcome) => outcome,
             };
+            this.home.ends(id);
             this.cell.complete(outcome.into_result(id));
         });
     }

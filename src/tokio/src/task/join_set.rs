@@ -250,6 +250,14 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+impl<T> JoinSet<T> {
+    /// Spawns the next task with a name.
+    pub fn build_task(&mut self) -> Builder<'_, T> {
+        Builder { builder: super::Builder::new(), joins: self }
+    }
+}
+
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         mem::take(&mut self.entries).into_values().for_each(|entry| entry.handle.abort());
@@ -292,5 +300,82 @@ where
         for task in tasks {
             self.spawn(task);
         }
+    }
+}
+
+/// Spawns a task with a name into a set.
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+#[must_use = "builders do nothing unless used to spawn a task"]
+pub struct Builder<'a, T> {
+    joins: &'a mut JoinSet<T>,
+    builder: super::Builder<'a>,
+}
+
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+impl<'a, T: 'static> Builder<'a, T> {
+    pub fn name(self, name: &'a str) -> Self {
+        Self { builder: self.builder.name(name), ..self }
+    }
+
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> std::io::Result<AbortHandle>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send,
+    {
+        Ok(self.joins.insert(self.builder.spawn(future)?))
+    }
+
+    #[track_caller]
+    pub fn spawn_on<F>(self, future: F, handle: &Handle) -> std::io::Result<AbortHandle>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send,
+    {
+        Ok(self.joins.insert(self.builder.spawn_on(future, handle)?))
+    }
+
+    #[track_caller]
+    pub fn spawn_blocking<F>(self, f: F) -> std::io::Result<AbortHandle>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        Ok(self.joins.insert(self.builder.spawn_blocking(f)?))
+    }
+
+    #[track_caller]
+    pub fn spawn_blocking_on<F>(self, f: F, handle: &Handle) -> std::io::Result<AbortHandle>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        Ok(self.joins.insert(self.builder.spawn_blocking_on(f, handle)?))
+    }
+
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> std::io::Result<AbortHandle>
+    where
+        F: Future<Output = T> + 'static,
+    {
+        Ok(self.joins.insert(self.builder.spawn_local(future)?))
+    }
+
+    #[track_caller]
+    pub fn spawn_local_on<F>(self, future: F, local_set: &LocalSet) -> std::io::Result<AbortHandle>
+    where
+        F: Future<Output = T> + 'static,
+    {
+        Ok(self.joins.insert(self.builder.spawn_local_on(future, local_set)?))
+    }
+}
+
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+impl<T> fmt::Debug for Builder<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("join_set::Builder")
+            .field("joins", self.joins)
+            .field("builder", &self.builder)
+            .finish()
     }
 }

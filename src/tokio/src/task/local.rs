@@ -14,7 +14,7 @@ use super::future::Home;
 use super::queue::{Number, Queue};
 use super::{Id, JoinHandle};
 use crate::context::{self, Moved, Named, Place};
-use crate::runtime::{self, Runtime, refill, with_budget};
+use crate::runtime::{self, LocalExtras, Runtime, refill, with_budget};
 
 thread_local! {
     /// The set that is polled or entered on this thread.
@@ -22,7 +22,10 @@ thread_local! {
 }
 
 /// A set as its tasks see it. Dropping the set drops them.
-pub(crate) struct Local(Queue);
+pub(crate) struct Local {
+    queue: Queue,
+    pub(crate) extras: LocalExtras,
+}
 
 impl Local {
     #[track_caller]
@@ -31,19 +34,42 @@ impl Local {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let number = self.0.next_number();
-        let home = AtHome { local: self.clone(), number: number.unwrap_or(0), stays: PhantomData };
-        let (future, handle) = super::future(future, home);
+        runtime::launch_local(self, future)
+    }
+
+    /// Spawns a task that is polled in `home`, around its usual one.
+    #[track_caller]
+    pub(crate) fn launch_in<F, H>(
+        self: &Rc<Self>,
+        future: F,
+        home: impl FnOnce(AtHome) -> H,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+        H: Home + 'static,
+    {
+        let number = self.queue.next_number();
+        let usual = AtHome { local: self.clone(), number: number.unwrap_or(0), stays: PhantomData };
+        let (future, handle) = super::future(future, home(usual));
         match number {
-            Some(number) => self.0.spawn(number, future),
+            Some(number) => self.queue.spawn(number, future),
             None => drop(future), // and so it is cancelled
         }
         handle
     }
+
+    /// Panics if a panic of a task ends the set. Drops all tasks before.
+    fn check(&self) {
+        if self.extras.has_ended() {
+            self.queue.close();
+            self.extras.raise();
+        }
+    }
 }
 
 /// The home of a task in a set. Dropping it ends the task.
-struct AtHome {
+pub(crate) struct AtHome {
     local: Rc<Local>,
     number: Number,
     stays: PhantomData<*const ()>,
@@ -72,12 +98,13 @@ impl Home for AtHome {
         if let Some(runtime) = context::current() {
             runtime.paceline().note_panic(spawned_at);
         }
+        self.local.extras.note_panic();
     }
 }
 
 impl Drop for AtHome {
     fn drop(&mut self) {
-        self.local.0.remove(self.number);
+        self.local.queue.remove(self.number);
     }
 }
 
@@ -124,7 +151,10 @@ pub struct LocalSet {
 
 impl LocalSet {
     pub fn new() -> Self {
-        Self { id: runtime::Id::next(), local: Rc::new(Local(Queue::new())) }
+        Self {
+            id: runtime::Id::next(),
+            local: Rc::new(Local { queue: Queue::new(), extras: LocalExtras::default() }),
+        }
     }
 
     pub(crate) fn local(&self) -> &Rc<Local> {
@@ -171,14 +201,16 @@ impl<F: Future> Future for RunUntil<'_, F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let queue = &this.local.0;
+        let queue = &this.local.queue;
         let _inside = Inside::begin(Some(this.local.clone()));
         let _stays = stay();
         queue.register(cx.waker());
         if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(output);
         }
-        if queue.run_round() {
+        let may_be_more = queue.run_round();
+        this.local.check();
+        if may_be_more {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -189,11 +221,13 @@ impl Future for LocalSet {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let queue = &self.local.0;
+        let queue = &self.local.queue;
         let _inside = Inside::begin(Some(self.local.clone()));
         let _stays = stay();
         queue.register(cx.waker());
-        if queue.run_round() {
+        let may_be_more = queue.run_round();
+        self.local.check();
+        if may_be_more {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -201,11 +235,19 @@ impl Future for LocalSet {
     }
 }
 
+#[cfg(tokio_unstable)]
+impl LocalSet {
+    pub fn unhandled_panic(&mut self, behavior: runtime::UnhandledPanic) -> &mut Self {
+        self.local.extras.end_at_panic(matches!(behavior, runtime::UnhandledPanic::ShutdownRuntime));
+        self
+    }
+}
+
 impl Drop for LocalSet {
     fn drop(&mut self) {
         let _inside = Inside::begin(Some(self.local.clone()));
         let _stays = stay();
-        self.local.0.close();
+        self.local.queue.close();
     }
 }
 

@@ -5,10 +5,13 @@
 //! |---|---|
 //! | `cell` | the state that a task and its handles share |
 //! | `future` | the future that paceline polls |
+//! | `builder` | tasks with a name, behind `tokio_unstable` |
 //! | `join_set`, `local` | many tasks; tasks that stay on a thread |
 //! | `queue` | the tasks of a set that stays on a thread, in order |
 //! | `join`, `error`, `id` | `JoinHandle`, `JoinError`, `Id` |
 
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+mod builder;
 mod cell;
 mod error;
 mod future;
@@ -18,6 +21,8 @@ pub mod join_set;
 mod local;
 mod queue;
 
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+pub use builder::Builder;
 pub use error::JoinError;
 pub use id::{Id, id, try_id};
 pub use join::{AbortHandle, JoinHandle};
@@ -27,8 +32,8 @@ pub use local::{LocalEnterGuard, LocalSet, spawn_local};
 pub use real::task::{LocalKey, Unconstrained, consume_budget, coop, futures, unconstrained};
 
 pub(crate) use cell::Cell;
-pub(crate) use future::future;
-pub(crate) use local::Local;
+pub(crate) use future::{Home, future};
+pub(crate) use local::{AtHome, Local};
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;

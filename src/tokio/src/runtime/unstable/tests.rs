@@ -1,0 +1,319 @@
+//! Properties behind `tokio_unstable` that tokio's own tests do not check.
+
+use std::future::pending;
+use std::panic::Location;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use real::runtime::UnhandledPanic;
+
+use crate::runtime::{Builder, LocalOptions, Runtime, TaskMeta};
+use crate::task::{self, Id, spawn_blocking, spawn_local, yield_now};
+
+type Event = (&'static str, Id, &'static Location<'static>);
+
+/// The calls of all hooks, in order.
+#[derive(Clone, Default)]
+struct Trace(Arc<Mutex<Vec<Event>>>);
+
+impl Trace {
+    fn hook(&self, name: &'static str) -> impl Fn(&TaskMeta<'_>) + Send + Sync + 'static {
+        let events = self.0.clone();
+        move |task| {
+            // A hook finds the runtime of its task.
+            let _ = crate::runtime::Handle::current();
+            events.lock().unwrap().push((name, task.id(), task.spawned_at()));
+        }
+    }
+
+    fn add_to(&self, mut builder: Builder) -> Builder {
+        builder
+            .on_task_spawn(self.hook("spawn"))
+            .on_before_task_poll(self.hook("before"))
+            .on_after_task_poll(self.hook("after"))
+            .on_task_terminate(self.hook("terminate"));
+        builder
+    }
+
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.take().into_iter().map(|(name, ..)| name).collect()
+    }
+}
+
+fn builders() -> [Builder; 2] {
+    let mut builders = [Builder::new_current_thread(), Builder::new_multi_thread()];
+    builders[1].worker_threads(2);
+    for builder in &mut builders {
+        builder.enable_all();
+    }
+    builders
+}
+
+/// Fails if a hook is called twice, is told of another task, or is called after the handle is ready.
+#[test]
+fn the_hooks_of_a_task_are_called_in_order_and_before_its_handle_is_ready() {
+    for builder in builders() {
+        let trace = Trace::default();
+        let runtime = trace.add_to(builder).build().unwrap();
+        let line = line!() + 1;
+        let task = runtime.block_on(async { crate::spawn(yield_now()) });
+        let id = task.id();
+        runtime.block_on(task).unwrap();
+        let events = trace.take();
+        assert!(events.iter().all(|(_, other, at)| (*other, at.line()) == (id, line)), "{events:?}");
+        let names: Vec<_> = events.iter().map(|(name, ..)| *name).collect();
+        assert_eq!(names, ["spawn", "before", "after", "before", "after", "terminate"]);
+    }
+}
+
+#[test]
+fn a_task_that_is_cancelled_or_panics_terminates_once() {
+    for builder in builders() {
+        let trace = Trace::default();
+        let runtime = trace.add_to(builder).build().unwrap();
+        let aborted = runtime.spawn(pending::<()>());
+        aborted.abort();
+        let panics = runtime.spawn(async { panic!("on purpose") });
+        runtime.block_on(async {
+            assert!(aborted.await.unwrap_err().is_cancelled());
+            assert!(panics.await.unwrap_err().is_panic());
+        });
+        let ends = |trace: &Trace| trace.names().iter().filter(|name| **name == "terminate").count();
+        assert_eq!(ends(&trace), 2);
+        let left = runtime.spawn(pending::<()>());
+        drop(runtime);
+        assert!(left.is_finished());
+        assert_eq!(ends(&trace), 1);
+    }
+}
+
+#[test]
+fn a_panic_in_a_hook_stays_in_the_hook() {
+    for mut builder in builders() {
+        builder.on_task_spawn(|_| panic!("on purpose")).on_before_task_poll(|_| panic!("on purpose"));
+        let runtime = builder.build().unwrap();
+        assert_eq!(runtime.block_on(runtime.spawn(async { 7 })).unwrap(), 7);
+    }
+}
+
+#[test]
+fn a_local_runtime_calls_the_hooks_for_tasks_that_stay() {
+    let trace = Trace::default();
+    let mut builder = trace.add_to(Builder::new_current_thread());
+    let runtime = builder.build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async { spawn_local(async {}).await.unwrap() });
+    assert_eq!(trace.names(), ["spawn", "before", "after", "terminate"]);
+}
+
+/// Fails if the panic is raised by the first `block_on` only, or if a task goes on.
+#[test]
+fn a_panic_ends_a_local_runtime_and_a_current_thread_runtime() {
+    let ends = |block_on: &dyn Fn()| {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(block_on)).unwrap_err();
+        assert!(
+            panic.downcast_ref::<String>().unwrap().starts_with("a spawned task panicked and the runtime")
+        );
+    };
+    let mut builder = Builder::new_current_thread();
+    builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    let runtime = builder.build().unwrap();
+    let (other, handle) = (runtime.spawn(pending::<()>()), runtime.handle().clone());
+    drop(runtime.spawn(async { panic!("on purpose") }));
+    ends(&|| runtime.block_on(pending()));
+    assert!(other.is_finished());
+    assert!(handle.spawn(async {}).is_finished());
+    ends(&|| runtime.block_on(async {}));
+
+    let runtime = builder.build_local(LocalOptions::default()).unwrap();
+    let other = runtime.spawn_local(pending::<()>());
+    drop(runtime.spawn_local(async { panic!("on purpose") }));
+    ends(&|| runtime.block_on(pending()));
+    assert!(other.is_finished());
+}
+
+fn multi(workers: usize) -> Runtime {
+    Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
+}
+
+fn spin(duration: Duration) {
+    let began = std::time::Instant::now();
+    while began.elapsed() < duration {}
+}
+
+/// Each worker polls as many tasks as the other, and one of them computes. Fails if polls or time are assigned
+/// to another worker, or are lost when the threads end.
+#[test]
+fn polls_and_time_are_those_of_the_worker() {
+    let runtime = multi(2);
+    let metrics = runtime.metrics();
+    let (numbers, meets) = (Arc::new(Mutex::new([0; 2])), Arc::new(std::sync::Barrier::new(2)));
+    let polls = |computes: Duration| {
+        let (numbers, meets) = (numbers.clone(), meets.clone());
+        runtime.spawn(async move {
+            meets.wait();
+            let number = crate::runtime::worker_index().unwrap();
+            spin(computes);
+            numbers.lock().unwrap()[number] += 1;
+            number
+        })
+    };
+    let (long, short) = (polls(Duration::from_millis(50)), polls(Duration::ZERO));
+    let number = runtime.block_on(long).unwrap();
+    runtime.block_on(short).unwrap();
+    let busy = |number| metrics.worker_total_busy_duration(number);
+    if cfg!(target_os = "linux") {
+        assert!(busy(number) >= Duration::from_millis(25), "{:?}", busy(number));
+    }
+    let counted = [0, 1].map(|worker| metrics.worker_poll_count(worker));
+    drop(runtime);
+    assert_eq!(counted, *numbers.lock().unwrap());
+    assert_eq!([0, 1].map(|worker| metrics.worker_poll_count(worker)), counted);
+    assert!(metrics.worker_mean_poll_time(number) > Duration::ZERO);
+}
+
+/// Fails if time before the first call of `metrics`, or outside of `block_on`, is counted.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_current_thread_runtime_is_busy_inside_of_block_on_only() {
+    let computes = Duration::from_millis(20);
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { spin(computes) });
+    let metrics = runtime.metrics();
+    let busy = || metrics.worker_total_busy_duration(0);
+    spin(computes);
+    assert_eq!(busy(), Duration::ZERO);
+    runtime.block_on(async { spin(computes) });
+    let once = busy();
+    assert!(once >= computes / 2, "{once:?}");
+    spin(computes);
+    assert_eq!(busy(), once);
+    drop(runtime);
+    assert_eq!(busy(), once);
+}
+
+/// Fails if a thread that replaces one that blocks is not known as the worker whose number it has.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_replacement_has_the_number_of_a_worker_that_blocks() {
+    let runtime = multi(2);
+    let metrics = runtime.metrics();
+    let here = || (crate::runtime::worker_index().unwrap(), std::thread::current().id());
+    let (goes_on, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
+    let blocks = waits.into_iter().map(|waits| {
+        let (started, has_started) = mpsc::channel();
+        let task = runtime.spawn(async move {
+            started.send(here()).unwrap();
+            waits.recv().unwrap();
+        });
+        (task, has_started.recv().unwrap())
+    });
+    let (tasks, blocked): (Vec<_>, Vec<_>) = blocks.unzip();
+    assert_ne!(blocked[0].0, blocked[1].0);
+    let (number, thread) = runtime.block_on(runtime.spawn(async move { here() })).unwrap();
+    assert!(blocked.iter().all(|(_, other)| *other != thread));
+    assert_eq!(metrics.worker_thread_id(number), Some(thread));
+    drop(goes_on);
+    runtime.block_on(async {
+        for task in tasks {
+            assert!(task.await.unwrap_err().is_panic());
+        }
+    });
+}
+
+/// Fails if a poll is counted in a neighbouring bucket.
+#[test]
+fn a_poll_is_counted_in_the_bucket_of_its_time() {
+    use crate::runtime::HistogramConfiguration;
+    for mut builder in builders() {
+        let linear = HistogramConfiguration::linear(Duration::from_millis(40), 3);
+        builder.enable_metrics_poll_time_histogram().metrics_poll_time_histogram_configuration(linear);
+        let runtime = builder.build().unwrap();
+        let metrics = runtime.metrics();
+        for millis in [0, 45, 130] {
+            let polls = async move { std::thread::sleep(Duration::from_millis(millis)) };
+            runtime.block_on(runtime.spawn(polls)).unwrap();
+        }
+        let count = |bucket| {
+            let workers = 0..metrics.num_workers();
+            workers.map(|worker| metrics.poll_time_histogram_bucket_count(worker, bucket)).sum::<u64>()
+        };
+        let counts = [0, 1, 2].map(count);
+        // A thread that waits for a core may be late.
+        assert_eq!(counts.iter().sum::<u64>(), 3);
+        assert!(counts[2] >= 1 && counts[0] <= 1, "{counts:?}");
+    }
+}
+
+#[test]
+fn numbers_of_blocking_closures_are_those_of_the_moment() {
+    let runtime = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    let metrics = runtime.metrics();
+    let (goes_on, waits) = mpsc::channel::<()>();
+    let first = runtime.spawn_blocking(move || waits.recv().unwrap());
+    let second = runtime.block_on(async { spawn_blocking(|| ()) });
+    assert_eq!((metrics.num_blocking_threads(), metrics.blocking_queue_depth() > 0), (1, true));
+    goes_on.send(()).unwrap();
+    runtime.block_on(async { (first.await.unwrap(), second.await.unwrap()) });
+    assert_eq!(metrics.blocking_queue_depth(), 0);
+    drop(runtime);
+    assert_eq!((metrics.num_blocking_threads(), metrics.num_idle_blocking_threads()), (0, 0));
+}
+
+/// A program whose `block_on` gets a seed and whose tasks use a channel with a timeout. Fails if the timers of
+/// the real tokio are not available there.
+#[test]
+fn a_seeded_runtime_has_the_timers_of_channels() {
+    for mut builder in builders() {
+        let runtime = builder.rng_seed(real::runtime::RngSeed::from_bytes(b"seed")).build().unwrap();
+        let sends = || async {
+            let (sends, _receives) = real::sync::mpsc::channel(1);
+            sends.send(1).await.unwrap();
+            sends.send_timeout(2, Duration::from_millis(1)).await.unwrap_err();
+        };
+        runtime.block_on(sends());
+        runtime.block_on(runtime.spawn(sends())).unwrap();
+    }
+}
+
+/// Fails if a task is polled with a stale waker, or if an abort does not reach it.
+#[test]
+#[cfg(feature = "schedule-latency")]
+fn the_time_between_wake_and_poll_is_measured_for_each_poll() {
+    for mut builder in builders() {
+        let (polls, late) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (counts, counts_late) = (polls.clone(), late.clone());
+        let runtime = builder
+            .track_task_schedule_latency()
+            .on_before_task_poll(move |task| {
+                let latency = task.schedule_latency().unwrap();
+                counts.fetch_add(1, Ordering::Relaxed);
+                counts_late.fetch_add(usize::from(latency > Duration::from_secs(5)), Ordering::Relaxed);
+            })
+            .build()
+            .unwrap();
+        let (sends, receives) = crate::sync::oneshot::channel();
+        let waits = runtime.spawn(async move {
+            receives.await.unwrap();
+            yield_now().await;
+            task::id()
+        });
+        let id = waits.id();
+        runtime.block_on(async {
+            yield_now().await;
+            sends.send(()).unwrap();
+            assert_eq!(waits.await.unwrap(), id);
+            let stays = crate::spawn(pending::<()>());
+            yield_now().await;
+            stays.abort();
+            assert!(stays.await.unwrap_err().is_cancelled());
+        });
+        drop(runtime);
+        assert!(polls.load(Ordering::Relaxed) >= 3);
+        assert_eq!(late.load(Ordering::Relaxed), 0);
+    }
+}
