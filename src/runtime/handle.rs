@@ -357,8 +357,8 @@ impl Handle {
         self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
     }
 
-    /// Returns what each thread of the runtime has done; nothing once the runtime was dropped. This is for the
-    /// package that replaces tokio, whose metrics are numbered by worker.
+    /// Returns what each thread of the runtime has done; nothing once the runtime was dropped. This is for
+    /// the package that replaces tokio, whose metrics are numbered by worker.
     #[doc(hidden)]
     pub fn load(&self) -> Load {
         self.pool().map_or_else(Load::default, |pool| Load::of(&pool))

@@ -32,8 +32,8 @@ impl RuntimeMetrics {
         if shared.keeps_one_queue() { 0 } else { shared.load().injected }
     }
 
-    /// Returns the processor time of the worker's threads, on Linux. That of a current-thread runtime is counted
-    /// from the first call of `metrics` on.
+    /// Returns the processor time of the worker's threads, on Linux. For a current-thread runtime, time is
+    /// counted from the first call of `metrics` on.
     pub fn worker_total_busy_duration(&self, worker: usize) -> Duration {
         self.check(worker);
         self.handle.shared.figures(worker).busy

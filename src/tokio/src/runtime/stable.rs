@@ -1,5 +1,5 @@
-//! What tokio has behind `tokio_unstable`, for builds without that cfg: nothing. The items here have the names
-//! of those in `unstable/mod.rs`, so that the other modules need no cfg.
+//! What tokio has behind `tokio_unstable`, for builds without that cfg: nothing. The items here have the
+//! names of those in `unstable/mod.rs`, so that the other modules need no cfg.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,7 @@ use crate::task::{AtHome, JoinHandle, Local};
 
 /// The settings of a builder.
 #[derive(Debug, Default)]
-pub(crate) struct Settings;
+pub(crate) struct Settings(());
 
 impl Settings {
     pub(super) fn start(&mut self, _workers: usize) -> io::Result<Extras> {
@@ -39,7 +39,7 @@ impl Extras {
 
 /// The part of a set of tasks that stay on a thread.
 #[derive(Debug, Default)]
-pub(crate) struct LocalExtras;
+pub(crate) struct LocalExtras(());
 
 impl LocalExtras {
     pub(crate) fn bind(&self, _: &std::sync::Arc<Shared>) {}

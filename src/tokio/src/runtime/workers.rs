@@ -1,8 +1,8 @@
 //! [`Workers`]: what each worker has done, by its number.
 //!
-//! Nothing is recorded while a worker runs. Its polls are paceline's own counts, and its time is the processor
-//! time of its threads, as the system counts it. A worker has several threads, one after the other, if one of
-//! them blocks and is replaced.
+//! Nothing is recorded while a worker runs. Its polls are paceline's own counts, and its time is the
+//! processor time of its threads, as the system counts it. A worker has several threads, one after the other,
+//! if one of them blocks and is replaced.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -21,7 +21,7 @@ struct State {
     is_asked: bool,
 }
 
-/// What one worker has done.
+/// The counts and the threads of one worker.
 #[derive(Clone, Debug, Default)]
 struct Account {
     /// Its threads that exist now.
@@ -154,8 +154,8 @@ impl Workers {
 }
 
 impl State {
-    /// Gives a worker the polls of threads that have left and that no other worker has been given. They are
-    /// those of its own thread, unless two threads leave at the same moment.
+    /// Gives a worker the polls of threads that have left and that no other worker has been given. Unless
+    /// two threads leave at the same moment, these polls are those of its own thread.
     fn attribute(&mut self, number: usize, load: &Load) {
         let sum = |count: fn(&Figures) -> u64| self.accounts.iter().map(|one| count(&one.past)).sum::<u64>();
         let polls = load.past_polls.saturating_sub(sum(|past| past.polls));
@@ -180,7 +180,7 @@ fn find(load: &Load, id: ThreadId) -> Option<&ThreadLoad> {
 
 /// Returns the processor time of the current thread so far.
 #[cfg(unix)]
-fn processor_time_here() -> Option<Duration> {
+pub(super) fn processor_time_here() -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes to `time` only.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
@@ -188,6 +188,6 @@ fn processor_time_here() -> Option<Duration> {
 }
 
 #[cfg(not(unix))]
-fn processor_time_here() -> Option<Duration> {
+pub(super) fn processor_time_here() -> Option<Duration> {
     None
 }

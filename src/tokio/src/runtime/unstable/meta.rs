@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::quiet::quietly;
 use crate::task::Id;
 
-/// What a hook is told about a task.
+/// A task, as its hooks see it.
 #[allow(missing_debug_implementations, reason = "as in the real tokio")]
 pub struct TaskMeta<'a> {
     pub(super) id: Id,

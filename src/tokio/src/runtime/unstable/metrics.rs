@@ -63,8 +63,8 @@ impl RuntimeMetrics {
         self.handle.shared.load().spawned
     }
 
-    /// Returns how many tasks went through the queue of all workers. In a current-thread runtime, which has no
-    /// other queue, the tasks that other threads spawned.
+    /// Returns how many tasks went through the queue of all workers. In a current-thread runtime, which has
+    /// no other queue, the tasks that other threads spawned.
     pub fn remote_schedule_count(&self) -> u64 {
         let load = self.handle.shared.load();
         match self.handle.shared.config.flavor {
@@ -115,8 +115,8 @@ impl RuntimeMetrics {
         0
     }
 
-    /// Returns the mean over the life of the worker: its processor time for each poll. Zero in a current-thread
-    /// runtime, as in the real tokio.
+    /// Returns the mean over the life of the worker: its processor time for each poll. Zero in a
+    /// current-thread runtime, as in the real tokio.
     pub fn worker_mean_poll_time(&self, worker: usize) -> Duration {
         self.check(worker);
         let figures = self.handle.shared.figures(worker);

@@ -60,24 +60,18 @@ impl Panics {
     }
 }
 
-/// Runs the future of a `block_on` until it is over, or until a panic of a task ends the runtime: then cancels
-/// all tasks, and panics.
-pub(super) fn guard<F: Future>(handle: &Handle, future: F) -> impl Future<Output = F::Output> {
-    async move {
-        let mut future = pin!(future);
-        let panics = &handle.shared.extras.panics;
-        let output =
-            poll_fn(
-                |cx| {
-                    if panics.watch(cx) { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) }
-                },
-            );
-        match output.await {
-            Some(output) => output,
-            None => {
-                let _ = handle.paceline().drain(Duration::ZERO).await;
-                panic!("{RUNTIME_ENDED}");
-            }
+/// Runs the future of a `block_on` until it is over, or until a panic of a task ends the runtime: then
+/// cancels all tasks, and panics.
+pub(super) async fn guard<F: Future>(handle: &Handle, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let panics = &handle.shared.extras.panics;
+    let output =
+        poll_fn(|cx| if panics.watch(cx) { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
+    match output.await {
+        Some(output) => output,
+        None => {
+            let _ = handle.paceline().drain(Duration::ZERO).await;
+            panic!("{RUNTIME_ENDED}");
         }
     }
 }

@@ -2,14 +2,16 @@
 
 use std::future::pending;
 use std::panic::Location;
+#[cfg(feature = "schedule-latency")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use real::runtime::UnhandledPanic;
 
+use crate::runtime::workers::processor_time_here;
 use crate::runtime::{Builder, LocalOptions, Runtime, TaskMeta};
-use crate::task::{self, Id, spawn_blocking, spawn_local, yield_now};
+use crate::task::{self, Id, spawn_local, yield_now};
 
 type Event = (&'static str, Id, &'static Location<'static>);
 
@@ -21,8 +23,11 @@ impl Trace {
     fn hook(&self, name: &'static str) -> impl Fn(&TaskMeta<'_>) + Send + Sync + 'static {
         let events = self.0.clone();
         move |task| {
-            // A hook finds the runtime of its task.
-            let _ = crate::runtime::Handle::current();
+            if name != "spawn" {
+                // Panics if the hook is called outside of the runtime or of the task.
+                let _ = crate::runtime::Handle::current();
+                assert_eq!(task::id(), task.id());
+            }
             events.lock().unwrap().push((name, task.id(), task.spawned_at()));
         }
     }
@@ -60,8 +65,10 @@ fn the_hooks_of_a_task_are_called_in_order_and_before_its_handle_is_ready() {
     for builder in builders() {
         let trace = Trace::default();
         let runtime = trace.add_to(builder).build().unwrap();
+        let entered = runtime.enter();
         let line = line!() + 1;
-        let task = runtime.block_on(async { crate::spawn(yield_now()) });
+        let task = crate::spawn(yield_now());
+        drop(entered);
         let id = task.id();
         runtime.block_on(task).unwrap();
         let events = trace.take();
@@ -140,13 +147,17 @@ fn multi(workers: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
 }
 
+/// Computes until the thread has used that much processor time. Does nothing if the system does not tell it.
 fn spin(duration: Duration) {
-    let began = std::time::Instant::now();
-    while began.elapsed() < duration {}
+    if processor_time_here().is_none() {
+        return;
+    }
+    let now = || processor_time_here().unwrap_or_default();
+    let began = now();
+    while now() - began < duration {}
 }
-
-/// Each worker polls as many tasks as the other, and one of them computes. Fails if polls or time are assigned
-/// to another worker, or are lost when the threads end.
+/// Each worker polls as many tasks as the other, and one of them computes. Fails if polls or time are
+/// assigned to another worker, or are lost when the threads end.
 #[test]
 fn polls_and_time_are_those_of_the_worker() {
     let runtime = multi(2);
@@ -167,7 +178,7 @@ fn polls_and_time_are_those_of_the_worker() {
     runtime.block_on(short).unwrap();
     let busy = |number| metrics.worker_total_busy_duration(number);
     if cfg!(target_os = "linux") {
-        assert!(busy(number) >= Duration::from_millis(25), "{:?}", busy(number));
+        assert!(busy(number) >= Duration::from_millis(50), "{:?}", busy(number));
     }
     let counted = [0, 1].map(|worker| metrics.worker_poll_count(worker));
     drop(runtime);
@@ -189,7 +200,7 @@ fn a_current_thread_runtime_is_busy_inside_of_block_on_only() {
     assert_eq!(busy(), Duration::ZERO);
     runtime.block_on(async { spin(computes) });
     let once = busy();
-    assert!(once >= computes / 2, "{once:?}");
+    assert!(once >= computes, "{once:?}");
     spin(computes);
     assert_eq!(busy(), once);
     drop(runtime);
@@ -255,7 +266,7 @@ fn numbers_of_blocking_closures_are_those_of_the_moment() {
     let metrics = runtime.metrics();
     let (goes_on, waits) = mpsc::channel::<()>();
     let first = runtime.spawn_blocking(move || waits.recv().unwrap());
-    let second = runtime.block_on(async { spawn_blocking(|| ()) });
+    let second = runtime.spawn_blocking(|| ());
     assert_eq!((metrics.num_blocking_threads(), metrics.blocking_queue_depth() > 0), (1, true));
     goes_on.send(()).unwrap();
     runtime.block_on(async { (first.await.unwrap(), second.await.unwrap()) });
@@ -264,8 +275,8 @@ fn numbers_of_blocking_closures_are_those_of_the_moment() {
     assert_eq!((metrics.num_blocking_threads(), metrics.num_idle_blocking_threads()), (0, 0));
 }
 
-/// A program whose `block_on` gets a seed and whose tasks use a channel with a timeout. Fails if the timers of
-/// the real tokio are not available there.
+/// A program whose `block_on` gets a seed and whose tasks use a channel with a timeout. Fails if the timers
+/// of the real tokio are not available there.
 #[test]
 fn a_seeded_runtime_has_the_timers_of_channels() {
     for mut builder in builders() {
@@ -313,7 +324,7 @@ fn the_time_between_wake_and_poll_is_measured_for_each_poll() {
             assert!(stays.await.unwrap_err().is_cancelled());
         });
         drop(runtime);
-        assert!(polls.load(Ordering::Relaxed) >= 3);
+        assert!(polls.load(Ordering::Relaxed) >= 2);
         assert_eq!(late.load(Ordering::Relaxed), 0);
     }
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::Runtime;
 use super::latency::Stamp;
-use super::meta::{TaskMeta, call};
+use super::meta::{TaskHook, TaskMeta, call};
 use crate::context;
 use crate::runtime::{RuntimeFlavor, Shared};
 use crate::task::{Home, Id};
 
-/// What is watched of one task.
+/// The watch over one task.
 pub(super) struct Watch {
     runtime: Runtime,
     spawned_at: &'static Location<'static>,
@@ -38,7 +38,8 @@ impl Watch {
         TaskMeta { id, spawned_at: self.spawned_at, latency, borrows: PhantomData }
     }
 
-    fn around<R>(&self, id: Id, poll: impl FnOnce() -> R) -> R {
+    /// Polls the task in its home, between the hooks, which are called there, too.
+    fn around<R>(&self, home: &impl Home, id: Id, poll: impl FnOnce() -> R) -> R {
         let extras = &self.runtime.extras;
         let meta = self.meta(id, self.stamp.as_ref().map(|stamp| stamp.elapsed()));
         // A thread that is no worker polls for worker 0.
@@ -46,17 +47,18 @@ impl Watch {
         if let (Some(latencies), Some(latency)) = (&extras.latencies, meta.latency) {
             latencies.count(worker, latency);
         }
-        call(extras.hooks.before_poll.as_ref(), &meta);
-        let result = match &extras.poll_times {
-            Some(histogram) => {
-                let began = Instant::now();
-                let result = self.seeded(poll);
-                histogram.count(worker, began.elapsed());
-                result
+        let call_in_home = |hook: Option<&TaskHook>| {
+            if hook.is_some() {
+                home.drop_in(id, || call(hook, &meta));
             }
-            None => self.seeded(poll),
         };
-        call(extras.hooks.after_poll.as_ref(), &meta);
+        call_in_home(extras.hooks.before_poll.as_ref());
+        let began = extras.poll_times.as_ref().map(|histogram| (histogram, Instant::now()));
+        let result = self.seeded(|| home.poll(id, poll));
+        if let Some((histogram, began)) = began {
+            histogram.count(worker, began.elapsed());
+        }
+        call_in_home(extras.hooks.after_poll.as_ref());
         result
     }
 
@@ -86,7 +88,7 @@ impl<H> Watched<H> {
 
 impl<H: Home> Home for Watched<H> {
     fn poll<R>(&self, id: Id, poll: impl FnOnce() -> R) -> R {
-        self.watch.around(id, || self.inner.poll(id, poll))
+        self.watch.around(&self.inner, id, poll)
     }
 
     fn drop_in<R>(&self, id: Id, drop: impl FnOnce() -> R) -> R {
