@@ -128,6 +128,7 @@ impl Workers {
         }
         if is_only {
             now.polls = load.past_polls + load.threads.iter().map(|thread| thread.polls).sum::<u64>();
+            now.stolen = load.past_stolen + load.threads.iter().map(|thread| thread.stolen).sum::<u64>();
         }
         let seen = &mut account.seen;
         *seen = Figures {
