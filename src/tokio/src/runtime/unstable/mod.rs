@@ -30,10 +30,9 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Handle, RuntimeFlavor, Shared, fence};
+use super::{Handle, RuntimeFlavor, fence};
 use crate::context;
 use crate::task::{AtHome, JoinHandle, Local};
 use histogram::Histogram;
@@ -149,6 +148,3 @@ where
 fn forced_yields() -> u64 {
     fence::metrics().map_or(0, |metrics| metrics.budget_forced_yield_count())
 }
-
-/// A runtime that refers to its own settings.
-type Runtime = Arc<Shared>;

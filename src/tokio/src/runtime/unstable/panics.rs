@@ -6,11 +6,10 @@ use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::Runtime;
 use crate::quiet;
 use crate::runtime::{Handle, Shared};
 
@@ -40,23 +39,51 @@ impl Panics {
     /// Notes a panic. If it ends the runtime, each `block_on` panics.
     pub(super) fn note(&self) {
         if self.ends_runtime && !self.has_ended.swap(true, Ordering::AcqRel) {
-            let waiting = mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let waiting = mem::take(&mut *self.waiting());
             waiting.into_iter().for_each(quiet::wake);
         }
     }
 
-    /// Returns whether the runtime has ended; registers the waker of a `block_on` otherwise.
-    fn watch(&self, cx: &mut Context<'_>) -> bool {
-        if !self.ends_runtime {
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A `block_on` that is woken if a panic ends the runtime, until this is dropped.
+struct Waits<'a> {
+    panics: &'a Panics,
+    waker: Option<Waker>,
+}
+
+impl Waits<'_> {
+    /// Returns whether the runtime has ended; registers the waker of the `block_on` otherwise.
+    fn watch(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.panics.ends_runtime {
             return false;
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.leave();
+            self.panics.waiting().push(cx.waker().clone());
+            self.waker = Some(cx.waker().clone());
         }
-        drop(waiting);
         // After the waker is registered: a panic from here on wakes it.
-        self.has_ended()
+        self.panics.has_ended()
+    }
+
+    fn leave(&mut self) {
+        let Some(waker) = self.waker.take() else { return };
+        let mut waiting = self.panics.waiting();
+        let at = waiting.iter().position(|other| other.will_wake(&waker));
+        let removed = at.map(|at| waiting.swap_remove(at));
+        // The drop of a waker may run any code.
+        drop(waiting);
+        drop(removed);
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -64,9 +91,9 @@ impl Panics {
 /// cancels all tasks, and panics.
 pub(super) async fn guard<F: Future>(handle: &Handle, future: F) -> F::Output {
     let mut future = pin!(future);
-    let panics = &handle.shared.extras.panics;
+    let mut waits = Waits { panics: &handle.shared.extras.panics, waker: None };
     let output =
-        poll_fn(|cx| if panics.watch(cx) { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
+        poll_fn(|cx| if waits.watch(cx) { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
     match output.await {
         Some(output) => output,
         None => {
@@ -91,7 +118,7 @@ impl LocalExtras {
         self.end_at_panic(runtime.extras.panics.ends_runtime);
     }
 
-    pub(super) fn runtime(&self) -> Option<Runtime> {
+    pub(super) fn runtime(&self) -> Option<Arc<Shared>> {
         self.runtime.borrow().upgrade()
     }
 

@@ -143,6 +143,17 @@ fn a_panic_ends_a_local_runtime_and_a_current_thread_runtime() {
     assert!(other.is_finished());
 }
 
+/// Fails if the waker of a `block_on` is kept after its end.
+#[test]
+fn a_runtime_that_ends_at_a_panic_keeps_no_waker() {
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.unhandled_panic(UnhandledPanic::ShutdownRuntime).build().unwrap();
+    for _ in 0..3 {
+        runtime.block_on(yield_now());
+        assert_eq!(runtime.handle().shared.extras.panics.waiting().len(), 0);
+    }
+}
+
 fn multi(workers: usize) -> Runtime {
     Builder::new_multi_thread().worker_threads(workers).enable_all().build().unwrap()
 }

@@ -5,7 +5,6 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Runtime;
 use super::latency::Stamp;
 use super::meta::{TaskHook, TaskMeta, call};
 use crate::context;
@@ -14,7 +13,7 @@ use crate::task::{Home, Id};
 
 /// The watch over one task.
 pub(super) struct Watch {
-    runtime: Runtime,
+    runtime: Arc<Shared>,
     spawned_at: &'static Location<'static>,
     stamp: Option<Arc<Stamp>>,
 }
