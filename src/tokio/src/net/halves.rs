@@ -4,10 +4,10 @@
 macro_rules! halves {
     ($stream:ident, $addr:ty) => {
         #[derive(Debug)]
-        pub struct ReadHalf<'a>(pub(super) &'a $stream);
+        pub struct ReadHalf<'a>(&'a $stream);
 
         #[derive(Debug)]
-        pub struct WriteHalf<'a>(pub(super) &'a $stream);
+        pub struct WriteHalf<'a>(&'a $stream);
 
         #[derive(Debug)]
         pub struct OwnedReadHalf {
@@ -25,8 +25,18 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
 
+        impl $stream {
+            pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+                (ReadHalf(self), WriteHalf(self))
+            }
+
+            pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+                OwnedReadHalf::of(self)
+            }
+        }
+
         impl OwnedReadHalf {
-            pub(super) fn of(stream: $stream) -> (Self, OwnedWriteHalf) {
+            fn of(stream: $stream) -> (Self, OwnedWriteHalf) {
                 let inner = Arc::new(stream);
                 (Self { inner: inner.clone() }, OwnedWriteHalf { inner, shutdown_on_drop: true })
             }

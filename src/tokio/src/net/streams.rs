@@ -34,14 +34,6 @@ macro_rules! stream {
                 self.io.try_io(Interest::WRITABLE, |io| sys::send_vectored(io, bufs))
             }
 
-            pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
-                (ReadHalf(self), WriteHalf(self))
-            }
-
-            pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
-                OwnedReadHalf::of(self)
-            }
-
             /// Shuts the write side down. An error of a closed connection is ignored.
             pub(super) fn close(&self) -> io::Result<()> {
                 match self.io.get_ref().shutdown(std::net::Shutdown::Write) {

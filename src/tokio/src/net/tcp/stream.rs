@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use crate::io::registration::{Direction, Registration};
 use crate::io::{Interest, ReadBuf};
 use crate::net::addr::ToSocketAddrs;

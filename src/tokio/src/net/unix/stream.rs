@@ -8,7 +8,6 @@ use std::task::{Context, Poll};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::{SocketAddr, UCred};
 use crate::io::registration::Registration;
 use crate::io::{Interest, ReadBuf};
