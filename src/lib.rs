@@ -134,7 +134,8 @@
 //! | Linux, Android | epoll: one system call per wait; a source is registered once and never armed again |
 //! | others that `polling` supports | `polling`, one-shot: a system call arms each wait |
 //!
-//! The numbers of tests that `.ci/run` runs on each platform, without those that an emulator disturbs:
+//! The numbers of tests that `.ci/run emulated` runs on each platform, without those that an emulator
+//! disturbs:
 //!
 //! | system | processor | unit tests | tests of behaviour (`tests/it`) |
 //! |---|---|---|---|
