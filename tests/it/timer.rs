@@ -164,6 +164,10 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
 #[cfg(unix)]
 #[test]
 fn timers_in_a_storm_share_their_sleeps() {
+    use std::convert::Infallible;
+
+    use futures::channel::oneshot;
+
     use crate::setups::{Ping, SOON, for_each_builder};
 
     const TIMERS: u64 = 400;
@@ -172,22 +176,24 @@ fn timers_in_a_storm_share_their_sleeps() {
         let mut ping = Ping::new(&runtime);
         let start = Instant::now() + Duration::from_millis(20);
         let before = runtime.metrics();
-        let tasks: Vec<_> = (0..TIMERS)
-            .map(|number| {
-                let at = start + Duration::from_micros(250) * (number * 171 % TIMERS) as u32;
-                runtime.spawn(async move {
-                    Timer::at(at).await;
-                    assert!(Instant::now() >= at, "early");
-                })
-            })
-            .collect();
-        // In one `block_on`: a thread that comes to wait interrupts the leader, which sleeps once more for
-        // each of them.
-        runtime.block_on(async {
-            for task in tasks {
-                task.await;
-            }
-        });
+        // The receiver gets an error when the last task drops its sender.
+        let (sender, all_have_ended) = oneshot::channel::<Infallible>();
+        let sender = Arc::new(sender);
+        for number in 0..TIMERS {
+            let at = start + Duration::from_micros(250) * (number * 171 % TIMERS) as u32;
+            let sender = sender.clone();
+            let task = runtime.spawn(async move {
+                Timer::at(at).await;
+                assert!(Instant::now() >= at, "early");
+                drop(sender);
+            });
+            task.detach();
+        }
+        drop(sender);
+        // This thread is woken once. Each time that it returns to its wait, it interrupts the leader, which
+        // then sleeps once more.
+        assert!(runtime.block_on(all_have_ended).is_err());
+        assert_eq!(runtime.metrics().tasks_panicked, 0);
         let sleeps = runtime.metrics().sleeps - before.sleeps;
         assert!(sleeps < TIMERS / 2, "{sleeps} sleeps for {TIMERS} timers");
         assert!(ping.ping() < SOON);

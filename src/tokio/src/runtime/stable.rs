@@ -33,6 +33,7 @@ impl Extras {
         future
     }
 
+    #[cfg(any(feature = "net", all(unix, feature = "process")))]
     #[inline]
     pub(crate) fn note_registration(&self) {}
 }
