@@ -31,7 +31,8 @@ pub struct ThreadLoad {
     pub id: ThreadId,
     /// Its polls of tasks.
     pub polls: u64,
-    /// Of these, the polls of tasks that another thread had in its queue.
+    /// Of these, the polls of tasks that another thread had in its queue. A theft may move more tasks, whose
+    /// polls are not among these.
     pub stolen: u64,
     /// The tasks that wait for this thread now.
     pub queued: usize,
@@ -42,14 +43,11 @@ pub struct ThreadLoad {
 impl Load {
     /// Reads the counts of a pool.
     pub(super) fn of(pool: &Pool) -> Self {
-        let threads: Vec<_> = pool.stations().iter().map(|station| ThreadLoad::of(station)).collect();
-        let all = pool.polls();
-        let total = all.direct.get() + all.surplus.get() + all.stolen.get();
-        let sum = |count: fn(&ThreadLoad) -> u64| threads.iter().map(count).sum::<u64>();
+        let past = pool.past_polls();
         let mut load = Load {
-            past_polls: total.saturating_sub(sum(|thread| thread.polls)),
-            past_stolen: all.stolen.get().saturating_sub(sum(|thread| thread.stolen)),
-            threads,
+            past_polls: past.direct.get() + past.surplus.get() + past.stolen.get(),
+            past_stolen: past.stolen.get(),
+            threads: pool.stations().iter().map(|station| ThreadLoad::of(station)).collect(),
             ..Load::default()
         };
         if let Some(crew) = pool.crew() {

@@ -29,12 +29,25 @@ struct Here {
     runtime: Cell<*const Shared>,
     task: Cell<Option<Id>>,
     place: Cell<Place>,
-    /// The worker's number in its runtime, if the thread is a worker.
-    worker: Cell<Option<usize>>,
+    worker: Cell<Option<Worker>>,
     /// How many runtimes had been entered when the innermost frame began.
     floor: Cell<usize>,
     /// How many runtimes are entered now.
     entered: Cell<usize>,
+}
+
+/// The thread is a worker of a runtime.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worker {
+    /// Only compared: the runtime may be gone.
+    runtime: *const Shared,
+    number: usize,
+}
+
+impl Worker {
+    pub(crate) fn of(runtime: &Shared, number: usize) -> Self {
+        Self { runtime, number }
+    }
 }
 
 thread_local! {
@@ -143,13 +156,22 @@ pub(crate) fn place() -> Place {
     HERE.with(|here| here.place.get())
 }
 
+/// Returns the number of the worker that this thread is, in whichever runtime.
 pub(crate) fn worker() -> Option<usize> {
-    HERE.with(|here| here.worker.get())
+    HERE.with(|here| here.worker.get()).map(|worker| worker.number)
+}
+
+/// Returns the number of the worker of `runtime` that this thread is. A worker of another runtime may poll
+/// its tasks, too, in a nested `block_on`.
+#[allow(dead_code, reason = "behind tokio_unstable")]
+pub(crate) fn worker_of(runtime: &Shared) -> Option<usize> {
+    let worker = HERE.with(|here| here.worker.get())?;
+    std::ptr::eq(worker.runtime, runtime).then_some(worker.number)
 }
 
 /// Makes the thread that worker. Returns the previous value.
-pub(crate) fn set_worker(number: Option<usize>) -> Option<usize> {
-    HERE.with(|here| here.worker.replace(number))
+pub(crate) fn set_worker(worker: Option<Worker>) -> Option<Worker> {
+    HERE.with(|here| here.worker.replace(worker))
 }
 
 /// Until this is dropped, other calls are allowed on the thread.

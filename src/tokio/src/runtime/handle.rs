@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::extras::{self, Extras};
+use super::extras;
 use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
 use crate::context::{self, Entry, Frame, Place};
 use crate::task::{self, Home, JoinHandle};
@@ -126,7 +126,7 @@ impl Handle {
         // Taken here, because a closure cannot be `#[track_caller]`.
         let caller = Location::caller();
         self.shared.extras.inside(|| {
-            let mut future = pin!(Extras::guard(self, future));
+            let mut future = pin!(future);
             let future = poll_fn(|cx| {
                 budget::refill();
                 future.as_mut().poll(cx)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use paceline::{Role, ThreadInfo};
 
 use super::{Handle, Shared, fence};
-use crate::context::{self, Entry};
+use crate::context::{self, Entry, Worker};
 use crate::quiet::quietly;
 
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
@@ -26,7 +26,7 @@ impl Hooks {
         let (on_start, its) = (self.on_start.clone(), Arc::downgrade(runtime));
         builder = builder.on_thread_start(move || {
             fence::stays_inside();
-            context::set_worker(its.upgrade().map(|runtime| start_worker(&runtime)));
+            context::set_worker(its.upgrade().map(|runtime| Worker::of(&runtime, start_worker(&runtime))));
             call(&its, on_start.as_ref());
         });
         let (on_stop, its) = (self.on_stop.clone(), Arc::downgrade(runtime));

@@ -8,6 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use super::extras::Extras;
 use super::{Builder, EnterGuard, Handle, Id, Runtime, RuntimeMetrics};
 use crate::context::{self, Place};
 use crate::task::{JoinHandle, Local, LocalSet};
@@ -89,7 +90,8 @@ impl LocalRuntime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        self.handle.drive(self.local().run_until(future), Place::MustNotBlock)
+        let future = Extras::guard(&self.handle, self.local().run_until(future));
+        self.handle.drive(future, Place::MustNotBlock)
     }
 
     pub fn enter(&self) -> EnterGuard<'_> {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::extras::Extras;
 use super::{EnterGuard, Handle, RuntimeMetrics, Shared};
 use crate::context::{self, Place};
 use crate::task::JoinHandle;
@@ -78,7 +79,7 @@ impl Runtime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        self.handle.drive(future, self.handle.shared.place())
+        self.handle.drive(Extras::guard(&self.handle, future), self.handle.shared.place())
     }
 
     pub fn enter(&self) -> EnterGuard<'_> {

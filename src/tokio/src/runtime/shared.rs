@@ -9,7 +9,7 @@ use super::extras::Extras;
 use super::handle::Id;
 use super::hooks::Hooks;
 use super::workers::{Figures, Workers};
-use crate::context::{self, Place};
+use crate::context::{self, Place, Worker};
 use crate::time::Clock;
 
 /// The settings of the builder.
@@ -113,7 +113,7 @@ impl Shared {
         let works = is_alone && !self.has_worker.swap(true, Ordering::Relaxed);
         works.then(|| {
             self.workers.begin();
-            Working { runtime: self, before: context::set_worker(Some(0)) }
+            Working { runtime: self, before: context::set_worker(Some(Worker::of(self, 0))) }
         })
     }
 
@@ -130,7 +130,7 @@ impl Shared {
 /// See [`Shared::work`].
 pub(crate) struct Working<'a> {
     runtime: &'a Shared,
-    before: Option<usize>,
+    before: Option<Worker>,
 }
 
 impl Drop for Working<'_> {

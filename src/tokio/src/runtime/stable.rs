@@ -25,6 +25,11 @@ pub(crate) struct Extras;
 impl Extras {
     pub(crate) fn note_panic(&self) {}
 
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        false
+    }
+
     pub(super) fn inside<R>(&self, f: impl FnOnce() -> R) -> R {
         super::fence::inside(f)
     }

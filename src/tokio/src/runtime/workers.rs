@@ -155,12 +155,18 @@ impl Workers {
 }
 
 impl State {
-    /// Gives a worker the polls of threads that have left and that no other worker has been given. Unless
-    /// two threads leave at the same moment, these polls are those of its own thread.
+    /// Gives a worker the polls of threads that have left, less those that other workers were given or were
+    /// reported to have. Unless two threads leave at the same moment, the rest is of its own thread.
     fn attribute(&mut self, number: usize, load: &Load) {
-        let sum = |count: fn(&Figures) -> u64| self.accounts.iter().map(|one| count(&one.past)).sum::<u64>();
-        let polls = load.past_polls.saturating_sub(sum(|past| past.polls));
-        let stolen = load.past_stolen.saturating_sub(sum(|past| past.stolen));
+        let rest = |all: u64, count: fn(&Figures) -> u64| {
+            let of = |(other, account): (usize, &Account)| {
+                let given = count(&account.past);
+                if other == number { given } else { given.max(count(&account.seen)) }
+            };
+            all.saturating_sub(self.accounts.iter().enumerate().map(of).sum())
+        };
+        let polls = rest(load.past_polls, |figures| figures.polls);
+        let stolen = rest(load.past_stolen, |figures| figures.stolen);
         let past = &mut self.accounts[number].past;
         past.polls += polls;
         past.stolen += stolen;

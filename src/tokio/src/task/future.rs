@@ -22,6 +22,9 @@ pub(crate) trait Home {
     /// Reports a caught panic to paceline, which cannot see it.
     fn note_panic(&self, spawned_at: &'static Location<'static>);
 
+    /// Returns whether a panic of another task has ended the runtime or the set: this one is then cancelled.
+    fn has_ended(&self) -> bool;
+
     /// Called when the task is spawned.
     fn begins(&self, _id: Id) {}
 
@@ -45,6 +48,11 @@ impl Home for Arc<Shared> {
     fn note_panic(&self, spawned_at: &'static Location<'static>) {
         self.paceline().note_panic(spawned_at);
         self.extras.note_panic();
+    }
+
+    #[inline]
+    fn has_ended(&self) -> bool {
+        self.extras.has_ended()
     }
 }
 
@@ -123,6 +131,10 @@ impl<F: Future, H: Home> TaskFuture<F, H> {
             let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
             let outcome = match (dropped, outcome) {
                 (Err(panic), Outcome::Cancelled) => Outcome::Panic(panic),
+                (Err(_), Outcome::Output(output)) => {
+                    this.home.note_panic(this.spawned_at);
+                    Outcome::Output(output)
+                }
                 (_, outcome) => outcome,
             };
             this.home.ends(id);
@@ -138,7 +150,7 @@ impl<F: Future, H: Home> Future for TaskFuture<F, H> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.as_mut().project();
         let outcome = 'over: {
-            if this.cell.is_aborted() {
+            if this.cell.is_aborted() || this.home.has_ended() {
                 break 'over Outcome::Cancelled;
             }
             if this.future.is_none() {

@@ -59,7 +59,8 @@ impl Local {
         handle
     }
 
-    /// Panics if a panic of a task ends the set. Drops all tasks before.
+    /// Panics if a panic of a task has ended the set, after it has dropped all tasks. In a `LocalRuntime`,
+    /// `block_on` panics instead.
     fn check(&self) {
         if self.extras.has_ended() {
             self.queue.close();
@@ -99,6 +100,11 @@ impl Home for AtHome {
             runtime.paceline().note_panic(spawned_at);
         }
         self.local.extras.note_panic();
+    }
+
+    #[inline]
+    fn has_ended(&self) -> bool {
+        self.local.extras.has_ended()
     }
 }
 
@@ -194,6 +200,15 @@ pin_project_lite::pin_project! {
         #[pin]
         future: F,
     }
+
+    impl<F> PinnedDrop for RunUntil<'_, F> {
+        fn drop(this: Pin<&mut Self>) {
+            // A panic of a task outside of the set has ended the `LocalRuntime`.
+            if this.local.extras.has_ended() {
+                this.local.queue.close();
+            }
+        }
+    }
 }
 
 impl<F: Future> Future for RunUntil<'_, F> {
@@ -237,7 +252,13 @@ impl Future for LocalSet {
 
 #[cfg(tokio_unstable)]
 impl LocalSet {
+    /// # Panics
+    ///
+    /// If the set has tasks, or is entered.
+    #[track_caller]
     pub fn unhandled_panic(&mut self, behavior: runtime::UnhandledPanic) -> &mut Self {
+        let is_unused = Rc::strong_count(&self.local) == 1;
+        assert!(is_unused, "Unhandled Panic behavior modified after starting LocalSet");
         self.local.extras.end_at_panic(matches!(behavior, runtime::UnhandledPanic::ShutdownRuntime));
         self
     }

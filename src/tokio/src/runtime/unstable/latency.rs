@@ -1,4 +1,4 @@
-//! [`Stamped`]: a future whose wakes are stamped with the time, so that its polls know how long it waited.
+//! [`Stamped`]: a future that stamps its wakes with the time, so that its polls know how long it waited.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -30,8 +30,8 @@ impl Stamp {
         self.spawned.elapsed().as_nanos() as u64
     }
 
-    /// Returns how long the task has been ready. Zero for a poll after an abort, which is not stamped.
-    /// Called once for each poll, before it.
+    /// Returns how long the task has been ready. Zero for a poll after a wake that came just as the
+    /// previous poll began. Called once for each poll, before it.
     pub(super) fn elapsed(&self) -> Duration {
         // ORDER: Relaxed, because only the number matters: the task's own waker orders wake and poll.
         match self.woken.swap(POLLED, Ordering::Relaxed) {

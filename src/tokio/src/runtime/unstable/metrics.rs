@@ -63,8 +63,9 @@ impl RuntimeMetrics {
         self.handle.shared.load().spawned
     }
 
-    /// Returns how many tasks went through the queue of all workers. In a current-thread runtime, which has
-    /// no other queue, the tasks that other threads spawned.
+    /// Returns how often tasks went through the queue of all workers: a worker may take several at once,
+    /// which counts once. In a current-thread runtime, which has no other queue, the tasks that other threads
+    /// spawned.
     pub fn remote_schedule_count(&self) -> u64 {
         let load = self.handle.shared.load();
         match self.handle.shared.config.flavor {
@@ -89,7 +90,8 @@ impl RuntimeMetrics {
         self.handle.shared.figures(worker).stolen
     }
 
-    /// Returns the same as [`worker_steal_count`](Self::worker_steal_count): one task is taken at a time.
+    /// Returns the same as [`worker_steal_count`](Self::worker_steal_count): a theft counts once, even if it
+    /// moves several tasks.
     pub fn worker_steal_operations(&self, worker: usize) -> u64 {
         self.worker_steal_count(worker)
     }
@@ -100,13 +102,17 @@ impl RuntimeMetrics {
     }
 
     /// Returns the polls that no schedule by another thread explains: see
-    /// [`remote_schedule_count`](Self::remote_schedule_count).
+    /// [`remote_schedule_count`](Self::remote_schedule_count). This is an estimate, of which the highest so
+    /// far is returned: a count never falls.
     pub fn worker_local_schedule_count(&self, worker: usize) -> u64 {
         let polls = self.worker_poll_count(worker);
         let all: u64 = (0..self.num_workers()).map(|worker| self.worker_poll_count(worker)).sum();
         let remote = self.remote_schedule_count().min(all);
         let explained = u128::from(remote) * u128::from(polls) / u128::from(all.max(1));
-        polls - explained as u64
+        let estimate = polls - explained as u64;
+        let highest = &self.extras().local_schedules[worker];
+        // ORDER: Relaxed, because a count orders nothing.
+        highest.fetch_max(estimate, Ordering::Relaxed).max(estimate)
     }
 
     /// Always zero: paceline does not count it.

@@ -1,5 +1,5 @@
-//! What tokio has behind `tokio_unstable`. A runtime whose builder asks for none of this pays one test of an
-//! `Option` for each spawn, and none for a poll of a task.
+//! The part of tokio behind `tokio_unstable`. If its builder asks for none of this, a runtime pays some tests
+//! of fields for each spawn, and one for each poll of a task.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -32,7 +32,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Handle, RuntimeFlavor, fence};
+use super::{Handle, RuntimeFlavor, Shared, fence};
 use crate::context;
 use crate::task::{AtHome, JoinHandle, Local};
 use histogram::Histogram;
@@ -53,6 +53,8 @@ pub(crate) struct Extras {
     panics: Panics,
     /// Tasks that were spawned by threads other than the worker, in a runtime with one.
     spawned_elsewhere: AtomicU64,
+    /// For each worker, the highest number of local schedules that was reported.
+    local_schedules: Box<[AtomicU64]>,
     /// Descriptors that were registered.
     registered: AtomicU64,
     /// The forced yields in the process before the runtime was built.
@@ -69,6 +71,12 @@ impl Extras {
 
     pub(crate) fn note_panic(&self) {
         self.panics.note();
+    }
+
+    /// Returns whether a panic of a task has ended the runtime.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.panics.has_ended()
     }
 
     /// Calls `f` as if in a poll of the real tokio, with the next seed if the runtime has seeds.
@@ -88,8 +96,9 @@ impl Extras {
         self.registered.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn note_spawn(&self, flavor: RuntimeFlavor) {
-        if flavor == RuntimeFlavor::CurrentThread && context::worker().is_none() {
+    fn note_spawn(&self, runtime: &Shared) {
+        let flavor = runtime.config.flavor;
+        if flavor == RuntimeFlavor::CurrentThread && context::worker_of(runtime).is_none() {
             self.spawned_elsewhere.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -111,8 +120,8 @@ where
     F::Output: Send + 'static,
 {
     let (shared, spawned_at) = (&handle.shared, Location::caller());
-    shared.extras.note_spawn(shared.config.flavor);
-    if shared.extras.panics.has_ended() {
+    shared.extras.note_spawn(shared);
+    if shared.extras.has_ended() {
         return handle.cancel(future);
     }
     let Some(watch) = Watch::of(shared, spawned_at) else {

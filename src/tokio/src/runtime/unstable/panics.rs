@@ -127,15 +127,21 @@ impl LocalExtras {
     }
 
     pub(crate) fn note_panic(&self) {
-        self.has_ended.set(self.ends_set.get());
+        match self.runtime() {
+            Some(runtime) => runtime.extras.note_panic(),
+            None => self.has_ended.set(self.ends_set.get()),
+        }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.get()
+            || self.ends_set.get() && self.runtime().is_some_and(|runtime| runtime.extras.has_ended())
     }
 
-    /// Panics with the reason for the end.
+    /// Panics with the reason for the end, in a set of its own.
     pub(crate) fn raise(&self) {
-        panic!("{}", if self.runtime().is_some() { RUNTIME_ENDED } else { SET_ENDED });
+        if self.has_ended.get() {
+            panic!("{SET_ENDED}");
+        }
     }
 }

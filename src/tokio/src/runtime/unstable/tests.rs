@@ -1,10 +1,10 @@
 //! Properties behind `tokio_unstable` that tokio's own tests do not check.
 
 use std::future::pending;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 #[cfg(feature = "schedule-latency")]
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
 
 use real::runtime::UnhandledPanic;
@@ -152,6 +152,79 @@ fn a_runtime_that_ends_at_a_panic_keeps_no_waker() {
         runtime.block_on(yield_now());
         assert_eq!(runtime.handle().shared.extras.panics.waiting().len(), 0);
     }
+}
+
+/// Fails if a ready task is still polled after the panic of another one, or if only one of the two kinds of
+/// tasks in a local runtime ends.
+#[test]
+fn a_panic_cancels_what_is_ready_and_both_kinds_of_tasks() {
+    let mut builder = Builder::new_current_thread();
+    builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    let is_cancelled = |task: task::JoinHandle<()>| {
+        let waiter = Builder::new_current_thread().build().unwrap();
+        waiter.block_on(task).is_err_and(|error| error.is_cancelled())
+    };
+    let runtime = builder.build().unwrap();
+    drop(runtime.spawn(async { panic!("as intended") }));
+    let second = runtime.spawn(async {});
+    assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(pending::<()>()))).is_err());
+    assert!(is_cancelled(second));
+
+    for stays in [false, true] {
+        let runtime = builder.build_local(LocalOptions::default()).unwrap();
+        let fails = async { panic!("as intended") };
+        let waits = [runtime.spawn_local(pending()), runtime.handle().spawn(pending())];
+        if stays {
+            runtime.spawn_local(fails)
+        } else {
+            runtime.handle().spawn(fails)
+        };
+        assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(pending::<()>()))).is_err());
+        assert!(waits.into_iter().all(is_cancelled), "stays: {stays}");
+    }
+}
+
+/// Fails if the worker of another runtime is taken to be that of this one: the histogram has one row.
+#[test]
+fn a_worker_that_serves_another_runtime_counts_as_its_first_worker() {
+    let mut builder = Builder::new_current_thread();
+    let served = builder.enable_metrics_poll_time_histogram().build().unwrap();
+    let handle = served.handle().clone();
+    let outer = multi(4);
+    let all = Arc::new(Barrier::new(4));
+    // Each worker has one of the tasks.
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let (all, handle) = (all.clone(), handle.clone());
+            outer.spawn(async move {
+                all.wait();
+                task::block_in_place(|| handle.block_on(handle.spawn(async {})).unwrap());
+            })
+        })
+        .collect();
+    tasks.into_iter().for_each(|task| outer.block_on(task).unwrap());
+    let metrics = served.metrics();
+    let buckets = 0..metrics.poll_time_histogram_num_buckets();
+    let polls: u64 = buckets.map(|bucket| metrics.poll_time_histogram_bucket_count(0, bucket)).sum();
+    assert_eq!(polls, 4);
+    assert_eq!(metrics.remote_schedule_count(), 4);
+}
+
+/// Fails if tasks that others schedule lower the number of local schedules.
+#[test]
+fn the_number_of_local_schedules_never_falls() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let metrics = runtime.metrics();
+    runtime.block_on(async {
+        for _ in 0..10 {
+            crate::spawn(async {}).await.unwrap();
+        }
+        let before = metrics.worker_local_schedule_count(0);
+        assert_eq!(before, 10);
+        let handle = runtime.handle().clone();
+        std::thread::spawn(move || (0..5).for_each(|_| drop(handle.spawn(async {})))).join().unwrap();
+        assert_eq!(metrics.worker_local_schedule_count(0), before);
+    });
 }
 
 fn multi(workers: usize) -> Runtime {

@@ -41,8 +41,8 @@ impl Watch {
     fn around<R>(&self, home: &impl Home, id: Id, poll: impl FnOnce() -> R) -> R {
         let extras = &self.runtime.extras;
         let meta = self.meta(id, self.stamp.as_ref().map(|stamp| stamp.elapsed()));
-        // A thread that is no worker polls for worker 0.
-        let worker = context::worker().unwrap_or(0);
+        // A thread that is no worker of this runtime polls for worker 0.
+        let worker = context::worker_of(&self.runtime).unwrap_or(0);
         if let (Some(latencies), Some(latency)) = (&extras.latencies, meta.latency) {
             latencies.count(worker, latency);
         }
@@ -96,6 +96,10 @@ impl<H: Home> Home for Watched<H> {
 
     fn note_panic(&self, spawned_at: &'static Location<'static>) {
         self.inner.note_panic(spawned_at);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.inner.has_ended()
     }
 
     fn begins(&self, id: Id) {
