@@ -11,8 +11,9 @@
 //!    blocks; or until the deadline.
 //! 3. *The cancel*: the workers stop after the polls they are in, and drop all other tasks that no thread
 //!    polls. Closures that block and have not begun never run; closures that run are told. This step is
-//!    over when only stuck threads are left ([`Patience`](crate::probe::Patience)). If all threads that
-//!    could clear up are stuck, in a poll or a destructor, one more is hired for that.
+//!    over when only stuck threads are left ([`Patience`](crate::probe::Patience)). If tasks are left,
+//!    a thread is hired that drops them beside the workers, and another one whenever all of these are stuck
+//!    in a poll or a destructor.
 //! 4. *The report* is published, and all callers that wait for it are woken.
 //! 5. *The last polls*: tasks that waited for the report have no worker any more. Threads that are hired
 //!    for that poll them, once in any case, and again for 100 ms; then these tasks are cancelled like the

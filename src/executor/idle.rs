@@ -35,8 +35,8 @@ impl State {
     }
 
     /// Wakes a sleeper, unless one that was called is on the way. Called after a task has become visible.
-    /// Returns false if the line has no sleeper, even with one on the way. Wakes none and returns false if
-    /// no permit is free.
+    /// Returns false if the line is empty, even if a called sleeper is on its way; true if others sleep and
+    /// one is on its way. Wakes none and returns false if no permit is free.
     #[inline]
     pub(super) fn notify(&self) -> bool {
         self.is_call_worth() && Self::wake_called(self.idle.call(ANY_RANK))
@@ -96,8 +96,8 @@ impl State {
         }
     }
 
-    /// Wakes the sleeper that was called, if any. Returns false if there was no sleeper to call; true also if
-    /// one is on its way.
+    /// Wakes the sleeper that was called, if any. Returns false if the line was empty, even if a called
+    /// sleeper is on its way; true if others sleep and one is on its way.
     #[inline]
     fn wake_called(called: Called<Sleeper>) -> bool {
         match called {

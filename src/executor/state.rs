@@ -163,7 +163,8 @@ impl State {
     }
 
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper and, if none could be called or a stranger may have been, tells the deputies.
+    /// a sleeper. Tells the deputies if no sleeper could be called, or if the called one may be a stranger,
+    /// which may not come.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);

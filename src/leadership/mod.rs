@@ -213,8 +213,8 @@ impl<T> Leadership<T> {
         !self.is_vacant() || self.wake(self.line.call(Rank::Relief))
     }
 
-    /// Wakes the called follower to lead. Returns false if the line had no follower to lead; true also if one
-    /// is on its way.
+    /// Wakes the called follower to lead. Returns false if the line had no follower that may lead, even if a
+    /// called one is on its way; true if others sleep and one is on its way.
     fn wake(&self, called: Called<Seat>) -> bool {
         match called {
             Called::NoSleeper => return false,

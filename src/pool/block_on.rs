@@ -38,7 +38,7 @@ pub(crate) enum PoolSource<'a> {
 pub(super) type Root<'a> = Pin<&'a mut (dyn Future<Output = ()> + 'a)>;
 
 /// Drives `future` to its end, without a reactor if the pool cannot be had, and returns its output. Returns
-/// `None` if the deputy wants the thread to leave, or if that was not needed for as long as it may linger.
+/// `None` if the deputy wants the thread to leave, or if the thread was not needed for its whole linger time.
 pub(crate) fn drive<F: Future>(
     source: PoolSource<'_>,
     station: Arc<Station>,

@@ -65,8 +65,8 @@ pub struct Drained {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StuckThread {
-    /// Where the task was spawned that keeps the thread; `None` if something else does, such as a hook or a
-    /// destructor.
+    /// Where the task was spawned that keeps the thread. `None` if a hook does; in a
+    /// [`StuckError`](crate::StuckError), also if a destructor does.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The name of the thread, if it has one.
     pub name: Option<String>,

@@ -199,9 +199,9 @@ impl Builder {
 
     /// Sets how long a thread may stay awake without work if its waits are usually shorter than that: the
     /// leader, if events come one by one, and a thread that waits for another one. The default is 50
-    /// microseconds. Zero turns spinning off, and [`Duration::MAX`] sets no limit. With zero a thread does
-    /// not read the clock when it runs out of work, so the runtime cannot know that bursts of work are rare:
-    /// the deputy wakes up once after each burst, which it otherwise does not do if bursts are rare.
+    /// microseconds. Zero turns spinning off, and [`Duration::MAX`] sets no limit. With zero, the deputy
+    /// also wakes up once after each burst of work, even if bursts are rare: a thread that does not spin
+    /// does not measure how long its waits are.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -198,7 +198,7 @@ impl Runtime {
     ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
     ///    for the clock sets no limit.
     /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
-    ///    runtime's threads, and on others that are started for that if all of these are stuck. Closures that
+    ///    runtime's threads, and on others that are started for that. Closures that
     ///    have not begun never run, and the tokens of running [jobs](crate::blocking::Job) report the
     ///    cancellation.
     /// 4. The report says how many tasks finished and how many were cancelled. The tasks that still keep

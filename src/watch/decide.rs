@@ -105,8 +105,9 @@ pub(super) struct Memory {
     short_of_hands: Option<Instant>,
     /// Looks to leave out before a worker is woken again to sift the injector.
     pause: u32,
-    /// When all workers last computed, or events or tasks last waited for long; a second later, when an extra
-    /// worker was last given up. `None` if there was neither within a second, and there is no spare worker.
+    /// The start of the current second of scarcity: set when all workers compute, when events or tasks have
+    /// waited for long, and when an extra worker is given up. `None` after a second without any of these,
+    /// once no spare worker is left.
     scarce_since: Option<Instant>,
     /// How many workers may take tasks beyond the number that the crew has usually.
     extra: usize,
