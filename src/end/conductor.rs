@@ -201,8 +201,8 @@ impl<'a> Conductor<'a> {
 
     /// Waits until every thread that was told to stop is gone or stuck, and `waits`, called with the number
     /// of stuck tasks, is false. While it is true and all threads are stuck, hires a hand. Gives up after
-    /// [`ENOUGH`], or when no more hands may be hired. Returns what is stuck: tasks, and the names of closures
-    /// on the blocking threads.
+    /// [`ENOUGH`], or when no more hands may be hired. Returns what is stuck: tasks, and the names of
+    /// closures on the blocking threads.
     fn wait_until_cleared(&mut self, waits: impl Fn(&Self, usize) -> bool) -> (StuckTasks, Vec<String>) {
         let began = Instant::now();
         loop {
