@@ -139,7 +139,7 @@
 //!
 //! | system | processor | unit tests | tests of behaviour (`tests/it`) |
 //! |---|---|---|---|
-//! | Linux | x86_64 | all 207 | all 497, also over `poll(2)` |
+//! | Linux | x86_64 | all 209 | all 494, also over `poll(2)` |
 //! | Linux | i686 (32 bits) | all 204 | 157 |
 //! | Linux under qemu-user | aarch64 | 204 | 156 |
 //! | Linux under qemu-user | s390x (big-endian) | 202 | 76 |
