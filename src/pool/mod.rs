@@ -295,11 +295,6 @@ impl Pool {
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.
     /// Runners that are gone are included.
-    /// Returns the polls of the threads that have left.
-    pub(crate) fn past_polls(&self) -> &PollCounters {
-        &self.past_polls
-    }
-
     pub(crate) fn polls(&self) -> PollCounters {
         let polls = PollCounters::default();
         polls.absorb(&self.past_polls);
@@ -307,6 +302,11 @@ impl Pool {
             station.runners.lock().iter().for_each(|hosted| polls.absorb(&hosted.runner.counters));
         }
         polls
+    }
+
+    /// Returns the polls by threads that have left.
+    pub(crate) fn past_polls(&self) -> &PollCounters {
+        &self.past_polls
     }
 
     pub(crate) fn stations(&self) -> Vec<Arc<Station>> {

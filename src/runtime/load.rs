@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::pool::{Pool, Station};
 use crate::sync::thread::ThreadId;
 
-/// The counts of a runtime by thread. The numbers are read one after the other while the threads go on.
+/// The counts of a runtime by thread. The numbers are read one after the other while the threads go on, so
+/// those of a thread that leaves meanwhile may be missing.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Load {

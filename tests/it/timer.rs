@@ -177,21 +177,21 @@ fn timers_in_a_storm_share_their_sleeps() {
         let runtime = setup.builder().timer_slack(Duration::from_millis(20)).build().unwrap();
         let mut ping = Ping::new(&runtime);
         let start = Instant::now() + Duration::from_millis(300);
-        let armed = Arc::new(AtomicU64::new(0));
+        let (armed, early) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         // The receiver gets an error when the last task drops its sender.
         let (sender, all_have_ended) = oneshot::channel::<Infallible>();
         let sender = Arc::new(sender);
         for number in 0..TIMERS {
             let at = start + Duration::from_micros(250) * (number * 171 % TIMERS) as u32;
-            let (sender, armed) = (sender.clone(), armed.clone());
+            let (sender, armed, early) = (sender.clone(), armed.clone(), early.clone());
             let task = runtime.spawn(async move {
                 let mut timer = Timer::at(at);
-                _ = future::poll_once(&mut timer).await;
+                let has_fired = future::poll_once(&mut timer).await.is_some();
                 armed.fetch_add(1, SeqCst);
-                if Instant::now() < at {
+                if !has_fired {
                     timer.await;
                 }
-                assert!(Instant::now() >= at, "early");
+                early.fetch_add(u64::from(Instant::now() < at), SeqCst);
                 drop(sender);
             });
             task.detach();
@@ -202,7 +202,7 @@ fn timers_in_a_storm_share_their_sleeps() {
         // This thread is woken once. Each time that it returns to its wait, it interrupts the leader, which
         // then sleeps once more.
         assert!(runtime.block_on(all_have_ended).is_err());
-        assert_eq!(runtime.metrics().tasks_panicked, 0);
+        assert_eq!(early.load(SeqCst), 0, "timers fired early");
         let sleeps = runtime.metrics().sleeps - before.sleeps;
         assert!(sleeps < TIMERS / 2, "{sleeps} sleeps for {TIMERS} timers");
         assert!(ping.ping() < SOON);

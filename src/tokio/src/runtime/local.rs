@@ -90,7 +90,8 @@ impl LocalRuntime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        let future = Extras::guard(&self.handle, self.local().run_until(future));
+        let local = self.local();
+        let future = Extras::guard(&self.handle, local.run_until(future), || local.local().close());
         self.handle.drive(future, Place::MustNotBlock)
     }
 

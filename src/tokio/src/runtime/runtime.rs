@@ -79,7 +79,7 @@ impl Runtime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _works = self.handle.shared.work();
-        self.handle.drive(Extras::guard(&self.handle, future), self.handle.shared.place())
+        self.handle.drive(Extras::guard(&self.handle, future, || {}), self.handle.shared.place())
     }
 
     pub fn enter(&self) -> EnterGuard<'_> {

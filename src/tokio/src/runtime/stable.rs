@@ -34,7 +34,11 @@ impl Extras {
         super::fence::inside(f)
     }
 
-    pub(super) fn guard<F: Future>(_: &Handle, future: F) -> impl Future<Output = F::Output> {
+    pub(super) fn guard<F: Future>(
+        _: &Handle,
+        future: F,
+        _end: impl FnOnce(),
+    ) -> impl Future<Output = F::Output> {
         future
     }
 

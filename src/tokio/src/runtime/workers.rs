@@ -155,18 +155,21 @@ impl Workers {
 }
 
 impl State {
-    /// Gives a worker the polls of threads that have left, less those that other workers were given or were
-    /// reported to have. Unless two threads leave at the same moment, the rest is of its own thread.
+    /// Gives a worker the polls of threads that have left, less those that other workers were given, or were
+    /// reported to have beside those of their present threads. Unless two threads leave at the same moment,
+    /// the rest is of its own thread.
     fn attribute(&mut self, number: usize, load: &Load) {
-        let rest = |all: u64, count: fn(&Figures) -> u64| {
+        let rest = |all: u64, count: fn(&Figures) -> u64, of_thread: fn(&ThreadLoad) -> u64| {
             let of = |(other, account): (usize, &Account)| {
                 let given = count(&account.past);
-                if other == number { given } else { given.max(count(&account.seen)) }
+                let present = account.threads.iter().filter_map(|thread| find(load, thread.id));
+                let reported = count(&account.seen).saturating_sub(present.map(of_thread).sum());
+                if other == number { given } else { given.max(reported) }
             };
             all.saturating_sub(self.accounts.iter().enumerate().map(of).sum())
         };
-        let polls = rest(load.past_polls, |figures| figures.polls);
-        let stolen = rest(load.past_stolen, |figures| figures.stolen);
+        let polls = rest(load.past_polls, |figures| figures.polls, |thread| thread.polls);
+        let stolen = rest(load.past_stolen, |figures| figures.stolen, |thread| thread.stolen);
         let past = &mut self.accounts[number].past;
         past.polls += polls;
         past.stolen += stolen;

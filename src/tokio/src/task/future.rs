@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use super::{Cell, Id, JoinError, JoinHandle};
 use crate::context::Frame;
+use crate::quiet::quietly;
 use crate::runtime::{Shared, refill};
 
 /// The context in which a task is polled and dropped.
@@ -131,9 +132,10 @@ impl<F: Future, H: Home> TaskFuture<F, H> {
             let dropped = catch_unwind(AssertUnwindSafe(|| this.future.set(None)));
             let outcome = match (dropped, outcome) {
                 (Err(panic), Outcome::Cancelled) => Outcome::Panic(panic),
-                (Err(_), Outcome::Output(output)) => {
+                (Err(panic), Outcome::Output(output)) => {
+                    quietly(|| drop(output));
                     this.home.note_panic(this.spawned_at);
-                    Outcome::Output(output)
+                    Outcome::Panic(panic)
                 }
                 (_, outcome) => outcome,
             };

@@ -59,6 +59,13 @@ impl Local {
         handle
     }
 
+    /// Drops all tasks, and accepts no more.
+    pub(crate) fn close(self: &Rc<Self>) {
+        let _inside = Inside::begin(Some(self.clone()));
+        let _stays = stay();
+        self.queue.close();
+    }
+
     /// Panics if a panic of a task has ended the set, after it has dropped all tasks. In a `LocalRuntime`,
     /// `block_on` panics instead.
     fn check(&self) {
@@ -200,15 +207,6 @@ pin_project_lite::pin_project! {
         #[pin]
         future: F,
     }
-
-    impl<F> PinnedDrop for RunUntil<'_, F> {
-        fn drop(this: Pin<&mut Self>) {
-            // A panic of a task outside of the set has ended the `LocalRuntime`.
-            if this.local.extras.has_ended() {
-                this.local.queue.close();
-            }
-        }
-    }
 }
 
 impl<F: Future> Future for RunUntil<'_, F> {
@@ -266,9 +264,7 @@ impl LocalSet {
 
 impl Drop for LocalSet {
     fn drop(&mut self) {
-        let _inside = Inside::begin(Some(self.local.clone()));
-        let _stays = stay();
-        self.local.queue.close();
+        self.local.close();
     }
 }
 

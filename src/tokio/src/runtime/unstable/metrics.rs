@@ -2,7 +2,7 @@
 //! evenly, so that their sum is right.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -63,14 +63,16 @@ impl RuntimeMetrics {
         self.handle.shared.load().spawned
     }
 
-    /// Returns how often tasks went through the queue of all workers: a worker may take several at once,
-    /// which counts once. In a current-thread runtime, which has no other queue, the tasks that other threads
-    /// spawned.
+    /// Returns an estimate of how many tasks went through the queue of all workers, the highest so far: a
+    /// worker may take several at once, which counts once. In a current-thread runtime, which has no other
+    /// queue, the tasks that other threads spawned.
     pub fn remote_schedule_count(&self) -> u64 {
         let load = self.handle.shared.load();
         match self.handle.shared.config.flavor {
             RuntimeFlavor::CurrentThread => self.extras().spawned_elsewhere.load(Ordering::Relaxed),
-            RuntimeFlavor::MultiThread => load.taken + load.injected as u64,
+            RuntimeFlavor::MultiThread => {
+                highest(&self.extras().remote_schedules, load.taken + load.injected as u64)
+            }
         }
     }
 
@@ -109,10 +111,7 @@ impl RuntimeMetrics {
         let all: u64 = (0..self.num_workers()).map(|worker| self.worker_poll_count(worker)).sum();
         let remote = self.remote_schedule_count().min(all);
         let explained = u128::from(remote) * u128::from(polls) / u128::from(all.max(1));
-        let estimate = polls - explained as u64;
-        let highest = &self.extras().local_schedules[worker];
-        // ORDER: Relaxed, because a count orders nothing.
-        highest.fetch_max(estimate, Ordering::Relaxed).max(estimate)
+        highest(&self.extras().local_schedules[worker], polls - explained as u64)
     }
 
     /// Always zero: paceline does not count it.
@@ -224,6 +223,12 @@ impl RuntimeMetrics {
     fn extras(&self) -> &Extras {
         &self.handle.shared.extras
     }
+}
+
+/// Notes an estimate, and returns the highest one so far.
+fn highest(so_far: &AtomicU64, estimate: u64) -> u64 {
+    // ORDER: Relaxed, because a count orders nothing.
+    so_far.fetch_max(estimate, Ordering::Relaxed).max(estimate)
 }
 
 fn num_buckets(histogram: Option<&Histogram>) -> usize {

@@ -53,7 +53,9 @@ pub(crate) struct Extras {
     panics: Panics,
     /// Tasks that were spawned by threads other than the worker, in a runtime with one.
     spawned_elsewhere: AtomicU64,
-    /// For each worker, the highest number of local schedules that was reported.
+    /// The highest estimate of remote schedules that was reported.
+    remote_schedules: AtomicU64,
+    /// For each worker, the highest estimate of local schedules that was reported.
     local_schedules: Box<[AtomicU64]>,
     /// Descriptors that were registered.
     registered: AtomicU64,
@@ -87,11 +89,16 @@ impl Extras {
         }
     }
 
-    /// Makes the future of a `block_on` panic if the runtime ends because a task panicked.
-    pub(super) fn guard<F: Future>(handle: &Handle, future: F) -> impl Future<Output = F::Output> {
-        panics::guard(handle, future)
+    /// Makes the future of a `block_on` call `end` and panic if the runtime ends because a task panicked.
+    pub(super) fn guard<F: Future>(
+        handle: &Handle,
+        future: F,
+        end: impl FnOnce(),
+    ) -> impl Future<Output = F::Output> {
+        panics::guard(handle, future, end)
     }
 
+    #[cfg(any(feature = "net", all(unix, feature = "process")))]
     pub(crate) fn note_registration(&self) {
         self.registered.fetch_add(1, Ordering::Relaxed);
     }

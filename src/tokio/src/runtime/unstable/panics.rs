@@ -23,7 +23,7 @@ const SET_ENDED: &str =
 pub(super) struct Panics {
     ends_runtime: bool,
     has_ended: AtomicBool,
-    /// The wakers of all `block_on`s.
+    /// The wakers of all calls of the runtime's own `block_on`, which is not that of its handles.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -36,7 +36,7 @@ impl Panics {
         self.ends_runtime && self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Notes a panic. If it ends the runtime, each `block_on` panics.
+    /// Notes a panic. If it ends the runtime, each `block_on` of the runtime panics.
     pub(super) fn note(&self) {
         if self.ends_runtime && !self.has_ended.swap(true, Ordering::AcqRel) {
             let waiting = mem::take(&mut *self.waiting());
@@ -87,9 +87,9 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Runs the future of a `block_on` until it is over, or until a panic of a task ends the runtime: then
-/// cancels all tasks, and panics.
-pub(super) async fn guard<F: Future>(handle: &Handle, future: F) -> F::Output {
+/// Runs the future of a `block_on` until it is over, or until a panic of a task ends the runtime: then calls
+/// `end`, cancels all tasks, and panics.
+pub(super) async fn guard<F: Future>(handle: &Handle, future: F, end: impl FnOnce()) -> F::Output {
     let mut future = pin!(future);
     let mut waits = Waits { panics: &handle.shared.extras.panics, waker: None };
     let output =
@@ -97,6 +97,7 @@ pub(super) async fn guard<F: Future>(handle: &Handle, future: F) -> F::Output {
     match output.await {
         Some(output) => output,
         None => {
+            end();
             let _ = handle.paceline().drain(Duration::ZERO).await;
             panic!("{RUNTIME_ENDED}");
         }

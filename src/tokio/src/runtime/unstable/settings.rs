@@ -53,6 +53,7 @@ impl Settings {
             seeds: self.seeds.as_mut().map(RealBuilder::build).transpose()?,
             panics: Panics::new(self.ends_at_panic),
             spawned_elsewhere: AtomicU64::new(0),
+            remote_schedules: AtomicU64::new(0),
             local_schedules: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             registered: AtomicU64::new(0),
             yields_before: forced_yields(),

@@ -4,11 +4,12 @@ use std::future::pending;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 #[cfg(feature = "schedule-latency")]
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use real::runtime::UnhandledPanic;
 
+use crate::context::{self, Worker};
 use crate::runtime::workers::processor_time_here;
 use crate::runtime::{Builder, LocalOptions, Runtime, TaskMeta};
 use crate::task::{self, Id, spawn_local, yield_now};
@@ -181,6 +182,7 @@ fn a_panic_cancels_what_is_ready_and_both_kinds_of_tasks() {
         };
         assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(pending::<()>()))).is_err());
         assert!(waits.into_iter().all(is_cancelled), "stays: {stays}");
+        assert!(is_cancelled(runtime.spawn_local(pending())));
     }
 }
 
@@ -189,25 +191,14 @@ fn a_panic_cancels_what_is_ready_and_both_kinds_of_tasks() {
 fn a_worker_that_serves_another_runtime_counts_as_its_first_worker() {
     let mut builder = Builder::new_current_thread();
     let served = builder.enable_metrics_poll_time_histogram().build().unwrap();
-    let handle = served.handle().clone();
+    let (handle, metrics) = (served.handle(), served.metrics());
     let outer = multi(4);
-    let all = Arc::new(Barrier::new(4));
-    // Each worker has one of the tasks.
-    let tasks: Vec<_> = (0..4)
-        .map(|_| {
-            let (all, handle) = (all.clone(), handle.clone());
-            outer.spawn(async move {
-                all.wait();
-                task::block_in_place(|| handle.block_on(handle.spawn(async {})).unwrap());
-            })
-        })
-        .collect();
-    tasks.into_iter().for_each(|task| outer.block_on(task).unwrap());
-    let metrics = served.metrics();
+    let before = context::set_worker(Some(Worker::of(&outer.handle().shared, 3)));
+    handle.block_on(handle.spawn(async {})).unwrap();
+    context::set_worker(before);
     let buckets = 0..metrics.poll_time_histogram_num_buckets();
     let polls: u64 = buckets.map(|bucket| metrics.poll_time_histogram_bucket_count(0, bucket)).sum();
-    assert_eq!(polls, 4);
-    assert_eq!(metrics.remote_schedule_count(), 4);
+    assert_eq!((polls, metrics.remote_schedule_count()), (1, 1));
 }
 
 /// Fails if tasks that others schedule lower the number of local schedules.
