@@ -163,7 +163,7 @@ fn a_panic_cancels_what_is_ready_and_both_kinds_of_tasks() {
     builder.unhandled_panic(UnhandledPanic::ShutdownRuntime);
     let is_cancelled = |task: task::JoinHandle<()>| {
         let waiter = Builder::new_current_thread().build().unwrap();
-        waiter.block_on(task).is_err_and(|error| error.is_cancelled())
+        task.is_finished() && waiter.block_on(task).is_err_and(|error| error.is_cancelled())
     };
     let runtime = builder.build().unwrap();
     drop(runtime.spawn(async { panic!("as intended") }));
