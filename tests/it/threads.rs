@@ -18,16 +18,12 @@ fn count(threads: &[ThreadInfo], role: Role) -> usize {
 /// Returns the first matching thread, which must appear.
 #[track_caller]
 fn find(runtime: &Runtime, what: &str, is_it: impl Fn(&ThreadInfo) -> bool) -> ThreadInfo {
-    let start = Instant::now();
-    loop {
-        let threads = runtime.threads();
-        if let Some(found) = threads.iter().find(|thread| is_it(thread)) {
-            return found.clone();
-        }
-        let metrics = runtime.metrics();
-        assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}: {threads:#?}\n{metrics}");
-        thread::sleep(Duration::from_micros(200));
-    }
+    let mut found = None;
+    eventually(what, || {
+        found = runtime.threads().into_iter().find(&is_it);
+        found.is_some()
+    });
+    found.unwrap()
 }
 
 fn me(threads: &[ThreadInfo]) -> ThreadInfo {
@@ -145,13 +141,17 @@ fn a_task_that_computes_is_seen_and_the_spare_worker_beside_it() {
             let stuck = find(runtime, "one computes", computes);
             assert!(stuck.to_string().contains(" computes for "), "{stuck}");
             ping.ping();
-            // If a worker got no core at first, the added one may have its task.
-            let is_added =
-                |thread: &ThreadInfo| matches!(thread.kind, ThreadKind::Reserve | ThreadKind::Replacement);
-            let serves = |thread: &ThreadInfo| matches!(thread.role, Role::Leads | Role::Follows);
-            eventually("a worker was added, and one is spare", || {
+            eventually("the added worker is spare, or it has the task of one that is spare", || {
                 let threads = runtime.threads();
-                threads.iter().any(is_added) && threads.iter().any(serves)
+                // A worker that got no core at first was replaced, and is spare afterwards.
+                let is_replaced = threads
+                    .iter()
+                    .any(|thread| thread.kind == ThreadKind::Replacement && thread.spawned_at.is_some());
+                let serves = |thread: &ThreadInfo| matches!(thread.role, Role::Leads | Role::Follows);
+                threads.iter().any(|thread| {
+                    let is_spare = is_replaced && thread.kind == ThreadKind::Worker && serves(thread);
+                    thread.kind == ThreadKind::Reserve || is_spare
+                })
             });
         },
     );

@@ -277,3 +277,24 @@ fn threads_have_the_very_name_that_was_given() {
     assert_eq!(runtime.block_on(runtime.spawn(async move { name() })).unwrap().unwrap(), "thread 1");
     assert_eq!(runtime.block_on(runtime.spawn_blocking(name)).unwrap().unwrap(), "thread 2");
 }
+
+/// Is ready at once, and panics when it is dropped.
+struct ReadyBomb(Bomb);
+
+impl Future for ReadyBomb {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+/// Fails if such a task counts as one that has returned.
+#[test]
+fn a_destructor_that_panics_after_the_last_poll_is_the_panic_of_its_task() {
+    for runtime in both() {
+        let error = runtime.block_on(runtime.spawn(ReadyBomb(Bomb))).unwrap_err();
+        assert!(error.is_panic());
+        assert_eq!(runtime.handle().paceline().metrics().tasks_panicked, 1);
+    }
+}

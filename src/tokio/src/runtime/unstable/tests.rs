@@ -12,7 +12,7 @@ use real::runtime::UnhandledPanic;
 use crate::context::{self, Worker};
 use crate::runtime::workers::processor_time_here;
 use crate::runtime::{Builder, LocalOptions, Runtime, TaskMeta};
-use crate::task::{self, Id, spawn_local, yield_now};
+use crate::task::{self, Id, LocalSet, spawn_local, yield_now};
 
 type Event = (&'static str, Id, &'static Location<'static>);
 
@@ -186,6 +186,27 @@ fn a_panic_cancels_what_is_ready_and_both_kinds_of_tasks() {
     }
 }
 
+/// Fails if the `block_on` of a handle ends with the runtime, as that of the runtime does.
+#[test]
+fn a_panic_ends_no_block_on_of_a_handle() {
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.unhandled_panic(UnhandledPanic::ShutdownRuntime).build().unwrap();
+    let handle = runtime.handle();
+    let failed = handle.block_on(async { crate::spawn(async { panic!("as intended") }).await });
+    assert!(failed.unwrap_err().is_panic());
+    assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(async {}))).is_err());
+}
+
+/// Fails if the behavior can be changed while tasks exist.
+#[test]
+fn a_local_set_with_tasks_keeps_what_a_panic_does() {
+    let mut set = LocalSet::new();
+    set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
+    set.spawn_local(async {});
+    let changed = catch_unwind(AssertUnwindSafe(|| drop(set.unhandled_panic(UnhandledPanic::Ignore))));
+    assert!(changed.is_err());
+}
+
 /// Fails if the worker of another runtime is taken to be that of this one: the histogram has one row.
 #[test]
 fn a_worker_that_serves_another_runtime_counts_as_its_first_worker() {
@@ -216,6 +237,24 @@ fn the_number_of_local_schedules_never_falls() {
         std::thread::spawn(move || (0..5).for_each(|_| drop(handle.spawn(async {})))).join().unwrap();
         assert_eq!(metrics.worker_local_schedule_count(0), before);
     });
+}
+
+/// Fails if a worker that takes several tasks at once lowers the number of remote schedules.
+#[test]
+fn the_number_of_remote_schedules_never_falls() {
+    let runtime = multi(1);
+    let (handle, metrics) = (runtime.handle().clone(), runtime.metrics());
+    // No other worker takes the tasks, unless the worker is replaced meanwhile.
+    let first = runtime.spawn(async move {
+        let spawns = || (0..40).map(|_| handle.spawn(async {})).collect::<Vec<_>>();
+        let tasks = std::thread::scope(|scope| scope.spawn(spawns).join().unwrap());
+        (tasks, handle.metrics().remote_schedule_count())
+    });
+    let (tasks, before) = runtime.block_on(first).unwrap();
+    for task in tasks {
+        runtime.block_on(task).unwrap();
+    }
+    assert!(metrics.remote_schedule_count() >= before);
 }
 
 fn multi(workers: usize) -> Runtime {
