@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::task::Waker;
 
+use crate::observed::is_wrapped;
 use crate::sync::thread_local;
 use crate::waking;
 
@@ -105,7 +106,8 @@ impl Here {
     pub(crate) fn copy(&self, waker: &Waker) -> Waker {
         let Some(top) = self.top() else { return waker.clone() };
         match top.spare.take() {
-            Some(spare) if spare.will_wake(waker) => spare,
+            // A copy of an observed task's waker has to be seen.
+            Some(spare) if spare.will_wake(waker) && !is_wrapped(waker) => spare,
             other => {
                 // Not dropped here: the caller may hold a lock, and a waker's destructor is foreign code
                 // (LF3).
