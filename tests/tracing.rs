@@ -169,8 +169,7 @@ fn runtime() -> Runtime {
 #[track_caller]
 fn at(line: u32) -> Seen {
     let all = spans();
-    let mut of_line =
-        all.values().filter(|seen| seen.is("loc.line", line) && seen.is("loc.file", file!()));
+    let mut of_line = all.values().filter(|seen| seen.is("loc.line", line) && seen.is("loc.file", file!()));
     let seen = of_line.next().expect("no span names the line");
     assert!(of_line.next().is_none(), "several spans name line {line}");
     seen.clone()

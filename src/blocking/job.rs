@@ -151,7 +151,7 @@ impl<T: Send + 'static> Job<T> {
             JobDeadline::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
         };
         let threads = pool::current_blocking();
-        let meta = SpawnMeta::new(TaskKind::Blocking, location).named(name.as_deref(), None);
+        let meta = SpawnMeta::new(TaskKind::Blocking, location).named(name.as_deref());
         let body = meta.observe(size_of_val(&*body)).wrap(body);
         let shared = SharedJob::new(body, name, location, deadline, threads.clone());
         if let Some(at) = at {

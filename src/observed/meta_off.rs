@@ -25,9 +25,15 @@ impl<'a> SpawnMeta<'a> {
         Self { spawned_at, borrows: PhantomData }
     }
 
-    /// Gives the task a name, and the number by which its own code knows it.
+    /// Gives the task a name.
     #[inline]
-    pub fn named(self, _: Option<&'a str>, _: Option<u64>) -> Self {
+    pub fn named(self, _: Option<&'a str>) -> Self {
+        self
+    }
+
+    /// Gives the task the number by which its own code knows it.
+    #[inline]
+    pub fn with_id(self, _: u64) -> Self {
         self
     }
 

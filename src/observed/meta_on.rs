@@ -44,9 +44,15 @@ impl<'a> SpawnMeta<'a> {
         Self { original_size: self.original_size.or(Some(size)), ..self }
     }
 
-    /// Gives the task a name, and the number by which its own code knows it.
+    /// Gives the task a name.
     #[inline]
-    pub fn named(self, name: Option<&'a str>, id: Option<u64>) -> Self {
-        Self { name, id, ..self }
+    pub fn named(self, name: Option<&'a str>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Gives the task the number by which its own code knows it.
+    #[inline]
+    pub fn with_id(self, id: u64) -> Self {
+        Self { id: Some(id), ..self }
     }
 }

@@ -153,7 +153,7 @@ impl Observed {
         });
         ObservedPoll {
             _entered: span.as_ref().and_then(TaskSpan::enter),
-            _record: record.as_ref().map(|record| record.begin_poll(waker)),
+            _record: record.as_ref().map(|record| record.begin_poll(unwrapped(waker).data().addr())),
             waker: ShimWaker::new(shim),
         }
     }

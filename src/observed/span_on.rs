@@ -13,6 +13,7 @@ use std::cell::Cell;
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
+use tracing::subscriber::NoSubscriber;
 use tracing::{Level, Span};
 
 use super::kind::TaskKind;
@@ -75,7 +76,9 @@ impl TaskSpan {
             loc.line = at.line(),
             loc.col = at.column(),
         );
-        (!span.is_disabled()).then(|| Self(span))
+        // A subscriber of another thread may have enabled the span for all threads, also for those without one.
+        let is_seen = span.with_subscriber(|(_, subscriber)| !subscriber.is::<NoSubscriber>());
+        is_seen.unwrap_or(false).then(|| Self(span))
     }
 
     pub(super) fn id(&self) -> Option<SpanId> {

@@ -144,7 +144,7 @@ impl Handle {
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-        boxed_if_large!(future, meta, self.spawn_with(future, meta))
+        boxed_if_large!(future, meta, self.spawn_from(future, meta))
     }
 
     /// Like [`spawn`](Handle::spawn), for a task that `meta` describes. This is for the package that replaces
@@ -152,6 +152,16 @@ impl Handle {
     #[doc(hidden)]
     #[track_caller]
     pub fn spawn_with<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        meta: SpawnMeta<'_>,
+    ) -> Task<T> {
+        boxed_if_large!(future, meta, self.spawn_from(future, meta))
+    }
+
+    /// Spawns a future. After the end of the runtime drops the future, and returns a task that is cancelled.
+    #[track_caller]
+    fn spawn_from<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
         meta: SpawnMeta<'_>,
