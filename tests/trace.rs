@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::trace::{Action, Event, FlightRecorder, Recorder, Source, ThreadTrace, Trace};
+use paceline::trace::{Action, FlightRecorder, FoundIn, Recorder, ThreadTrace, Trace, TraceEvent};
 use paceline::{Async, Role, Runtime, Timer};
 
 fn runtime(threads: usize) -> Runtime {
@@ -22,8 +22,8 @@ fn record(runtime: &Runtime) -> Recorder {
 }
 
 /// Returns the events of all threads in the order of their times, each with the index of its thread.
-fn all_events(trace: &Trace) -> Vec<(usize, Event)> {
-    let of_thread = |(index, thread): (usize, &ThreadTrace)| -> Vec<(usize, Event)> {
+fn all_events(trace: &Trace) -> Vec<(usize, TraceEvent)> {
+    let of_thread = |(index, thread): (usize, &ThreadTrace)| -> Vec<(usize, TraceEvent)> {
         thread.events.iter().map(|event| (index, *event)).collect()
     };
     let mut all: Vec<_> = trace.threads.iter().enumerate().flat_map(of_thread).collect();
@@ -36,7 +36,7 @@ fn count(trace: &Trace, counts: impl Fn(&Action) -> bool) -> u64 {
 }
 
 /// Returns the polls that were found in this place.
-fn polls(trace: &Trace, place: Source) -> u64 {
+fn polls(trace: &Trace, place: FoundIn) -> u64 {
     count(trace, |action| matches!(action, Action::PollBegins { from, .. } if *from == place))
 }
 
@@ -118,9 +118,9 @@ fn the_polls_are_those_of_the_metrics_and_one_thread_leads_at_a_time() {
         threads.iter().all(|thread| matches!(thread.role, Role::Leads | Role::Follows))
     });
     let (trace, after) = (recorder.snapshot(), runtime.metrics());
-    assert_eq!(polls(&trace, Source::Slot), after.polls_direct - before.polls_direct);
-    assert_eq!(polls(&trace, Source::Queue), after.polls_surplus - before.polls_surplus);
-    assert_eq!(polls(&trace, Source::Stolen), after.polls_stolen - before.polls_stolen);
+    assert_eq!(polls(&trace, FoundIn::Slot), after.polls_direct - before.polls_direct);
+    assert_eq!(polls(&trace, FoundIn::Queue), after.polls_surplus - before.polls_surplus);
+    assert_eq!(polls(&trace, FoundIn::Stolen), after.polls_stolen - before.polls_stolen);
     assert_eq!(
         count(&trace, |action| *action == Action::PollEnds),
         count(&trace, |action| { matches!(action, Action::PollBegins { .. }) })
@@ -140,22 +140,22 @@ fn the_thread_that_sees_an_event_polls_the_task() {
     let recorder = record(&runtime);
     ping_pong(&runtime, 100);
     let trace = recorder.snapshot();
-    let is_direct = |four: &[Event]| {
+    let is_direct = |four: &[TraceEvent]| {
         let [Action::Events(1..), Action::Role(Role::Processes), Action::Wakes { task: woken }, next] =
             [0, 1, 2, 3].map(|at| four[at].action)
         else {
             return false;
         };
-        matches!(next, Action::PollBegins { task, from: Source::Slot, .. } if task == woken)
+        matches!(next, Action::PollBegins { task, from: FoundIn::Slot, .. } if task == woken)
     };
     let direct_polls = |thread: &ThreadTrace| {
         // The leader may have woken another thread to lead.
-        let is_own = |event: &&Event| !matches!(event.action, Action::Promotes { .. });
-        let events: Vec<Event> = thread.events.iter().filter(is_own).copied().collect();
+        let is_own = |event: &&TraceEvent| !matches!(event.action, Action::Promotes { .. });
+        let events: Vec<TraceEvent> = thread.events.iter().filter(is_own).copied().collect();
         events.windows(4).filter(|four| is_direct(four)).count() as u64
     };
     let direct: u64 = trace.threads.iter().map(direct_polls).sum();
-    let all = polls(&trace, Source::Slot);
+    let all = polls(&trace, FoundIn::Slot);
     // The answer of the client may be there before the poll is over: one poll for several trips.
     assert!(direct > 0 && direct * 10 >= all * 9, "{direct} of {all}");
 }
@@ -283,7 +283,7 @@ fn timers_and_sleeps_are_recorded_and_roles_follow_each_other() {
     assert!(trace.taken_at >= lasted);
     for thread in &trace.threads {
         assert!(thread.events.is_sorted_by_key(|event| event.at));
-        let role = |event: &Event| match event.action {
+        let role = |event: &TraceEvent| match event.action {
             Action::Role(role) => Some(role),
             _ => None,
         };

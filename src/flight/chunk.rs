@@ -1,8 +1,8 @@
 //! [`Chunk`]: a list of notes to which one thread appends while others read.
 //!
-//! The writer stores the words of a note and then the new length. A reader loads the length and then the words
-//! of the notes below it. The words of a note are written once, before the length that includes the note, so
-//! a reader that has seen this length sees the words as they are. No reader sees half a note.
+//! The writer stores the words of a note and then the new length. A reader loads the length and then the
+//! words of the notes below it. The words of a note are written once, before the length that includes the
+//! note, so a reader that has seen this length sees the words as they are. No reader sees half a note.
 //!
 //! An owner with the only reference may [empty](Chunk::clear) a chunk, so a chunk that a snapshot reads is
 //! never emptied.
@@ -17,7 +17,7 @@ pub(super) const NOTES: usize = if cfg!(paceline_loom) { 2 } else { 680 };
 pub(super) type Words = [u64; 3];
 
 /// The size of a chunk in memory.
-pub(super) const SIZE: usize = size_of::<Words>() * NOTES;
+pub(super) const CHUNK_SIZE: usize = size_of::<Words>() * NOTES;
 
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -31,8 +31,8 @@ impl Chunk {
         Self { len: AtomicUsize::new(0), words: words.collect() }
     }
 
-    /// Appends a note. Returns false, and appends nothing, if the chunk is full. One thread at a time may call
-    /// this; two at once would lose notes.
+    /// Appends a note. Returns false, and appends nothing, if the chunk is full. One thread at a time may
+    /// call this; two at once would lose notes.
     #[inline]
     pub(super) fn push(&self, note: Words) -> bool {
         let len = self.len.load(Ordering::Relaxed);
@@ -74,25 +74,26 @@ mod models {
     use super::*;
     use crate::sync::Arc;
     use crate::sync::models::model;
+    use loom::thread;
 
     /// A reader sees the first notes of the writer, each of them whole, and nothing else.
     #[test]
     fn a_reader_sees_whole_notes() {
         model(|| {
             let chunk = Arc::new(Chunk::new());
-            let writer = {
-                let chunk = chunk.clone();
-                loom::thread::spawn(move || {
-                    for note in 1..=3 {
-                        assert_eq!(chunk.push([note; 3]), note <= NOTES as u64);
-                    }
+            let all: Vec<Words> = (1..=NOTES as u64).map(|note| [note; 3]).collect();
+            let reader = {
+                let (chunk, all) = (chunk.clone(), all.clone());
+                thread::spawn(move || {
+                    let seen = chunk.read();
+                    assert_eq!(seen, all[..seen.len()]);
                 })
             };
-            let all: Vec<Words> = (1..=NOTES as u64).map(|note| [note; 3]).collect();
-            let seen = chunk.read();
-            assert_eq!(seen, all[..seen.len()]);
-            writer.join().unwrap();
+            for note in 1..=3 {
+                assert_eq!(chunk.push([note; 3]), note <= NOTES as u64);
+            }
             assert_eq!(chunk.read(), all);
+            reader.join().unwrap();
         });
     }
 }

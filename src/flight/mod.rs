@@ -15,26 +15,24 @@
 //!
 //! - Each thread has a chunk of its own, to which it appends. A note that is in a chunk never changes, so a
 //!   snapshot reads the chunks while their threads write: see [`chunk`].
-//! - A thread whose chunk is full exchanges it for an empty one under the lock of the [`store`]. No other step
-//!   takes a lock. If the store has used up its memory, it empties the oldest full chunk.
+//! - A thread exchanges a full chunk for an empty one under the lock of the [`store`]. No other step takes a
+//!   lock. If the store has used up its memory, it empties the oldest full chunk.
 //! - A thread notices that a recorder was started or stopped when it takes its next turn: see
 //!   [`Membership::refresh`]. The start of a recorder wakes the threads that sleep.
 
 #[cfg(feature = "trace")]
 mod chunk;
 #[cfg(feature = "trace")]
-mod log;
-#[cfg(not(feature = "trace"))]
-mod none;
-#[cfg(feature = "trace")]
 mod note;
 #[cfg(feature = "trace")]
 mod store;
+#[cfg_attr(feature = "trace", path = "thread_log.rs")]
+#[cfg_attr(not(feature = "trace"), path = "thread_none.rs")]
+mod thread;
 
 #[cfg(feature = "trace")]
-pub(crate) use self::{log::*, note::Note, store::Store};
-#[cfg(not(feature = "trace"))]
-pub(crate) use none::*;
+pub(crate) use self::{note::Note, store::Store};
+pub(crate) use thread::*;
 
 /// The role of a thread, as it notes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +66,7 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[cfg_attr(not(feature = "trace"), allow(unreachable_pub))]
-pub enum Source {
+pub enum FoundIn {
     /// In its direct slot: the thread woke the task itself, just before.
     Slot,
     /// In a queue.

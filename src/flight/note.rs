@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::ptr;
 
 use super::chunk::Words;
-use super::{Reason, RoleNow, Source};
+use super::{FoundIn, Reason, RoleNow};
 
 /// Something that a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Note {
     Promotes(u64, Reason),
     Spawns(u64, &'static Location<'static>),
     Wakes(u64),
-    PollBegins(u64, &'static Location<'static>, Source),
+    PollBegins(u64, &'static Location<'static>, FoundIn),
     PollEnds,
     Ends(u64),
     TimerFires,
@@ -40,7 +40,7 @@ const KIND_BITS: u32 = 8;
 const ROLES: [RoleNow; 4] = [RoleNow::Leads, RoleNow::Follows, RoleNow::Processes, RoleNow::Outside];
 const REASONS: [Reason; 5] =
     [Reason::Work, Reason::SlowTask, Reason::Leaves, Reason::PassesOn, Reason::Deputy];
-const SOURCES: [Source; 3] = [Source::Slot, Source::Queue, Source::Stolen];
+const SOURCES: [FoundIn; 3] = [FoundIn::Slot, FoundIn::Queue, FoundIn::Stolen];
 
 /// Returns the place of `value` in `all`.
 fn place<T: PartialEq>(all: &[T], value: &T) -> u64 {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::chunk::{Chunk, SIZE, Words};
+use super::chunk::{CHUNK_SIZE, Chunk, Words};
 use super::note::{Note, time};
 
 /// The notes of a recorder.
@@ -23,11 +23,11 @@ pub(crate) struct Store {
     max_full: usize,
     /// Std's lock: no code of the runtime's protocols runs under it, and the thread that holds it waits for
     /// nothing.
-    threads: Mutex<Threads>,
+    threads: Mutex<NotesByThread>,
 }
 
 #[derive(Debug, Default)]
-struct Threads {
+struct NotesByThread {
     /// By the number of the thread.
     by_number: BTreeMap<u64, ThreadNotes>,
     /// The number of the thread of each full chunk, in the order in which they became full.
@@ -44,7 +44,7 @@ struct ThreadNotes {
     dropped: u64,
 }
 
-/// A thread whose notes are in a [`Store`].
+/// A thread with notes in a [`Store`].
 #[derive(Clone, Debug)]
 pub(crate) struct AboutThread {
     pub(crate) number: u64,
@@ -70,12 +70,12 @@ impl Store {
             started: Instant::now(),
             started_at: SystemTime::now(),
             min_age,
-            max_full: (max_bytes / SIZE).max(1),
+            max_full: (max_bytes / CHUNK_SIZE).max(1),
             threads: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Threads> {
+    fn lock(&self) -> MutexGuard<'_, NotesByThread> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -124,7 +124,7 @@ impl Store {
         chunk
     }
 
-    /// Returns all notes. Threads go on meanwhile.
+    /// Returns all notes. NotesByThread go on meanwhile.
     pub(crate) fn snapshot(&self) -> Vec<NotesOfThread> {
         let copy = |thread: &ThreadNotes| {
             let chunks: Vec<_> = thread.full.iter().chain([&thread.current]).cloned().collect();
@@ -142,7 +142,7 @@ impl Store {
     }
 }
 
-impl Threads {
+impl NotesByThread {
     /// Drops the oldest full chunks while `is_old` returns true for the number of full chunks and the last
     /// note of the oldest. Returns one of them.
     fn drop_oldest(&mut self, is_old: impl Fn(usize, u64) -> bool) -> Option<Arc<Chunk>> {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_oldest_notes_of_all_threads_give_way_and_the_current_chunks_stay() {
-        let store = Store::new(Duration::MAX, 3 * SIZE);
+        let store = Store::new(Duration::MAX, 3 * CHUNK_SIZE);
         let many = NOTES as u64;
         let (mut idle, mut busy) = (store.add(about(1)), store.add(about(2)));
         append(&store, 1, &mut idle, 0..many + 1);
@@ -209,7 +209,7 @@ mod tests {
     fn old_notes_are_dropped_before_the_memory_is_used_up() {
         let many = NOTES as u64;
         for (min_age, kept) in [(Duration::ZERO, 1), (Duration::MAX, 4)] {
-            let store = Store::new(min_age, 100 * SIZE);
+            let store = Store::new(min_age, 100 * CHUNK_SIZE);
             let mut chunk = store.add(about(1));
             for round in 0..5 {
                 append(&store, 1, &mut chunk, round * many..(round + 1) * many);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_comes_back_goes_on_and_one_without_notes_is_forgotten() {
-        let store = Store::new(Duration::MAX, SIZE);
+        let store = Store::new(Duration::MAX, CHUNK_SIZE);
         let mut first = store.add(about(1));
         append(&store, 1, &mut first, 0..3);
         drop(first);
@@ -237,7 +237,7 @@ mod tests {
     /// Fails if a chunk is emptied while a snapshot has a reference to it.
     #[test]
     fn a_chunk_that_is_read_is_not_emptied() {
-        let store = Store::new(Duration::MAX, SIZE);
+        let store = Store::new(Duration::MAX, CHUNK_SIZE);
         let mut chunk = store.add(about(1));
         let first = chunk.clone();
         append(&store, 1, &mut chunk, 0..4 * NOTES as u64);

@@ -18,7 +18,7 @@ pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 
-use crate::flight::{self, Reason};
+use crate::flight::{self, Reason, RoleNow};
 use crate::fork::Origin;
 use crate::line::{Called, Line};
 use crate::spin;
@@ -297,6 +297,7 @@ impl<'a, T> Follower<'a, T> {
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {
+            flight::role(RoleNow::Leads);
             return Ok(Leader { follower: self });
         }
         Err(self)
@@ -346,11 +347,13 @@ impl<'a, T> Follower<'a, T> {
         leadership.line.enter(&self.seat, rank);
         let sleeps = !(leadership.is_vacant() && self.may_lead());
         let woken = sleeps.then(|| {
+            flight::role(RoleNow::Follows);
             if must_make_way(leadership.state.load(Ordering::Relaxed), rank) {
                 displace();
             }
             self.park(limit)
         });
+        flight::role(RoleNow::Processes);
         self.granted = leadership.line.leave(&self.seat);
         let mut has_token = woken.is_some_and(|woken| woken.lead);
         // A chosen thread has the token already, or its caller is about to leave it (L1).

@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 use super::park_hooks::ParkHooks;
 use super::stay::{Stay, StayGuard};
 use super::{Pool, Promotion, Station, without_reactor};
-use crate::flight::{self, Membership, RoleNow};
+use crate::flight::Membership;
 use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
@@ -68,14 +68,13 @@ pub(crate) fn drive<F: Future>(
         }
     };
     stay.join(&pool);
-    let (hooks, membership) = (ParkHooks::new(&pool, &station), Membership::new());
-    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, membership };
+    let (hooks, flight) = (ParkHooks::new(&pool, &station), Membership::new());
+    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
-        rider.membership.refresh(&pool.recording);
+        rider.flight.refresh(&pool.recording);
         if stay.take_woken() {
             rider.hooks.unpark();
-            flight::role(RoleNow::Processes);
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
@@ -114,7 +113,7 @@ pub(super) struct Rider<'a> {
     pub(super) station: &'a Station,
     pub(super) stay: &'a StayGuard<'a>,
     pub(super) hooks: ParkHooks<'a>,
-    membership: Membership,
+    flight: Membership,
 }
 
 impl Rider<'_> {
@@ -130,20 +129,13 @@ impl Rider<'_> {
             return Waited::Root(follower);
         }
         let follower = match follower.try_lead() {
-            Ok(leader) => {
-                flight::role(RoleNow::Leads);
-                return Waited::Lead(leader);
-            }
+            Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
         if self.stay.is_woken() || self.hooks.note_park() || !self.stay.try_rest() {
             return Waited::Root(follower);
         }
-        flight::role(RoleNow::Follows);
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
-        if let Waited::Lead(_) = &turn {
-            flight::role(RoleNow::Leads);
-        }
         self.finish_sleep();
         turn
     }
@@ -159,7 +151,6 @@ impl Rider<'_> {
         }
         leader.settle_in();
         let result = self.wait_for_batch(leader);
-        flight::events(|| leader.with(|batch| batch.left()));
         leader.look_up();
         match result {
             Ok(()) => leader.with(|batch| batch.next(reactor)),
@@ -175,7 +166,6 @@ impl Rider<'_> {
         mut leader: Leader<'l, Batch>,
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
-        flight::role(RoleNow::Processes);
         let left = leader.with(|batch| batch.left());
         self.stay.host.set_events_wait(left > 0);
         match self.pool.policy.promotion {

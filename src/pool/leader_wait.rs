@@ -3,7 +3,6 @@
 use std::io;
 
 use super::block_on::Rider;
-use crate::flight;
 use crate::fork;
 use crate::frame;
 use crate::leadership::Leader;
@@ -69,7 +68,6 @@ impl Rider<'_> {
         // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
-        flight::sleeps();
         let result =
             leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();

@@ -4,11 +4,12 @@ use std::panic::Location;
 use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
-use super::{Reason, Source};
-use crate::{Role, StallKind};
+use super::{FoundIn, Reason};
+use crate::pool::Role;
+use crate::pool::stall::StallKind;
 
-/// What the threads of a runtime did in the recent past: a snapshot of a
-/// [`FlightRecorder`](super::FlightRecorder).
+/// A snapshot of a [`FlightRecorder`](super::FlightRecorder): what the threads of a runtime did in the recent
+/// past.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace {
@@ -32,7 +33,7 @@ pub struct ThreadTrace {
     /// The number by which the operating system knows the thread; 0 if that is not known.
     pub os_id: u64,
     /// The events of the thread, the oldest first.
-    pub events: Vec<Event>,
+    pub events: Vec<TraceEvent>,
     /// The number of older events that gave way to newer ones.
     pub dropped: u64,
 }
@@ -40,14 +41,14 @@ pub struct ThreadTrace {
 /// Something that a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct TraceEvent {
     /// When it happened, counted from [`Trace::started_at`].
     pub at: Duration,
-    /// What happened.
+    /// The action of the thread.
     pub action: Action,
 }
 
-/// What a thread did: see [`Event`]. Tasks are identified by numbers, which are used once in a process.
+/// An action of a thread: see [`TraceEvent`]. Tasks have numbers, each of which is used once in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
@@ -85,7 +86,7 @@ pub enum Action {
         /// Where it was spawned.
         spawned_at: &'static Location<'static>,
         /// Where the thread found the task.
-        from: Source,
+        from: FoundIn,
     },
     /// The poll that began last on this thread is over.
     PollEnds,

@@ -1,9 +1,8 @@
-//! A flight recorder: what the threads of a runtime did in the last seconds, to be looked at when something was
-//! slow.
+//! A flight recorder: shows what the threads of a runtime did in the last seconds, after something was slow.
 //!
-//! A [`FlightRecorder`] records while the program runs, and keeps what is new. When a request took too long, or
-//! a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it in the format of
-//! [Perfetto](https://ui.perfetto.dev) or of dial9.
+//! A [`FlightRecorder`] records while the program runs, and keeps what is new. When a request took too long,
+//! or a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it in the
+//! format of [Perfetto](https://ui.perfetto.dev) or of dial9.
 //!
 //! ```
 //! use paceline::trace::FlightRecorder;
@@ -27,13 +26,14 @@
 //!
 //! # When nothing works any more
 //!
-//! A snapshot needs neither a worker nor the reactor, so it works while all threads of the runtime are blocked.
-//! Take it on a thread that waits for a signal, in a panic hook, or in
-//! [`Builder::on_stall`](crate::Builder::on_stall). Do not take it inside of a signal handler: it allocates.
+//! A snapshot needs neither a worker nor the reactor, so it works while all threads of the runtime are
+//! blocked. Take it on a thread that waits for a signal, in a panic hook, or in
+//! [`Builder::on_stall`](crate::Builder::on_stall). A signal handler itself must not take one, because a
+//! snapshot allocates.
 
 mod events;
 mod recorder;
 
-pub use crate::flight::{Reason, Source};
-pub use events::{Action, Event, ThreadTrace, Trace};
+pub use crate::flight::{FoundIn, Reason};
+pub use events::{Action, ThreadTrace, Trace, TraceEvent};
 pub use recorder::{FlightRecorder, Recorder};

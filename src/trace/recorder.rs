@@ -6,13 +6,14 @@ use std::sync::{Arc, Weak};
 use std::task::Wake;
 use std::time::Duration;
 
-use super::events::{Action, Event, ThreadTrace, Trace};
+use super::events::{Action, ThreadTrace, Trace, TraceEvent};
 use crate::flight::{Note, RoleNow, Store};
-use crate::pool::Pool;
-use crate::{Handle, Role, Runtime, StallKind};
+use crate::pool::stall::StallKind;
+use crate::pool::{Pool, Role};
+use crate::runtime::{Handle, Runtime};
 
-/// The settings of a flight recorder, which records what the threads of a runtime do and keeps the recent part
-/// of it.
+/// The settings of a flight recorder, which records what the threads of a runtime do and keeps the recent
+/// part of it.
 ///
 /// # Examples
 ///
@@ -158,7 +159,7 @@ impl Recorder {
 }
 
 /// Returns the events for the notes of a thread. `places` has the index of each thread by its number.
-fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<Event> {
+fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<TraceEvent> {
     let mut notes = notes.iter().peekable();
     let mut events = Vec::with_capacity(notes.len());
     while let Some(&(at, note)) = notes.next() {
@@ -190,10 +191,10 @@ fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<Event> {
                     lasted: Duration::from_nanos(lasted),
                 }
             }
-            // It was taken above, or the note before it was dropped.
+            // The note before it has used it, or was dropped.
             Note::StallDetail(..) => continue,
         };
-        events.push(Event { at: Duration::from_nanos(at), action });
+        events.push(TraceEvent { at: Duration::from_nanos(at), action });
     }
     events
 }

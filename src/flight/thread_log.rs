@@ -11,18 +11,18 @@ use std::time::Duration;
 use super::chunk::Chunk;
 use super::note::Note;
 use super::store::{AboutThread, Store};
-use super::{Reason, RoleNow, Source};
+use super::{FoundIn, Reason, RoleNow};
 
 thread_local! {
     /// The log of the recorder that records this thread now; null if none does.
     static LOG: Cell<*const Log> = const { Cell::new(ptr::null()) };
     /// The numbers of the tasks that this thread spawns next, and their end.
     static TASK_NUMBERS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
-    static THREAD_NUMBER: u64 = THREADS.fetch_add(1, Ordering::Relaxed);
+    static THREAD_NUMBER: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
 }
 
-static TASKS: AtomicU64 = AtomicU64::new(1);
-static THREADS: AtomicU64 = AtomicU64::new(1);
+static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
+static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
 /// How many numbers a thread reserves at a time.
 const TASK_NUMBERS_AT_ONCE: u64 = 256;
@@ -36,7 +36,7 @@ impl TaskNumber {
     pub(crate) fn next() -> Self {
         let (mut next, mut end) = TASK_NUMBERS.get();
         if next == end {
-            next = TASKS.fetch_add(TASK_NUMBERS_AT_ONCE, Ordering::Relaxed);
+            next = NEXT_TASK.fetch_add(TASK_NUMBERS_AT_ONCE, Ordering::Relaxed);
             end = next + TASK_NUMBERS_AT_ONCE;
         }
         TASK_NUMBERS.set((next + 1, end));
@@ -96,7 +96,7 @@ struct Log {
     /// The role that was noted last.
     role: Cell<Option<RoleNow>>,
     /// Where the thread has found the task that it polls next.
-    source: Cell<Source>,
+    source: Cell<FoundIn>,
 }
 
 impl Log {
@@ -106,7 +106,7 @@ impl Log {
         let about =
             AboutThread { number: thread, name: here.name().map(Into::into), id: here.id(), os_id: os_id() };
         let chunk = store.add(about).into();
-        Self { store, thread, chunk, role: Cell::new(None), source: Cell::new(Source::Slot) }
+        Self { store, thread, chunk, role: Cell::new(None), source: Cell::new(FoundIn::Slot) }
     }
 
     fn note(&self, note: Note) {
@@ -157,7 +157,8 @@ impl Membership {
     /// Returns the log of the `block_on` below this one.
     fn below(&self) -> Option<&Log> {
         // SAFETY: the log belongs to a membership that was made earlier on this thread and is dropped later.
-        // That changes its log only in its own `refresh`, which its thread calls when this one is gone.
+        // The other membership changes its log only in its own `refresh`, which the thread calls when this
+        // membership is gone.
         unsafe { self.below.as_ref() }
     }
 
@@ -230,8 +231,8 @@ pub(crate) fn sleeps() {
 
 /// The leader has asked the poller, which has reported `number` events.
 #[inline]
-pub(crate) fn events(number: impl FnOnce() -> usize) {
-    with_log(|log| log.note(Note::Events(number() as u64)));
+pub(crate) fn events(number: usize) {
+    with_log(|log| log.note(Note::Events(number as u64)));
 }
 
 /// The thread wakes another one to lead.
@@ -252,7 +253,7 @@ pub(crate) fn wakes(task: TaskNumber) {
 
 /// The thread takes the task that it polls next from here.
 #[inline]
-pub(crate) fn finds(source: Source) {
+pub(crate) fn finds(source: FoundIn) {
     with_log(|log| log.source.set(source));
 }
 
@@ -319,8 +320,8 @@ mod tests {
             member.refresh(&recording);
             role(RoleNow::Leads);
             role(RoleNow::Leads);
-            events(|| 2);
-            finds(Source::Queue);
+            events(2);
+            finds(FoundIn::Queue);
             poll_begins(TaskNumber(7), at);
             poll_ends();
         }
@@ -328,7 +329,7 @@ mod tests {
         let expected = [
             Note::Role(RoleNow::Leads),
             Note::Events(2),
-            Note::PollBegins(7, at, Source::Queue),
+            Note::PollBegins(7, at, FoundIn::Queue),
             Note::PollEnds,
             Note::Role(RoleNow::Outside),
         ];

@@ -1,9 +1,9 @@
-//! The functions of [`log`](super) without the feature `trace`: they do nothing.
+//! The functions of `thread_log.rs` without the feature `trace`: they do nothing.
 
 use std::panic::Location;
 use std::time::Duration;
 
-use super::{Reason, RoleNow, Source};
+use super::{FoundIn, Reason, RoleNow};
 
 /// The number of a task.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +56,11 @@ macro_rules! do_nothing {
 do_nothing! {
     role(RoleNow);
     sleeps();
-    events(impl FnOnce() -> usize);
+    events(usize);
     promotes(ThreadNumber, Reason);
     spawns(TaskNumber, &'static Location<'static>);
     wakes(TaskNumber);
-    finds(Source);
+    finds(FoundIn);
     poll_begins(TaskNumber, &'static Location<'static>);
     poll_ends();
     ends(TaskNumber);
