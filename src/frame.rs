@@ -104,10 +104,10 @@ impl Here {
     /// the spare up, or a clone.
     #[inline]
     pub(crate) fn copy(&self, waker: &Waker) -> Waker {
-        let Some(top) = self.top() else { return waker.clone() };
+        // A copy of an observed task's waker has to be seen.
+        let Some(top) = self.top().filter(|_| !is_wrapped(waker)) else { return waker.clone() };
         match top.spare.take() {
-            // A copy of an observed task's waker has to be seen.
-            Some(spare) if spare.will_wake(waker) && !is_wrapped(waker) => spare,
+            Some(spare) if spare.will_wake(waker) => spare,
             other => {
                 // Not dropped here: the caller may hold a lock, and a waker's destructor is foreign code
                 // (LF3).

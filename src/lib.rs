@@ -165,6 +165,7 @@
 //! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
+//! | `trace` | `paceline::trace`: a flight recorder of what each thread does |
 //!
 //! # Map of the source
 //!
@@ -178,6 +179,7 @@
 //! | `net` | sockets that are addressed by name, cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
 //! | `clock` | a clock that tests can stop, behind a feature | pools |
+//! | `trace` | the flight recorder, behind a feature | all below |
 //! | `recipes` | recipes for common tasks: docs only | |
 //! | `prelude` | re-exported traits of `futures` | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other; README | where to spawn a task |
@@ -196,6 +198,7 @@
 //! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `ambient` | the context of foreign code on our threads: tokio's, or none | `fork` |
+//! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `observed` | what subscribers and dumps learn of a task: its span, and its wrapped waker; behind features | |
@@ -315,6 +318,7 @@ mod compat;
 mod current;
 mod end;
 mod executor;
+mod flight;
 mod fork;
 mod frame;
 mod io;
@@ -338,6 +342,9 @@ mod spin;
 mod stage;
 mod strand;
 mod sync;
+#[cfg(feature = "trace")]
+#[cfg_attr(docsrs, doc(cfg(feature = "trace")))]
+pub mod trace;
 mod waking;
 mod watch;
 

@@ -16,6 +16,7 @@ use super::panicked;
 use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
+use crate::flight::{self, TaskNumber};
 use crate::observed::{SpawnMeta, Watched};
 
 /// The mark of a task that was caught once. Each quick poll lowers the mark by one.
@@ -54,6 +55,7 @@ struct Tracked<F> {
     spawned_at: &'static Location<'static>,
     state: NonNull<State>,
     ticket: Ticket,
+    number: TaskNumber,
     slow: u8,
 }
 
@@ -113,7 +115,9 @@ impl<F: Future> Future for Tracked<F> {
                     host::cover(if computes { Caught::Computing } else { Caught::Blocking });
                 }
             }
+            flight::poll_begins(this.number, this.spawned_at);
             let result = future.poll(cx);
+            flight::poll_ends();
             // A single branch, because in most polls neither is set.
             if u8::from(runner.orders.is_caught()) | this.slow > 0 {
                 drop(permit);
@@ -145,6 +149,7 @@ impl<F> Drop for Polling<F> {
         // is made to the future, to which other code may hold pointers. The state is valid as in the task's
         // own `drop`.
         let (spawned_at, state) = unsafe { ((*self.0).spawned_at, (*self.0).state.as_ref()) };
+        flight::poll_ends();
         panicked::note(state, spawned_at);
     }
 }
@@ -167,12 +172,13 @@ impl<F> Drop for Tracked<F> {
     /// notes the begin and the end of the drop.
     fn drop(&mut self) {
         /// A guard that counts the end of the task, even if the future's drop panics.
-        struct Leave<'a>(&'a State, Ticket, bool);
+        struct Leave<'a>(&'a State, Ticket, TaskNumber, bool);
         impl Drop for Leave<'_> {
             /// Notes the end of the drop if its begin was noted, then counts the end of the task, which may
             /// wake the thread that waits for it.
             fn drop(&mut self) {
-                if self.2 {
+                flight::ends(self.2);
+                if self.3 {
                     self.0.end_drop(self.1);
                 }
                 self.0.tasks.leave(self.1);
@@ -182,7 +188,7 @@ impl<F> Drop for Tracked<F> {
         // task's future, and this struct with it, before the schedule function.
         let state = unsafe { self.state.as_ref() };
         let is_watched = state.drops.is_watched();
-        let _leave = Leave(state, self.ticket, is_watched);
+        let _leave = Leave(state, self.ticket, self.number, is_watched);
         if is_watched {
             state.begin_drop(self.spawned_at, self.ticket);
         }
@@ -244,9 +250,14 @@ where
     F: Future + 'a,
 {
     let at = NonNull::from(&*state);
-    let future = Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, slow: NEW };
-    let schedule =
-        move |task: Runnable, info: ScheduleInfo| host::schedule(&state, task, info.woken_while_running);
+    let number = TaskNumber::next();
+    flight::spawns(number, spawned_at);
+    let future =
+        Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, number, slow: NEW };
+    let schedule = move |task: Runnable, info: ScheduleInfo| {
+        flight::wakes(number);
+        host::schedule(&state, task, info.woken_while_running);
+    };
     // SAFETY: as the caller promises; the schedule function is `Send`, `Sync` and `'static`.
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }

@@ -7,6 +7,7 @@ use async_task::Runnable;
 
 use super::runner::Runner;
 use super::state::State;
+use crate::flight::{self, FoundIn};
 use crate::sync::Instant;
 
 /// Approximate time of a round of tasks, after which the thread polls the reactor: so long an event may
@@ -64,6 +65,7 @@ impl Turns {
             if runner.orders.take_search() {
                 sift(state, runner);
             }
+            flight::finds(FoundIn::Queue);
             runner.ring.pop().ok().inspect(|_| runner.counters.surplus.add(1))
         };
         if let Some(task) = surplus {
@@ -93,6 +95,7 @@ impl Turns {
         } else {
             from_ring().or_else(from_injector)
         }?;
+        flight::finds(FoundIn::Queue);
         runner.counters.surplus.add(1);
         if runner.orders.take_search() || !is_hosted {
             share_all(state, runner);
@@ -106,6 +109,7 @@ impl Turns {
 /// Takes the task in the slot.
 #[inline]
 fn direct(runner: &Runner) -> Option<Runnable> {
+    flight::finds(FoundIn::Slot);
     runner.slot.take().inspect(|_| runner.counters.direct.add(1))
 }
 
@@ -117,6 +121,7 @@ fn sift(state: &State, runner: &Runner) {
     for _ in 0..state.injected().min(SIFTED) {
         let Some(task) = state.pop_injected() else { return };
         runner.sifts.set(true);
+        flight::finds(FoundIn::Queue);
         runner.run(task);
         if runner.sifts.take() {
             state.count_taken();
@@ -132,6 +137,7 @@ fn sift(state: &State, runner: &Runner) {
 #[cold]
 fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
     let task = state.steal_for(runner)?;
+    flight::finds(FoundIn::Stolen);
     runner.counters.stolen.add(1);
     share_all(state, runner);
     Some(task)

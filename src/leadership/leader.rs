@@ -1,6 +1,7 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
 use super::{Follower, LED, OPEN_TO_ALL, POLLING, Rank, VACANT};
+use crate::flight::{self, Reason, RoleNow};
 use crate::sync::Ordering;
 
 /// The role of the one thread that may use the guarded value (LF1).
@@ -72,7 +73,7 @@ impl<'a, T> Leader<'a, T> {
         let leadership = self.follower.leadership;
         leadership.paid.add(1);
         let follower = self.step_down();
-        leadership.pass_on();
+        leadership.pass_on(Reason::Work);
         follower
     }
 
@@ -92,6 +93,7 @@ impl<'a, T> Leader<'a, T> {
     /// rank waits.
     #[inline]
     fn release(&self) {
+        flight::role(RoleNow::Processes);
         let Follower { leadership, seat, .. } = &self.follower;
         let open = leadership.state.load(Ordering::Relaxed) & OPEN_TO_ALL;
         // Open leadership ends as soon as a follower with a better claim waits.

@@ -18,6 +18,7 @@ pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 
+use crate::flight::{self, Reason, RoleNow};
 use crate::fork::Origin;
 use crate::line::{Called, Line};
 use crate::spin;
@@ -158,7 +159,7 @@ impl<T> Leadership<T> {
     fn leave(&self, seat: &Seat) {
         seat.set_member(false);
         self.remove_member(seat.rank());
-        self.pass_on();
+        self.pass_on(Reason::Leaves);
     }
 
     /// Returns whether no thread leads at the moment.
@@ -195,12 +196,12 @@ impl<T> Leadership<T> {
     /// If leadership is vacant, wakes one parked follower to lead, of the least rank that may lead or a
     /// better one, unless another one is on its way. Returns true if it has woken one, or if one is on its
     /// way and others are parked; false if leadership is not vacant, or no parked follower may lead.
-    pub(crate) fn pass_on(&self) -> bool {
+    pub(crate) fn pass_on(&self, reason: Reason) -> bool {
         // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the
         // vacancy, or this thread sees the follower. The fence is not left to `Line::call`, because the state
         // and the members are read after it, too.
         sync::full_fence();
-        self.is_vacant() && self.wake(self.line.invite(self.reach()))
+        self.is_vacant() && self.wake(self.line.invite(self.reach()), reason)
     }
 
     /// Opens vacant leadership to threads of any rank until a thread with a better claim is back, and wakes a
@@ -210,17 +211,18 @@ impl<T> Leadership<T> {
         // ORDER: Relaxed suffices. The exchange belongs to the release sequence of the last leader's store,
         // so it passes that Release on.
         let _ = self.state.compare_exchange(VACANT, OPEN_TO_ALL, Ordering::Relaxed, Ordering::Relaxed);
-        !self.is_vacant() || self.wake(self.line.call(Rank::Relief))
+        !self.is_vacant() || self.wake(self.line.call(Rank::Relief), Reason::Deputy)
     }
 
     /// Wakes the called follower to lead. Returns false if the line had no follower that may lead, even if a
     /// called one is on its way; true if others sleep and one is on its way.
-    fn wake(&self, called: Called<Seat>) -> bool {
+    fn wake(&self, called: Called<Seat>, reason: Reason) -> bool {
         match called {
             Called::NoSleeper => return false,
             Called::OnTheWay => {}
             Called::Wake(seat) => {
                 self.woken.add_shared(1);
+                flight::promotes(seat.number, reason);
                 seat.grant_lead();
             }
         }
@@ -295,6 +297,7 @@ impl<'a, T> Follower<'a, T> {
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {
+            flight::role(RoleNow::Leads);
             return Ok(Leader { follower: self });
         }
         Err(self)
@@ -317,7 +320,7 @@ impl<'a, T> Follower<'a, T> {
                 // better claim waits. A guest that neither led nor was chosen wakes no thread: the host that
                 // left leadership vacant is on its way back.
                 (self.granted, self.owes) = (false, false);
-                self.leadership.pass_on();
+                self.leadership.pass_on(Reason::PassesOn);
             }
             if self.seat.root_woken() {
                 return Waited::Root(self);
@@ -325,7 +328,7 @@ impl<'a, T> Follower<'a, T> {
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if std::mem::take(&mut self.granted) {
-                    self.leadership.pass_on();
+                    self.leadership.pass_on(Reason::PassesOn);
                 }
                 return Waited::Root(self);
             }
@@ -344,11 +347,13 @@ impl<'a, T> Follower<'a, T> {
         leadership.line.enter(&self.seat, rank);
         let sleeps = !(leadership.is_vacant() && self.may_lead());
         let woken = sleeps.then(|| {
+            flight::role(RoleNow::Follows);
             if must_make_way(leadership.state.load(Ordering::Relaxed), rank) {
                 displace();
             }
             self.park(limit)
         });
+        flight::role(RoleNow::Processes);
         self.granted = leadership.line.leave(&self.seat);
         let mut has_token = woken.is_some_and(|woken| woken.lead);
         // A chosen thread has the token already, or its caller is about to leave it (L1).

@@ -244,7 +244,7 @@ fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
             })
         });
         let busy = leader.promote();
-        set.pass_on();
+        set.pass_on(Reason::Work);
         let seats = others.map(|thread| thread.join().unwrap());
         drop(busy);
         assert_nothing_left(&set);

@@ -17,6 +17,7 @@
 //! read-modify-writes of this one word, so no fence is needed.
 
 use super::Rank;
+use crate::flight::ThreadNumber;
 use crate::sync::{self, AtomicU8, AtomicU32, Flag, Ordering, Thread};
 
 const ROOT: u32 = 1;
@@ -31,6 +32,7 @@ const ASLEEP: u32 = PARKED | IN_POLLER;
 pub(crate) struct Seat {
     word: AtomicU32,
     thread: Thread,
+    pub(crate) number: ThreadNumber,
     /// The thread's rank, and whether it is in the set. Only the thread itself writes them.
     rank: AtomicU8,
     is_member: Flag,
@@ -63,6 +65,7 @@ impl Seat {
         Self {
             word: AtomicU32::new(0),
             thread: sync::thread::current(),
+            number: ThreadNumber::here(),
             rank: AtomicU8::new(rank as u8),
             is_member: Flag::new(false),
         }

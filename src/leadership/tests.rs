@@ -125,17 +125,17 @@ fn a_member_is_counted_once_wherever_it_goes() {
 #[test]
 fn lf4_vacant_leadership_goes_to_one_sleeping_follower_that_may_lead() {
     let set = set();
-    assert!(!set.pass_on(), "no follower sleeps");
+    assert!(!set.pass_on(Reason::Work), "no follower sleeps");
     let [first, second] = [(); 2].map(|()| asleep(&set, Guest));
     set.state.store(LED, Ordering::Relaxed);
-    assert!(!set.pass_on(), "a thread leads");
+    assert!(!set.pass_on(Reason::Work), "a thread leads");
     set.state.store(VACANT, Ordering::Relaxed);
     let host = join(&set, Host);
-    assert!(!set.pass_on(), "the host is awake and may lead");
+    assert!(!set.pass_on(Reason::Work), "the host is awake and may lead");
     assert_eq!((set.woken.get(), first.is_called() || second.is_called()), (0, false));
     // A host that leaves passes on what is vacant.
     drop(host);
-    assert!(set.pass_on(), "a follower is on the way");
+    assert!(set.pass_on(Reason::Work), "a follower is on the way");
     assert_eq!((set.woken.get(), first.is_called(), second.is_called()), (1, false, true));
 }
 

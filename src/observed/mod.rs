@@ -8,7 +8,7 @@
 //! | [`Observation`] | the data beside an observed future, and beside a closure that blocks |
 //! | `shim` | the waker that an observed future gets in the place of its own |
 //! | `span` | the span and the waker events of `tracing` |
-//! | `record` | what a dump says of a task |
+//! | `facts` | what a dump says of a task |
 //!
 //! A future is observed if a subscriber wants its span, or if [waits](set_waits) are recorded, when it is
 //! spawned. All others cost one test for each poll. The executor does not know which futures are observed: an
@@ -19,6 +19,10 @@
 //! (LF3). What a subscriber does in such a call is not reported to it: so a subscriber that spawns a task for
 //! each span, or wakes one for each event, comes to an end.
 
+#[cfg(any(feature = "tracing", feature = "trace"))]
+#[cfg_attr(feature = "trace", path = "facts_on.rs")]
+#[cfg_attr(not(feature = "trace"), path = "facts_off.rs")]
+mod facts;
 mod kind;
 #[cfg_attr(any(feature = "tracing", feature = "trace"), path = "meta_on.rs")]
 #[cfg_attr(not(any(feature = "tracing", feature = "trace")), path = "meta_off.rs")]
@@ -26,10 +30,6 @@ mod meta;
 #[cfg_attr(any(feature = "tracing", feature = "trace"), path = "observation_on.rs")]
 #[cfg_attr(not(any(feature = "tracing", feature = "trace")), path = "observation_off.rs")]
 mod observation;
-#[cfg(any(feature = "tracing", feature = "trace"))]
-#[cfg_attr(feature = "trace", path = "record_on.rs")]
-#[cfg_attr(not(feature = "trace"), path = "record_off.rs")]
-mod record;
 #[cfg(any(feature = "tracing", feature = "trace"))]
 mod shim;
 #[cfg(any(feature = "tracing", feature = "trace"))]
@@ -41,6 +41,6 @@ pub use kind::TaskKind;
 pub use meta::SpawnMeta;
 pub use observation::{Observation, Watched};
 
-pub(crate) use observation::{is_wrapped, unwrapped};
 #[cfg(feature = "trace")]
-pub(crate) use record::{Record, are_waits_on, records, set_waits};
+pub(crate) use facts::{TaskFacts, all_facts, are_waits_on, set_waits};
+pub(crate) use observation::{is_wrapped, unwrapped};

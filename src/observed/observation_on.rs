@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use super::facts::{OwnedFacts, PollFacts};
 use super::meta::SpawnMeta;
-use super::record::{PollRecord, TaskRecord};
 use super::shim::{Shim, ShimWaker};
 use super::span::{EnteredSpan, TaskSpan};
 use crate::sync::{AtomicU64, Ordering, process_static};
@@ -30,7 +30,7 @@ struct Observed {
     /// `None` if no subscriber wanted the span.
     span: Option<TaskSpan>,
     /// `None` if no waits were recorded.
-    record: Option<TaskRecord>,
+    facts: Option<OwnedFacts>,
     /// The shim of earlier polls, if a waker of it still exists.
     shim: Weak<Shim>,
 }
@@ -57,7 +57,7 @@ impl SpawnMeta<'_> {
 
     #[inline]
     fn observe_in(self, size: usize, executor: usize) -> Observation {
-        let is_wanted = TaskSpan::may_be_wanted() || TaskRecord::is_wanted();
+        let is_wanted = TaskSpan::may_be_wanted() || OwnedFacts::is_wanted();
         Observation(if is_wanted { self.begin(size, executor) } else { None })
     }
 
@@ -70,8 +70,8 @@ impl SpawnMeta<'_> {
         // ORDER: Relaxed, because only the number's uniqueness matters.
         let id = self.id.unwrap_or_else(|| NEXT_ID.fetch_add(1, Ordering::Relaxed));
         let span = TaskSpan::begin(&self, kind, id, size);
-        let record = TaskRecord::begin(&self, kind, id, executor);
-        (span.is_some() || record.is_some()).then(|| Box::new(Observed { span, record, shim: Weak::new() }))
+        let facts = OwnedFacts::begin(&self, kind, id, executor);
+        (span.is_some() || facts.is_some()).then(|| Box::new(Observed { span, facts, shim: Weak::new() }))
     }
 }
 
@@ -134,7 +134,7 @@ impl Observation {
 
 /// A poll of an observed future.
 struct ObservedPoll<'a> {
-    _record: Option<PollRecord<'a>>,
+    _facts: Option<PollFacts<'a>>,
     waker: ShimWaker,
     _entered: Option<EnteredSpan<'a>>,
 }
@@ -144,16 +144,16 @@ impl Observed {
     /// for the same `waker`.
     #[cold]
     fn begin_poll(&mut self, waker: &Waker) -> ObservedPoll<'_> {
-        let Self { span, record, shim } = self;
+        let Self { span, facts, shim } = self;
         let shim = shim.upgrade().filter(|shim| shim.stands_for(waker)).unwrap_or_else(|| {
             let id = span.as_ref().and_then(TaskSpan::id);
-            let new = Arc::new(Shim::new(waker.clone(), id, record.as_ref().map(TaskRecord::share)));
+            let new = Arc::new(Shim::new(waker.clone(), id, facts.as_ref().map(OwnedFacts::share)));
             *shim = Arc::downgrade(&new);
             new
         });
         ObservedPoll {
             _entered: span.as_ref().and_then(TaskSpan::enter),
-            _record: record.as_ref().map(|record| record.begin_poll(unwrapped(waker).data().addr())),
+            _facts: facts.as_ref().map(|facts| facts.begin_poll(unwrapped(waker).data().addr())),
             waker: ShimWaker::new(shim),
         }
     }

@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::record::SharedRecord;
+use super::facts::SharedFacts;
 use super::span::SpanId;
 
 /// The waker of an observed future.
@@ -20,8 +20,8 @@ pub(super) struct Shim {
     inner: Waker,
     /// `None` if there is no span.
     span: Option<SpanId>,
-    /// `None` if there is no record.
-    record: Option<SharedRecord>,
+    /// `None` if there are no facts.
+    facts: Option<SharedFacts>,
 }
 
 /// The functions of a shim's waker, which points to a [`Shim`] in an `Arc`. A static, because its address
@@ -29,8 +29,8 @@ pub(super) struct Shim {
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, discard);
 
 impl Shim {
-    pub(super) fn new(inner: Waker, span: Option<SpanId>, record: Option<SharedRecord>) -> Self {
-        Self { inner, span, record }
+    pub(super) fn new(inner: Waker, span: Option<SpanId>, facts: Option<SharedFacts>) -> Self {
+        Self { inner, span, facts }
     }
 
     /// Returns whether the shim wakes what `waker` wakes.
@@ -39,23 +39,23 @@ impl Shim {
     }
 
     fn note_clone(&self) {
-        if let Some(record) = &self.record {
-            record.note_clone();
+        if let Some(facts) = &self.facts {
+            facts.note_clone();
         }
         self.report("waker.clone");
     }
 
     fn note_drop(&self) {
-        if let Some(record) = &self.record {
-            record.note_drop();
+        if let Some(facts) = &self.facts {
+            facts.note_drop();
         }
         self.report("waker.drop");
     }
 
     /// Notes the wake before it happens: afterwards the task may be polled, and be over, at any time.
     fn note_wake(&self, op: &'static str) {
-        if let Some(record) = &self.record {
-            record.note_wake();
+        if let Some(facts) = &self.facts {
+            facts.note_wake();
         }
         self.report(op);
     }
@@ -126,8 +126,8 @@ unsafe fn clone(data: *const ()) -> RawWaker {
 unsafe fn wake(data: *const ()) {
     // SAFETY: as the caller promises, and the reference is consumed.
     let shim = unsafe { Arc::from_raw(data.cast::<Shim>()) };
-    if let Some(record) = &shim.record {
-        record.note_drop();
+    if let Some(facts) = &shim.facts {
+        facts.note_drop();
     }
     shim.note_wake("waker.wake");
     shim.inner.wake_by_ref();

@@ -19,6 +19,7 @@ use std::task::{Context, Poll, Waker};
 use super::park_hooks::ParkHooks;
 use super::stay::{Stay, StayGuard};
 use super::{Pool, Promotion, Station, without_reactor};
+use crate::flight::Membership;
 use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
@@ -67,10 +68,11 @@ pub(crate) fn drive<F: Future>(
         }
     };
     stay.join(&pool);
-    let mut rider =
-        Rider { pool: &pool, station: &station, stay: &stay, hooks: ParkHooks::new(&pool, &station) };
+    let (hooks, flight) = (ParkHooks::new(&pool, &station), Membership::new());
+    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
+        rider.flight.refresh(&pool.recording);
         if stay.take_woken() {
             rider.hooks.unpark();
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
@@ -111,6 +113,7 @@ pub(super) struct Rider<'a> {
     pub(super) station: &'a Station,
     pub(super) stay: &'a StayGuard<'a>,
     pub(super) hooks: ParkHooks<'a>,
+    flight: Membership,
 }
 
 impl Rider<'_> {

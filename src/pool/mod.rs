@@ -66,6 +66,7 @@ use std::time::Duration;
 
 use crate::blocking_threads::Threads;
 use crate::executor::{Caught, Overseer, PollCounters, State};
+use crate::flight::{Reason, Recording};
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Clock, ClockHeld, Reactor};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
@@ -137,6 +138,8 @@ pub(crate) struct Pool {
     is_default: Flag,
     /// The sums of the counters of runners that are gone.
     past_polls: PollCounters,
+    /// The flight recorder, if there is one.
+    pub(crate) recording: Recording,
     itself: Weak<Pool>,
 }
 
@@ -162,6 +165,7 @@ impl Pool {
             blocking: OnceLock::new(),
             is_default: Flag::new(false),
             past_polls: PollCounters::default(),
+            recording: Recording::default(),
             itself: itself.clone(),
             policy,
         });
@@ -316,7 +320,10 @@ impl Pool {
     /// Has another thread lead, if none does, while the calling thread polls a task that is known to block or
     /// to compute. If no follower can lead, and the task blocks, asks the deputy to add a thread at once.
     fn cover_for_slow_task(&self, known: Caught) {
-        if self.leadership.is_vacant() && !self.leadership.pass_on() && known == Caught::Blocking {
+        if self.leadership.is_vacant()
+            && !self.leadership.pass_on(Reason::SlowTask)
+            && known == Caught::Blocking
+        {
             self.deputy.ask_for_help();
         }
     }

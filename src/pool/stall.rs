@@ -100,6 +100,29 @@ pub enum StallKind {
     Unknown,
 }
 
+impl StallKind {
+    /// Returns the kind as a number, for the flight recorder.
+    pub(crate) fn code(self) -> u64 {
+        match self {
+            StallKind::Blocked(Some(call)) => u64::from(call.number()) << 2,
+            StallKind::Blocked(None) => 1,
+            StallKind::Computing => 2,
+            StallKind::Unknown => 3,
+        }
+    }
+
+    /// Returns the kind for which [`code`](Self::code) has returned this number.
+    #[cfg(feature = "trace")]
+    pub(crate) fn from_code(code: u64) -> Self {
+        match code {
+            1 => StallKind::Blocked(None),
+            2 => StallKind::Computing,
+            3 => StallKind::Unknown,
+            call => StallKind::Blocked(Some(Syscall::new((call >> 2) as u32))),
+        }
+    }
+}
+
 impl std::fmt::Display for Stall {
     /// Writes which code has stalled which thread, how and for how long; "still" in later reports; and the
     /// system call, if it is known.

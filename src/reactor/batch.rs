@@ -12,6 +12,7 @@ use super::readiness::Happened;
 use super::sys::{self, EventWait};
 use super::wheel::Due;
 use super::{Key, Reactor};
+use crate::flight;
 use crate::spin::{Moment, Spin};
 use crate::sync::Instant;
 use crate::waking;
@@ -170,6 +171,7 @@ impl Batch {
             EventWait::None
         } else {
             reactor.counters.sleeps.add(1);
+            flight::sleeps();
             EventWait::Forever
         };
         self.fetch(reactor, wait).map(|_| ())
@@ -222,6 +224,7 @@ impl Batch {
         }
         let found = self.events.list.len() + self.due.len() - left;
         if found > 0 || wait == EventWait::Forever {
+            flight::events(found);
             self.idle_over(reactor, wait == EventWait::Forever);
         }
         if found == 0 {

@@ -49,6 +49,7 @@ use std::sync::OnceLock;
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::flight;
 use crate::fork::Origin;
 use crate::frame::{self, Here};
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
@@ -300,6 +301,7 @@ impl Reactor {
     pub(crate) fn fire(&self, event: Event) -> Option<Waker> {
         match event {
             Event::Timer(waker) => {
+                flight::timer_fires();
                 waking::wake_by_ref(&waker);
                 // The timer may have been cancelled since it was due, when it still counted.
                 self.note_gone();

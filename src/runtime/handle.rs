@@ -102,7 +102,7 @@ impl Handle {
     }
 
     /// Returns the pool, unless the runtime was dropped.
-    pub(super) fn pool(&self) -> Option<Arc<Pool>> {
+    pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.upgrade().filter(|pool| !pool.is_ended())
     }
 

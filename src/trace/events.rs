@@ -4,10 +4,12 @@ use std::panic::Location;
 use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
-use crate::StallKind;
+use super::{FoundIn, Reason};
+use crate::pool::Role;
+use crate::pool::stall::StallKind;
 
-/// What the threads of a runtime did in the recent past: a snapshot of a
-/// [`FlightRecorder`](super::FlightRecorder).
+/// A snapshot of a [`FlightRecorder`](super::FlightRecorder): what the threads of a runtime did in the recent
+/// past.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace {
@@ -31,7 +33,7 @@ pub struct ThreadTrace {
     /// The number by which the operating system knows the thread; 0 if that is not known.
     pub os_id: u64,
     /// The events of the thread, the oldest first.
-    pub events: Vec<Event>,
+    pub events: Vec<TraceEvent>,
     /// The number of older events that gave way to newer ones.
     pub dropped: u64,
 }
@@ -39,18 +41,18 @@ pub struct ThreadTrace {
 /// Something that a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct TraceEvent {
     /// When it happened, counted from [`Trace::started_at`].
     pub at: Duration,
-    /// What happened.
+    /// The action of the thread.
     pub action: Action,
 }
 
-/// What a thread did: see [`Event`]. Tasks are identified by numbers, which are used once in a process.
+/// An action of a thread: see [`TraceEvent`]. Tasks have numbers, each of which is used once in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// The thread has this role from now on.
+    /// The thread has this role from now on: it leads, follows, processes, or is outside of the runtime.
     Role(Role),
     /// The thread, which leads, goes to sleep until the poller reports an event.
     Sleeps,
@@ -84,7 +86,7 @@ pub enum Action {
         /// Where it was spawned.
         spawned_at: &'static Location<'static>,
         /// Where the thread found the task.
-        from: Origin,
+        from: FoundIn,
     },
     /// The poll that began last on this thread is over.
     PollEnds,
@@ -108,46 +110,4 @@ pub enum Action {
         /// How long the stall has lasted.
         lasted: Duration,
     },
-}
-
-/// The role of a thread, in a [`Trace`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Role {
-    /// The thread leads: it takes events, or waits for them. At most one thread of a runtime leads at a time.
-    Leads,
-    /// The thread waits for its turn, usually asleep.
-    Follows,
-    /// The thread processes: it polls tasks, or calls wakers and hooks.
-    Processes,
-    /// The thread is outside of the runtime: before or after its `block_on`, or in a `block_on` of another
-    /// runtime.
-    Away,
-}
-
-/// Why a thread is woken to lead, in a [`Trace`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The leader has found an event, and more work waits than it can do soon.
-    Work,
-    /// The thread that led, or could have led, leaves the runtime or begins a `block_on` of its own.
-    Leaves,
-    /// The thread that led makes way for one with a better claim, such as a worker for a thread that only
-    /// awaits its own future.
-    Claim,
-    /// The deputy has found that no thread leads.
-    Deputy,
-}
-
-/// Where a thread found the task that it polls, in a [`Trace`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Origin {
-    /// In its direct slot: the thread woke the task itself, just before.
-    Direct,
-    /// In a queue.
-    Queue,
-    /// In the queue of another thread.
-    Stolen,
 }

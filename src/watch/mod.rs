@@ -17,6 +17,7 @@ mod report;
 use std::sync::Arc;
 
 use crate::blocking_threads::LINGER;
+use crate::flight::Membership;
 use crate::pool::{Deputy, Pool};
 use crate::sync::Instant;
 use crate::waking;
@@ -29,12 +30,14 @@ pub(crate) fn serve(deputy: &Deputy) {
     deputy.duty.note_started();
     let mut audit = Audit::default();
     let mut unneeded_since = None;
+    let mut membership = Membership::new();
     loop {
         let orders = deputy.duty.rise();
         let Some(pool) = deputy.pool() else { return };
         if orders.ended {
             return;
         }
+        membership.refresh(&pool.recording);
         // A look that panics is a defect of paceline. The deputy continues with a fresh state.
         let look = waking::catch(|| audit.look(&pool, orders.help));
         let quiet = look.unwrap_or_else(|| {

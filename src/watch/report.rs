@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event;
+use crate::flight;
 use crate::notice;
 use crate::pool::stall::{Stall, StallKind};
 use crate::pool::{Culprit, Pool, Station, requests};
@@ -66,6 +67,9 @@ impl Reports {
         };
         let is_first = !self.is_reported;
         if report(pool, station, culprit, StallNow { kind, lasted, is_first }) {
+            if let Some(place) = culprit.place {
+                flight::stalls(station.seat.number, place, || kind.code(), lasted);
+            }
             self.is_reported = true;
             self.next = lasted.saturating_mul(10);
         }

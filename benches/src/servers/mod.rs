@@ -19,8 +19,8 @@ mod paceline;
 mod smol;
 mod tokio;
 
-/// The rivals, in the order of the tables. ([`serve`] also accepts `floor-level`, `paceline-executor` and
-/// [`HYPERS`].)
+/// The rivals, in the order of the tables. ([`serve`] also accepts `floor-level`, `paceline-executor`,
+/// [`HYPERS`] and, with the feature `trace`, `paceline-recorded`.)
 pub const RIVALS: &[&str] = &[
     "floor",
     "floor-reuseport",
@@ -65,6 +65,8 @@ pub fn serve(rival: &str, port: u16, threads: usize) -> io::Result<()> {
         "paceline-nospin" => paceline::serve(port, threads, paceline::Variant::NoSpin),
         #[cfg(feature = "paceline")]
         "paceline-portable" => paceline::serve(port, threads, paceline::Variant::Portable),
+        #[cfg(feature = "trace")]
+        "paceline-recorded" => paceline::serve(port, threads, paceline::Variant::Recorded),
         #[cfg(feature = "paceline")]
         "paceline-executor" => paceline::serve_on_own_threads(port, threads),
         #[cfg(feature = "paceline")]

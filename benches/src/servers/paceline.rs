@@ -18,6 +18,9 @@ pub(super) enum Variant {
     Eager,
     NoSpin,
     Portable,
+    /// With a flight recorder.
+    #[cfg(feature = "trace")]
+    Recorded,
 }
 
 pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<()> {
@@ -27,8 +30,13 @@ pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<(
         Variant::Eager => builder.promotion(Promotion::Eager),
         Variant::NoSpin => builder.spin(Duration::ZERO),
         Variant::Portable => builder.portable(true),
+        #[cfg(feature = "trace")]
+        Variant::Recorded => builder,
     };
     let runtime = Arc::new(builder.build()?);
+    #[cfg(feature = "trace")]
+    let _recorder = matches!(variant, Variant::Recorded)
+        .then(|| ::paceline::trace::FlightRecorder::new().start(&runtime));
     let listener = listen(port, Sharing::Alone)?;
     let spawning = runtime.clone();
     let accepting = runtime.spawn(accept(listener, move |stream| spawning.spawn(converse(stream)).detach()));

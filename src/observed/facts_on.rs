@@ -1,4 +1,4 @@
-//! [`Record`]: what a dump says of a task, beyond the list of its executor: its state, its wakers, and the
+//! [`TaskFacts`]: what a dump says of a task, beyond the list of its executor: its state, its wakers, and the
 //! stack of each wait.
 //!
 //! A future that has to wait clones its waker, and the stack at that moment shows for what it waits. So while
@@ -20,23 +20,23 @@ use crate::sync::{
 };
 
 process_static! {
-    /// Whether tasks that are spawned now get a record, and clones take backtraces.
+    /// Whether tasks that are spawned now get facts, and clones take backtraces.
     static ARE_WAITS_ON: AtomicBool = AtomicBool::new(false);
 }
 
 process_static! {
-    /// The records of all tasks, by their addresses. No user code runs under the lock.
-    static RECORDS: Mutex<BTreeMap<usize, Arc<Record>>> = Mutex::new(BTreeMap::new());
+    /// The facts of all tasks, by their addresses. No user code runs under the lock.
+    static ALL_FACTS: Mutex<BTreeMap<usize, Arc<TaskFacts>>> = Mutex::new(BTreeMap::new());
 }
 
 thread_local! {
-    /// The record of the task that this thread polls, or null.
-    static POLLED: Cell<*const Record> = const { Cell::new(ptr::null()) };
+    /// The facts of the task that this thread polls, or null.
+    static POLLED: Cell<*const TaskFacts> = const { Cell::new(ptr::null()) };
 }
 
 /// What a dump says of a task. Other threads read it at any time: the values are close, but not a snapshot.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct TaskFacts {
     pub(crate) id: u64,
     pub(crate) spawned_at: &'static Location<'static>,
     /// The address of the executor; 0 if that is not known here.
@@ -56,21 +56,21 @@ pub(crate) struct Record {
     waits: Mutex<Vec<Arc<Backtrace>>>,
 }
 
-/// A record as its task has it. Dropping it takes it off the list.
+/// The facts as the task has them. Dropping it takes them off the list.
 #[derive(Debug)]
-pub(super) struct TaskRecord(Arc<Record>);
+pub(super) struct OwnedFacts(Arc<TaskFacts>);
 
-/// A record as a waker of the task has it.
+/// The facts as a waker of the task has them.
 #[derive(Debug)]
-pub(super) struct SharedRecord(Arc<Record>);
+pub(super) struct SharedFacts(Arc<TaskFacts>);
 
 /// A poll of the task, until this is dropped.
-pub(super) struct PollRecord<'a> {
-    record: &'a Record,
-    below: *const Record,
+pub(super) struct PollFacts<'a> {
+    facts: &'a TaskFacts,
+    below: *const TaskFacts,
 }
 
-/// Sets whether tasks that are spawned from now on get a record, and whether clones take backtraces.
+/// Sets whether tasks that are spawned from now on get facts, and whether clones take backtraces.
 pub(crate) fn set_waits(are_on: bool) {
     ARE_WAITS_ON.store(are_on, Ordering::Relaxed);
 }
@@ -79,26 +79,26 @@ pub(crate) fn are_waits_on() -> bool {
     ARE_WAITS_ON.load(Ordering::Relaxed)
 }
 
-/// Returns the records of all unfinished tasks that have one, in the order of their numbers.
-pub(crate) fn records() -> Vec<Arc<Record>> {
-    let mut all: Vec<_> = sync::lock(&RECORDS).values().cloned().collect();
-    all.sort_by_key(|record| record.id);
+/// Returns the facts of all unfinished tasks that have some, in the order of their numbers.
+pub(crate) fn all_facts() -> Vec<Arc<TaskFacts>> {
+    let mut all: Vec<_> = sync::lock(&ALL_FACTS).values().cloned().collect();
+    all.sort_by_key(|facts| facts.id);
     all
 }
 
-impl TaskRecord {
+impl OwnedFacts {
     #[inline]
     pub(super) fn is_wanted() -> bool {
         are_waits_on()
     }
 
-    /// Makes a record; `None` for what is no task, and if waits are not recorded.
+    /// Begins the facts of a task; `None` for what is no task, and if waits are not recorded.
     pub(super) fn begin(meta: &SpawnMeta<'_>, kind: TaskKind, id: u64, executor: usize) -> Option<Self> {
         let is_task = matches!(kind, TaskKind::Task | TaskKind::Local | TaskKind::Strand);
         if !is_task || !are_waits_on() {
             return None;
         }
-        let record = Arc::new(Record {
+        let facts = Arc::new(TaskFacts {
             id,
             spawned_at: meta.spawned_at,
             executor,
@@ -110,50 +110,50 @@ impl TaskRecord {
             wakers: AtomicUsize::new(0),
             waits: Mutex::new(Vec::new()),
         });
-        sync::lock(&RECORDS).insert(Arc::as_ptr(&record).addr(), record.clone());
-        Some(Self(record))
+        sync::lock(&ALL_FACTS).insert(Arc::as_ptr(&facts).addr(), facts.clone());
+        Some(Self(facts))
     }
 
-    pub(super) fn share(&self) -> SharedRecord {
-        SharedRecord(self.0.clone())
+    pub(super) fn share(&self) -> SharedFacts {
+        SharedFacts(self.0.clone())
     }
 
     /// Begins a poll of the task whose own waker points to `task`.
-    pub(super) fn begin_poll(&self, task: usize) -> PollRecord<'_> {
-        let record = &*self.0;
-        record.task.store(task, Ordering::Relaxed);
-        record.is_woken.store(false, Ordering::Relaxed);
-        record.runs.store(true, Ordering::Relaxed);
-        let below = POLLED.try_with(|polled| polled.replace(record)).unwrap_or(ptr::null());
-        PollRecord { record, below }
+    pub(super) fn begin_poll(&self, task: usize) -> PollFacts<'_> {
+        let facts = &*self.0;
+        facts.task.store(task, Ordering::Relaxed);
+        facts.is_woken.store(false, Ordering::Relaxed);
+        facts.runs.store(true, Ordering::Relaxed);
+        let below = POLLED.try_with(|polled| polled.replace(facts)).unwrap_or(ptr::null());
+        PollFacts { facts, below }
     }
 }
 
-impl Drop for TaskRecord {
+impl Drop for OwnedFacts {
     fn drop(&mut self) {
-        let record = sync::lock(&RECORDS).remove(&Arc::as_ptr(&self.0).addr());
-        drop(record);
+        let facts = sync::lock(&ALL_FACTS).remove(&Arc::as_ptr(&self.0).addr());
+        drop(facts);
     }
 }
 
-impl Drop for PollRecord<'_> {
+impl Drop for PollFacts<'_> {
     fn drop(&mut self) {
         let _ = POLLED.try_with(|polled| polled.set(self.below));
-        let since = u64::try_from(self.record.spawned.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.record.polled.store(since.max(1), Ordering::Relaxed);
-        self.record.runs.store(false, Ordering::Relaxed);
+        let since = u64::try_from(self.facts.spawned.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.facts.polled.store(since.max(1), Ordering::Relaxed);
+        self.facts.runs.store(false, Ordering::Relaxed);
     }
 }
 
-impl SharedRecord {
+impl SharedFacts {
     /// Counts a clone of the waker. Takes a backtrace if the thread polls the task.
     pub(super) fn note_clone(&self) {
-        let record = &*self.0;
-        let wakers = record.wakers.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_polled = POLLED.try_with(|polled| ptr::eq(polled.get(), record)).unwrap_or(false);
+        let facts = &*self.0;
+        let wakers = facts.wakers.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_polled = POLLED.try_with(|polled| ptr::eq(polled.get(), facts)).unwrap_or(false);
         if is_polled && are_waits_on() {
             let wait = Arc::new(Backtrace::force_capture());
-            let mut waits = sync::lock(&record.waits);
+            let mut waits = sync::lock(&facts.waits);
             waits.push(wait);
             let surplus = waits.len().saturating_sub(wakers);
             let stale: Vec<_> = waits.drain(..surplus).collect();
@@ -171,7 +171,7 @@ impl SharedRecord {
     }
 }
 
-impl Record {
+impl TaskFacts {
     /// Returns the address that the task's own waker points to; 0 before the first poll.
     pub(crate) fn task(&self) -> usize {
         self.task.load(Ordering::Relaxed)

@@ -1,20 +1,20 @@
-//! Builds without `trace`: no task has a record. See `record_on.rs`, which has the same names.
+//! Builds without `trace`: no facts of a task are kept. See `facts_on.rs`, which has the same names.
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
 
 #[derive(Debug)]
-pub(super) enum TaskRecord {}
+pub(super) enum OwnedFacts {}
 
-pub(super) enum PollRecord<'a> {
+pub(super) enum PollFacts<'a> {
     #[expect(dead_code, reason = "for the lifetime")]
     Never(std::convert::Infallible, &'a ()),
 }
 
 #[derive(Debug)]
-pub(super) enum SharedRecord {}
+pub(super) enum SharedFacts {}
 
-impl TaskRecord {
+impl OwnedFacts {
     pub(super) fn is_wanted() -> bool {
         false
     }
@@ -23,16 +23,16 @@ impl TaskRecord {
         None
     }
 
-    pub(super) fn share(&self) -> SharedRecord {
+    pub(super) fn share(&self) -> SharedFacts {
         match *self {}
     }
 
-    pub(super) fn begin_poll(&self, _: usize) -> PollRecord<'_> {
+    pub(super) fn begin_poll(&self, _: usize) -> PollFacts<'_> {
         match *self {}
     }
 }
 
-impl SharedRecord {
+impl SharedFacts {
     pub(super) fn note_clone(&self) {
         match *self {}
     }

@@ -1,0 +1,69 @@
+//! The functions of `thread_log.rs` without the feature `trace`: they do nothing.
+
+use std::panic::Location;
+use std::time::Duration;
+
+use super::{FoundIn, Reason, RoleNow};
+
+/// The number of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskNumber;
+
+/// The number of a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadNumber;
+
+/// The recorder of a runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Recording;
+
+/// The part of the current thread in the recording of a runtime.
+#[derive(Debug)]
+pub(crate) struct Membership;
+
+#[allow(clippy::unused_self, reason = "the functions of the other file use it")]
+impl Membership {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    #[inline]
+    pub(crate) fn refresh(&mut self, _: &Recording) {}
+}
+
+impl TaskNumber {
+    #[inline]
+    pub(crate) fn next() -> Self {
+        Self
+    }
+}
+
+impl ThreadNumber {
+    #[inline]
+    pub(crate) fn here() -> Self {
+        Self
+    }
+}
+
+macro_rules! do_nothing {
+    ($($name:ident($($kind:ty),*);)*) => {
+        $(#[inline]
+        pub(crate) fn $name($(_: $kind),*) {})*
+    };
+}
+
+do_nothing! {
+    role(RoleNow);
+    sleeps();
+    events(usize);
+    promotes(ThreadNumber, Reason);
+    spawns(TaskNumber, &'static Location<'static>);
+    wakes(TaskNumber);
+    finds(FoundIn);
+    poll_begins(TaskNumber, &'static Location<'static>);
+    poll_ends();
+    ends(TaskNumber);
+    timer_fires();
+    stalls(ThreadNumber, &'static Location<'static>, impl FnOnce() -> u64, Duration);
+}

@@ -1,0 +1,349 @@
+//! The flight recorder: what it has of a runtime agrees with the runtime's own counters, and it works when no
+//! thread of the runtime does.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
+use paceline::trace::{Action, FlightRecorder, FoundIn, Recorder, ThreadTrace, Trace, TraceEvent};
+use paceline::{Async, Role, Runtime, Timer};
+
+fn runtime(threads: usize) -> Runtime {
+    Runtime::builder().threads(threads).build().unwrap()
+}
+
+/// Starts a recorder with enough memory for a whole test.
+fn record(runtime: &Runtime) -> Recorder {
+    FlightRecorder::new().min_age(Duration::MAX).max_bytes(1 << 30).start(runtime)
+}
+
+/// Returns the events of all threads in the order of their times, each with the index of its thread.
+fn all_events(trace: &Trace) -> Vec<(usize, TraceEvent)> {
+    let of_thread = |(index, thread): (usize, &ThreadTrace)| -> Vec<(usize, TraceEvent)> {
+        thread.events.iter().map(|event| (index, *event)).collect()
+    };
+    let mut all: Vec<_> = trace.threads.iter().enumerate().flat_map(of_thread).collect();
+    all.sort_by_key(|(_, event)| event.at);
+    all
+}
+
+fn count(trace: &Trace, counts: impl Fn(&Action) -> bool) -> u64 {
+    all_events(trace).iter().filter(|(_, event)| counts(&event.action)).count() as u64
+}
+
+/// Returns the polls that were found in this place.
+fn polls(trace: &Trace, place: FoundIn) -> u64 {
+    count(trace, |action| matches!(action, Action::PollBegins { from, .. } if *from == place))
+}
+
+/// Asserts that no thread began to lead while another one led.
+fn assert_one_leader(trace: &Trace) {
+    let mut leads = HashSet::new();
+    let mut terms = 0;
+    let mut events = all_events(trace);
+    // A thread notes that it leads after it has begun, and that it does not lead before it has ended.
+    events.sort_by_key(|(_, event)| (event.at, event.action == Action::Role(Role::Leads)));
+    for (thread, event) in events {
+        match event.action {
+            Action::Role(Role::Leads) => {
+                leads.insert(thread);
+                terms += 1;
+            }
+            Action::Role(_) => _ = leads.remove(&thread),
+            _ => {}
+        }
+        assert!(leads.len() <= 1, "{leads:?} lead at {:?}", event.at);
+    }
+    assert!(terms > 0);
+}
+
+/// Waits until the condition holds.
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(20), "not yet: {what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Serves one connection for a client of so many round trips.
+fn ping_pong(runtime: &Runtime, trips: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = runtime.spawn(async move {
+        let listener = Async::new(listener).unwrap();
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).await.is_ok() {
+            stream.write_all(&byte).await.unwrap();
+        }
+    });
+    let mut client = TcpStream::connect(address).unwrap();
+    for trip in 0..trips {
+        client.write_all(&[trip as u8]).unwrap();
+        let mut answer = [0];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, [trip as u8]);
+    }
+    drop(client);
+    future::block_on(server);
+}
+
+#[test]
+fn the_polls_are_those_of_the_metrics_and_one_thread_leads_at_a_time() {
+    let runtime = runtime(4);
+    let recorder = record(&runtime);
+    // Threads that sleep have noticed the recorder when each of them has noted its role.
+    eventually("each worker notes a role", || {
+        recorder.snapshot().threads.iter().filter(|thread| !thread.events.is_empty()).count() >= 4
+    });
+    let before = runtime.metrics();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| ping_pong(&runtime, 300));
+        }
+    });
+    future::block_on(runtime.spawn(async {
+        let tasks: Vec<_> = (0..500).map(|_| paceline::spawn(future::yield_now())).collect();
+        for task in tasks {
+            task.await;
+        }
+    }));
+    eventually("all threads sleep", || {
+        let threads = runtime.threads();
+        threads.iter().all(|thread| matches!(thread.role, Role::Leads | Role::Follows))
+    });
+    let (trace, after) = (recorder.snapshot(), runtime.metrics());
+    assert_eq!(polls(&trace, FoundIn::Slot), after.polls_direct - before.polls_direct);
+    assert_eq!(polls(&trace, FoundIn::Queue), after.polls_surplus - before.polls_surplus);
+    assert_eq!(polls(&trace, FoundIn::Stolen), after.polls_stolen - before.polls_stolen);
+    assert_eq!(
+        count(&trace, |action| *action == Action::PollEnds),
+        count(&trace, |action| { matches!(action, Action::PollBegins { .. }) })
+    );
+    assert_eq!(count(&trace, |action| matches!(action, Action::Spawns { .. })), 500);
+    assert_eq!(count(&trace, |action| matches!(action, Action::Ends { .. })), 505);
+    let woken = count(&trace, |action| matches!(action, Action::Promotes { .. }));
+    assert!(woken >= after.followers_woken - before.followers_woken, "{woken}");
+    assert!(trace.threads.iter().all(|thread| thread.dropped == 0));
+    assert_one_leader(&trace);
+}
+
+/// The thread that leads finds the event, wakes the task and polls it, with nothing in between.
+#[test]
+fn the_thread_that_sees_an_event_polls_the_task() {
+    let runtime = runtime(2);
+    let recorder = record(&runtime);
+    ping_pong(&runtime, 100);
+    let trace = recorder.snapshot();
+    let is_direct = |four: &[TraceEvent]| {
+        let [Action::Events(1..), Action::Role(Role::Processes), Action::Wakes { task: woken }, next] =
+            [0, 1, 2, 3].map(|at| four[at].action)
+        else {
+            return false;
+        };
+        matches!(next, Action::PollBegins { task, from: FoundIn::Slot, .. } if task == woken)
+    };
+    let direct_polls = |thread: &ThreadTrace| {
+        // The leader may have woken another thread to lead.
+        let is_own = |event: &&TraceEvent| !matches!(event.action, Action::Promotes { .. });
+        let events: Vec<TraceEvent> = thread.events.iter().filter(is_own).copied().collect();
+        events.windows(4).filter(|four| is_direct(four)).count() as u64
+    };
+    let direct: u64 = trace.threads.iter().map(direct_polls).sum();
+    let all = polls(&trace, FoundIn::Slot);
+    // The answer of the client may be there before the poll is over: one poll for several trips.
+    assert!(direct > 0 && direct * 10 >= all * 9, "{direct} of {all}");
+}
+
+#[test]
+fn a_snapshot_names_the_lines_that_block_all_threads() {
+    const THREADS: usize = 16;
+    let runtime = Runtime::builder().threads(THREADS).max_threads(THREADS).build().unwrap();
+    let recorder = record(&runtime);
+    let (block, unblock) = (Arc::new(Barrier::new(THREADS + 1)), Arc::new(Barrier::new(THREADS + 1)));
+    /// Spawns a task that blocks until both barriers are passed. Returns the line of the call.
+    macro_rules! block {
+        () => {{
+            let (block, unblock) = (block.clone(), unblock.clone());
+            let task = runtime.spawn(async move {
+                block.wait();
+                unblock.wait();
+            });
+            (line!(), task)
+        }};
+    }
+    #[rustfmt::skip]
+    let tasks = [
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+        block!(),
+    ];
+    block.wait();
+    // No thread of the runtime can run now.
+    let began = Instant::now();
+    let trace = recorder.snapshot();
+    let took = began.elapsed();
+    let in_poll = |thread: &ThreadTrace| {
+        let last = thread
+            .events
+            .iter()
+            .rev()
+            .find(|event| matches!(event.action, Action::PollBegins { .. } | Action::PollEnds));
+        match last.map(|event| event.action) {
+            Some(Action::PollBegins { spawned_at, .. }) => Some(spawned_at),
+            _ => None,
+        }
+    };
+    let blocked: Vec<_> = trace.threads.iter().filter_map(in_poll).collect();
+    let mut lines: Vec<u32> = blocked.iter().map(|place| place.line()).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, tasks.each_ref().map(|(line, _)| *line));
+    assert!(took < Duration::from_millis(50), "{took:?}");
+    unblock.wait();
+    for (_, task) in tasks {
+        future::block_on(task);
+    }
+}
+
+#[test]
+fn a_stall_hook_may_take_a_snapshot_and_the_recorder_has_the_stall() {
+    let (give, given) = mpsc::channel::<Recorder>();
+    let (tell, told) = mpsc::channel();
+    let given = std::sync::Mutex::new(given);
+    let runtime = Runtime::builder()
+        .threads(2)
+        .on_stall(move |stall| {
+            if let Ok(recorder) = given.lock().unwrap().try_recv() {
+                let in_hook = recorder.snapshot();
+                _ = tell.send((stall.clone(), in_hook, recorder));
+            }
+        })
+        .build()
+        .unwrap();
+    give.send(record(&runtime)).unwrap();
+    let line = line!() + 1;
+    let blocks = runtime.spawn(async { thread::sleep(Duration::from_millis(100)) });
+    let (stall, in_hook, recorder) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+    let begins = |action: &Action| match action {
+        Action::PollBegins { spawned_at, .. } => spawned_at.line() == line,
+        _ => false,
+    };
+    assert_eq!(count(&in_hook, begins), 1);
+    let find = |trace: &Trace| {
+        all_events(trace).into_iter().find_map(|(_, event)| match event.action {
+            Action::Stalls { thread, spawned_at, kind, lasted } => {
+                let thread = trace.threads[thread.expect("it is recorded")].thread_id;
+                Some((thread, spawned_at.line(), kind, lasted))
+            }
+            _ => None,
+        })
+    };
+    let expected = (stall.thread_id, line, stall.kind, stall.blocked_for);
+    eventually("the stall is recorded", || {
+        let found = find(&recorder.snapshot());
+        found.is_some_and(|found| {
+            assert_eq!(found, expected);
+            true
+        })
+    });
+    future::block_on(blocks);
+}
+
+#[test]
+fn timers_and_sleeps_are_recorded_and_roles_follow_each_other() {
+    let runtime = runtime(2);
+    let recorder = record(&runtime);
+    let began = Instant::now();
+    runtime.block_on(runtime.spawn(async {
+        for _ in 0..3 {
+            Timer::after(Duration::from_millis(5)).await;
+        }
+    }));
+    let (lasted, trace) = (began.elapsed(), recorder.snapshot());
+    assert_eq!(count(&trace, |action| *action == Action::TimerFires), 3);
+    assert!(count(&trace, |action| *action == Action::Sleeps) >= 3);
+    assert!(trace.taken_at >= lasted);
+    for thread in &trace.threads {
+        assert!(thread.events.is_sorted_by_key(|event| event.at));
+        let role = |event: &TraceEvent| match event.action {
+            Action::Role(role) => Some(role),
+            _ => None,
+        };
+        let roles: Vec<_> = thread.events.iter().filter_map(role).collect();
+        assert!(roles.windows(2).all(|two| two[0] != two[1]), "{roles:?}");
+    }
+    // The caller's thread was inside, and is outside now.
+    let here = trace.threads.iter().find(|thread| thread.thread_id == thread::current().id());
+    let last = here.expect("it was in a `block_on`").events.last().unwrap();
+    assert_eq!(last.action, Action::Role(Role::Outside));
+}
+
+#[test]
+fn a_recorder_that_is_dropped_or_replaced_gets_no_more_events() {
+    let runtime = runtime(1);
+    let first = record(&runtime);
+    let run = || runtime.block_on(runtime.spawn(async {}));
+    let spawned = |recorder: &Recorder| {
+        count(&recorder.snapshot(), |action| matches!(action, Action::PollBegins { .. }))
+    };
+    run();
+    eventually("it records", || {
+        run();
+        spawned(&first) > 0
+    });
+    let second = record(&runtime);
+    eventually("the second records", || {
+        run();
+        spawned(&second) > 0
+    });
+    let seen = spawned(&first);
+    run();
+    assert_eq!(spawned(&first), seen);
+    // The first one does not end the second one.
+    drop(first);
+    let seen = spawned(&second);
+    eventually("the second goes on", || {
+        run();
+        spawned(&second) > seen
+    });
+}
+
+#[test]
+fn memory_is_bounded_and_the_newest_events_are_kept() {
+    let runtime = runtime(1);
+    let recorder = FlightRecorder::new().max_bytes(1 << 16).start(&runtime);
+    let mut tasks = HashMap::new();
+    for round in 0..20 {
+        let all: Vec<_> = (0..200).map(|_| runtime.spawn(future::yield_now())).collect();
+        future::block_on(async {
+            for task in all {
+                task.await;
+            }
+        });
+        let trace = recorder.snapshot();
+        let kept: usize = trace.threads.iter().map(|thread| thread.events.len()).sum();
+        // The full chunks, and the chunk that each thread fills.
+        assert!(kept * 24 <= (1 << 16) + trace.threads.len() * (1 << 14), "{kept}");
+        let dropped: u64 = trace.threads.iter().map(|thread| thread.dropped).sum();
+        tasks.insert(round, dropped);
+    }
+    assert!(tasks[&19] > tasks[&5] && tasks[&5] > 0, "{tasks:?}");
+}
