@@ -12,8 +12,9 @@
 //! let recorder = FlightRecorder::new().start(&runtime);
 //! runtime.block_on(runtime.spawn(async { 6 * 7 }));
 //!
-//! let trace = recorder.snapshot();
-//! assert!(!trace.threads.is_empty());
+//! let mut file = Vec::new();    // or a file
+//! recorder.snapshot().write_perfetto(&mut file)?;
+//! # assert!(!file.is_empty());
 //! # Ok(())
 //! # }
 //! ```
@@ -31,8 +32,16 @@
 //! [`Builder::on_stall`](crate::Builder::on_stall). A signal handler itself must not take one, because a
 //! snapshot allocates.
 
+mod dial9;
 mod events;
+mod names;
+mod perfetto;
 mod recorder;
+mod seats;
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod sketch;
+mod timeline;
+mod varint;
 
 pub use crate::flight::{FoundIn, Reason};
 pub use events::{Action, ThreadTrace, Trace, TraceEvent};

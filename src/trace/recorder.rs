@@ -143,8 +143,9 @@ impl Recorder {
     /// # }
     /// ```
     pub fn snapshot(&self) -> Trace {
-        let notes = self.store.snapshot();
+        // First: what a thread did later may have followed something that the snapshot does not have.
         let taken_at = self.store.started.elapsed();
+        let notes = self.store.snapshot();
         let places: HashMap<u64, usize> =
             notes.iter().enumerate().map(|(at, thread)| (thread.about.number, at)).collect();
         let threads = notes.into_iter().map(|thread| ThreadTrace {
