@@ -61,6 +61,8 @@ pub(crate) use foreign::schedule_at;
 pub(crate) use groups::Grouping;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
+#[cfg(feature = "trace")]
+pub(crate) use listing::TaskSurvey;
 pub(crate) use oversight::Overseer;
 pub(crate) use panicked::note as note_panic;
 pub(crate) use run::Run;

@@ -38,6 +38,7 @@ thread_local! {
 #[derive(Debug)]
 pub(crate) struct TaskFacts {
     pub(crate) id: u64,
+    pub(crate) name: Option<Box<str>>,
     pub(crate) spawned_at: &'static Location<'static>,
     /// The address of the executor; 0 if that is not known here.
     pub(crate) executor: usize,
@@ -75,7 +76,7 @@ pub(crate) fn set_waits(are_on: bool) {
     ARE_WAITS_ON.store(are_on, Ordering::Relaxed);
 }
 
-pub(crate) fn are_waits_on() -> bool {
+fn are_waits_on() -> bool {
     ARE_WAITS_ON.load(Ordering::Relaxed)
 }
 
@@ -100,6 +101,7 @@ impl OwnedFacts {
         }
         let facts = Arc::new(TaskFacts {
             id,
+            name: meta.name.map(Box::from),
             spawned_at: meta.spawned_at,
             executor,
             spawned: Instant::now(),

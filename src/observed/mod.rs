@@ -42,5 +42,5 @@ pub use meta::SpawnMeta;
 pub use observation::{Observation, Watched};
 
 #[cfg(feature = "trace")]
-pub(crate) use facts::{TaskFacts, all_facts, are_waits_on, set_waits};
+pub(crate) use facts::{TaskFacts, all_facts, set_waits};
 pub(crate) use observation::{is_wrapped, unwrapped};
