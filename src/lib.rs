@@ -201,7 +201,7 @@
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
-//! | `observed` | what subscribers and dumps learn of a task: its span, and its wrapped waker; behind features | |
+//! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |
