@@ -9,6 +9,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::task::Waker;
 
+use crate::observed::is_wrapped;
 use crate::sync::thread_local;
 use crate::waking;
 
@@ -103,7 +104,8 @@ impl Here {
     /// the spare up, or a clone.
     #[inline]
     pub(crate) fn copy(&self, waker: &Waker) -> Waker {
-        let Some(top) = self.top() else { return waker.clone() };
+        // A copy of an observed task's waker has to be seen.
+        let Some(top) = self.top().filter(|_| !is_wrapped(waker)) else { return waker.clone() };
         match top.spare.take() {
             Some(spare) if spare.will_wake(waker) => spare,
             other => {

@@ -201,6 +201,7 @@
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
+//! | `observed` | what subscribers and dumps learn of a task: its span, and its wrapped waker; behind features | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |
@@ -327,6 +328,7 @@ mod line;
 mod model;
 pub mod net;
 mod notice;
+mod observed;
 mod pool;
 pub mod prelude;
 mod probe;
@@ -386,6 +388,13 @@ pub use runtime::{Load, ThreadLoad};
 pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, contention};
+
+/// What the package that replaces tokio needs, to observe its tasks itself.
+#[doc(hidden)]
+pub mod __observed {
+    pub use crate::blocking::unblock_with;
+    pub use crate::observed::{Observation, SpawnMeta, TaskKind, Watched};
+}
 
 /// Runs the examples of the README and of the guide as tests.
 #[cfg(doctest)]

@@ -9,6 +9,7 @@ use super::shared::{Body, SharedJob};
 use super::token::Cancelled;
 use crate::blocking_threads::Work;
 use crate::io::Timer;
+use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool;
 use crate::sync::Instant;
 
@@ -150,6 +151,8 @@ impl<T: Send + 'static> Job<T> {
             JobDeadline::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
         };
         let threads = pool::current_blocking();
+        let meta = SpawnMeta::new(TaskKind::Blocking, location).named(name.as_deref());
+        let body = meta.observe(size_of_val(&*body)).wrap(body);
         let shared = SharedJob::new(body, name, location, deadline, threads.clone());
         if let Some(at) = at {
             // First, so that the timer exists when the job ends and takes it away.

@@ -65,6 +65,7 @@ use std::panic::Location;
 use async_task::{Builder, Runnable, Task};
 
 use crate::blocking_threads::Work;
+use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool;
 
 /// Runs a blocking closure on a thread that may block, and returns a task with its result.
@@ -91,7 +92,19 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(async move { f() }, Some(Location::caller())).unwrap_or_else(|error| panic!("{error}"))
+    let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller());
+    unblock_with(f, meta.of_inner_size(size_of::<F>()))
+}
+
+/// Runs a closure as [`unblock`](unblock()) does. This is for the package that replaces tokio, which observes
+/// its closures itself.
+#[doc(hidden)]
+pub fn unblock_with<T, F>(f: F, meta: SpawnMeta<'_>) -> Task<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn(async move { f() }, Some(meta)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a closure as [`unblock`](unblock()) does, for callers that report errors instead of panicking.
@@ -110,7 +123,8 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let task = spawn(async move { f() }, Some(Location::caller()));
+    let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller()).of_inner_size(size_of::<F>());
+    let task = spawn(async move { f() }, Some(meta));
     async move {
         let ended = || {
             io::Error::other("it was cancelled: its runtime has ended, or no thread could be started for it")
@@ -135,14 +149,16 @@ pub fn set_max_blocking_threads(threads: NonZeroUsize) {
     pool::default_blocking().set_limit(threads.get());
 }
 
-/// Spawns a future onto the threads of the runtime whose thread or task this is. A future without `made_at`
+/// Spawns a future onto the threads of the runtime whose thread or task this is. A future without `meta`
 /// belongs to a stream, and does not hold the clock. Returns an error if there is no thread and none can be
 /// started; if the runtime has ended, returns a task that is cancelled.
 fn spawn<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
-    made_at: Option<&'static Location<'static>>,
+    meta: Option<SpawnMeta<'_>>,
 ) -> io::Result<Task<T>> {
     let threads = pool::current_blocking();
+    let made_at = meta.map(|meta| meta.spawned_at);
+    let future = meta.unwrap_or(SpawnMeta::unobserved(Location::caller())).watch(future);
     let wakes = threads.clone();
     let schedule = move |task: Runnable| {
         // If there is no thread at all, the waiting work was cancelled, and the task that awaits it is told.

@@ -20,6 +20,7 @@ use async_task::Runnable;
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use super::{host, task};
+use crate::observed::SpawnMeta;
 use crate::sync;
 
 /// One poll of a foreign task. Dropping it unpolled cancels the foreign task.
@@ -92,8 +93,10 @@ where
 {
     let wakes_itself =
         host::with_running(|runner| runner.is_some_and(|runner| runner.foreign() == runnable.waker().data()));
+    // Not observed: this is a poll, and not a task.
+    let meta = SpawnMeta::unobserved(scheduled_at);
     // SAFETY: as the caller promises.
-    let (poll, task) = unsafe { task::create(state.clone(), ForeignPoll(Some(runnable)), scheduled_at) };
+    let (poll, task) = unsafe { task::create(state.clone(), ForeignPoll(Some(runnable)), meta) };
     task.detach();
     // ORDER: pairs with the fence in `cancel_to_the_last`: the end sees the count, or this thread sees the
     // end.

@@ -20,6 +20,7 @@ use async_task::Runnable;
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use crate::frame::{self, Here};
+use crate::observed::unwrapped;
 use crate::sync::{self, Mutex, MutexGuard};
 
 /// A runner, and the executor whose tasks it runs.
@@ -161,7 +162,7 @@ pub(super) fn cover(known: Caught) {
 
 /// Returns whether `waker` is that of the topmost `block_on` of this thread.
 pub(crate) fn is_awaited_on_top(waker: &Waker) -> bool {
-    frame::here(|here| top(here).is_some_and(|host| ptr::eq(waker.data(), host.root)))
+    frame::here(|here| top(here).is_some_and(|host| host.is_root(waker)))
 }
 
 /// Wakes the future of the topmost `block_on` of this thread, if its wakers point to `root`. Returns false if
@@ -311,12 +312,17 @@ impl Host {
         }
     }
 
+    /// Returns whether `waker` is that of the host's own future.
+    fn is_root(&self, waker: &Waker) -> bool {
+        ptr::eq(unwrapped(waker).data(), self.root)
+    }
+
     /// Returns whether this host polls with `waker`: its own future, or the future inside one of its runners.
     fn polls_with(&self, waker: &Waker) -> bool {
         // A waker made of an `Arc` carries the address of what is in it.
-        let is_inner = |hosted: &Hosted| ptr::eq(waker.data(), Arc::as_ptr(&hosted.runner).cast());
-        ptr::eq(waker.data(), self.root)
-            || self.runners().is_some_and(|runners| runners.lock().iter().any(is_inner))
+        let data = unwrapped(waker).data();
+        let is_inner = |hosted: &Hosted| ptr::eq(data, Arc::as_ptr(&hosted.runner).cast());
+        ptr::eq(data, self.root) || self.runners().is_some_and(|runners| runners.lock().iter().any(is_inner))
     }
 
     /// Records that a hosted runner is about to be polled: tasks that are woken between two polls go there.
@@ -333,7 +339,7 @@ impl Host {
         let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.polls_with(waker)) else {
             return false;
         };
-        runner.own.set_root(ptr::eq(waker.data(), self.root));
+        runner.own.set_root(self.is_root(waker));
         let mut runners = surroundings.runners().lock();
         if runners.iter().any(|known| Arc::ptr_eq(&known.runner, runner)) {
             return true;

@@ -6,6 +6,31 @@ use super::groups::Grouping;
 use super::state::State;
 use super::tasks::ListedTask;
 
+/// The unfinished tasks of an executor.
+#[cfg(feature = "trace")]
+#[derive(Debug)]
+pub(crate) struct TaskSurvey {
+    /// The address of the executor.
+    pub(crate) executor: usize,
+    /// The tasks that had to wait.
+    pub(crate) listed: Vec<SurveyedTask>,
+    /// The tasks that are being polled, each with the address that its waker points to.
+    pub(crate) polled: Vec<(usize, &'static Location<'static>)>,
+    /// The number of unfinished tasks; `None` if the executor does not track them.
+    pub(crate) unfinished: Option<usize>,
+}
+
+/// A task that had to wait.
+#[cfg(feature = "trace")]
+#[derive(Debug)]
+pub(crate) struct SurveyedTask {
+    /// The address that its waker points to.
+    pub(crate) address: usize,
+    pub(crate) spawned_at: &'static Location<'static>,
+    /// Since when it is listed, on [`coarse_millis`](crate::sync::coarse_millis).
+    pub(crate) since: u64,
+}
+
 impl State {
     /// Adds the unfinished tasks, if they are tracked; those that were never polled only as a number.
     /// `polled` are the tasks that are being polled right now, each with the address that its waker points
@@ -25,6 +50,16 @@ impl State {
         in_first_poll.truncate(unlisted);
         in_first_poll.iter().for_each(|(_, spawned_at)| into.add(spawned_at, None));
         into.unpolled += unlisted - in_first_poll.len();
+    }
+
+    /// Returns what is known of each unfinished task. `polled` is as for [`list_tasks`](Self::list_tasks).
+    #[cfg(feature = "trace")]
+    pub(crate) fn survey(&self, polled: Vec<(usize, &'static Location<'static>)>) -> TaskSurvey {
+        let mut listed = Vec::new();
+        self.tasks.for_each_listed(|address, ListedTask { spawned_at, since }| {
+            listed.push(SurveyedTask { address, spawned_at, since });
+        });
+        TaskSurvey { executor: self.address(), listed, polled, unfinished: self.unfinished() }
     }
 
     /// Adds the tasks that have waited and are not dropped, except those for which `kept` returns true,

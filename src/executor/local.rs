@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::rc::Rc;
 
 use super::{Executor, StaticLocalExecutor, Task, boxed_if_large};
+use crate::observed::{SpawnMeta, TaskKind};
 
 /// An executor for futures that are not `Send`. The executor stays on the thread where it was created.
 ///
@@ -64,8 +65,9 @@ impl<'a> LocalExecutor<'a> {
     /// ```
     #[track_caller]
     pub fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: this executor is neither `Send` nor `Sync`: it spawns, polls and drops on its own thread.
-        unsafe { boxed_if_large!(future, self.inner.spawn_at(future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, self.inner.spawn_at(future, meta)) }
     }
 
     /// Spawns many futures, and adds their tasks to `handles`.
@@ -82,9 +84,9 @@ impl<'a> LocalExecutor<'a> {
         futures: impl IntoIterator<Item = F>,
         handles: &mut impl Extend<Task<F::Output>>,
     ) {
-        let caller = Location::caller();
+        let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: as in `spawn`.
-        let spawn = |future| unsafe { boxed_if_large!(future, self.inner.spawn_at(future, caller)) };
+        let spawn = |future| unsafe { boxed_if_large!(future, meta, self.inner.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
 

@@ -6,6 +6,7 @@ use std::task::{Poll, Waker};
 use super::host::{self, BUDGET_ALONE, Host, Hosted};
 use super::runner::Runner;
 use super::state::{State, StateRef};
+use crate::observed::unwrapped;
 
 /// The runner of a `run`, and the way in which that `run` is polled. Dropping a `Member` gives the runner's
 /// tasks back to the executor.
@@ -76,6 +77,8 @@ impl Member {
         self.host = if hosted { address } else { 0 };
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
+            // A hosted sleeper is woken where no foreign code may run, so no subscriber is told.
+            let waker = if hosted { unwrapped(waker) } else { waker };
             self.own.runner.sleeper.set_waker(waker, hosted);
         }
     }

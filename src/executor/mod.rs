@@ -61,6 +61,8 @@ pub(crate) use foreign::schedule_at;
 pub(crate) use groups::Grouping;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
+#[cfg(feature = "trace")]
+pub(crate) use listing::TaskSurvey;
 pub(crate) use oversight::Overseer;
 pub(crate) use panicked::note as note_panic;
 pub(crate) use run::Run;
@@ -75,6 +77,8 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use async_task::Runnable;
+
+use crate::observed::{SpawnMeta, TaskKind};
 
 /// An executor: spawn futures onto it, and [`run`](Executor::run) it on as many threads as you like.
 ///
@@ -144,8 +148,9 @@ impl<'a> Executor<'a> {
     /// ```
     #[track_caller]
     pub fn spawn<T: Send + 'a>(&self, future: impl Future<Output = T> + Send + 'a) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future and its output are `Send`; dropping the executor drops the future.
-        unsafe { boxed_if_large!(future, self.spawn_at(future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, self.spawn_at(future, meta)) }
     }
 
     /// Spawns many futures, and adds their tasks to `handles`.
@@ -169,24 +174,20 @@ impl<'a> Executor<'a> {
         futures: impl IntoIterator<Item = F>,
         handles: &mut impl Extend<Task<F::Output>>,
     ) {
-        let caller = Location::caller();
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: as in `spawn`.
-        let spawn = |future| unsafe { boxed_if_large!(future, self.spawn_at(future, caller)) };
+        let spawn = |future| unsafe { boxed_if_large!(future, meta, self.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
 
-    /// Spawns a future. `caller` is its spawn line.
+    /// Spawns a future.
     ///
     /// # Safety
     ///
     /// If the future or its output is not `Send`, the executor is used on one thread only.
-    unsafe fn spawn_at<T: 'a>(
-        &self,
-        future: impl Future<Output = T> + 'a,
-        caller: &'static Location<'static>,
-    ) -> Task<T> {
+    unsafe fn spawn_at<T: 'a>(&self, future: impl Future<Output = T> + 'a, meta: SpawnMeta<'_>) -> Task<T> {
         // SAFETY: as the caller promises; `Drop` cancels all tasks before `'a` ends.
-        unsafe { task::spawn(self.state().clone(), future, caller) }
+        unsafe { task::spawn(self.state().clone(), future, meta) }
     }
 
     /// Has one poll of a task run here that other code has built with `async-task`.

@@ -13,6 +13,7 @@ use self::orders::Orders;
 use self::own::Own;
 use super::sleeper::Sleeper;
 use super::slot::Slot;
+use crate::observed::unwrapped;
 use crate::stage::{Stage, StageCell};
 use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering};
 
@@ -155,8 +156,9 @@ impl Runner {
 
     /// Returns whether the current task is polled with this waker.
     pub(super) fn polls_with(&self, waker: &Waker) -> bool {
+        let data = unwrapped(waker).data();
         // The data of a waker that does nothing may be null, and so are these if there is no task.
-        let is_task = |address: *const ()| !address.is_null() && ptr::eq(address, waker.data());
+        let is_task = |address: *const ()| !address.is_null() && ptr::eq(address, data);
         is_task(self.task.load(Ordering::Relaxed)) || is_task(self.foreign())
     }
 

@@ -9,6 +9,7 @@ use std::panic::{Location, RefUnwindSafe};
 use async_task::Runnable;
 
 use super::{Executor, State, Task, boxed_if_large, foreign, task};
+use crate::observed::{SpawnMeta, TaskKind};
 
 /// An [`Executor`] that is never dropped: in a `static`, or [leaked](Executor::leak).
 ///
@@ -87,8 +88,9 @@ impl StaticExecutor {
         &'static self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future is `Send` and borrows nothing.
-        unsafe { boxed_if_large!(future, task::spawn(self.forever(), future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.forever(), future, meta)) }
     }
 
     /// Spawns a future that borrows.
@@ -109,8 +111,9 @@ impl StaticExecutor {
         &'static self,
         future: impl Future<Output = T> + Send + 'a,
     ) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future is `Send`; the caller promises the rest.
-        unsafe { boxed_if_large!(future, task::spawn(self.forever(), future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.forever(), future, meta)) }
     }
 
     /// Has one poll of a task run here that other code has built with `async-task`: see
@@ -186,8 +189,9 @@ impl StaticLocalExecutor {
     /// ```
     #[track_caller]
     pub fn spawn<T: 'static>(&'static self, future: impl Future<Output = T> + 'static) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: the executor is neither `Send` nor `Sync`; the future borrows nothing.
-        unsafe { boxed_if_large!(future, task::spawn(self.inner.forever(), future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.inner.forever(), future, meta)) }
     }
 
     /// Spawns a future that borrows.
@@ -205,8 +209,9 @@ impl StaticLocalExecutor {
     /// ```
     #[track_caller]
     pub unsafe fn spawn_scoped<'a, T: 'a>(&'static self, future: impl Future<Output = T> + 'a) -> Task<T> {
+        let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: the executor is neither `Send` nor `Sync`; the caller promises the rest.
-        unsafe { boxed_if_large!(future, task::spawn(self.inner.forever(), future, Location::caller())) }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.inner.forever(), future, meta)) }
     }
 
     /// Runs one task, if one is scheduled.

@@ -17,6 +17,7 @@ use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
 use crate::flight::{self, TaskNumber};
+use crate::observed::{SpawnMeta, Watched};
 
 /// The mark of a task that was caught once. Each quick poll lowers the mark by one.
 const FIRST_MARK: u8 = 2;
@@ -29,20 +30,21 @@ const NEW: u8 = COMPUTED;
 
 /// Size in bytes from which on a future is boxed before it is spawned. `async-task` boxes the futures of
 /// tasks that are larger than its limit, so the box here is not an additional allocation.
-pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<()>>();
+pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<Watched<()>>>();
 
-/// Evaluates `$spawn` with `$future`, or with a box of it if the future is large. Each public `spawn` begins
-/// with this: the functions below move the future, and a debug build copies it into each of their stack
+/// Evaluates `$spawn` with `$future`, or with a box of it if the future is large; `$meta` gets the size of the
+/// future. Each public `spawn` begins with this: the functions below move the future, and a debug build copies it into each of their stack
 /// frames.
 macro_rules! boxed_if_large {
-    ($future:ident, $spawn:expr) => {
+    ($future:ident, $meta:ident, $spawn:expr) => {{
+        let $meta = $meta.of_size(size_of_val(&$future));
         if size_of_val(&$future) >= $crate::executor::LARGE {
             let $future = Box::pin($future);
             $spawn
         } else {
             $spawn
         }
-    };
+    }};
 }
 pub(crate) use boxed_if_large;
 
@@ -201,39 +203,34 @@ impl<F> Drop for Tracked<F> {
 ///
 /// If the future or its output is not `Send`, the executor is used on one thread only. The executor drops the
 /// future before what it borrows ends.
-pub(super) unsafe fn spawn<'a, S, F>(
-    state: S,
-    future: F,
-    spawned_at: &'static Location<'static>,
-) -> Task<F::Output>
+pub(super) unsafe fn spawn<'a, S, F>(state: S, future: F, meta: SpawnMeta<'_>) -> Task<F::Output>
 where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
 {
     // SAFETY: as the caller promises.
-    let (runnable, task) = unsafe { create(state, future, spawned_at) };
+    let (runnable, task) = unsafe { create(state, future, meta) };
     runnable.schedule();
     task
 }
 
-/// Creates a task as [`spawn`] does, and leaves it to the caller to schedule it.
+/// Creates a task as [`spawn`] does, and leaves it to the caller to schedule it. The task is observed if a
+/// subscriber or a dump wants to know of it.
 ///
 /// # Safety
 ///
 /// As for [`spawn`].
 #[inline]
-pub(super) unsafe fn create<'a, S, F>(
-    state: S,
-    future: F,
-    spawned_at: &'static Location<'static>,
-) -> (Runnable, Task<F::Output>)
+pub(super) unsafe fn create<'a, S, F>(state: S, future: F, meta: SpawnMeta<'_>) -> (Runnable, Task<F::Output>)
 where
     S: Deref<Target = State> + Send + Sync + 'static,
     F: Future + 'a,
 {
+    // First, because it may call a subscriber, which may panic.
+    let future = meta.watch_in(future, state.address());
     let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
     // SAFETY: as the caller promises.
-    unsafe { make(state, future, spawned_at, ticket) }
+    unsafe { make(state, future, meta.spawned_at, ticket) }
 }
 
 /// Creates a task that is not scheduled yet: the caller schedules the [`Runnable`], or drops it. `ticket`
@@ -290,12 +287,12 @@ pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
 pub(crate) unsafe fn spawn_at<'a, F: Future + 'a>(
     state: &StateRef,
     future: F,
-    spawned_at: &'static Location<'static>,
+    meta: SpawnMeta<'_>,
 ) -> Task<F::Output> {
     match state {
         // SAFETY: as the caller promises.
-        StateRef::Shared(state) => unsafe { spawn(state.clone(), future, spawned_at) },
+        StateRef::Shared(state) => unsafe { spawn(state.clone(), future, meta) },
         // SAFETY: as the caller promises.
-        StateRef::Static(state) => unsafe { spawn(*state, future, spawned_at) },
+        StateRef::Static(state) => unsafe { spawn(*state, future, meta) },
     }
 }

@@ -12,6 +12,7 @@ use super::on_stack::OnStack;
 use super::{Pool, Station, stay};
 use crate::ambient;
 use crate::executor::{RunInOrder, explain};
+use crate::observed::{SpawnMeta, TaskKind};
 
 /// Drives `future` in a pool until it is done, and returns its output: [`block_on`](crate::block_on()).
 /// Reports of a stall of the future name `caller`. In a runtime without workers that was not stopped, the
@@ -22,6 +23,7 @@ pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     future: OnStack<'_, F>,
     caller: &'static Location<'static>,
 ) -> T {
+    let future = SpawnMeta::new(TaskKind::BlockOn, caller).of_inner_size(size_of::<F>()).watch(future);
     let unmanned = |pool: &Arc<Pool>| {
         pool.crew().filter(|crew| crew.is_unmanned() && !crew.is_stopped()).map(|_| pool.clone())
     };

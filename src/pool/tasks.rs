@@ -1,6 +1,8 @@
 //! The unfinished tasks of a pool: those of its crew, and of the executors that run in its `block_on`s.
 
 use super::{Pool, Station};
+#[cfg(feature = "trace")]
+use crate::executor::TaskSurvey;
 use crate::executor::{Grouping, StateRef, TaskGroup, TaskPoll};
 use std::panic::Location;
 use std::sync::Arc;
@@ -22,19 +24,29 @@ impl Pool {
     /// Returns the unfinished tasks of the crew, and of the executors that run in a `block_on` of this pool.
     /// Empty in a child of `fork`.
     pub(crate) fn tasks(&self) -> PoolTasks {
-        // A child of `fork` has none of these threads, and their locks may be in any state.
-        if self.is_inherited() {
-            return PoolTasks::default();
-        }
-        let mut executors: Vec<(StateRef, Vec<PolledTask>)> = Vec::new();
-        executors.extend(self.crew().map(|crew| (crew.state().clone(), Vec::new())));
-        self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
         let (mut all, mut is_partial) = (Grouping::default(), false);
-        for (state, polled) in &executors {
-            state.list_tasks(polled, &mut all);
+        for (state, polled) in self.executors() {
+            state.list_tasks(&polled, &mut all);
             is_partial |= state.unfinished().is_none();
         }
         PoolTasks { unpolled: all.unpolled, groups: all.into_groups(), is_partial }
+    }
+
+    /// Returns what is known of each unfinished task, by executor.
+    #[cfg(feature = "trace")]
+    pub(crate) fn survey(&self) -> Vec<TaskSurvey> {
+        self.executors().into_iter().map(|(state, polled)| state.survey(polled)).collect()
+    }
+
+    /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled there.
+    fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
+        let mut executors = Vec::new();
+        // A child of `fork` has none of these threads, and their locks may be in any state.
+        if !self.is_inherited() {
+            executors.extend(self.crew().map(|crew| (crew.state().clone(), Vec::new())));
+            self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
+        }
+        executors
     }
 }
 

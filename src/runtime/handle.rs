@@ -11,6 +11,7 @@ use async_task::Runnable;
 use super::{Load, Metrics, schedule_in, spawn_in};
 use crate::current::current_pool;
 use crate::executor::{StateRef, Task, boxed_if_large, note_panic, spawn_in_vain};
+use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
@@ -142,21 +143,33 @@ impl Handle {
     /// For the default instance: if its workers cannot be started.
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        boxed_if_large!(future, self.spawn_from(future, Location::caller()))
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
+        boxed_if_large!(future, meta, self.spawn_from(future, meta))
     }
 
-    /// Spawns a future for a call at `caller`. After the end of the runtime drops the future, and returns a
-    /// task that is cancelled.
+    /// Like [`spawn`](Handle::spawn), for a task that `meta` describes. This is for the package that replaces
+    /// tokio, which observes its tasks itself.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn spawn_with<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        meta: SpawnMeta<'_>,
+    ) -> Task<T> {
+        boxed_if_large!(future, meta, self.spawn_from(future, meta))
+    }
+
+    /// Spawns a future. After the end of the runtime drops the future, and returns a task that is cancelled.
     #[track_caller]
     fn spawn_from<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
-        caller: &'static Location<'static>,
+        meta: SpawnMeta<'_>,
     ) -> Task<T> {
         match self.pool() {
-            Some(pool) => spawn_in(Ok(pool), future, caller),
+            Some(pool) => spawn_in(Ok(pool), future, meta),
             // SAFETY: the future is `Send` and borrows nothing.
-            None => unsafe { spawn_in_vain(&StateRef::shared(), future, caller) },
+            None => unsafe { spawn_in_vain(&StateRef::shared(), future, meta.spawned_at) },
         }
     }
 

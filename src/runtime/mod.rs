@@ -31,6 +31,7 @@ use async_task::Runnable;
 use crate::current::{current_pool, default_instance};
 use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, schedule_at, spawn_at, spawn_in_vain};
+use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
@@ -122,7 +123,8 @@ impl Runtime {
     /// ```
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        boxed_if_large!(future, spawn_on(&self.pool, &self.crew, future, Location::caller()))
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
+        boxed_if_large!(future, meta, spawn_on(&self.pool, &self.crew, future, meta))
     }
 
     /// Returns a reference to the runtime, for code that does not run on its threads.
@@ -344,25 +346,26 @@ impl fmt::Debug for Runtime {
 /// The next call tries again.
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-    boxed_if_large!(future, spawn_from(future, Location::caller()))
+    let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
+    boxed_if_large!(future, meta, spawn_from(future, meta))
 }
 
-/// Like [`spawn`], for a call at `caller` in the user's source.
+/// Like [`spawn`], for a task that `meta` describes.
 #[track_caller]
 pub(crate) fn spawn_from<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
-    caller: &'static Location<'static>,
+    meta: SpawnMeta<'_>,
 ) -> Task<T> {
-    spawn_in(current_pool(), future, caller)
+    spawn_in(current_pool(), future, meta)
 }
 
 /// Like [`spawn_from`], but always onto the default instance.
 #[track_caller]
 pub(crate) fn spawn_by_default<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
-    caller: &'static Location<'static>,
+    meta: SpawnMeta<'_>,
 ) -> Task<T> {
-    spawn_in(default_instance(), future, caller)
+    spawn_in(default_instance(), future, meta)
 }
 
 /// Spawns onto a pool, and starts its workers if necessary. Panics if there is no pool, or if its workers
@@ -371,14 +374,14 @@ pub(crate) fn spawn_by_default<T: Send + 'static>(
 fn spawn_in<T: Send + 'static>(
     pool: io::Result<Arc<Pool>>,
     future: impl Future<Output = T> + Send + 'static,
-    caller: &'static Location<'static>,
+    meta: SpawnMeta<'_>,
 ) -> Task<T> {
     let started = pool.and_then(|pool| {
         crew_of(&pool)?.start(&pool)?;
         Ok(pool)
     });
     match started {
-        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, caller),
+        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, meta),
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
@@ -440,15 +443,15 @@ fn spawn_on<T: Send + 'static>(
     pool: &Arc<Pool>,
     crew: &Crew,
     future: impl Future<Output = T> + Send + 'static,
-    caller: &'static Location<'static>,
+    meta: SpawnMeta<'_>,
 ) -> Task<T> {
     pool.assert_not_inherited();
     if crew.is_closed() && !crew.accepts_from_here() {
         // SAFETY: the future is `Send` and borrows nothing.
-        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, caller) });
+        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, meta.spawned_at) });
     }
     // SAFETY: as above. If the workers stop meanwhile, the task is cancelled with the others.
-    unsafe { spawn_at(crew.state(), future, caller) }
+    unsafe { spawn_at(crew.state(), future, meta) }
 }
 
 /// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the

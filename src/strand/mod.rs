@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use crate::executor::Task;
+use crate::observed::{SpawnMeta, TaskKind};
 use crate::runtime;
 use crate::sync::{self, Mutex, MutexGuard};
 use crate::waking;
@@ -230,7 +231,10 @@ impl<T: Send + 'static> Strand<T> {
     /// one.
     #[track_caller]
     pub fn spawn<R: Send + 'static>(&self, future: impl Future<Output = R> + Send + 'static) -> Task<R> {
-        runtime::spawn(Serial::new(self.clone(), future))
+        let caller = Location::caller();
+        let future = SpawnMeta::new(TaskKind::Strand, caller).watch(future);
+        // The task itself is not observed: the thread inside may poll the future, and not the task's own.
+        runtime::spawn_from(Serial::new(self.clone(), future), SpawnMeta::unobserved(caller))
     }
 
     /// Leaves an operation to the thread inside. If there is none, runs it here, after those that wait; at
@@ -247,13 +251,15 @@ impl<T: Send + 'static> Strand<T> {
     fn run_queued(&self, inside: Inside<'_, T>, limit: usize) {
         if inside.drain(limit) == DoorExit::Open {
             // If no runtime can be started the relay is dropped, and its drop runs the rest as well.
-            waking::call(|| runtime::spawn_from(Relay::new(self), self.0.made_at).detach());
+            waking::call(|| {
+                runtime::spawn_from(Relay::new(self), SpawnMeta::unobserved(self.0.made_at)).detach()
+            });
         }
     }
 
     /// Spawns the relay on the default instance.
     fn send_relay(&self, relay: Relay<T>) {
-        waking::call(|| runtime::spawn_by_default(relay, self.0.made_at).detach());
+        waking::call(|| runtime::spawn_by_default(relay, SpawnMeta::unobserved(self.0.made_at)).detach());
     }
 
     fn door(&self) -> &Door<T> {

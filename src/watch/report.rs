@@ -4,6 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::event;
 use crate::flight;
 use crate::notice;
 use crate::pool::stall::{Stall, StallKind};
@@ -82,15 +83,17 @@ struct StallNow {
     is_first: bool,
 }
 
-/// Makes a report if the place of `culprit` is known, and the runtime has a hook for stalls or
-/// `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns true. A thread of its own does
-/// that, because the deputy runs no user code and does not wait for standard error. There is one report at
+/// Makes a report if the place of `culprit` is known, and the runtime has a hook for stalls, a subscriber of
+/// `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns true.
+/// A thread of its own does that, because the deputy runs no user code and does not wait for standard error. There is one report at
 /// a time: returns false if the last one is still in progress, or if no thread can be started. Then the
 /// caller has to try again.
 fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, stage: StallNow) -> bool {
     let hook = pool.crew().and_then(|crew| crew.stall_hook());
-    let is_printed = requests::are_stalls_requested();
-    let Some(spawned_at) = culprit.place.filter(|_| is_printed || hook.is_some()) else { return true };
+    let (is_printed, is_traced) = (requests::are_stalls_requested(), event::is_wanted());
+    let Some(spawned_at) = culprit.place.filter(|_| is_printed || is_traced || hook.is_some()) else {
+        return true;
+    };
     if pool.deputy.stalls.reporting.raise() {
         return false;
     }
@@ -110,6 +113,9 @@ fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, stage: StallNow
             // A hook that panics has said so by its panic message.
             waking::call(|| reporting.0.visit(|| hook(&stall)));
             waking::call(|| drop(hook));
+        }
+        if is_traced {
+            waking::call(|| event::emit(&stall));
         }
         drop(reporting);
         // Standard error may block. By now `reporting` is dropped, so this delays no other report.

@@ -43,7 +43,10 @@ impl Trace {
 
 fn spawn(state: &StateRef, future: impl Future<Output = ()> + Send + 'static) {
     // SAFETY: the future is `Send` and borrows nothing.
-    unsafe { spawn_at(state, future, std::panic::Location::caller()) }.detach();
+    unsafe {
+        spawn_at(state, future, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+    }
+    .detach();
 }
 
 /// Calls `f` with a closure that polls a `run` of `state` as the root future of a host. The future inside

@@ -32,7 +32,14 @@ impl Wake for Quiet {
 /// Spawns a task on a runtime's executor.
 fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
     // SAFETY: the future is `Send` and borrows nothing.
-    unsafe { spawn_at(state, async move { body() }, std::panic::Location::caller()) }.detach();
+    unsafe {
+        spawn_at(
+            state,
+            async move { body() },
+            crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
+        )
+    }
+    .detach();
 }
 
 /// Calls `f` with a closure that polls a `run` of `state` as the root future of a host, and with its runner.
@@ -162,7 +169,10 @@ fn a_task_that_computes_or_was_queued_is_polled_with_a_permit() {
             }
         };
         // SAFETY: it is `Send` and borrows nothing.
-        unsafe { spawn_at(&state, looks, std::panic::Location::caller()) }.detach();
+        unsafe {
+            spawn_at(&state, looks, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+        }
+        .detach();
         assert!(poll().is_pending());
         assert_eq!((held.load(Relaxed), runner.counters.surplus.get()), (1, 1), "it was in the injector");
         // From this thread, into the slot.
@@ -187,7 +197,10 @@ fn a_worker_without_a_permit_sifts_the_surplus_for_quick_tasks() {
         }
     };
     // SAFETY: it is `Send` and borrows nothing.
-    unsafe { spawn_at(&state, quick, std::panic::Location::caller()) }.detach();
+    unsafe {
+        spawn_at(&state, quick, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+    }
+    .detach();
     hosted(&state, |poll, _| assert!(poll().is_pending()));
     state.set_limit(0);
     // From a thread that hosts no runner.
@@ -225,7 +238,14 @@ fn a_task_that_computed_once_needs_a_permit_for_a_while() {
         assert!(poll().is_pending());
         state.set_limit(0);
         // SAFETY: it is `Send` and borrows nothing.
-        unsafe { spawn_at(&state, computes_once, std::panic::Location::caller()) }.detach();
+        unsafe {
+            spawn_at(
+                &state,
+                computes_once,
+                crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
+            )
+        }
+        .detach();
         let mut sifts = |times: usize| {
             (0..times).for_each(|_| call(&state, poll, runner));
             ran.load(Relaxed)

@@ -50,7 +50,14 @@ fn p8_a_wake_beside_the_end_leaves_no_task_behind() {
             Poll::<()>::Pending
         });
         // SAFETY: the future is `Send` and borrows nothing.
-        unsafe { task::spawn(Stepwise(state.clone()), future, Location::caller()) }.detach();
+        unsafe {
+            task::spawn(
+                Stepwise(state.clone()),
+                future,
+                crate::observed::SpawnMeta::unobserved(Location::caller()),
+            )
+        }
+        .detach();
         assert!(!state.any_task().expect("it was scheduled").run());
         let waker = waker.lock().unwrap().take().expect("it was polled");
         let waking = thread::spawn(move || waker.wake());

@@ -1,14 +1,16 @@
 //! Closures that block. paceline's threads run them; this module adds the waits: the end of a runtime waits
 //! for running closures, cancels those that have not begun, and runs those that must not be lost.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use paceline::__observed::unblock_with;
+
 use super::{Shared, fence};
 use crate::context::{Frame, Place};
-use crate::task::{Cell, JoinError, JoinHandle};
+use crate::task::{Cell, JoinError, JoinHandle, Observation, SpawnMeta};
 use crate::time::Hold;
 
 /// What happens to a closure that has not begun when its runtime ends.
@@ -86,12 +88,18 @@ struct Work<F: FnOnce() -> R, R> {
     cell: Arc<Cell<R>>,
     runtime: Arc<Shared>,
     at_the_end: AtTheEnd,
+    observation: Observation,
     /// Released after the waiting task was woken.
     _hold: Hold,
 }
 
 #[track_caller]
-pub(crate) fn spawn<F, R>(runtime: &Arc<Shared>, f: F, at_the_end: AtTheEnd) -> JoinHandle<R>
+pub(crate) fn spawn<F, R>(
+    runtime: &Arc<Shared>,
+    f: F,
+    meta: SpawnMeta<'_>,
+    at_the_end: AtTheEnd,
+) -> JoinHandle<R>
 where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
@@ -106,8 +114,16 @@ where
         return handle;
     };
     runtime.blocking.comes();
-    let work = Work { f: Some(f), cell, runtime: runtime.clone(), at_the_end, _hold: runtime.clock.hold() };
-    paceline::unblock(move || work.run()).detach();
+    let observation = meta.with_id(cell.id().as_u64()).observe(size_of::<F>());
+    let work = Work {
+        f: Some(f),
+        cell,
+        runtime: runtime.clone(),
+        at_the_end,
+        observation,
+        _hold: runtime.clock.hold(),
+    };
+    unblock_with(move || work.run(), SpawnMeta::unobserved(Location::caller())).detach();
     handle
 }
 
@@ -119,13 +135,13 @@ impl<F: FnOnce() -> R, R> Work<F, R> {
         }
     }
 
-    fn runs(&self, f: F) {
+    fn runs(&mut self, f: F) {
         self.runtime.config.hooks.blocking_thread(&self.runtime);
         let _frame = Frame::begin(&self.runtime, Some(self.cell.id()), Place::Outside);
         if self.cell.is_aborted() {
             return self.cancels(f);
         }
-        let result = catch_unwind(AssertUnwindSafe(f));
+        let result = self.observation.inside(|| catch_unwind(AssertUnwindSafe(f)));
         self.cell.complete(result.map_err(|panic| JoinError::panic(self.cell.id(), panic)));
     }
 

@@ -30,7 +30,8 @@ fn start() -> Option<Runtime> {
 fn start() -> Option<Runtime> {
     let runtime = Builder::new_current_thread().enable_time().build().ok()?;
     // Waits until the runtime is known.
-    let drive = || self::runtime().map(|runtime| runtime.block_on(std::future::pending::<()>()));
+    let drive =
+        || self::runtime().map(|runtime| unseen(|| (), |_| runtime.block_on(std::future::pending::<()>())));
     std::thread::Builder::new().name("tokio-time".into()).spawn(drive).ok()?;
     Some(runtime)
 }
@@ -52,10 +53,31 @@ pub(super) fn inside<R>(f: impl FnOnce() -> R) -> R {
 
 /// Calls `f` as if in a poll of that runtime of the real tokio, and restores its budget afterwards.
 pub(super) fn inside_of<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
-    let mut f = Some(f);
-    // Through the handle, whose `block_on` allows `block_in_place`.
-    let result = runtime.handle().block_on(poll_fn(|_| Poll::Ready(f.take().map(|f| f()))));
-    result.expect("it is polled once, and is ready at once")
+    unseen(f, |f| {
+        let mut f = Some(f);
+        // Through the handle, whose `block_on` allows `block_in_place`.
+        let result = runtime.handle().block_on(poll_fn(|_| Poll::Ready(f.take().map(|f| f()))));
+        result.expect("it is polled once, and is ready at once")
+    })
+}
+
+/// Calls `with` with `f`. The real tokio makes a span for each `block_on`: in `with`, no subscriber of `tracing`
+/// sees that; in `f`, they are as before.
+#[cfg(all(tokio_unstable, feature = "tracing"))]
+fn unseen<R, F: FnOnce() -> R, S>(f: F, with: impl FnOnce(Box<dyn FnOnce() -> R + '_>) -> S) -> S {
+    use tracing::dispatcher::{Dispatch, get_default, with_default};
+    use tracing::subscriber::NoSubscriber;
+    let present = get_default(|present| (!present.is::<NoSubscriber>()).then(|| present.clone()));
+    match present {
+        Some(present) => with_default(&Dispatch::none(), || with(Box::new(|| with_default(&present, f)))),
+        // A subscriber that `f` makes the global one is to see `f`.
+        None => with(Box::new(f)),
+    }
+}
+
+#[cfg(not(all(tokio_unstable, feature = "tracing")))]
+fn unseen<R, F: FnOnce() -> R, S>(f: F, with: impl FnOnce(F) -> S) -> S {
+    with(f)
 }
 
 /// Calls `f` where the real tokio's timers are available.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::extras;
 use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
 use crate::context::{self, Entry, Frame, Place};
-use crate::task::{self, Home, JoinHandle};
+use crate::task::{self, Home, JoinHandle, SpawnMeta, TaskKind};
 use crate::time;
 
 /// A larger future is boxed instead of being moved through the frames, each of which has room for it in
@@ -52,35 +52,47 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if size_of::<F>() > LARGE { self.launch(Box::pin(future)) } else { self.launch(future) }
+        self.spawn_as(future, SpawnMeta::new(TaskKind::Task, Location::caller()))
     }
 
+    /// [`spawn`](Self::spawn) of a task that `meta` describes.
     #[track_caller]
-    fn launch<F>(&self, future: F) -> JoinHandle<F::Output>
+    pub(crate) fn spawn_as<F>(&self, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        extras::launch(self, future)
+        let meta = meta.of_size(size_of::<F>());
+        if size_of::<F>() > LARGE { self.launch(Box::pin(future), meta) } else { self.launch(future, meta) }
+    }
+
+    #[track_caller]
+    fn launch<F>(&self, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        extras::launch(self, future, meta.of_inner_size(size_of::<F>()))
     }
 
     /// Spawns a task that is polled in `home`.
     #[track_caller]
-    pub(super) fn launch_in<F, H>(&self, future: F, home: H) -> JoinHandle<F::Output>
+    pub(super) fn launch_in<F, H>(&self, future: F, meta: SpawnMeta<'_>, home: H) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
         H: Home + Send + 'static,
     {
-        let (future, handle) = task::future(future, home);
-        self.paceline().spawn(future).detach();
+        let (future, handle) = task::future(future, meta, home);
+        // paceline does not observe the task, because the future inside is observed.
+        self.paceline().spawn_with(future, SpawnMeta::unobserved(Location::caller())).detach();
         handle
     }
 
     /// Drops a future, and returns the handle of a task that was cancelled.
     #[cfg(tokio_unstable)]
     pub(super) fn cancel<F: Future>(&self, future: F) -> JoinHandle<F::Output> {
-        task::future(future, self.shared.clone()).1
+        task::future(future, SpawnMeta::unobserved(Location::caller()), self.shared.clone()).1
     }
 
     #[track_caller]
@@ -89,7 +101,17 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        blocking::spawn(&self.shared, f, blocking::AtTheEnd::IsCancelled)
+        self.spawn_blocking_as(f, SpawnMeta::new(TaskKind::Blocking, Location::caller()))
+    }
+
+    /// [`spawn_blocking`](Self::spawn_blocking) of a closure that `meta` describes.
+    #[track_caller]
+    pub(crate) fn spawn_blocking_as<F, R>(&self, f: F, meta: SpawnMeta<'_>) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        blocking::spawn(&self.shared, f, meta, blocking::AtTheEnd::IsCancelled)
     }
 
     /// [`spawn_blocking`](Self::spawn_blocking) of a closure that also runs while the runtime shuts down.
@@ -100,7 +122,8 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        blocking::spawn(&self.shared, f, blocking::AtTheEnd::Runs)
+        let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller());
+        blocking::spawn(&self.shared, f, meta, blocking::AtTheEnd::Runs)
     }
 
     #[track_caller]

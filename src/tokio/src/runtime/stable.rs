@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 
 use super::{Handle, Shared};
-use crate::task::{AtHome, JoinHandle, Local};
+use crate::task::{AtHome, JoinHandle, Local, SpawnMeta};
 
 /// The settings of a builder.
 #[derive(Debug, Default)]
@@ -65,19 +65,19 @@ impl LocalExtras {
 }
 
 #[track_caller]
-pub(super) fn launch<F>(handle: &Handle, future: F) -> JoinHandle<F::Output>
+pub(super) fn launch<F>(handle: &Handle, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    handle.launch_in(future, handle.shared.clone())
+    handle.launch_in(future, meta, handle.shared.clone())
 }
 
 #[track_caller]
-pub(crate) fn launch_local<F>(local: &Rc<Local>, future: F) -> JoinHandle<F::Output>
+pub(crate) fn launch_local<F>(local: &Rc<Local>, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,
 {
-    local.launch_in(future, |home: AtHome| home)
+    local.launch_in(future, meta, |home: AtHome| home)
 }

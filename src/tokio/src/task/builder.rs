@@ -1,16 +1,18 @@
-//! [`Builder`]: spawns tasks with a name. paceline names a task by the line that spawned it, so the name has
-//! no effect.
+//! [`Builder`]: spawns tasks with a name, for subscribers of `tracing`. paceline's own reports name a task by the
+//! line that spawned it.
 
 use std::future::Future;
 use std::io;
+use std::panic::Location;
 
-use super::{JoinHandle, LocalSet, spawn, spawn_blocking, spawn_local};
+use super::local::spawn_local_as;
+use super::{JoinHandle, LocalSet, SpawnMeta, TaskKind};
+use crate::context;
 use crate::runtime::Handle;
 
 /// Spawns a task with a name.
 #[derive(Debug, Default)]
 pub struct Builder<'a> {
-    #[expect(dead_code, reason = "only `Debug` shows it")]
     name: Option<&'a str>,
 }
 
@@ -29,7 +31,7 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        Ok(spawn(future))
+        self.spawn_on(future, &context::expect())
     }
 
     #[track_caller]
@@ -38,7 +40,7 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        Ok(handle.spawn(future))
+        Ok(handle.spawn_as(future, SpawnMeta::new(TaskKind::Task, Location::caller()).named(self.name)))
     }
 
     #[track_caller]
@@ -47,7 +49,7 @@ impl<'a> Builder<'a> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        Ok(spawn_local(future))
+        Ok(spawn_local_as(future, self.name))
     }
 
     #[track_caller]
@@ -56,7 +58,7 @@ impl<'a> Builder<'a> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        Ok(local_set.spawn_local(future))
+        Ok(local_set.local().spawn(future, self.name))
     }
 
     #[track_caller]
@@ -65,7 +67,7 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Ok(spawn_blocking(function))
+        self.spawn_blocking_on(function, &context::expect())
     }
 
     #[track_caller]
@@ -74,6 +76,7 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Ok(handle.spawn_blocking(function))
+        let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller()).named(self.name);
+        Ok(handle.spawn_blocking_as(function, meta))
     }
 }

@@ -9,7 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Cell, Id, JoinError, JoinHandle};
+use paceline::__observed::Watched;
+
+use super::{Cell, Id, JoinError, JoinHandle, SpawnMeta};
 use crate::context::Frame;
 use crate::quiet::quietly;
 use crate::runtime::{Shared, refill};
@@ -62,7 +64,7 @@ pin_project_lite::pin_project! {
     pub(crate) struct TaskFuture<F: Future, H: Home> {
         // `None` after the end of the task.
         #[pin]
-        future: Option<F>,
+        future: Option<Watched<F>>,
         home: H,
         cell: Arc<Cell<F::Output>>,
         spawned_at: &'static Location<'static>,
@@ -94,9 +96,14 @@ impl<T> Outcome<T> {
 
 /// Makes a task, to be spawned in its home.
 #[track_caller]
-pub(crate) fn future<F: Future, H: Home>(future: F, home: H) -> (TaskFuture<F, H>, JoinHandle<F::Output>) {
+pub(crate) fn future<F: Future, H: Home>(
+    future: F,
+    meta: SpawnMeta<'_>,
+    home: H,
+) -> (TaskFuture<F, H>, JoinHandle<F::Output>) {
     let cell = Cell::new();
     let handle = JoinHandle::of(cell.clone());
+    let future = meta.with_id(cell.id().as_u64()).watch(future);
     home.begins(cell.id());
     (TaskFuture { future: Some(future), home, cell, spawned_at: Location::caller() }, handle)
 }

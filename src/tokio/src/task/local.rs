@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use super::future::Home;
 use super::queue::{Number, Queue};
-use super::{Id, JoinHandle};
+use super::{Id, JoinHandle, SpawnMeta, TaskKind};
 use crate::context::{self, Moved, Named, Place};
 use crate::runtime::{self, LocalExtras, Runtime, refill, with_budget};
 
@@ -29,12 +29,13 @@ pub(crate) struct Local {
 
 impl Local {
     #[track_caller]
-    pub(crate) fn spawn<F>(self: &Rc<Self>, future: F) -> JoinHandle<F::Output>
+    pub(crate) fn spawn<F>(self: &Rc<Self>, future: F, name: Option<&str>) -> JoinHandle<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        runtime::launch_local(self, future)
+        let meta = SpawnMeta::new(TaskKind::Local, Location::caller()).named(name);
+        runtime::launch_local(self, future, meta.of_inner_size(size_of::<F>()))
     }
 
     /// Spawns a task that is polled in `home`, around its usual one.
@@ -42,6 +43,7 @@ impl Local {
     pub(crate) fn launch_in<F, H>(
         self: &Rc<Self>,
         future: F,
+        meta: SpawnMeta<'_>,
         home: impl FnOnce(AtHome) -> H,
     ) -> JoinHandle<F::Output>
     where
@@ -51,7 +53,7 @@ impl Local {
     {
         let number = self.queue.next_number();
         let usual = AtHome { local: self.clone(), number: number.unwrap_or(0), stays: PhantomData };
-        let (future, handle) = super::future(future, home(usual));
+        let (future, handle) = super::future(future, meta, home(usual));
         match number {
             Some(number) => self.queue.spawn(number, future),
             None => drop(future), // and so it is cancelled
@@ -149,11 +151,21 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
+    spawn_local_as(future, None)
+}
+
+/// [`spawn_local`] of a task with a name.
+#[track_caller]
+pub(super) fn spawn_local_as<F>(future: F, name: Option<&str>) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
     let local = runtime::current_local().or_else(|| CURRENT.with(|current| current.borrow().clone()));
     let Some(local) = local else {
         panic!("`spawn_local` called from outside of a `task::LocalSet` or `runtime::LocalRuntime`")
     };
-    local.spawn(future)
+    local.spawn(future, name)
 }
 
 /// Tasks that need not be `Send`, and are polled by polls of the set. Dropping the set cancels them.
@@ -184,7 +196,7 @@ impl LocalSet {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.local.spawn(future)
+        self.local.spawn(future, None)
     }
 
     #[track_caller]

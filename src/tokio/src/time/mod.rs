@@ -7,6 +7,7 @@
 //! | [`clock`] | one for each runtime, with the wait of a [`Sleep`]: `clock_plain`, or `clock_pausable` |
 //! | `pausable`, `entries`, `pausing` | a clock that can be paused, its waits, and its functions |
 //! | [`sleep`](mod@sleep), [`timeout`](mod@timeout), [`interval`](mod@interval) | as their names say |
+//! | [`resource`] | a [`Sleep`] as subscribers of `tracing` see it |
 //! | [`instant`], [`error`] | as their names say |
 
 mod alarm;
@@ -22,6 +23,9 @@ mod interval;
 mod pausable;
 #[cfg(feature = "test-util")]
 mod pausing;
+#[cfg_attr(all(tokio_unstable, feature = "tracing"), path = "resource_on.rs")]
+#[cfg_attr(not(all(tokio_unstable, feature = "tracing")), path = "resource_off.rs")]
+mod resource;
 mod sleep;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;

@@ -8,6 +8,7 @@ use pin_project_lite::pin_project;
 use real::task::coop;
 
 use super::clock::Wait;
+use super::resource::Resource;
 use super::{Duration, Instant, LONGEST};
 use crate::context;
 use crate::runtime::Handle;
@@ -32,13 +33,15 @@ pin_project! {
         deadline: Instant,
         wait: Wait,
         runtime: Handle,
+        resource: Resource,
     }
 }
 
 impl Sleep {
     #[track_caller]
     pub(super) fn at(deadline: Instant) -> Sleep {
-        Self { deadline, wait: Wait::at(deadline, Instant::now()), runtime: runtime() }
+        let wait = Wait::at(deadline, Instant::now());
+        Self { deadline, wait, runtime: runtime(), resource: Resource::new() }
     }
 
     /// Returns `None` if the deadline is beyond the clock.
@@ -46,7 +49,7 @@ impl Sleep {
     pub(super) fn after(duration: Duration) -> Option<Sleep> {
         let runtime = runtime();
         let (wait, deadline) = Wait::after(duration)?;
-        Some(Self { deadline, wait, runtime })
+        Some(Self { deadline, wait, runtime, resource: Resource::new() })
     }
 
     pub fn deadline(&self) -> Instant {
@@ -61,6 +64,7 @@ impl Sleep {
         let this = self.project();
         *this.deadline = deadline;
         this.wait.set(deadline);
+        this.resource.reset();
     }
 
     /// Resets it as if it were made now.
@@ -68,6 +72,7 @@ impl Sleep {
         let this = self.project();
         *this.deadline = deadline;
         *this.wait = Wait::at(deadline, now);
+        this.resource.reset();
     }
 }
 
@@ -88,11 +93,13 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let share = ready!(coop::poll_proceed(cx));
         let this = self.project();
+        let _inside = this.resource.enter();
+        let share = ready!(Resource::report(coop::poll_proceed(cx)));
+        this.resource.report_duration(|| this.deadline.saturating_duration_since(Instant::now()));
         let clock = this.runtime.clock();
         assert!(!clock.is_shut_down(), "{ENDED}");
-        let result = this.wait.poll(clock, *this.deadline, cx);
+        let result = Resource::report(this.wait.poll(clock, *this.deadline, cx));
         if result.is_ready() {
             share.made_progress();
         } else {

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Handle, RuntimeFlavor, Shared, fence};
 use crate::context;
-use crate::task::{AtHome, JoinHandle, Local};
+use crate::task::{AtHome, JoinHandle, Local, SpawnMeta};
 use histogram::Histogram;
 use meta::TaskHooks;
 use panics::Panics;
@@ -121,7 +121,7 @@ impl Drop for Extras {
 }
 
 #[track_caller]
-pub(super) fn launch<F>(handle: &Handle, future: F) -> JoinHandle<F::Output>
+pub(super) fn launch<F>(handle: &Handle, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -132,18 +132,18 @@ where
         return handle.cancel(future);
     }
     let Some(watch) = Watch::of(shared, spawned_at) else {
-        return handle.launch_in(future, shared.clone());
+        return handle.launch_in(future, meta, shared.clone());
     };
     // Boxed, so that the code of a watched task is compiled once for each type of output.
     let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = match watch.stamp() {
         Some(stamp) => Box::pin(latency::Stamped::new(future, stamp)),
         None => Box::pin(future),
     };
-    handle.launch_in(future, Watched::new(shared.clone(), watch))
+    handle.launch_in(future, meta, Watched::new(shared.clone(), watch))
 }
 
 #[track_caller]
-pub(crate) fn launch_local<F>(local: &Rc<Local>, future: F) -> JoinHandle<F::Output>
+pub(crate) fn launch_local<F>(local: &Rc<Local>, future: F, meta: SpawnMeta<'_>) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,
@@ -151,13 +151,13 @@ where
     let spawned_at = Location::caller();
     let watch = local.extras.runtime().and_then(|shared| Watch::of(&shared, spawned_at));
     let Some(watch) = watch else {
-        return local.launch_in(future, |home: AtHome| home);
+        return local.launch_in(future, meta, |home: AtHome| home);
     };
     let future: Pin<Box<dyn Future<Output = F::Output>>> = match watch.stamp() {
         Some(stamp) => Box::pin(latency::Stamped::new(future, stamp)),
         None => Box::pin(future),
     };
-    local.launch_in(future, |home: AtHome| Watched::new(home, watch))
+    local.launch_in(future, meta, |home: AtHome| Watched::new(home, watch))
 }
 
 /// Returns the number of times that a task of the process had to yield because its budget was used up.

@@ -1,0 +1,244 @@
+//! `Runtime::dump`: each unfinished task, and the line at which it waits.
+//!
+//! The names of functions are in every build, the lines only in one with debug information. So a test looks for
+//! the line if the binary has lines, and for the function otherwise.
+
+use std::backtrace::Backtrace;
+use std::future::{pending, poll_fn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use async_lock::Mutex as AsyncMutex;
+use paceline::net::{TcpListener, TcpStream};
+use paceline::prelude::*;
+use paceline::trace::{Dump, TaskDump, TaskState, waits};
+use paceline::{LocalExecutor, Runtime, Strand, Timer};
+
+/// Records waits until this is dropped. One test at a time, because the switch is that of the process.
+struct Recording(#[expect(dead_code, reason = "for its drop")] MutexGuard<'static, ()>);
+
+impl Recording {
+    fn begin(is_on: bool) -> Self {
+        static ONE_TEST: Mutex<()> = Mutex::new(());
+        let guard = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
+        waits(is_on);
+        Self(guard)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        waits(false);
+    }
+}
+
+fn runtime() -> Runtime {
+    Runtime::builder().threads(2).build().unwrap()
+}
+
+/// Returns a dump for which `is_so` holds.
+#[track_caller]
+fn dump_when(runtime: &Runtime, is_so: impl Fn(&Dump) -> bool) -> Dump {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        let dump = runtime.dump();
+        if is_so(&dump) {
+            return dump;
+        }
+        assert!(Instant::now() < until, "{dump}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn all_wait(number: usize) -> impl Fn(&Dump) -> bool {
+    let waits = |task: &TaskDump| task.state == TaskState::Waits && !task.waits.is_empty();
+    move |dump| dump.tasks.len() == number && dump.tasks.iter().all(waits)
+}
+
+/// Returns whether this binary knows the lines of its functions.
+fn has_lines() -> bool {
+    Backtrace::force_capture().to_string().contains("tests/dump.rs:")
+}
+
+/// Checks that the first line of the task's only wait is this line of this function.
+#[track_caller]
+fn waits_at(task: &TaskDump, line: u32, function: &str) {
+    assert_eq!(task.waits.len(), 1, "{task}");
+    let text = task.waits[0].to_string();
+    if has_lines() {
+        let first = text.lines().next().unwrap();
+        assert!(first.contains(&format!("tests/dump.rs:{line}:")), "{text}");
+        assert!(!text.contains("registry") && !text.contains("at src/"), "{text}");
+    } else {
+        assert!(text.contains(function), "{text}");
+    }
+}
+
+const LOCK: u32 = line!() + 2;
+async fn takes_the_lock(mutex: Arc<AsyncMutex<()>>) {
+    let _guard = mutex.lock().await;
+}
+
+const READ: u32 = line!() + 2;
+async fn reads_the_socket(mut stream: TcpStream) {
+    let _ = stream.read(&mut [0]).await;
+}
+
+const SLEEP: u32 = line!() + 2;
+async fn sleeps() {
+    Timer::after(Duration::from_secs(3600)).await;
+}
+
+#[test]
+fn a_dump_names_the_lines_that_wait_for_a_lock_a_socket_and_a_timer() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let mutex = Arc::new(AsyncMutex::new(()));
+    let held = mutex.try_lock_arc();
+    let (stream, _other) = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (stream, listener.accept().await.unwrap())
+    });
+    let line = line!() + 1;
+    runtime.spawn(takes_the_lock(mutex)).detach();
+    runtime.spawn(reads_the_socket(stream)).detach();
+    runtime.spawn(sleeps()).detach();
+    let dump = dump_when(&runtime, all_wait(3));
+    for (at, task) in (line..).zip(&dump.tasks) {
+        assert_eq!((task.spawned_at.line(), task.wakers), (at, Some(1)), "{task}");
+        assert!(task.number.is_some() && task.age >= task.since_poll && task.since_poll.is_some());
+    }
+    waits_at(&dump.tasks[0], LOCK, "takes_the_lock");
+    waits_at(&dump.tasks[1], READ, "reads_the_socket");
+    waits_at(&dump.tasks[2], SLEEP, "sleeps");
+    let text = dump.to_string();
+    assert!(text.starts_with("3 tasks\ntask ") && text.contains("waits for"), "{text}");
+    assert!(text.contains("(1 waker)"), "{text}");
+    drop(held);
+}
+
+const FIRST: u32 = line!() + 4;
+async fn first_then_second(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>) {
+    let _one = first.lock().await;
+    Timer::after(Duration::from_millis(20)).await;
+    let _two = second.lock().await;
+}
+
+const SECOND: u32 = line!() + 4;
+async fn second_then_first(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>) {
+    let _two = second.lock().await;
+    Timer::after(Duration::from_millis(20)).await;
+    let _one = first.lock().await;
+}
+
+#[test]
+fn a_dump_of_a_deadlock_names_both_lines() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let [first, second] = [(); 2].map(|()| Arc::new(AsyncMutex::new(())));
+    runtime.spawn(first_then_second(first.clone(), second.clone())).detach();
+    runtime.spawn(second_then_first(first, second)).detach();
+    runtime.block_on(Timer::after(Duration::from_millis(100)));
+    let dump = dump_when(&runtime, all_wait(2));
+    waits_at(&dump.tasks[0], FIRST, "first_then_second");
+    waits_at(&dump.tasks[1], SECOND, "second_then_first");
+}
+
+#[test]
+fn a_dump_has_the_state_of_each_task() {
+    let _recording = Recording::begin(true);
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let (tell, told) = mpsc::channel::<Waker>();
+    let (release, released) = mpsc::channel::<()>();
+    // A task that a waker of its own keeps, and one that none can wake.
+    let mut is_over = false;
+    runtime
+        .spawn(poll_fn(move |cx| {
+            if std::mem::replace(&mut is_over, true) {
+                return Poll::Ready(());
+            }
+            (0..2).for_each(|_| tell.send(cx.waker().clone()).unwrap());
+            Poll::Pending
+        }))
+        .detach();
+    let lost = runtime.spawn(pending::<()>());
+    let wakers = [told.recv().unwrap(), told.recv().unwrap()];
+    let states = |dump: &Dump| dump.tasks.iter().map(|task| task.state).collect::<Vec<_>>();
+    let dump = dump_when(&runtime, |dump| states(dump) == [TaskState::Waits; 2]);
+    assert_eq!(dump.tasks.iter().map(|task| task.wakers).collect::<Vec<_>>(), [Some(2), Some(0)]);
+    // The only worker is busy, so these two have to wait for it.
+    runtime.spawn(async move { released.recv() }).detach();
+    dump_when(&runtime, |dump| states(dump).last() == Some(&TaskState::Runs));
+    wakers[0].wake_by_ref();
+    runtime.spawn(async {}).detach();
+    let dump = runtime.dump();
+    let mut found = states(&dump);
+    found.sort_by_key(|state| format!("{state}"));
+    if found.len() == 4 {
+        let expected = [TaskState::New, TaskState::Ready, TaskState::Runs, TaskState::Waits];
+        assert_eq!(found, expected, "{dump}");
+    } else {
+        // The deputy had already found a replacement for the worker.
+        assert!(found.contains(&TaskState::Runs), "{dump}");
+    }
+    release.send(()).unwrap();
+    drop(wakers);
+    drop(lost);
+    dump_when(&runtime, |dump| dump.tasks.is_empty());
+}
+
+#[test]
+fn tasks_of_strands_and_local_executors_are_in_the_dump_once() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let strand = Strand::new(());
+    let _entered = runtime.handle().enter();
+    let turn = strand.spawn(sleeps());
+    let local = LocalExecutor::new();
+    let stays = local.spawn(sleeps());
+    let handle = runtime.handle();
+    let dump = runtime.block_on(local.run(async {
+        loop {
+            let dump = handle.dump();
+            if all_wait(2)(&dump) {
+                return dump;
+            }
+            Timer::after(Duration::from_millis(1)).await;
+        }
+    }));
+    for task in &dump.tasks {
+        waits_at(task, SLEEP, "sleeps");
+    }
+    assert_eq!(dump.unpolled, 0);
+    drop((turn, stays));
+}
+
+#[test]
+fn tasks_that_are_spawned_while_waits_are_off_are_listed_without_them() {
+    let _recording = Recording::begin(false);
+    let runtime = runtime();
+    let line = line!() + 1;
+    runtime.spawn(sleeps()).detach();
+    let dump = dump_when(&runtime, |dump| dump.tasks.len() == 1 && dump.tasks[0].state == TaskState::Waits);
+    let task = &dump.tasks[0];
+    assert_eq!((task.number, task.wakers, task.waits.len()), (None, None, 0));
+    assert_eq!((task.spawned_at.line(), dump.unpolled, dump.is_partial), (line, 0, false));
+    assert!(task.age.is_some() && task.since_poll.is_none());
+    drop(runtime);
+}
+
+#[test]
+fn a_dump_of_ten_thousand_tasks_takes_less_than_a_second() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    (0..10_000).for_each(|_| runtime.spawn(sleeps()).detach());
+    dump_when(&runtime, all_wait(10_000));
+    let begin = Instant::now();
+    let text = runtime.dump().to_string();
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(text.contains("where 9950 tasks more wait is not shown"), "{}", &text[text.len() - 300..]);
+    println!("{took:?}, {} bytes", text.len());
+}
