@@ -52,6 +52,7 @@ pub use async_task::FallibleTask;
 pub use async_task::Task;
 pub use groups::TaskGroup;
 pub use local::LocalExecutor;
+pub use panicked::TaskPanic;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};

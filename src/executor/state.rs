@@ -12,6 +12,7 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::drops::Drops;
 use super::oversight::Alarms;
+use super::panicked::Panics;
 use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
@@ -43,8 +44,7 @@ pub(crate) struct State {
     pub(super) aside: Mutex<Vec<Runnable>>,
     /// The futures that are dropped while the runtime ends.
     pub(super) drops: Drops,
-    /// Number of tasks that have panicked.
-    pub(crate) panicked: Counter,
+    pub(crate) panics: Panics,
     /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
     /// Whether a [stranger](super::oversight) ever ran this executor. It may be woken for a task and not
@@ -119,7 +119,7 @@ impl State {
             keeps_order,
             aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
-            panicked: Counter::default(),
+            panics: Panics::default(),
             taken: Counter::default(),
             alarms: Alarms::new(),
             itself: itself.clone(),
