@@ -399,6 +399,9 @@ mod prose {
     mod start {}
     #[doc = include_str!("../docs/src/blocking.md")]
     mod blocking {}
+    #[cfg(feature = "trace")]
+    #[doc = include_str!("../docs/src/who_blocks.md")]
+    mod who_blocks {}
     #[doc = include_str!("../docs/src/deadlines.md")]
     mod deadlines {}
     #[cfg(all(feature = "macros", feature = "test-clock"))]

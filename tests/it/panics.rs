@@ -333,6 +333,9 @@ fn p2_each_panic_of_a_task_is_told_to_the_hook() {
         }
         ping.ping();
         assert_eq!(runtime.metrics().tasks_panicked, 6);
+        // The package that replaces tokio catches the panics of its tasks and reports them by this call.
+        runtime.handle().note_panic(std::panic::Location::caller());
+        assert_eq!(told.try_recv().map(|(panic, ..)| panic.thread_id), Ok(thread::current().id()));
         // A panic of a root future is that of its caller, and a task without a panic has none.
         let root = || runtime.block_on(async { panic!("on purpose") });
         assert!(catch_unwind(AssertUnwindSafe(root)).is_err());
