@@ -63,7 +63,6 @@ pub(crate) use groups::Grouping;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
 pub(crate) use oversight::Overseer;
-pub(crate) use panicked::note as note_panic;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{State, StateRef};

@@ -2,9 +2,9 @@
 //! error.
 //!
 //! A guard in the task's poll marks the task if a panic leaves the poll. `async-task` catches the panic, and
-//! drops the future next. The drop finds the mark and calls [`note`], on the same thread, before code that
-//! awaits the task gets the panic. So the hook does not run in the middle of an unwinding, and the task holds
-//! no lock any more. Code outside of this crate with tasks that catch their panics calls [`note`] itself.
+//! drops the future next. The drop finds the mark and calls [`Panics::note`], on the same thread, before code
+//! that awaits the task gets the panic. So the hook does not run in the middle of an unwinding, and the task
+//! holds no lock any more. Code outside of this crate with tasks that catch their panics reports them itself.
 //!
 //! From there the panic goes to the code that awaits the task, or nowhere if the task is detached. Only
 //! `async-task` knows which, so the line names both.
@@ -14,7 +14,6 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-use super::state::State;
 use crate::notice;
 use crate::sync::{Counter, thread};
 
@@ -68,29 +67,29 @@ impl Panics {
     pub(crate) fn tell_by(&self, tell: impl Fn(&TaskPanic) -> bool + Send + Sync + 'static) {
         let _ = self.tell.set(Box::new(tell));
     }
+
+    /// Counts a panic of a task's poll and tells the program's hook of it. Without a hook, prints a line if
+    /// that is wanted and this is the first panic of that spawn line in the process. The caller holds no lock
+    /// and does not lead, because the hook is foreign code (LF3).
+    #[cold]
+    pub(super) fn note(&self, spawned_at: &'static Location<'static>, may_print: bool) {
+        self.count.add_shared(1);
+        if self.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
+            return;
+        }
+        if may_print && is_first(spawned_at) {
+            notice::print(format_args!(
+                "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is \
+                 detached, nothing does. Later panics of tasks from this line are only counted \
+                 (`Metrics::tasks_panicked`)"
+            ));
+        }
+    }
 }
 
 impl fmt::Debug for Panics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Panics").field("count", &self.count).finish_non_exhaustive()
-    }
-}
-
-/// Counts a panic of a task's poll and tells the program's hook of it. Without a hook, prints a line if the
-/// executor belongs to a runtime and this is the first panic of that spawn line in the process. The caller
-/// holds no lock and does not lead, because the hook is foreign code (LF3).
-#[cold]
-pub(crate) fn note(state: &State, spawned_at: &'static Location<'static>) {
-    state.panics.count.add_shared(1);
-    if state.panics.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
-        return;
-    }
-    // For an executor that a program runs itself no metrics show the count.
-    if state.of_runtime && is_first(spawned_at) {
-        notice::print(format_args!(
-            "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is detached, \
-             nothing does. Later panics of tasks from this line are only counted (`Metrics::tasks_panicked`)"
-        ));
     }
 }
 

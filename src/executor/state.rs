@@ -4,6 +4,7 @@
 //! running; while a runtime ends, it may also be aside (see [`ends`](super::ends)).
 
 use std::ops::Deref;
+use std::panic::Location;
 use std::ptr;
 use std::sync::{Arc, Weak};
 
@@ -124,6 +125,12 @@ impl State {
             alarms: Alarms::new(),
             itself: itself.clone(),
         })
+    }
+
+    /// Counts a panic of a task's poll, and tells the program of it: see [`Panics::note`]. For an executor
+    /// that a program runs itself no line is printed, because no metrics show its count.
+    pub(crate) fn note_panic(&self, spawned_at: &'static Location<'static>) {
+        self.panics.note(spawned_at, self.of_runtime);
     }
 
     /// Returns an address that identifies this executor.

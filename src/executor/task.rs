@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
-use super::panicked;
 use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
@@ -196,7 +195,7 @@ impl<F> Drop for Tracked<F> {
         unsafe { ManuallyDrop::drop(&mut self.future) };
         if self.slow == PANICKED {
             // The task counts as unfinished until the program's hook has returned, too.
-            panicked::note(state, self.spawned_at);
+            state.note_panic(self.spawned_at);
         }
     }
 }
