@@ -1,9 +1,9 @@
 //! [`NoteClock`]: the time of a note.
 //!
-//! A note takes some nanoseconds, but a reading of the monotonic clock takes some dozens. If the kernel itself
-//! keeps its time by the processor's time stamp counter, this counter has the same value on all cores and
-//! never stops. Then notes have the count, which is converted when the notes are read. Elsewhere they have
-//! the nanoseconds of the monotonic clock.
+//! A note takes some nanoseconds, but a reading of the monotonic clock takes some dozens. If the kernel
+//! itself keeps its time by the processor's time stamp counter, this counter has the same value on all cores
+//! and never stops. Then notes have the count, which is converted when the notes are read. Elsewhere they
+//! have the nanoseconds of the monotonic clock.
 
 use std::time::Instant;
 
@@ -76,8 +76,8 @@ mod counter {
 
     #[inline]
     pub(super) fn read() -> u64 {
-        // SAFETY: all processors of this architecture have the counter, and a kernel that keeps its time by it
-        // lets programs read it.
+        // SAFETY: all processors of this architecture have the counter, and a kernel that keeps its time by
+        // it lets programs read it.
         unsafe { _rdtsc() }
     }
 
