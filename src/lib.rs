@@ -72,8 +72,10 @@
 //! | Which task blocks its thread? | [`Builder::on_stall`], `PACELINE_REPORT=stalls` |
 //! | What does each thread do? | [`Runtime::threads`], [`Handle::threads`] |
 //! | Which tasks exist, and since when? | [`Runtime::tasks`], [`Handle::tasks`] |
-//! | Which tasks panic? | [`Metrics::tasks_panicked`], and a line on standard error for each spawn line |
+//! | Which tasks panic? | [`Builder::on_task_panic`], or a line on standard error for each spawn line |
 //! | How much has been done? | [`Runtime::metrics`], [`Handle::metrics`], [`metrics`] |
+//! | How does a metrics system get that? | [`Metrics::each`], with names, units and kinds |
+//! | What did the threads do in the last seconds? | `trace::FlightRecorder`, with the feature `trace` |
 //! | Which runtimes exist? | [`Handle::all`] |
 //!
 //! After a drain, [`Drained::cancelled_tasks`] has the tasks that were cancelled.
@@ -369,7 +371,7 @@ pub use executor::LocalExecutor;
 #[doc(alias = "JoinHandle")]
 #[doc(alias = "abort")]
 pub use executor::Task;
-pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, TaskGroup};
+pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, TaskGroup, TaskPanic};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
     WritableOwned, os, timeout,
@@ -381,7 +383,8 @@ pub use pool::stall::{Stall, StallKind};
 pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
 pub use probe::Syscall;
 pub use runtime::{
-    Builder, ClosureGroup, Entered, Handle, Metrics, Runtime, StuckError, TaskList, metrics, spawn,
+    Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Runtime, StuckError, TaskList,
+    metrics, spawn,
 };
 #[doc(hidden)]
 pub use runtime::{Load, ThreadLoad};
@@ -405,6 +408,9 @@ mod prose {
     mod start {}
     #[doc = include_str!("../docs/src/blocking.md")]
     mod blocking {}
+    #[cfg(feature = "trace")]
+    #[doc = include_str!("../docs/src/who_blocks.md")]
+    mod who_blocks {}
     #[doc = include_str!("../docs/src/deadlines.md")]
     mod deadlines {}
     #[cfg(all(feature = "macros", feature = "test-clock"))]

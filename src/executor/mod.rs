@@ -52,6 +52,7 @@ pub use async_task::FallibleTask;
 pub use async_task::Task;
 pub use groups::TaskGroup;
 pub use local::LocalExecutor;
+pub use panicked::TaskPanic;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};
@@ -64,7 +65,6 @@ pub(crate) use in_order::RunInOrder;
 #[cfg(feature = "trace")]
 pub(crate) use listing::TaskSurvey;
 pub(crate) use oversight::Overseer;
-pub(crate) use panicked::note as note_panic;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{State, StateRef};

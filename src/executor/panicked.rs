@@ -1,30 +1,95 @@
-//! Panics of tasks: each is counted, and the first one of each spawn line is told of.
+//! Panics of tasks: each is counted, and the program is told of it, by its hook or by a line on standard
+//! error.
 //!
-//! A guard in the task's poll notes a panic that leaves the poll. Code outside of this crate with tasks that
-//! catch their panics calls [`note`] itself. From there the panic goes to the code that awaits the task, or
-//! nowhere if the task is detached. Only `async-task` knows which, so the line names both.
+//! A guard in the task's poll marks the task if a panic leaves the poll. `async-task` catches the panic, and
+//! drops the future next. The drop finds the mark and calls [`Panics::note`], on the same thread, before code
+//! that awaits the task gets the panic. So the hook does not run in the middle of an unwinding, and the task
+//! holds no lock any more. Code outside of this crate with tasks that catch their panics reports them itself.
+//!
+//! From there the panic goes to the code that awaits the task, or nowhere if the task is detached. Only
+//! `async-task` knows which, so the line names both.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::panic::Location;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-use super::state::State;
 use crate::notice;
+use crate::sync::{Counter, thread};
 
 /// The lines that were told of, in the whole process. Std's lock: no step of a protocol is made under it.
 static TOLD: LazyLock<Mutex<HashSet<Location<'static>>>> = LazyLock::new(Mutex::default);
 
-/// Counts a panic of a task's poll. If the executor belongs to a runtime and this is the first panic of that
-/// spawn line in the process, also prints a line.
-#[cold]
-pub(crate) fn note(state: &State, spawned_at: &'static Location<'static>) {
-    state.panicked.add_shared(1);
-    // For an executor that a program runs itself no metrics show the count.
-    if state.of_runtime && is_first(spawned_at) {
-        notice::print(format_args!(
-            "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is detached, \
-             nothing does. Later panics of tasks from this line are only counted (`Metrics::tasks_panicked`)"
-        ));
+/// A task whose poll has panicked: see [`Builder::on_task_panic`](crate::Builder::on_task_panic).
+///
+/// Its [`Display`](fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 panicked on paceline-1".
+/// The message of the panic is not in it: the panic hook of the standard library has printed that already.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TaskPanic {
+    /// Where the task was spawned.
+    pub spawned_at: &'static Location<'static>,
+    /// The name of the thread that polled the task, if it has one.
+    pub thread: Option<String>,
+    /// The thread that polled the task.
+    pub thread_id: thread::ThreadId,
+}
+
+impl TaskPanic {
+    /// Describes a panic of a task on the current thread.
+    fn here(spawned_at: &'static Location<'static>) -> Self {
+        let thread = thread::current();
+        Self { spawned_at, thread: thread.name().map(Into::into), thread_id: thread.id() }
+    }
+}
+
+impl fmt::Display for TaskPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let thread = self.thread.as_deref().unwrap_or("a thread without a name");
+        write!(f, "the task spawned at {} panicked on {thread}", self.spawned_at)
+    }
+}
+
+/// Tells the program of a panic, and returns whether it could. Runs foreign code, and does not panic.
+type Tell = Box<dyn Fn(&TaskPanic) -> bool + Send + Sync>;
+
+/// The panics of an executor's tasks.
+#[derive(Default)]
+pub(crate) struct Panics {
+    /// Number of tasks that have panicked.
+    pub(crate) count: Counter,
+    /// `None` if the program has no hook. Std's cell, because it is set before the first task.
+    tell: OnceLock<Tell>,
+}
+
+impl Panics {
+    /// Has `tell` called for each panic from now on. Only the first call has an effect.
+    pub(crate) fn tell_by(&self, tell: impl Fn(&TaskPanic) -> bool + Send + Sync + 'static) {
+        let _ = self.tell.set(Box::new(tell));
+    }
+
+    /// Counts a panic of a task's poll and tells the program's hook of it. Without a hook, prints a line if
+    /// that is wanted and this is the first panic of that spawn line in the process. The caller holds no lock
+    /// and does not lead, because the hook is foreign code (LF3).
+    #[cold]
+    pub(super) fn note(&self, spawned_at: &'static Location<'static>, may_print: bool) {
+        self.count.add_shared(1);
+        if self.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
+            return;
+        }
+        if may_print && is_first(spawned_at) {
+            notice::print(format_args!(
+                "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is \
+                 detached, nothing does. Later panics of tasks from this line are only counted \
+                 (`Metrics::tasks_panicked`)"
+            ));
+        }
+    }
+}
+
+impl fmt::Debug for Panics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Panics").field("count", &self.count).finish_non_exhaustive()
     }
 }
 

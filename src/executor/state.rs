@@ -4,6 +4,7 @@
 //! running; while a runtime ends, it may also be aside (see [`ends`](super::ends)).
 
 use std::ops::Deref;
+use std::panic::Location;
 use std::ptr;
 use std::sync::{Arc, Weak};
 
@@ -12,6 +13,7 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::drops::Drops;
 use super::oversight::Alarms;
+use super::panicked::Panics;
 use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
@@ -43,8 +45,7 @@ pub(crate) struct State {
     pub(super) aside: Mutex<Vec<Runnable>>,
     /// The futures that are dropped while the runtime ends.
     pub(super) drops: Drops,
-    /// Number of tasks that have panicked.
-    pub(crate) panicked: Counter,
+    pub(crate) panics: Panics,
     /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
     /// Whether a [stranger](super::oversight) ever ran this executor. It may be woken for a task and not
@@ -119,11 +120,17 @@ impl State {
             keeps_order,
             aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
-            panicked: Counter::default(),
+            panics: Panics::default(),
             taken: Counter::default(),
             alarms: Alarms::new(),
             itself: itself.clone(),
         })
+    }
+
+    /// Counts a panic of a task's poll, and tells the program of it: see [`Panics::note`]. For an executor
+    /// that a program runs itself no line is printed, because no metrics show its count.
+    pub(crate) fn note_panic(&self, spawned_at: &'static Location<'static>) {
+        self.panics.note(spawned_at, self.of_runtime);
     }
 
     /// Returns an address that identifies this executor.

@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
 
 use super::host;
-use super::panicked;
 use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
@@ -27,6 +26,8 @@ const LAST_MARK: u8 = 64;
 const COMPUTED: u8 = 128;
 /// The value for a task that was never polled, and so may compute.
 const NEW: u8 = COMPUTED;
+/// The value for a task whose poll has panicked. No mark is that high.
+const PANICKED: u8 = u8::MAX;
 
 /// Size in bytes from which on a future is boxed before it is spawned. `async-task` boxes the futures of
 /// tasks that are larger than its limit, so the box here is not an additional allocation.
@@ -66,7 +67,8 @@ unsafe impl<F: Send> Send for Tracked<F> {}
 impl<F: Future> Future for Tracked<F> {
     type Output = F::Output;
 
-    /// Polls the future. A panic is counted. A task that has to wait for the first time is listed.
+    /// Polls the future. A panic is noted when the future is dropped. A task that has to wait for the first
+    /// time is listed.
     ///
     /// Inside of a runner, the task is first noted there for the deputy. A task that is known to compute,
     /// or that is polled for the first time by a worker that sifts, needs a permit while these are scarce.
@@ -140,17 +142,15 @@ impl<F: Future> Future for Tracked<F> {
 
 /// A guard for the poll of a task. The poll forgets it at the end, so its drop means that the poll has
 /// panicked.
-struct Polling<F>(*const Tracked<F>);
+struct Polling<F>(*mut Tracked<F>);
 
 impl<F> Drop for Polling<F> {
-    /// Counts the panic that has left the poll, and may print a line: see [`panicked::note`].
+    /// Marks the task whose poll a panic has left. Its drop, which comes next, notes the panic.
     fn drop(&mut self) {
-        // SAFETY: the task exists until its poll is over. Only these two fields are read, and no reference
-        // is made to the future, to which other code may hold pointers. The state is valid as in the task's
-        // own `drop`.
-        let (spawned_at, state) = unsafe { ((*self.0).spawned_at, (*self.0).state.as_ref()) };
+        // SAFETY: the task exists until its poll is over. Only this field is written, and no reference is
+        // made to the future, to which other code may hold pointers.
+        unsafe { (*self.0).slow = PANICKED };
         flight::poll_ends();
-        panicked::note(state, spawned_at);
     }
 }
 
@@ -168,8 +168,9 @@ fn learn(slow: u8, caught: Option<Caught>) -> u8 {
 }
 
 impl<F> Drop for Tracked<F> {
-    /// Drops the future, and then counts the end of the task, also if that panics. While drops are watched,
-    /// notes the begin and the end of the drop.
+    /// Drops the future, and then counts the end of the task, also if that panics. In between, notes the
+    /// panic of the last poll if there was one. While drops are watched, notes the begin and the end of the
+    /// drop.
     fn drop(&mut self) {
         /// A guard that counts the end of the task, even if the future's drop panics.
         struct Leave<'a>(&'a State, Ticket, TaskNumber, bool);
@@ -194,6 +195,10 @@ impl<F> Drop for Tracked<F> {
         }
         // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
         unsafe { ManuallyDrop::drop(&mut self.future) };
+        if self.slow == PANICKED {
+            // The task counts as unfinished until the program's hook has returned, too.
+            state.note_panic(self.spawned_at);
+        }
     }
 }
 

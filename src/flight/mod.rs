@@ -23,6 +23,8 @@
 #[cfg(feature = "trace")]
 mod chunk;
 #[cfg(feature = "trace")]
+mod clock;
+#[cfg(feature = "trace")]
 mod note;
 #[cfg(feature = "trace")]
 mod store;

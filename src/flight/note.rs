@@ -3,7 +3,7 @@
 //! | word | bits | meaning |
 //! |---|---|---|
 //! | 0 | 0 to 7 | the kind of note |
-//! | 0 | 8 to 63 | nanoseconds since the start of the recorder |
+//! | 0 | 8 to 63 | when, in ticks of the recorder's clock |
 //! | 1 | all | a number: of a task, a thread or events |
 //! | 2 | all | a second number, or the address of a `Location` |
 
@@ -62,7 +62,7 @@ unsafe fn location(address: u64) -> &'static Location<'static> {
 }
 
 impl Note {
-    /// Returns the note as words, for a note that was made `at` so many nanoseconds.
+    /// Returns the note as words, for a note that was made `at` so many ticks.
     #[inline]
     pub(super) fn encode(self, at: u64) -> Words {
         let (kind, one, two) = match self {
@@ -82,7 +82,7 @@ impl Note {
         [at << KIND_BITS | kind, one, two]
     }
 
-    /// Returns the note, and the nanoseconds at which it was made.
+    /// Returns the note, and the ticks at which it was made.
     ///
     /// # Safety
     ///
@@ -108,7 +108,7 @@ impl Note {
     }
 }
 
-/// Returns the nanoseconds in the first word of a note.
+/// Returns the ticks in the first word of a note.
 pub(super) fn time(first: u64) -> u64 {
     first >> KIND_BITS
 }

@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::chunk::{CHUNK_SIZE, Chunk, Words};
+use super::clock::NoteClock;
 use super::note::{Note, time};
 
 /// The notes of a recorder.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) started: Instant,
+    pub(super) clock: NoteClock,
     pub(crate) started_at: SystemTime,
     min_age: Duration,
     /// Upper bound of the number of full chunks.
@@ -67,7 +68,7 @@ impl Store {
     /// Creates a store without notes. Its full chunks take up to `max_bytes`.
     pub(crate) fn new(min_age: Duration, max_bytes: usize) -> Self {
         Self {
-            started: Instant::now(),
+            clock: NoteClock::start(),
             started_at: SystemTime::now(),
             min_age,
             max_full: (max_bytes / CHUNK_SIZE).max(1),
@@ -77,12 +78,6 @@ impl Store {
 
     fn lock(&self) -> MutexGuard<'_, NotesByThread> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the nanoseconds since the start.
-    #[inline]
-    pub(super) fn now(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
     }
 
     /// Adds the current thread, unless it was added before. Returns the chunk to which it appends.
@@ -105,12 +100,11 @@ impl Store {
     /// Takes the full chunk of a thread that was added. Returns the one to which it appends from now on.
     #[cold]
     pub(super) fn exchange(&self, number: u64) -> Arc<Chunk> {
-        let now = self.now();
+        let (now, scale) = (self.clock.ticks(), self.clock.scale());
+        let age = |last: u64| Duration::from_nanos(scale.nanos(now.saturating_sub(time(last))));
         let mut threads = self.lock();
         threads.full.push_back(number);
-        let mut empty = threads.drop_oldest(|count, last| {
-            count > self.max_full || now.saturating_sub(time(last)) > self.min_age.as_nanos() as u64
-        });
+        let mut empty = threads.drop_oldest(|count, last| count > self.max_full || age(last) > self.min_age);
         // A snapshot may be reading the chunk: then that is freed when the snapshot is made.
         let chunk = match empty.as_mut().and_then(Arc::get_mut) {
             Some(chunk) => {
@@ -124,21 +118,28 @@ impl Store {
         chunk
     }
 
-    /// Returns all notes. NotesByThread go on meanwhile.
-    pub(crate) fn snapshot(&self) -> Vec<NotesOfThread> {
+    /// Returns the nanoseconds since the start, and all notes. Threads go on meanwhile, so some notes may be
+    /// later than that.
+    pub(crate) fn snapshot(&self) -> (u64, Vec<NotesOfThread>) {
+        // First: what a thread did later may have followed something that the snapshot does not have.
+        let taken_at = self.clock.ticks();
         let copy = |thread: &ThreadNotes| {
             let chunks: Vec<_> = thread.full.iter().chain([&thread.current]).cloned().collect();
             (thread.about.clone(), chunks, thread.dropped)
         };
         let threads: Vec<_> = self.lock().by_number.values().map(copy).collect();
+        let scale = self.clock.scale();
         let notes_of = |chunks: Vec<Arc<Chunk>>| {
-            // SAFETY: all words in a chunk were encoded by a `Log` of this process.
-            let decode = |words: Words| unsafe { Note::decode(words) };
+            let decode = |words: Words| {
+                // SAFETY: all words in a chunk were encoded by a `Log` of this process.
+                let (ticks, note) = unsafe { Note::decode(words) };
+                (scale.nanos(ticks), note)
+            };
             chunks.iter().flat_map(|chunk| chunk.read()).map(decode).collect()
         };
         let notes_of_thread =
             |(about, chunks, dropped)| NotesOfThread { about, notes: notes_of(chunks), dropped };
-        threads.into_iter().map(notes_of_thread).collect()
+        (scale.nanos(taken_at), threads.into_iter().map(notes_of_thread).collect())
     }
 }
 
@@ -174,7 +175,7 @@ mod tests {
     /// Appends notes to `chunk`, as the thread of this number does, and exchanges it when it is full.
     fn append(store: &Store, number: u64, chunk: &mut Arc<Chunk>, values: std::ops::Range<u64>) {
         for value in values {
-            let words = Note::Events(value).encode(store.now());
+            let words = Note::Events(value).encode(store.clock.ticks());
             if !chunk.push(words) {
                 *chunk = store.exchange(number);
                 assert!(chunk.push(words));
@@ -184,7 +185,7 @@ mod tests {
 
     /// Returns the values of a thread's notes, and how many were dropped.
     fn values(store: &Store, number: u64) -> (Vec<u64>, u64) {
-        let threads = store.snapshot();
+        let threads = store.snapshot().1;
         let thread = threads.iter().find(|thread| thread.about.number == number).expect("it is listed");
         let value = |(_, note): &(u64, Note)| match note {
             Note::Events(value) => *value,
@@ -231,7 +232,7 @@ mod tests {
         let mut again = store.add(about(1));
         append(&store, 1, &mut again, 3..4);
         assert_eq!(values(&store, 1), (vec![0, 1, 2, 3], 0));
-        assert_eq!(store.snapshot().len(), 1);
+        assert_eq!(store.snapshot().1.len(), 1);
     }
 
     /// Fails if a chunk is emptied while a snapshot has a reference to it.

@@ -110,7 +110,11 @@ impl Log {
     }
 
     fn note(&self, note: Note) {
-        let words = note.encode(self.store.now());
+        self.note_at(self.store.clock.ticks(), note);
+    }
+
+    fn note_at(&self, ticks: u64, note: Note) {
+        let words = note.encode(ticks);
         let mut chunk = self.chunk.borrow_mut();
         if !chunk.push(words) {
             *chunk = self.store.exchange(self.thread);
@@ -120,7 +124,8 @@ impl Log {
 
     fn note_role(&self, role: RoleNow) {
         if self.role.replace(Some(role)) != Some(role) {
-            self.note(Note::Role(role));
+            // After the note of the last leader, whose end this thread has seen.
+            self.note_at(self.store.clock.ticks_after_reads(), Note::Role(role));
         }
     }
 }
@@ -304,7 +309,7 @@ mod tests {
     /// Returns the notes of the current thread.
     fn notes(store: &Store) -> Vec<Note> {
         let here = ThreadNumber::here().0;
-        let threads = store.snapshot();
+        let (_, threads) = store.snapshot();
         let own = threads.iter().find(|thread| thread.about.number == here);
         own.map_or(vec![], |thread| thread.notes.iter().map(|(_, note)| *note).collect())
     }

@@ -11,7 +11,7 @@ use super::stall::StallHook;
 use super::{Pool, Station, block_on, slice};
 use crate::ambient;
 use crate::blocking_threads::LINGER;
-use crate::executor::{Run, StateRef};
+use crate::executor::{Run, StateRef, TaskPanic};
 use crate::probe::KnownThread;
 use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
@@ -21,6 +21,9 @@ const STACK_SIZE: usize = 2 << 20;
 
 /// A function that the owner of a runtime wants to have called.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// The program's hook for panics of tasks.
+pub(crate) type PanicHook = Arc<dyn Fn(&TaskPanic) + Send + Sync>;
 
 /// Returns the name of a thread of a runtime, from its number among the workers or among the threads for
 /// closures that block.
@@ -48,6 +51,8 @@ pub(crate) struct CrewConfig {
     pub(crate) on_park: Option<Hook>,
     /// Called on such a thread when it has work again after `on_park`.
     pub(crate) on_unpark: Option<Hook>,
+    /// Called with each panic of a task, on the thread that polled the task.
+    pub(crate) on_task_panic: Option<PanicHook>,
     /// Called with each report of a stall, on a thread of its own.
     pub(crate) on_stall: Option<StallHook>,
 }
@@ -162,6 +167,25 @@ impl Crew {
     #[cold]
     pub(super) fn call_park_hook(&self, pool: &Arc<Pool>, parks: bool) {
         call(pool, if parks { self.config.on_park.as_ref() } else { self.config.on_unpark.as_ref() });
+    }
+
+    /// Has the program's hook, if there is one, called for each panic of a task of the runtime, as a visit to
+    /// `pool`. Without a hook, and once the pool is gone, the executor prints a line.
+    pub(crate) fn watch_panics(&self, pool: &Arc<Pool>) {
+        if self.config.on_task_panic.is_none() {
+            return;
+        }
+        // The pool keeps the crew, and the crew its executor.
+        let pool = Arc::downgrade(pool);
+        self.state().panics.tell_by(move |panic| {
+            let Some(pool) = pool.upgrade() else { return false };
+            let Some(hook) = pool.crew().and_then(|crew| crew.config.on_task_panic.clone()) else {
+                return false;
+            };
+            // A hook that panics has said so by its panic message.
+            waking::call(|| pool.visit(|| hook(panic)));
+            true
+        });
     }
 
     pub(crate) fn stall_hook(&self) -> Option<StallHook> {

@@ -49,7 +49,7 @@ mod turn;
 mod without_reactor;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
-pub(crate) use crew::{Crew, CrewConfig, Hook, Staff, ThreadNames};
+pub(crate) use crew::{Crew, CrewConfig, Hook, PanicHook, Staff, ThreadNames};
 pub(crate) use deputy::{Deputy, Watch};
 pub use drained::{Drained, StuckThread};
 pub(crate) use entry::Entry;

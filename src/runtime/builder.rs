@@ -11,7 +11,7 @@ use super::{DEFAULT_MAX_WORKERS, Runtime, io_context, threads_from_environment};
 use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::stall::StallHook;
-use crate::pool::{CrewConfig, Hook, Policy, Pool, Promotion, ThreadNames, default_blocking};
+use crate::pool::{CrewConfig, Hook, PanicHook, Policy, Pool, Promotion, ThreadNames, default_blocking};
 use crate::watch;
 
 /// The longest duration that is stored. Unlike [`Duration::MAX`] it can be added to another duration or to an
@@ -53,6 +53,7 @@ pub struct Builder {
     on_thread_stop: Option<Hook>,
     on_thread_park: Option<Hook>,
     on_thread_unpark: Option<Hook>,
+    on_task_panic: Option<PanicHook>,
     on_stall: Option<StallHook>,
     blocking_threads: Option<usize>,
     /// Changes the pool before anything runs in it, for a module above this one.
@@ -73,6 +74,7 @@ impl Builder {
             on_thread_stop: None,
             on_thread_park: None,
             on_thread_unpark: None,
+            on_task_panic: None,
             on_stall: None,
             blocking_threads: None,
             prepare: None,
@@ -381,6 +383,7 @@ impl Builder {
             on_stop: self.on_thread_stop.clone(),
             on_park: self.on_thread_park.clone(),
             on_unpark: self.on_thread_unpark.clone(),
+            on_task_panic: self.on_task_panic.clone(),
             on_stall: self.on_stall.clone(),
         }
     }
@@ -415,6 +418,7 @@ impl Builder {
         let pool = Pool::new(self.policy, watch::serve)
             .map_err(|error| io_context("cannot make a reactor", error))?;
         let crew = pool.crew_or_found(|| config).clone();
+        crew.watch_panics(&pool);
         self.prepare.map_or(Ok(()), |prepare| prepare(&pool))?;
         if let Some(threads) = self.blocking_threads {
             pool.blocking().set_limit(threads);

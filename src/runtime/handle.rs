@@ -10,7 +10,7 @@ use async_task::Runnable;
 
 use super::{Load, Metrics, schedule_in, spawn_in};
 use crate::current::current_pool;
-use crate::executor::{StateRef, Task, boxed_if_large, note_panic, spawn_in_vain};
+use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
@@ -280,13 +280,13 @@ impl Handle {
         )
     }
 
-    /// Counts a panic of a task of the runtime, and prints a line about the first panic of each spawn line.
-    /// Does nothing once the runtime was dropped. This is for the package that replaces tokio, whose tasks
-    /// catch their panics, so that no panic leaves the poll.
+    /// Counts a panic of a task of the runtime, and tells the program of it, by the hook or by a line. Does
+    /// nothing once the runtime was dropped. This is for the package that replaces tokio, whose tasks catch
+    /// their panics, so that no panic leaves the poll.
     #[doc(hidden)]
     pub fn note_panic(&self, spawned_at: &'static Location<'static>) {
         if let Some(crew) = self.pool().as_ref().and_then(|pool| pool.crew()) {
-            note_panic(crew.state(), spawned_at);
+            crew.state().note_panic(spawned_at);
         }
     }
 

@@ -11,7 +11,8 @@ use crate::pool::Pool;
 ///
 /// The polls are those of the runtime's workers and of every [`Executor`](crate::Executor) that runs in a
 /// `block_on` of the runtime. The numbers are read one after the other while the threads go on; they are
-/// close, but not a snapshot. The [`Display`](fmt::Display) form is for people.
+/// close, but not a snapshot. The [`Display`](fmt::Display) form is for people; [`each`](Self::each) is for
+/// systems that collect metrics.
 ///
 /// # Examples
 ///
@@ -63,7 +64,8 @@ pub struct Metrics {
     /// others use the cores. Such a wait is not a stall, and no reason for more threads.
     pub starved: u64,
     /// Tasks whose poll has panicked. The panic is passed to the code that awaits the task; the panic of a
-    /// detached task is dropped. The first panic of each spawn line is printed on standard error.
+    /// detached task is dropped. [`Builder::on_task_panic`](crate::Builder::on_task_panic) is told of each;
+    /// without such a hook, the first panic of each spawn line is printed on standard error.
     pub tasks_panicked: u64,
     /// Sources registered right now.
     pub sources: usize,
@@ -123,7 +125,7 @@ impl Metrics {
         if let Some(crew) = pool.crew() {
             metrics.replacements = crew.replacements.get();
             metrics.tasks = crew.state().unfinished();
-            metrics.tasks_panicked = crew.state().panicked.get();
+            metrics.tasks_panicked = crew.state().panics.count.get();
             metrics.workers = crew.live();
         }
         metrics

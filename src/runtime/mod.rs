@@ -3,6 +3,7 @@
 mod builder;
 mod handle;
 mod load;
+mod metric;
 mod metrics;
 mod stuck;
 mod tasks;
@@ -10,6 +11,7 @@ mod tasks;
 pub use builder::Builder;
 pub use handle::{Entered, Handle};
 pub use load::{Load, ThreadLoad};
+pub use metric::{Metric, MetricKind};
 pub use metrics::Metrics;
 pub use stuck::StuckError;
 pub use tasks::{ClosureGroup, TaskList};

@@ -143,9 +143,8 @@ impl Recorder {
     /// # }
     /// ```
     pub fn snapshot(&self) -> Trace {
-        // First: what a thread did later may have followed something that the snapshot does not have.
-        let taken_at = self.store.started.elapsed();
-        let notes = self.store.snapshot();
+        let (taken_at, notes) = self.store.snapshot();
+        let taken_at = Duration::from_nanos(taken_at);
         let places: HashMap<u64, usize> =
             notes.iter().enumerate().map(|(at, thread)| (thread.about.number, at)).collect();
         let threads = notes.into_iter().map(|thread| ThreadTrace {

@@ -291,6 +291,140 @@ fn p2_a_payload_that_panics_ends_at_a_waker_and_at_a_job() {
     });
 }
 
+/// The hook for panics of tasks is told of each one, on the thread of the panic, when the future of the task
+/// is dropped and before code that awaits the task has the panic. Fails if the hook is not called, if it is
+/// called in the middle of the unwinding, or if the free functions in it act on another runtime.
+#[test]
+fn p2_each_panic_of_a_task_is_told_to_the_hook() {
+    for_each_builder(|setup| {
+        let (tell, told) = mpsc::channel();
+        let alive = Arc::new(());
+        let seen = Arc::downgrade(&alive);
+        let hook = move |panic: &paceline::TaskPanic| {
+            let is_clear = seen.strong_count() == 0 && !thread::panicking();
+            // Of the runtime with the hook: the default instance is not used here.
+            let inside = paceline::metrics().tasks_panicked;
+            spawn(async {}).detach();
+            tell.send((panic.clone(), thread::current().id(), is_clear, inside)).unwrap();
+        };
+        let runtime = Arc::new(setup.builder().on_task_panic(hook).build().unwrap());
+        let mut ping = Ping::new(&runtime);
+        let (line, polled_on) = (line!() + 2, Arc::new(std::sync::Mutex::new(None)));
+        let noted = polled_on.clone();
+        let awaited = runtime.spawn(async move {
+            let _alive = alive;
+            future::yield_now().await;
+            *noted.lock().unwrap() = Some(thread::current().id());
+            panic!("on purpose")
+        });
+        let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(awaited)));
+        assert!(awaited.is_err(), "the panic reaches the awaiting task all the same");
+        let (panic, called_on, is_clear, inside) = told.try_recv().expect("the hook comes first");
+        assert_eq!((panic.spawned_at.file(), panic.spawned_at.line()), (file!(), line));
+        assert_eq!(Some(called_on), *polled_on.lock().unwrap());
+        assert_eq!(panic.thread_id, called_on);
+        assert!(panic.to_string().contains(" panicked on worker-"), "{panic}");
+        assert!(is_clear, "the future is dropped, and the panic is caught");
+        assert_eq!(inside, 1);
+
+        for _ in 0..5 {
+            runtime.spawn(async { panic!("on purpose, detached") }).detach();
+            told.recv_timeout(SOON).unwrap();
+        }
+        ping.ping();
+        assert_eq!(runtime.metrics().tasks_panicked, 6);
+        // The package that replaces tokio catches the panics of its tasks and reports them by this call.
+        runtime.handle().note_panic(std::panic::Location::caller());
+        assert_eq!(told.try_recv().map(|(panic, ..)| panic.thread_id), Ok(thread::current().id()));
+        // A panic of a root future is that of its caller, and a task without a panic has none.
+        let root = || runtime.block_on(async { panic!("on purpose") });
+        assert!(catch_unwind(AssertUnwindSafe(root)).is_err());
+        runtime.block_on(runtime.spawn(async {}));
+        assert!(told.try_recv().is_err());
+    });
+}
+
+/// A hook for panics that panics itself, with a payload that panics when it is dropped, costs neither a
+/// thread nor a task. Fails if the hook is called without a guard: the process aborts.
+#[test]
+fn p2_a_panic_in_the_hook_for_panics() {
+    for_each_builder(|setup| {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        let hook = move |_: &paceline::TaskPanic| {
+            counted.fetch_add(1, SeqCst);
+            panic_with_a_bomb();
+        };
+        let runtime = Arc::new(setup.builder().on_task_panic(hook).build().unwrap());
+        let mut ping = Ping::new(&runtime);
+        for round in 1..=4 {
+            runtime.spawn(async { panic!("on purpose") }).detach();
+            eventually("the hook is called", || calls.load(SeqCst) == round);
+            ping.ping();
+        }
+        eventually("all but the echo are done", || runtime.metrics().tasks == Some(1));
+        eventually("no thread is lost", || runtime.metrics().workers == setup.threads);
+    });
+}
+
+/// A hook that ends the runtime from inside: the drain cancels the other tasks.
+#[test]
+fn p2_the_hook_for_panics_may_end_the_runtime() {
+    for_each_builder(|setup| {
+        let hook = |_: &paceline::TaskPanic| {
+            let handle = paceline::Handle::current();
+            spawn(async move { handle.drain(Duration::ZERO).await }).detach();
+        };
+        let runtime = setup.builder().on_task_panic(hook).build().unwrap();
+        let (gone, is_gone) = mpsc::channel::<()>();
+        runtime
+            .spawn(async move {
+                pending::<()>().await;
+                drop(gone);
+            })
+            .detach();
+        runtime.spawn(async { panic!("on purpose") }).detach();
+        assert_eq!(is_gone.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+        eventually("the runtime has ended", || runtime.metrics().workers == 0);
+    });
+}
+
+/// In a runtime of the current thread, the thread in `block_on` calls the hook.
+#[test]
+fn p2_the_hook_for_panics_without_workers() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |panic: &paceline::TaskPanic| tell.send(panic.thread_id).unwrap();
+    let runtime = Runtime::builder().current_thread().on_task_panic(hook).build().unwrap();
+    runtime.spawn(async { panic!("on purpose") }).detach();
+    runtime.block_on(async {
+        future::yield_now().await;
+        future::yield_now().await;
+    });
+    assert_eq!(told.try_recv(), Ok(thread::current().id()));
+}
+
+/// Without a hook, the first panic of a spawn line is printed; with a hook, no line is. Fails if the hook
+/// does not replace the line.
+#[test]
+fn p2_the_hook_for_panics_replaces_the_line() {
+    const NAME: &str = "panics::p2_the_hook_for_panics_replaces_the_line";
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        let plain = Runtime::builder().threads(1).build().unwrap();
+        let hooked = Runtime::builder().threads(1).on_task_panic(|panic| eprintln!("told: {panic}")).build();
+        for runtime in [hooked.unwrap(), plain] {
+            let task = runtime.spawn(async { panic!("on purpose") });
+            assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))).is_err());
+            eprintln!("next");
+        }
+        return;
+    }
+    let output = child(NAME, ":").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let (hooked, plain) = text.split_once("next").expect("it runs");
+    assert!(hooked.contains("told: the task spawned at") && !hooked.contains("paceline: "), "{text}");
+    assert!(plain.contains("paceline: the task spawned at") && !plain.contains("told: "), "{text}");
+}
+
 /// A waker of another library's executor panics on the deputy's thread, which leads while no thread is in
 /// `block_on`.
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Builder;
+use crate::executor::TaskPanic;
 use crate::pool::stall::Stall;
 
 impl Builder {
@@ -100,6 +101,64 @@ impl Builder {
     /// ```
     pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.on_thread_unpark = Some(Arc::new(hook));
+        self
+    }
+
+    /// Sets a hook that is called once for each panic of a task's poll. With such a hook, the line that the
+    /// runtime prints by default is not printed. [`Metrics::tasks_panicked`](crate::Metrics::tasks_panicked)
+    /// counts the panic all the same.
+    ///
+    /// The thread that polled the task calls the hook. By then the panic is caught and the future of the task
+    /// is dropped, but code that awaits the task has not got the panic yet, and the task counts as unfinished
+    /// until the hook returns. Free functions that the hook calls act on this runtime. A panic of the hook
+    /// itself is printed and does no other harm. The hook should not block: that counts as a stall of the
+    /// task.
+    ///
+    /// The hook is called whether or not the task was detached, which is not known. A panic of the future of
+    /// a `block_on` is not reported, because its caller gets it. A panic of a task of an
+    /// [`Executor`](crate::Executor) is not reported either.
+    ///
+    /// Tokio's `unhandled_panic` shuts a runtime down at the first panic. Here the hook tells the main
+    /// function, which ends the runtime in an orderly way:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::{Handle, TaskPanic};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = async_channel::unbounded();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(1)
+    ///     .on_task_panic(move |panic: &TaskPanic| _ = tell.try_send(panic.clone()))
+    ///     .build()?;
+    ///
+    /// let line = line!() + 1;
+    /// runtime.spawn(async { panic!("a bug") }).detach();
+    /// // In a program, `select` waits for this and for the server.
+    /// let panic = runtime.block_on(told.recv()).unwrap();
+    /// assert_eq!(panic.spawned_at.line(), line);
+    /// println!("{panic}: shutting down");
+    /// runtime.drain(Duration::from_secs(5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// To end the process at once, as `panic = "abort"` does, but only for panics of tasks:
+    ///
+    /// ```no_run
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder()
+    ///     .on_task_panic(|panic| {
+    ///         eprintln!("{panic}");
+    ///         std::process::abort();
+    ///     })
+    ///     .build()?;
+    /// # drop(runtime);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_task_panic(mut self, hook: impl Fn(&TaskPanic) + Send + Sync + 'static) -> Self {
+        self.on_task_panic = Some(Arc::new(hook));
         self
     }
 

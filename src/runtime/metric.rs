@@ -1,0 +1,249 @@
+//! [`Metric`]: one number of [`Metrics`], with what a system that collects metrics has to know of it.
+
+use std::time::Duration;
+
+use super::Metrics;
+
+/// One number of [`Metrics`]: see [`Metrics::each`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// The name of the field of [`Metrics`], in snake case and without a prefix. Prometheus and OpenTelemetry
+    /// accept it after `paceline_` or `paceline.`.
+    pub name: &'static str,
+    /// What is counted, as a sentence.
+    pub help: &'static str,
+    /// The unit in UCUM, as OpenTelemetry wants it: `s`, or what is counted in braces, as in `{task}`.
+    pub unit: &'static str,
+    /// Whether the number only rises.
+    pub kind: MetricKind,
+    /// The number. A duration is in seconds. Counts of up to 2 to the power of 53 are exact.
+    pub value: f64,
+}
+
+/// How a [`Metric`] changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MetricKind {
+    /// The number counts from the start of the runtime, and only rises.
+    Counter,
+    /// The number is that of now, and rises and falls.
+    Gauge,
+}
+
+impl Metrics {
+    /// Calls `visit` with each number, its name, unit and kind, for a system that collects metrics.
+    ///
+    /// The names, and their order, are the same in each call, also for [`Metrics::default`], whose numbers
+    /// are zero. Where `tasks` is `None`, its number is zero. A later version may have more numbers.
+    ///
+    /// The package `examples/metrics` of the repository passes the numbers to Prometheus, by the crate
+    /// `metrics`, and to OpenTelemetry.
+    ///
+    /// # Examples
+    ///
+    /// The text format of Prometheus:
+    ///
+    /// ```
+    /// use std::fmt::Write;
+    /// use paceline::MetricKind;
+    ///
+    /// paceline::block_on(paceline::spawn(async {}));
+    /// let mut page = String::new();
+    /// paceline::metrics().each(|metric| {
+    ///     let mut name = format!("paceline_{}", metric.name);
+    ///     if metric.unit == "s" {
+    ///         name += "_seconds";
+    ///     }
+    ///     let kind = if metric.kind == MetricKind::Counter { "counter" } else { "gauge" };
+    ///     if kind == "counter" {
+    ///         name += "_total";
+    ///     }
+    ///     let (help, value) = (metric.help, metric.value);
+    ///     writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}").unwrap();
+    /// });
+    /// assert!(page.contains("# TYPE paceline_tasks_panicked_total counter\npaceline_tasks_panicked_total 0\n"));
+    /// ```
+    pub fn each(&self, visit: impl FnMut(Metric)) {
+        list(self).for_each(visit);
+    }
+}
+
+/// Defines the list of all metrics. A field of [`Metrics`] that is not in the table does not compile.
+macro_rules! metrics {
+    ($($kind:ident $name:ident $unit:literal $help:literal;)*) => {
+        fn list(metrics: &Metrics) -> impl Iterator<Item = Metric> {
+            // Without `..`, so that a new field has to be listed.
+            let Metrics { $($name),* } = metrics;
+            [$(Metric {
+                name: stringify!($name),
+                help: $help,
+                unit: $unit,
+                kind: MetricKind::$kind,
+                value: $name.number(),
+            }),*].into_iter()
+        }
+    };
+}
+
+metrics! {
+    Counter polls_direct "{poll}" "Polls of a task by the thread that had just woken it.";
+    Counter polls_surplus "{poll}" "Polls of a task from a queue.";
+    Counter polls_stolen "{poll}" "Polls of a task from the queue of another thread.";
+    Counter promotions_free "{promotion}" "Promotions that woke no thread.";
+    Counter promotions_paid "{promotion}" "Promotions that woke a thread to lead.";
+    Counter followers_woken "{thread}" "Threads woken to lead, for any reason.";
+    Counter events "{event}" "Events that the poller reported.";
+    Counter waits "{wait}" "Waits that reported events.";
+    Counter empty_waits "{wait}" "Waits that reported no events.";
+    Counter sleeps "{wait}" "Waits that were allowed to sleep.";
+    Counter leader_interrupts "{interrupt}" "Interrupts of a leader asleep in the poller.";
+    Counter spin_time "s" "Time that threads stayed awake without work.";
+    Counter deputy_rescues "{rescue}" "Times that the deputy had to have events looked for.";
+    Counter replacements "{thread}" "Threads added because all others were stuck.";
+    Counter stalls "{stall}" "Polls that blocked their thread or computed for 10 ms.";
+    Counter stalls_blocked "{stall}" "Stalls in which the thread was blocked.";
+    Counter stalls_computing "{stall}" "Stalls in which the thread computed.";
+    Counter starved "{task}" "Tasks whose thread waited for a core for 10 ms in a poll.";
+    Counter tasks_panicked "{task}" "Tasks whose poll has panicked.";
+    Gauge sources "{source}" "Sources registered right now.";
+    Gauge timers "{timer}" "Timers armed right now.";
+    Gauge tasks "{task}" "Tasks not finished right now.";
+    Gauge workers "{thread}" "Worker threads right now.";
+    Gauge blocking_threads "{thread}" "Threads for closures that block, without lost ones.";
+    Gauge blocking_idle "{thread}" "Threads for closures that block, without work right now.";
+    Gauge blocking_queued "{job}" "Closures and jobs that wait for a thread right now.";
+    Counter blocking_jobs "{job}" "Closures and jobs that have been run.";
+    Gauge blocking_lost "{thread}" "Threads in a job whose deadline has passed.";
+}
+
+/// A field of [`Metrics`] as a number.
+trait Field {
+    fn number(&self) -> f64;
+}
+
+impl Field for u64 {
+    fn number(&self) -> f64 {
+        *self as f64
+    }
+}
+
+impl Field for usize {
+    fn number(&self) -> f64 {
+        *self as f64
+    }
+}
+
+impl Field for Option<usize> {
+    fn number(&self) -> f64 {
+        self.map_or(0.0, |number| number as f64)
+    }
+}
+
+impl Field for Duration {
+    fn number(&self) -> f64 {
+        self.as_secs_f64()
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Metrics in which no two numbers are the same.
+    fn distinct() -> Metrics {
+        let mut next = 0;
+        let mut number = || {
+            next += 1;
+            next
+        };
+        let mut size = || number() as usize;
+        let sizes = [(); 8].map(|()| size());
+        Metrics {
+            polls_direct: number(),
+            polls_surplus: number(),
+            polls_stolen: number(),
+            promotions_free: number(),
+            promotions_paid: number(),
+            followers_woken: number(),
+            events: number(),
+            waits: number(),
+            empty_waits: number(),
+            sleeps: number(),
+            leader_interrupts: number(),
+            spin_time: Duration::from_millis(1500),
+            deputy_rescues: number(),
+            replacements: number(),
+            stalls: number(),
+            stalls_blocked: number(),
+            stalls_computing: number(),
+            starved: number(),
+            tasks_panicked: number(),
+            sources: sizes[0],
+            timers: sizes[1],
+            tasks: Some(sizes[2]),
+            workers: sizes[3],
+            blocking_threads: sizes[4],
+            blocking_idle: sizes[5],
+            blocking_queued: sizes[6],
+            blocking_jobs: number(),
+            blocking_lost: sizes[7],
+        }
+    }
+
+    fn all(metrics: &Metrics) -> Vec<Metric> {
+        let mut all = Vec::new();
+        metrics.each(|metric| all.push(metric));
+        all
+    }
+
+    /// The derived `Debug` lists the fields, with their numbers.
+    #[test]
+    fn each_field_comes_once_with_its_own_number() {
+        let metrics = distinct();
+        let fields = format!("{metrics:?}").replace("Some(", "").replace(')', "");
+        let fields = fields.trim_start_matches("Metrics { ").trim_end_matches(" }").split(", ");
+        let fields: HashSet<String> = fields.map(|field| field.replace("1.5s", "1.5")).collect();
+        let visited = all(&metrics);
+        let lines: HashSet<String> =
+            visited.iter().map(|metric| format!("{}: {}", metric.name, metric.value)).collect();
+        assert_eq!(lines, fields);
+        assert_eq!(visited.len(), fields.len(), "each once");
+        let values: HashSet<u64> = visited.iter().map(|metric| metric.value.to_bits()).collect();
+        assert_eq!(
+            values.len(),
+            visited.len(),
+            "two numbers are the same: the test would not tell them apart"
+        );
+    }
+
+    #[test]
+    fn the_default_has_the_same_names_and_zeros() {
+        let (zeros, others) = (all(&Metrics::default()), all(&distinct()));
+        assert!(zeros.iter().zip(&others).all(|(zero, other)| zero.name == other.name && zero.value == 0.0));
+        assert_eq!(zeros.len(), others.len());
+    }
+
+    /// The names of an instrument, of a metric and of a unit, as both systems have them; `promtool check
+    /// metrics` looks for some more, in the test of `examples/metrics`.
+    #[test]
+    fn prometheus_and_opentelemetry_accept_the_names_and_the_units() {
+        for metric in all(&distinct()) {
+            let Metric { name, help, unit, .. } = metric;
+            // A letter, then letters, digits and `_`; OpenTelemetry allows 255 characters.
+            assert!(name.starts_with(|c: char| c.is_ascii_lowercase()), "{name}");
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && name.len() < 63, "{name}");
+            assert!(!name.contains("__") && !name.ends_with('_'), "{name}");
+            // The exporters add these.
+            for suffix in ["_total", "_count", "_sum", "_bucket", "_seconds", "_info", "_created"] {
+                assert!(!name.ends_with(suffix), "{name}");
+            }
+            // OpenTelemetry: at most 63 ASCII characters, and an annotation has no braces inside.
+            let annotation = unit.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+            let is_noun = |noun: &str| !noun.is_empty() && noun.chars().all(|c| c.is_ascii_lowercase());
+            assert!(unit == "s" || annotation.is_some_and(is_noun), "{name}: {unit}");
+            assert!(help.ends_with('.') && !help.contains(['\n', '\\', '"']), "{name}: {help}");
+        }
+    }
+}
