@@ -10,6 +10,7 @@
 //! that the program itself has entered in between cannot be left.
 
 use std::cell::Cell;
+use std::thread_local;
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
@@ -18,7 +19,6 @@ use tracing::{Level, Span};
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
-use crate::sync::thread_local;
 
 thread_local! {
     /// Whether this thread is in a call of a subscriber that this file makes.
