@@ -146,6 +146,32 @@ fn a_dump_of_a_deadlock_names_both_lines() {
     waits_at(&dump.tasks[1], SECOND, "second_then_first");
 }
 
+const SECOND_READ: u32 = line!() + 3;
+async fn reads_twice(mut stream: TcpStream) {
+    stream.read_exact(&mut [0]).await.unwrap();
+    stream.read_exact(&mut [0]).await.unwrap();
+}
+
+/// The second wait may use the waker that the event has called, without a clone. The waker of an observed
+/// task is cloned nevertheless.
+#[test]
+fn a_dump_names_the_line_of_the_last_wait() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let (stream, mut other) = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (stream, listener.accept().await.unwrap().0)
+    });
+    runtime.spawn(reads_twice(stream)).detach();
+    let first = dump_when(&runtime, all_wait(1)).tasks[0].waits[0].to_string();
+    runtime.block_on(other.write_all(b"x")).unwrap();
+    let has_moved = |dump: &Dump| all_wait(1)(dump) && dump.tasks[0].waits[0].to_string() != first;
+    if has_lines() {
+        waits_at(&dump_when(&runtime, has_moved).tasks[0], SECOND_READ, "reads_twice");
+    }
+}
+
 #[test]
 fn a_dump_has_the_state_of_each_task() {
     let _recording = Recording::begin(true);

@@ -525,6 +525,44 @@ fn a_task_inside_of_a_block_on_of_another_has_its_own_polls() {
     assert_eq!((inner.enters, inner.self_wakes), (3, 1));
 }
 
+/// The runtime knows its tasks by their own wakers. With an observed one, it has to find that in the wrapper.
+#[test]
+fn a_task_that_runs_another_executor_keeps_the_direct_slot() {
+    record();
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel::<Waker>();
+    let mut is_over = false;
+    let woken = runtime.spawn(poll_fn(move |cx| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        tell.send(cx.waker().clone()).unwrap();
+        Poll::Pending
+    }));
+    let waker = told.recv().unwrap();
+    let before = runtime.metrics().polls_direct;
+    let wakes = runtime.spawn(async move {
+        let executor = Executor::new();
+        executor.run(yield_once()).await;
+        waker.wake();
+    });
+    std::thread::scope(|scope| scope.spawn(|| pollster::block_on(wakes)).join().unwrap());
+    pollster::block_on(woken);
+    assert!(runtime.metrics().polls_direct > before);
+}
+
+#[test]
+fn a_block_on_inside_of_a_strand_that_waits_for_itself_panics() {
+    record();
+    let strand = Strand::new(());
+    let strand2 = strand.clone();
+    let operation = strand.with(move |()| {
+        let waits = || block_on(strand2.with(|()| ()));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(waits)).is_err()
+    });
+    assert!(block_on(operation));
+}
+
 #[test]
 fn a_stall_is_an_event_with_its_place() {
     let runtime = runtime();
