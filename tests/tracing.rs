@@ -556,11 +556,15 @@ fn a_block_on_inside_of_a_strand_that_waits_for_itself_panics() {
     record();
     let strand = Strand::new(());
     let strand2 = strand.clone();
-    let operation = strand.with(move |()| {
+    let waits_for_itself = move |_: &mut ()| {
         let waits = || block_on(strand2.with(|()| ()));
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(waits)).is_err()
-    });
-    assert!(block_on(operation));
+    };
+    let operation = async move { strand.with(waits_for_itself).await };
+    // On a thread of its own, because it would wait for ever.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(block_on(operation)));
+    assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(true));
 }
 
 #[test]
