@@ -73,6 +73,8 @@
 //! | What does each thread do? | [`Runtime::threads`], [`Handle::threads`] |
 //! | Which tasks exist, and since when? | [`Runtime::tasks`], [`Handle::tasks`] |
 //! | Which tasks panic? | [`Builder::on_task_panic`], or a line on standard error for each spawn line |
+//! | For what does each task wait? | `Runtime::dump`, `Handle::dump` (feature `trace`) |
+//! | What do tokio-console and other subscribers show? | the spans of the feature `tracing` |
 //! | How much has been done? | [`Runtime::metrics`], [`Handle::metrics`], [`metrics`] |
 //! | How does a metrics system get that? | [`Metrics::each`], with names, units and kinds |
 //! | What did the threads do in the last seconds? | `trace::FlightRecorder`, with the feature `trace` |
@@ -93,6 +95,12 @@
 //!
 //! The variable is read when the first runtime is made. An unknown name is reported once. Other variables are
 //! `PACELINE_THREADS` ([`spawn`]) and `PACELINE_BLOCKING_THREADS` ([`blocking`]).
+//!
+//! With the feature `tracing`, each task, closure that blocks and `block_on` has a span, by the names that tokio
+//! uses (`runtime.spawn`, target `tokio::task`): so tokio-console shows them, with the line that spawned each,
+//! its polls and its wakes. Wakers are events of the target `runtime::waker`, stalls are warnings of the target
+//! `runtime::stall`. The subscriber has to be the global one, because tasks are polled and woken on any thread.
+//! A future that is spawned while no subscriber wants its span costs one test for each poll.
 //!
 //! # When a runtime ends
 //!
@@ -167,7 +175,8 @@
 //! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
-//! | `trace` | `paceline::trace`: a flight recorder of what each thread does |
+//! | `trace` | `paceline::trace`: a flight recorder of what each thread does, and dumps of what tasks wait for |
+//! | `tracing` | spans of tasks and events of their wakers and stalls, for subscribers of `tracing` |
 //!
 //! # Map of the source
 //!
@@ -181,7 +190,7 @@
 //! | `net` | sockets that are addressed by name, cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
 //! | `clock` | a clock that tests can stop, behind a feature | pools |
-//! | `trace` | the flight recorder, behind a feature | all below |
+//! | `trace` | the flight recorder, and dumps of tasks, behind a feature | all below |
 //! | `recipes` | recipes for common tasks: docs only | |
 //! | `prelude` | re-exported traits of `futures` | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other; README | where to spawn a task |
@@ -203,7 +212,7 @@
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
-//! | `observed` | what subscribers and dumps learn of a task: its span, and its wrapped waker; behind features | |
+//! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |

@@ -1,7 +1,7 @@
 //! `Runtime::dump`: each unfinished task, and the line at which it waits.
 //!
-//! The names of functions are in every build, the lines only in one with debug information. So a test looks for
-//! the line if the binary has lines, and for the function otherwise.
+//! The names of functions are in every build, the lines only in one with debug information. So a test looks
+//! for the line if the binary has lines, and for the function otherwise.
 
 use std::backtrace::Backtrace;
 use std::future::{pending, poll_fn};

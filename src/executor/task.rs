@@ -33,9 +33,9 @@ const PANICKED: u8 = u8::MAX;
 /// tasks that are larger than its limit, so the box here is not an additional allocation.
 pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<Watched<()>>>();
 
-/// Evaluates `$spawn` with `$future`, or with a box of it if the future is large; `$meta` gets the size of the
-/// future. Each public `spawn` begins with this: the functions below move the future, and a debug build copies it into each of their stack
-/// frames.
+/// Evaluates `$spawn` with `$future`, or with a box of it if the future is large; `$meta` gets the size of
+/// the future. Each public `spawn` begins with this: the functions below move the future, and a debug build
+/// copies it into each of their stack frames.
 macro_rules! boxed_if_large {
     ($future:ident, $meta:ident, $spawn:expr) => {{
         let $meta = $meta.of_size(size_of_val(&$future));

@@ -10,24 +10,19 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::Location;
 use std::ptr;
-use std::sync::Arc;
-use std::time::Duration;
+// Std's in all modes: models do not observe tasks.
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread_local;
+use std::time::{Duration, Instant};
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
-use crate::sync::{
-    self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering, process_static, thread_local,
-};
 
-process_static! {
-    /// Whether tasks that are spawned now get facts, and clones take backtraces.
-    static ARE_WAITS_ON: AtomicBool = AtomicBool::new(false);
-}
-
-process_static! {
-    /// The facts of all tasks, by their addresses. No user code runs under the lock.
-    static ALL_FACTS: Mutex<BTreeMap<usize, Arc<TaskFacts>>> = Mutex::new(BTreeMap::new());
-}
+/// Whether tasks that are spawned now get facts, and clones take backtraces.
+static ARE_WAITS_ON: AtomicBool = AtomicBool::new(false);
+/// The facts of all tasks, by their addresses. No user code runs under the lock.
+static ALL_FACTS: Mutex<BTreeMap<usize, Arc<TaskFacts>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     /// The facts of the task that this thread polls, or null.
@@ -82,9 +77,13 @@ fn are_waits_on() -> bool {
 
 /// Returns the facts of all unfinished tasks that have some, in the order of their numbers.
 pub(crate) fn all_facts() -> Vec<Arc<TaskFacts>> {
-    let mut all: Vec<_> = sync::lock(&ALL_FACTS).values().cloned().collect();
+    let mut all: Vec<_> = lock(&ALL_FACTS).values().cloned().collect();
     all.sort_by_key(|facts| facts.id);
     all
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl OwnedFacts {
@@ -112,7 +111,7 @@ impl OwnedFacts {
             wakers: AtomicUsize::new(0),
             waits: Mutex::new(Vec::new()),
         });
-        sync::lock(&ALL_FACTS).insert(Arc::as_ptr(&facts).addr(), facts.clone());
+        lock(&ALL_FACTS).insert(Arc::as_ptr(&facts).addr(), facts.clone());
         Some(Self(facts))
     }
 
@@ -133,7 +132,7 @@ impl OwnedFacts {
 
 impl Drop for OwnedFacts {
     fn drop(&mut self) {
-        let facts = sync::lock(&ALL_FACTS).remove(&Arc::as_ptr(&self.0).addr());
+        let facts = lock(&ALL_FACTS).remove(&Arc::as_ptr(&self.0).addr());
         drop(facts);
     }
 }
@@ -155,7 +154,7 @@ impl SharedFacts {
         let is_polled = POLLED.try_with(|polled| ptr::eq(polled.get(), facts)).unwrap_or(false);
         if is_polled && are_waits_on() {
             let wait = Arc::new(Backtrace::force_capture());
-            let mut waits = sync::lock(&facts.waits);
+            let mut waits = lock(&facts.waits);
             waits.push(wait);
             let surplus = waits.len().saturating_sub(wakers);
             let stale: Vec<_> = waits.drain(..surplus).collect();
@@ -203,7 +202,7 @@ impl TaskFacts {
 
     /// Returns the stacks of the last clones, no more than there are wakers.
     pub(crate) fn waits(&self) -> Vec<Arc<Backtrace>> {
-        let waits = sync::lock(&self.waits);
+        let waits = lock(&self.waits);
         let surplus = waits.len().saturating_sub(self.wakers());
         waits[surplus..].to_vec()
     }

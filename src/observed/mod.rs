@@ -12,8 +12,8 @@
 //!
 //! A future is observed if a subscriber wants its span, or if [waits](set_waits) are recorded, when it is
 //! spawned. All others cost one test for each poll. The executor does not know which futures are observed: an
-//! observed one is wrapped, and only the wrapped future sees the wrapped waker. The runtime compares wakers by
-//! the addresses that they point to, and uses [`unwrapped`] for that.
+//! observed one is wrapped, and only the wrapped future sees the wrapped waker. The runtime compares wakers
+//! by the addresses that they point to, and uses [`unwrapped`] for that.
 //!
 //! A subscriber is user code, and so is called like a waker: while neither a lock nor leadership is held
 //! (LF3). What a subscriber does in such a call is not reported to it: so a subscriber that spawns a task for

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -11,7 +12,6 @@ use super::facts::{OwnedFacts, PollFacts};
 use super::meta::SpawnMeta;
 use super::shim::{Shim, ShimWaker};
 use super::span::{EnteredSpan, TaskSpan};
-use crate::sync::{AtomicU64, Ordering, process_static};
 
 pub(crate) use super::shim::{is_wrapped, unwrapped};
 
@@ -63,9 +63,8 @@ impl SpawnMeta<'_> {
 
     #[cold]
     fn begin(self, size: usize, executor: usize) -> Option<Box<Observed>> {
-        process_static! {
-            static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        }
+        // Std's in all modes: models do not observe tasks.
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let (kind, size) = (self.kind?, self.size.unwrap_or(size));
         // ORDER: Relaxed, because only the number's uniqueness matters.
         let id = self.id.unwrap_or_else(|| NEXT_ID.fetch_add(1, Ordering::Relaxed));

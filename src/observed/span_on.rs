@@ -10,6 +10,7 @@
 //! that the program itself has entered in between cannot be left.
 
 use std::cell::Cell;
+use std::thread_local;
 
 use tracing::level_filters::LevelFilter;
 use tracing::span::Entered;
@@ -18,7 +19,6 @@ use tracing::{Level, Span};
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
-use crate::sync::thread_local;
 
 thread_local! {
     /// Whether this thread is in a call of a subscriber that this file makes.
@@ -26,9 +26,9 @@ thread_local! {
 }
 
 /// The thread is in a call of a subscriber, until this is dropped.
-struct Reporting(());
+struct SubscriberCall(());
 
-impl Reporting {
+impl SubscriberCall {
     /// Returns `None` if the thread is in such a call already, or ends.
     fn begin() -> Option<Self> {
         let is_inside = REPORTS.try_with(|reports| reports.replace(true)).unwrap_or(true);
@@ -37,7 +37,7 @@ impl Reporting {
     }
 }
 
-impl Drop for Reporting {
+impl Drop for SubscriberCall {
     fn drop(&mut self) {
         let _ = REPORTS.try_with(|reports| reports.set(false));
     }
@@ -61,7 +61,7 @@ impl TaskSpan {
 
     /// Makes the span; `None` if no subscriber wants it, or if a subscriber spawns the task.
     pub(super) fn begin(meta: &SpawnMeta<'_>, kind: TaskKind, id: u64, size: usize) -> Option<Self> {
-        let _reporting = Reporting::begin()?;
+        let _call = SubscriberCall::begin()?;
         let at = meta.spawned_at;
         let span = tracing::trace_span!(
             target: "tokio::task",
@@ -76,7 +76,8 @@ impl TaskSpan {
             loc.line = at.line(),
             loc.col = at.column(),
         );
-        // A subscriber of another thread may have enabled the span for all threads, also for those without one.
+        // A subscriber of another thread may have enabled the span for all threads, also for those without
+        // one.
         let is_seen = span.with_subscriber(|(_, subscriber)| !subscriber.is::<NoSubscriber>());
         is_seen.unwrap_or(false).then(|| Self(span))
     }
@@ -87,14 +88,14 @@ impl TaskSpan {
 
     /// Enters the span; not if the thread is in a call of a subscriber.
     pub(super) fn enter(&self) -> Option<EnteredSpan<'_>> {
-        let _reporting = Reporting::begin()?;
+        let _call = SubscriberCall::begin()?;
         Some(EnteredSpan(Some(self.0.enter())))
     }
 }
 
 impl Drop for TaskSpan {
     fn drop(&mut self) {
-        let _reporting = Reporting::begin();
+        let _call = SubscriberCall::begin();
         self.0 = Span::none();
     }
 }
@@ -104,7 +105,7 @@ pub(super) struct EnteredSpan<'a>(Option<Entered<'a>>);
 
 impl Drop for EnteredSpan<'_> {
     fn drop(&mut self) {
-        let _reporting = Reporting::begin();
+        let _call = SubscriberCall::begin();
         drop(self.0.take());
     }
 }
@@ -112,7 +113,7 @@ impl Drop for EnteredSpan<'_> {
 impl SpanId {
     /// Reports what happens to a waker of the span's task.
     pub(super) fn report(&self, op: &'static str) {
-        if let Some(_reporting) = Reporting::begin() {
+        if let Some(_call) = SubscriberCall::begin() {
             tracing::trace!(target: "runtime::waker", op, task.id = self.0);
         }
     }

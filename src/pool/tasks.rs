@@ -38,7 +38,8 @@ impl Pool {
         self.executors().into_iter().map(|(state, polled)| state.survey(polled)).collect()
     }
 
-    /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled there.
+    /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled
+    /// there.
     fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
         let mut executors = Vec::new();
         // A child of `fork` has none of these threads, and their locks may be in any state.

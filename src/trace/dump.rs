@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use super::waits::Wait;
+use super::waits::TaskWait;
 use crate::executor::TaskSurvey;
 use crate::observed::{self, TaskFacts};
 use crate::pool::Pool;
@@ -35,8 +35,8 @@ const DISPLAYED: usize = 50;
 pub struct Dump {
     /// The tasks: those with a number first, in the order in which they were spawned.
     pub tasks: Vec<TaskDump>,
-    /// Tasks that were spawned while [`waits`](super::waits()) were off, and not polled so far: nothing is known of
-    /// them.
+    /// Tasks that were spawned while [`waits`](super::waits()) were off, and not polled so far: nothing is
+    /// known of them.
     pub unpolled: usize,
     /// Whether some tasks are not listed: those of a [`StaticExecutor`](crate::StaticExecutor) that were
     /// spawned while [`waits`](super::waits()) were off.
@@ -47,8 +47,8 @@ pub struct Dump {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskDump {
-    /// The number of the task; `None` if it was spawned while [`waits`](super::waits()) were off, and then the
-    /// wakers and waits are not known either.
+    /// The number of the task; `None` if it was spawned while [`waits`](super::waits()) were off, and then
+    /// the wakers and waits are not known either.
     pub number: Option<u64>,
     /// The name of the task, if it has one.
     pub name: Option<String>,
@@ -64,7 +64,7 @@ pub struct TaskDump {
     /// The number of wakers of the task that exist. A task that waits and has none will never be woken.
     pub wakers: Option<usize>,
     /// Where the task waits: the places at which its wakers were cloned, the latest last.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<TaskWait>,
 }
 
 /// The state of a task: see [`TaskDump`].
@@ -94,8 +94,8 @@ impl Addressed {
         Self { survey, addresses }
     }
 
-    /// Returns whether these are facts of a task of the executor. Those of a strand's task do not say to which
-    /// executor it belongs, but its address does.
+    /// Returns whether these are facts of a task of the executor. Those of a strand's task do not say to
+    /// which executor it belongs, but its address does.
     fn owns(&self, facts: &TaskFacts) -> bool {
         self.survey.executor == facts.executor || self.addresses.contains(&facts.task())
     }
@@ -163,7 +163,7 @@ impl TaskDump {
             age: Some(facts.age()),
             since_poll,
             wakers: Some(facts.wakers()),
-            waits: facts.waits().into_iter().map(Wait::new).collect(),
+            waits: facts.waits().into_iter().map(TaskWait::new).collect(),
         }
     }
 
@@ -260,10 +260,11 @@ impl fmt::Display for Dump {
 
 impl Runtime {
     /// Returns the tasks that are not finished, one by one, with their state and, while
-    /// [`waits`](super::waits()) are on, the lines at which they wait: to find out why a program does not go on.
+    /// [`waits`](super::waits()) are on, the lines at which they wait: to find out why a program does not go
+    /// on.
     ///
-    /// The same tasks are included as in [`tasks`](Runtime::tasks), and the same holds for the moment: this may
-    /// be called at any time and from any thread, also while all workers block. A call takes about a
+    /// The same tasks are included as in [`tasks`](Runtime::tasks), and the same holds for the moment: this
+    /// may be called at any time and from any thread, also while all workers block. A call takes about a
     /// microsecond for each task; to display the lines of a wait takes some tens of microseconds.
     ///
     /// ```
@@ -290,8 +291,8 @@ impl Runtime {
 }
 
 impl Handle {
-    /// Returns the tasks that are not finished, one by one: see [`Runtime::dump`](crate::Runtime::dump). The list
-    /// is empty once the runtime was dropped.
+    /// Returns the tasks that are not finished, one by one: see [`Runtime::dump`](crate::Runtime::dump). The
+    /// list is empty once the runtime was dropped.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

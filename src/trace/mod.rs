@@ -1,5 +1,5 @@
-//! A flight recorder: shows what the threads of a runtime did in the last seconds, after something was slow. And
-//! [dumps](crate::Runtime::dump) of tasks: what each task waits for, after nothing moves any more.
+//! A flight recorder: shows what the threads of a runtime did in the last seconds, after something was slow.
+//! And [dumps](crate::Runtime::dump) of tasks: what each task waits for, after nothing moves any more.
 //!
 //! A [`FlightRecorder`] records while the program runs, and keeps what is new. When a request took too long,
 //! or a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it in the
@@ -50,4 +50,4 @@ pub use crate::flight::{FoundIn, Reason};
 pub use dump::{Dump, TaskDump, TaskState};
 pub use events::{Action, ThreadTrace, Trace, TraceEvent};
 pub use recorder::{FlightRecorder, Recorder};
-pub use waits::{Wait, waits};
+pub use waits::{TaskWait, waits};

@@ -1,4 +1,4 @@
-//! [`waits`]: records where tasks wait. [`Wait`]: one such place.
+//! [`waits`]: records where tasks wait. [`TaskWait`]: one such place.
 
 use std::backtrace::Backtrace;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::observed;
 
-/// Sets whether it is recorded where tasks wait, for [`Runtime::dump`](crate::Runtime::dump): for all runtimes of
-/// the process, and for the tasks that are spawned while this is on.
+/// Sets whether it is recorded where tasks wait, for [`Runtime::dump`](crate::Runtime::dump): for all
+/// runtimes of the process, and for the tasks that are spawned while this is on.
 ///
 /// A future that has to wait clones the waker of its task. While this is on, each clone in a poll takes a
 /// backtrace: some microseconds, and some kilobytes for each task that waits. The lines are looked up when a
@@ -34,7 +34,7 @@ pub fn waits(are_recorded: bool) {
 /// library and of packages from a registry are left out, unless there is no other. With `{:#}` all are
 /// displayed.
 #[derive(Clone)]
-pub struct Wait(Arc<Backtrace>);
+pub struct TaskWait(Arc<Backtrace>);
 
 /// A function on the stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ struct StackFrame<'a> {
     place: Option<&'a str>,
 }
 
-impl Wait {
+impl TaskWait {
     pub(super) fn new(backtrace: Arc<Backtrace>) -> Self {
         Self(backtrace)
     }
@@ -89,8 +89,8 @@ fn own_folder<'a>(frames: &[StackFrame<'a>]) -> Option<&'a str> {
 }
 
 impl StackFrame<'_> {
-    /// Returns whether the function belongs to the program. `own` is the folder of this crate: names of closures
-    /// and of inlined functions may have no path.
+    /// Returns whether the function belongs to the program. `own` is the folder of this crate: names of
+    /// closures and of inlined functions may have no path.
     fn is_of_program(&self, own: Option<&str>) -> bool {
         const LIBRARIES: [&str; 4] = ["core::", "std::", "alloc::", "paceline::"];
         const FOLDERS: [&str; 4] = ["/rustc/", "/registry/src/", "/git/checkouts/", "/toolchains/"];
@@ -102,7 +102,7 @@ impl StackFrame<'_> {
     }
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for TaskWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0.to_string();
         let frames = parse(&text);
@@ -125,9 +125,9 @@ impl fmt::Display for Wait {
     }
 }
 
-impl fmt::Debug for Wait {
+impl fmt::Debug for TaskWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Wait").field(&self.to_string()).finish()
+        f.debug_tuple("TaskWait").field(&self.to_string()).finish()
     }
 }
 

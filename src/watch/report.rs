@@ -84,10 +84,10 @@ struct StallNow {
 }
 
 /// Makes a report if the place of `culprit` is known, and the runtime has a hook for stalls, a subscriber of
-/// `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns true.
-/// A thread of its own does that, because the deputy runs no user code and does not wait for standard error. There is one report at
-/// a time: returns false if the last one is still in progress, or if no thread can be started. Then the
-/// caller has to try again.
+/// `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns
+/// true. A thread of its own does that, because the deputy runs no user code and does not wait for standard
+/// error. There is one report at a time: returns false if the last one is still in progress, or if no thread
+/// can be started. Then the caller has to try again.
 fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, stage: StallNow) -> bool {
     let hook = pool.crew().and_then(|crew| crew.stall_hook());
     let (is_printed, is_traced) = (requests::are_stalls_requested(), event::is_wanted());

@@ -61,8 +61,8 @@ pub(super) fn inside_of<R>(runtime: &Runtime, f: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Calls `with` with `f`. The real tokio makes a span for each `block_on`: in `with`, no subscriber of `tracing`
-/// sees that; in `f`, they are as before.
+/// Calls `with` with `f`. The real tokio makes a span for each `block_on`: in `with`, no subscriber of
+/// `tracing` sees that; in `f`, they are as before.
 #[cfg(all(tokio_unstable, feature = "tracing"))]
 fn unseen<R, F: FnOnce() -> R, S>(f: F, with: impl FnOnce(Box<dyn FnOnce() -> R + '_>) -> S) -> S {
     use tracing::dispatcher::{Dispatch, get_default, with_default};

@@ -1,5 +1,5 @@
-//! [`Builder`]: spawns tasks with a name, for subscribers of `tracing`. paceline's own reports name a task by the
-//! line that spawned it.
+//! [`Builder`]: spawns tasks with a name, for subscribers of `tracing`. paceline's own reports name a task by
+//! the line that spawned it.
 
 use std::future::Future;
 use std::io;
