@@ -96,11 +96,12 @@
 //! The variable is read when the first runtime is made. An unknown name is reported once. Other variables are
 //! `PACELINE_THREADS` ([`spawn`]) and `PACELINE_BLOCKING_THREADS` ([`blocking`]).
 //!
-//! With the feature `tracing`, each task, closure that blocks and `block_on` has a span, by the names that tokio
-//! uses (`runtime.spawn`, target `tokio::task`): so tokio-console shows them, with the line that spawned each,
-//! its polls and its wakes. Wakers are events of the target `runtime::waker`, stalls are warnings of the target
-//! `runtime::stall`. The subscriber has to be the global one, because tasks are polled and woken on any thread.
-//! A future that is spawned while no subscriber wants its span costs one test for each poll.
+//! With the feature `tracing`, each task, closure that blocks and `block_on` has a span, by the names that
+//! tokio uses (`runtime.spawn`, target `tokio::task`). So tokio-console shows them, with the line that
+//! spawned each, its polls and its wakes. Wakers are events of the target `runtime::waker`, stalls are
+//! warnings of the target `runtime::stall`. The subscriber has to be the global one, because tasks are polled
+//! and woken on any thread. A future that is spawned while no subscriber wants its span costs one test for
+//! each poll.
 //!
 //! # When a runtime ends
 //!
@@ -175,7 +176,7 @@
 //! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
-//! | `trace` | `paceline::trace`: a flight recorder of what each thread does, and dumps of what tasks wait for |
+//! | `trace` | `paceline::trace`: a flight recorder of the threads, and dumps of what tasks wait for |
 //! | `tracing` | spans of tasks and events of their wakers and stalls, for subscribers of `tracing` |
 //!
 //! # Map of the source

@@ -98,8 +98,8 @@ impl RuntimeMetrics {
         self.worker_steal_count(worker)
     }
 
-    /// Where the times of polls are measured, returns the polls that have ended, all of which the histogram has:
-    /// a program may read the histogram only if this count has risen, as tokio-metrics does.
+    /// Where the times of polls are measured, returns the polls that have ended, all of which the histogram
+    /// has: a program may read the histogram only if this count has risen, as tokio-metrics does.
     pub fn worker_poll_count(&self, worker: usize) -> u64 {
         self.check(worker);
         match &self.extras().poll_times {
