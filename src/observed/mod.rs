@@ -10,7 +10,7 @@
 //! | `span` | the span and the waker events of `tracing` |
 //! | `facts` | what a dump says of a task |
 //!
-//! A future is observed if a subscriber wants its span, or if [waits](set_waits) are recorded, when it is
+//! A future is observed if a subscriber wants its span, or if waits are recorded (`set_waits`), when it is
 //! spawned. All others cost one test for each poll. The executor does not know which futures are observed: an
 //! observed one is wrapped, and only the wrapped future sees the wrapped waker. The runtime compares wakers
 //! by the addresses that they point to, and uses [`unwrapped`] for that.

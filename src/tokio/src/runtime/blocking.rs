@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use paceline::__observed::unblock_with;
+use paceline::blocking::unblock_with;
 
 use super::{Shared, fence};
 use crate::context::{Frame, Place};

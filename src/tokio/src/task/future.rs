@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use paceline::__observed::Watched;
+use paceline::Watched;
 
 use super::{Cell, Id, JoinError, JoinHandle, SpawnMeta};
 use crate::context::Frame;

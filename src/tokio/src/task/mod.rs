@@ -31,7 +31,7 @@ pub use local::{LocalEnterGuard, LocalSet, spawn_local};
 #[doc(no_inline)]
 pub use real::task::{LocalKey, Unconstrained, consume_budget, coop, futures, unconstrained};
 
-pub(crate) use paceline::__observed::{Observation, SpawnMeta, TaskKind};
+pub(crate) use paceline::{Observation, SpawnMeta, TaskKind};
 
 pub(crate) use cell::Cell;
 pub(crate) use future::{Home, future};
