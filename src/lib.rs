@@ -97,11 +97,11 @@
 //! `PACELINE_THREADS` ([`spawn`]) and `PACELINE_BLOCKING_THREADS` ([`blocking`]).
 //!
 //! With the feature `tracing`, each task, closure that blocks and `block_on` has a span, by the names that
-//! tokio uses (`runtime.spawn`, target `tokio::task`): so tokio-console shows them, with the line that
+//! tokio uses (`runtime.spawn`, target `tokio::task`). So tokio-console shows them, with the line that
 //! spawned each, its polls and its wakes. Wakers are events of the target `runtime::waker`, stalls are
-//! warnings of the target `runtime::stall`. The subscriber has to be the global one, because tasks are
-//! polled and woken on any thread. A future that is spawned while no subscriber wants its span costs one
-//! test for each poll.
+//! warnings of the target `runtime::stall`. The subscriber has to be the global one, because tasks are polled
+//! and woken on any thread. A future that is spawned while no subscriber wants its span costs one test for
+//! each poll.
 //!
 //! # When a runtime ends
 //!
@@ -150,7 +150,7 @@
 //!
 //! | system | processor | unit tests | tests of behaviour (`tests/it`) |
 //! |---|---|---|---|
-//! | Linux | x86_64 | all 209 | all 494, also over `poll(2)` |
+//! | Linux | x86_64 | all 212 | all 499, also over `poll(2)` |
 //! | Linux | i686 (32 bits) | all 204 | 157 |
 //! | Linux under qemu-user | aarch64 | 204 | 156 |
 //! | Linux under qemu-user | s390x (big-endian) | 202 | 76 |

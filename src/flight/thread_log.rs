@@ -64,6 +64,11 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
+    /// Creates a recording without a recorder.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
     fn store(&self) -> Option<Arc<Store>> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -301,7 +306,7 @@ mod tests {
     use super::*;
 
     fn recording() -> (Recording, Arc<Store>) {
-        let (recording, store) = (Recording::default(), Arc::new(Store::new(Duration::MAX, 1 << 20)));
+        let (recording, store) = (Recording::new(), Arc::new(Store::new(Duration::MAX, 1 << 20)));
         assert!(recording.start(store.clone()).is_none());
         (recording, store)
     }
@@ -366,7 +371,7 @@ mod tests {
     #[test]
     fn a_thread_is_outside_while_it_is_in_another_runtime() {
         let [(outer, outer_store), (inner, inner_store)] = [(); 2].map(|()| recording());
-        let unrecorded = Recording::default();
+        let unrecorded = Recording::new();
         let mut below = Membership::new();
         below.refresh(&outer);
         role(RoleNow::Processes);

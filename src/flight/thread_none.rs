@@ -14,8 +14,15 @@ pub(crate) struct TaskNumber;
 pub(crate) struct ThreadNumber;
 
 /// The recorder of a runtime.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Recording;
+
+impl Recording {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self
+    }
+}
 
 /// The part of the current thread in the recording of a runtime.
 #[derive(Debug)]

@@ -165,7 +165,7 @@ impl Pool {
             blocking: OnceLock::new(),
             is_default: Flag::new(false),
             past_polls: PollCounters::default(),
-            recording: Recording::default(),
+            recording: Recording::new(),
             itself: itself.clone(),
             policy,
         });

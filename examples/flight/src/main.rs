@@ -7,16 +7,18 @@
 //!
 //! A server with two workers echoes the lines of 16 clients. After a while a handler blocks its thread for 80
 //! milliseconds. The runtime reports that after 10 ms, and when the block is over the program writes what its
-//! flight recorder has, in three files:
+//! flight recorder has:
 //!
 //! | file | for |
 //! |---|---|
 //! | `flight.pftrace` | Perfetto: open it in <https://ui.perfetto.dev> |
 //! | `flight.dial9.bin` | the viewer of dial9 |
 //! | `flight.plain.bin` | the scripts of dial9 that do not expect events of others |
+//! | `flight.svg` | the block, and what came before and after it, as a picture |
 
 #[path = "../../common/cli.rs"]
 mod cli;
+mod picture;
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -36,6 +38,8 @@ const BLOCK: Duration = Duration::from_millis(80);
 /// How long the clients talk before the block, and after its beginning.
 const BEFORE: Duration = Duration::from_millis(60);
 const AFTER: Duration = Duration::from_millis(140);
+/// How much of the time before and after the block is in the picture.
+const AROUND: Duration = Duration::from_millis(10);
 
 fn main() -> ExitCode {
     cli::run(include_str!("main.rs"), |args| match args {
@@ -65,12 +69,18 @@ fn run(folder: &Path) -> io::Result<()> {
     thread::sleep(AFTER);
 
     let trace = recorder.snapshot();
-    describe(&trace);
     fs::create_dir_all(folder)?;
+    if let Some((begin, end)) = describe(&trace) {
+        let (from, to) = (begin.saturating_sub(AROUND), end + AROUND);
+        fs::write(folder.join("flight.svg"), picture::svg(&trace, from, to))?;
+    }
     trace.write_perfetto(File::create(folder.join("flight.pftrace"))?)?;
     trace.write_dial9(File::create(folder.join("flight.dial9.bin"))?)?;
     trace.write_dial9_plain(File::create(folder.join("flight.plain.bin"))?)?;
-    println!("written to {}: flight.pftrace, flight.dial9.bin, flight.plain.bin", folder.display());
+    println!(
+        "written to {}: flight.pftrace, flight.dial9.bin, flight.plain.bin, flight.svg",
+        folder.display()
+    );
     Ok(())
 }
 
@@ -130,14 +140,16 @@ fn polls(thread: &ThreadTrace) -> Vec<Poll> {
     polls
 }
 
-/// Says which poll was the longest, and what the other threads did meanwhile.
-fn describe(trace: &Trace) {
+/// Says which poll was the longest, and what the other threads did meanwhile. Returns when that poll began and
+/// ended; `None` if there was none.
+fn describe(trace: &Trace) -> Option<(Duration, Duration)> {
     let of_threads: Vec<_> = trace.threads.iter().map(polls).collect();
     let all = || of_threads.iter().flatten();
-    let Some(&(begin, end, place)) = all().max_by_key(|(begin, end, _)| *end - *begin) else { return };
+    let &(begin, end, place) = all().max_by_key(|(begin, end, _)| *end - *begin)?;
     let events: usize = trace.threads.iter().map(|thread| thread.events.len()).sum();
     println!("{} threads, {events} events, {} polls of tasks", trace.threads.len(), all().count());
     println!("the longest poll took {:.1?}, of the task spawned at {place}", end - begin);
     let meanwhile = all().filter(|(other, ..)| begin < *other && *other < end).count();
     println!("meanwhile other threads polled tasks {meanwhile} times");
+    Some((begin, end))
 }

@@ -13,7 +13,9 @@ impl Resource {
     }
 
     #[inline]
-    pub(super) fn enter(&self) {}
+    pub(super) fn enter(&self) -> Self {
+        Self
+    }
 
     #[inline]
     pub(super) fn report<T>(poll: Poll<T>) -> Poll<T> {

@@ -43,6 +43,11 @@ impl Histogram {
         &self.buckets
     }
 
+    /// Returns the counts of all buckets together.
+    pub(super) fn total(&self, worker: usize) -> u64 {
+        self.counts[worker].iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
     pub(super) fn counted(&self, worker: usize, bucket: usize) -> u64 {
         self.counts[worker][bucket].load(Ordering::Relaxed)
     }

@@ -98,9 +98,14 @@ impl RuntimeMetrics {
         self.worker_steal_count(worker)
     }
 
+    /// Where the times of polls are measured, returns the polls that have ended, all of which the histogram
+    /// has: a program may read the histogram only if this count has risen, as tokio-metrics does.
     pub fn worker_poll_count(&self, worker: usize) -> u64 {
         self.check(worker);
-        self.handle.shared.figures(worker).polls
+        match &self.extras().poll_times {
+            Some(histogram) => histogram.total(worker),
+            None => self.handle.shared.figures(worker).polls,
+        }
     }
 
     /// Returns the polls that no schedule by another thread explains: see

@@ -374,6 +374,32 @@ fn a_poll_is_counted_in_the_bucket_of_its_time() {
     }
 }
 
+/// tokio-metrics reads a histogram only if the count of polls has risen, so the count must not rise before.
+#[test]
+fn a_poll_is_counted_when_the_histogram_has_it() {
+    for mut builder in builders() {
+        let runtime = builder.enable_metrics_poll_time_histogram().build().unwrap();
+        let counts = move |metrics: crate::runtime::RuntimeMetrics| {
+            let workers = 0..metrics.num_workers();
+            let polls: u64 = workers.clone().map(|worker| metrics.worker_poll_count(worker)).sum();
+            let buckets = 0..metrics.poll_time_histogram_num_buckets();
+            let in_buckets = |worker| {
+                buckets
+                    .clone()
+                    .map(|bucket| metrics.poll_time_histogram_bucket_count(worker, bucket))
+                    .sum::<u64>()
+            };
+            (polls, workers.map(in_buckets).sum::<u64>())
+        };
+        let handle = runtime.handle().clone();
+        let within = runtime.block_on(runtime.spawn(async move { counts(handle.metrics()) })).unwrap();
+        assert_eq!(within, (0, 0));
+        let handle = runtime.handle().clone();
+        let after = runtime.block_on(runtime.spawn(async move { counts(handle.metrics()) })).unwrap();
+        assert_eq!(after, (1, 1));
+    }
+}
+
 #[test]
 fn numbers_of_blocking_closures_are_those_of_the_moment() {
     let runtime = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
