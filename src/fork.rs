@@ -101,7 +101,8 @@ fn say(what: &[u8]) {
 #[cfg(not(unix))]
 fn say(_: &[u8]) {}
 
-/// Has each later `fork` counted in the child, where it also [adjusts](crate::frame::note_fork) the thread.
+/// Has each later `fork` counted in the child, where it also adjusts the thread, by `note_fork` of other
+/// modules.
 /// Only the first call has an effect.
 #[cfg(all(unix, not(miri)))]
 fn register_handler() {
@@ -116,6 +117,7 @@ fn register_handler() {
     extern "C" fn forked() {
         FORKS.fetch_add(1, Relaxed);
         crate::frame::note_fork();
+        crate::flight::note_fork();
     }
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {

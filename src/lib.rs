@@ -210,8 +210,8 @@
 //! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `ambient` | the context of foreign code on our threads: tokio's, or none | `fork` |
-//! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `fork` | detects that the process was forked | |
+//! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |

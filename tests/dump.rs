@@ -268,3 +268,48 @@ fn a_dump_of_ten_thousand_tasks_takes_less_than_a_second() {
     assert!(text.contains("where 9950 tasks more wait is not shown"), "{}", &text[text.len() - 300..]);
     println!("{took:?}, {} bytes", text.len());
 }
+
+async fn waits_for_a_message(receiver: async_channel::Receiver<()>) {
+    _ = receiver.recv().await;
+}
+
+async fn ticks_for_ever() {
+    loop {
+        Timer::after(Duration::from_millis(2)).await;
+    }
+}
+
+/// A wait that lasts is among those of a task whose other wait is renewed all the time.
+#[test]
+fn a_dump_names_a_wait_that_lasts_beside_one_that_is_renewed() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let (_sender, receiver) = async_channel::bounded(1);
+    let task = runtime.spawn(futures_lite::future::or(waits_for_a_message(receiver), ticks_for_ever()));
+    std::thread::sleep(Duration::from_millis(100));
+    let dump = dump_when(&runtime, all_wait(1));
+    let text = dump.to_string();
+    assert!(text.contains("waits_for_a_message") && text.contains("ticks_for_ever"), "{text}");
+    assert!(dump.tasks[0].waits.len() <= 8);
+    assert_eq!(text.matches("ticks_for_ever").count(), 1, "{text}");
+    drop(task);
+}
+
+/// A dump does not name a place that the task has left since the recording ended.
+#[test]
+fn a_wait_that_was_not_recorded_hides_earlier_ones() {
+    let recording = Recording::begin(true);
+    let runtime = runtime();
+    let (sender, receiver) = async_channel::bounded(1);
+    runtime
+        .spawn(async move {
+            waits_for_a_message(receiver).await;
+            ticks_for_ever().await;
+        })
+        .detach();
+    assert!(dump_when(&runtime, all_wait(1)).to_string().contains("waits_for_a_message"));
+    waits(false);
+    sender.try_send(()).unwrap();
+    dump_when(&runtime, |dump| dump.tasks.iter().all(|task| task.waits.is_empty()));
+    drop(recording);
+}

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::trace::{Action, FlightRecorder, FoundIn, Recorder, ThreadTrace, Trace, TraceEvent};
-use paceline::{Async, Role, Runtime, Timer};
+use paceline::{Async, LocalExecutor, Role, Runtime, Timer};
 
 fn runtime(threads: usize) -> Runtime {
     Runtime::builder().threads(threads).build().unwrap()
@@ -346,4 +346,56 @@ fn memory_is_bounded_and_the_newest_events_are_kept() {
         tasks.insert(round, dropped);
     }
     assert!(tasks[&19] > tasks[&5] && tasks[&5] > 0, "{tasks:?}");
+}
+
+/// Fails if the end of a poll that was not noted is noted, or if a panic leaves a poll open.
+#[test]
+fn each_poll_that_ends_has_begun() {
+    let runtime = runtime(1);
+    let recorder = record(&runtime);
+    let outer = runtime.spawn(async {
+        let inner = LocalExecutor::new();
+        let panics = inner.spawn(async { panic!("on purpose") });
+        panics.detach();
+        _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| inner.try_tick()));
+        panic!("on purpose");
+    });
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| future::block_on(outer))).is_err());
+    let trace = recorder.snapshot();
+    for thread in &trace.threads {
+        let mut open = 0;
+        for event in &thread.events {
+            match event.action {
+                Action::PollBegins { .. } => open += 1,
+                Action::PollEnds => open -= 1,
+                _ => {}
+            }
+            assert!(open >= 0, "{:?}", event);
+        }
+        assert_eq!(open, 0, "{:?}", thread.name);
+    }
+}
+
+/// A runtime that is dropped inside of another one takes its last turn on that thread.
+#[test]
+fn the_end_of_another_runtime_is_no_turn_of_this_one() {
+    let (one, other) = (runtime(1), runtime(1));
+    let recorder = record(&one);
+    one.block_on(async move {
+        Timer::after(Duration::from_millis(1)).await;
+        drop(other);
+        Timer::after(Duration::from_millis(1)).await;
+    });
+    assert_one_leader(&recorder.snapshot());
+}
+
+#[test]
+fn a_recorder_that_was_replaced_ends_at_that_time() {
+    let runtime = runtime(1);
+    let first = record(&runtime);
+    let _second = record(&runtime);
+    let ended = first.snapshot().taken_at;
+    thread::sleep(Duration::from_millis(20));
+    let later = first.snapshot().taken_at;
+    assert!(later < ended + Duration::from_millis(10), "{ended:?}, {later:?}");
 }

@@ -15,7 +15,7 @@ use super::host;
 use super::runner::Caught;
 use super::state::{State, StateRef};
 use super::tasks::Ticket;
-use crate::flight::{self, TaskNumber};
+use crate::flight::{self, PollNote, TaskNumber};
 use crate::observed::{SpawnMeta, Watched};
 
 /// The mark of a task that was caught once. Each quick poll lowers the mark by one.
@@ -117,9 +117,9 @@ impl<F: Future> Future for Tracked<F> {
                     host::cover(if computes { Caught::Computing } else { Caught::Blocking });
                 }
             }
-            flight::poll_begins(this.number, this.spawned_at);
+            let noted = PollNote::begin(this.number, this.spawned_at);
             let result = future.poll(cx);
-            flight::poll_ends();
+            noted.end();
             // A single branch, because in most polls neither is set.
             if u8::from(runner.orders.is_caught()) | this.slow > 0 {
                 drop(permit);
@@ -150,7 +150,6 @@ impl<F> Drop for Polling<F> {
         // SAFETY: the task exists until its poll is over. Only this field is written, and no reference is
         // made to the future, to which other code may hold pointers.
         unsafe { (*self.0).slow = PANICKED };
-        flight::poll_ends();
     }
 }
 
@@ -231,11 +230,11 @@ where
     S: Deref<Target = State> + Send + Sync + 'static,
     F: Future + 'a,
 {
-    // First, because it may call a subscriber, which may panic.
-    let future = meta.watch_in(future, state.address());
+    let number = TaskNumber::next();
+    let future = meta.watch_in(future, state.address(), number.get());
     let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
     // SAFETY: as the caller promises.
-    unsafe { make(state, future, meta.spawned_at, ticket) }
+    unsafe { make(state, future, meta.spawned_at, (ticket, number)) }
 }
 
 /// Creates a task that is not scheduled yet: the caller schedules the [`Runnable`], or drops it. `ticket`
@@ -248,14 +247,13 @@ unsafe fn make<'a, S, F>(
     state: S,
     future: F,
     spawned_at: &'static Location<'static>,
-    ticket: Ticket,
+    (ticket, number): (Ticket, TaskNumber),
 ) -> (Runnable, Task<F::Output>)
 where
     S: Deref<Target = State> + Send + Sync + 'static,
     F: Future + 'a,
 {
     let at = NonNull::from(&*state);
-    let number = TaskNumber::next();
     flight::spawns(number, spawned_at);
     let future =
         Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, number, slow: NEW };
@@ -278,7 +276,8 @@ pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
     spawned_at: &'static Location<'static>,
 ) -> Task<F::Output> {
     // SAFETY: as the caller promises.
-    let (runnable, task) = unsafe { make(state.clone(), future, spawned_at, Ticket::NONE) };
+    let (runnable, task) =
+        unsafe { make(state.clone(), future, spawned_at, (Ticket::NONE, TaskNumber::next())) };
     drop(runnable);
     task
 }

@@ -10,7 +10,7 @@
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// The number of notes in a chunk: few enough that a chunk for each of a thousand threads is no burden, and
-/// so many that a thread takes the lock of the store once in a millisecond at most.
+/// so many that the lock of the store costs a note next to nothing.
 pub(super) const NOTES: usize = if cfg!(paceline_loom) { 2 } else { 680 };
 
 /// A note in three words.

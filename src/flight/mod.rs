@@ -15,8 +15,9 @@
 //!
 //! - Each thread has a chunk of its own, to which it appends. A note that is in a chunk never changes, so a
 //!   snapshot reads the chunks while their threads write: see [`chunk`].
-//! - A thread exchanges a full chunk for an empty one under the lock of the [`store`]. No other step takes a
-//!   lock. If the store has used up its memory, it empties the oldest full chunk.
+//! - A thread exchanges a full chunk for an empty one under the lock of the `store`, and takes this lock
+//!   when it enters or leaves the runtime, but for no note. If the store has used up its memory, it empties
+//!   the oldest full chunk.
 //! - A thread notices that a recorder was started or stopped when it takes its next turn: see
 //!   [`Membership::refresh`]. The start of a recorder wakes the threads that sleep.
 

@@ -6,18 +6,24 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
 use super::chunk::{CHUNK_SIZE, Chunk, Words};
 use super::clock::NoteClock;
 use super::note::{Note, time};
+use super::thread::forks;
 
 /// The notes of a recorder.
 #[derive(Debug)]
 pub(crate) struct Store {
+    /// How many forks there were when it was made: in the child of a later one, the lock may be held for
+    /// ever.
+    forks: u32,
     pub(super) clock: NoteClock,
+    /// When the recording ended, in ticks.
+    ended: OnceLock<u64>,
     pub(crate) started_at: SystemTime,
     min_age: Duration,
     /// Upper bound of the number of full chunks.
@@ -33,6 +39,10 @@ struct NotesByThread {
     by_number: BTreeMap<u64, ThreadNotes>,
     /// The number of the thread of each full chunk, in the order in which they became full.
     full: VecDeque<u64>,
+    /// The numbers of the threads that have left and not come back, by the order in which they left.
+    left: BTreeMap<u64, u64>,
+    /// How many threads have left so far.
+    departures: u64,
 }
 
 /// The notes of one thread.
@@ -42,6 +52,8 @@ struct ThreadNotes {
     /// The oldest first.
     full: VecDeque<Arc<Chunk>>,
     current: Arc<Chunk>,
+    /// The key in `NotesByThread::left`, if the thread has left.
+    departure: Option<u64>,
     dropped: u64,
 }
 
@@ -68,7 +80,9 @@ impl Store {
     /// Creates a store without notes. Its full chunks take up to `max_bytes`.
     pub(crate) fn new(min_age: Duration, max_bytes: usize) -> Self {
         Self {
+            forks: forks(),
             clock: NoteClock::start(),
+            ended: OnceLock::new(),
             started_at: SystemTime::now(),
             min_age,
             max_full: (max_bytes / CHUNK_SIZE).max(1),
@@ -76,35 +90,71 @@ impl Store {
         }
     }
 
+    /// Returns whether the store belongs to this process, and not to one from which it was forked.
+    pub(super) fn is_here(&self) -> bool {
+        self.forks == forks()
+    }
+
+    /// Notes that the recording has ended.
+    pub(super) fn end(&self) {
+        let _ = self.ended.set(self.clock.ticks());
+    }
+
     fn lock(&self) -> MutexGuard<'_, NotesByThread> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the current thread, unless it was added before. Returns the chunk to which it appends.
-    pub(super) fn add(&self, about: AboutThread) -> Arc<Chunk> {
-        let mut threads = self.lock();
-        // Forget threads that are gone and of which no note is left. A thread that is about to append to the
-        // chunk has a reference to it.
-        threads.by_number.retain(|_, thread| {
-            !thread.full.is_empty() || thread.current.len() > 0 || Arc::strong_count(&thread.current) > 1
-        });
-        let new = || ThreadNotes {
-            about: about.clone(),
+    /// Adds the current thread, which has this number, or takes it back if it has left. Returns the chunk to
+    /// which it appends.
+    pub(super) fn add(&self, number: u64, about: impl FnOnce() -> AboutThread) -> Arc<Chunk> {
+        let mut guard = self.lock();
+        let threads = &mut *guard;
+        let thread = threads.by_number.entry(number).or_insert_with(|| ThreadNotes {
+            about: about(),
             full: VecDeque::new(),
             current: Arc::new(Chunk::new()),
+            departure: None,
             dropped: 0,
-        };
-        threads.by_number.entry(about.number).or_insert_with(new).current.clone()
+        });
+        if let Some(departure) = thread.departure.take() {
+            threads.left.remove(&departure);
+        }
+        thread.current.clone()
+    }
+
+    /// Notes that a thread has left. Its notes stay for as long as those in full chunks do.
+    pub(super) fn leave(&self, number: u64) {
+        let is_old = self.is_old();
+        let mut guard = self.lock();
+        let threads = &mut *guard;
+        let Some(thread) = threads.by_number.get_mut(&number) else { return };
+        if thread.full.is_empty() && thread.current.len() == 0 {
+            threads.by_number.remove(&number);
+            return;
+        }
+        thread.departure = Some(threads.departures);
+        threads.left.insert(threads.departures, number);
+        threads.departures += 1;
+        threads.forget_departed(is_old);
+    }
+
+    /// Returns a check whether a chunk is to be dropped: by the number of chunks that no thread appends to,
+    /// and the first word of its last note, if it has one.
+    fn is_old(&self) -> impl Fn(usize, Option<u64>) -> bool + use<> {
+        let (now, scale, min_age) = (self.clock.ticks(), self.clock.scale(), self.min_age);
+        let max_full = self.max_full;
+        let age = move |last: u64| Duration::from_nanos(scale.nanos(now.saturating_sub(time(last))));
+        move |count, last| count > max_full || last.is_none_or(|last| age(last) > min_age)
     }
 
     /// Takes the full chunk of a thread that was added. Returns the one to which it appends from now on.
     #[cold]
     pub(super) fn exchange(&self, number: u64) -> Arc<Chunk> {
-        let (now, scale) = (self.clock.ticks(), self.clock.scale());
-        let age = |last: u64| Duration::from_nanos(scale.nanos(now.saturating_sub(time(last))));
+        let is_old = self.is_old();
         let mut threads = self.lock();
         threads.full.push_back(number);
-        let mut empty = threads.drop_oldest(|count, last| count > self.max_full || age(last) > self.min_age);
+        threads.forget_departed(&is_old);
+        let mut empty = threads.drop_oldest(is_old);
         // A snapshot may be reading the chunk: then that is freed when the snapshot is made.
         let chunk = match empty.as_mut().and_then(Arc::get_mut) {
             Some(chunk) => {
@@ -119,10 +169,14 @@ impl Store {
     }
 
     /// Returns the nanoseconds since the start, and all notes. Threads go on meanwhile, so some notes may be
-    /// later than that.
+    /// later than that. After the end of the recording, returns the time of the end. Returns nothing in a
+    /// child of a fork.
     pub(crate) fn snapshot(&self) -> (u64, Vec<NotesOfThread>) {
         // First: what a thread did later may have followed something that the snapshot does not have.
-        let taken_at = self.clock.ticks();
+        let taken_at = self.ended.get().copied().unwrap_or_else(|| self.clock.ticks());
+        if !self.is_here() {
+            return (0, Vec::new());
+        }
         let copy = |thread: &ThreadNotes| {
             let chunks: Vec<_> = thread.full.iter().chain([&thread.current]).cloned().collect();
             (thread.about.clone(), chunks, thread.dropped)
@@ -144,15 +198,14 @@ impl Store {
 }
 
 impl NotesByThread {
-    /// Drops the oldest full chunks while `is_old` returns true for the number of full chunks and the last
-    /// note of the oldest. Returns one of them.
-    fn drop_oldest(&mut self, is_old: impl Fn(usize, u64) -> bool) -> Option<Arc<Chunk>> {
+    /// Drops the oldest full chunks while `is_old` returns true. Returns one of them.
+    fn drop_oldest(&mut self, is_old: impl Fn(usize, Option<u64>) -> bool) -> Option<Arc<Chunk>> {
         let mut dropped = None;
         while let Some(number) = self.full.front() {
             let thread = self.by_number.get_mut(number).expect("a thread with a full chunk is listed");
             // The chunk of the thread that is exchanging its chunk may be listed before it is there.
             let Some(oldest) = thread.full.front() else { break };
-            if !is_old(self.full.len(), oldest.last().unwrap_or(0)) {
+            if !is_old(self.full.len() + self.left.len(), oldest.last()) {
                 break;
             }
             thread.dropped += oldest.len() as u64;
@@ -161,6 +214,19 @@ impl NotesByThread {
         }
         dropped
     }
+
+    /// Forgets the threads that left first while `is_old` returns true for their last notes.
+    fn forget_departed(&mut self, is_old: impl Fn(usize, Option<u64>) -> bool) {
+        while let Some((&departure, &number)) = self.left.first_key_value() {
+            let last = self.by_number.get(&number).and_then(|thread| thread.current.last());
+            if !is_old(self.full.len() + self.left.len(), last) {
+                break;
+            }
+            self.left.remove(&departure);
+            self.by_number.remove(&number);
+            self.full.retain(|other| *other != number);
+        }
+    }
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
@@ -168,8 +234,9 @@ mod tests {
     use super::super::chunk::NOTES;
     use super::*;
 
-    fn about(number: u64) -> AboutThread {
-        AboutThread { number, name: None, id: std::thread::current().id(), os_id: 0 }
+    fn add(store: &Store, number: u64) -> Arc<Chunk> {
+        let about = || AboutThread { number, name: None, id: std::thread::current().id(), os_id: 0 };
+        store.add(number, about)
     }
 
     /// Appends notes to `chunk`, as the thread of this number does, and exchanges it when it is full.
@@ -198,7 +265,7 @@ mod tests {
     fn the_oldest_notes_of_all_threads_give_way_and_the_current_chunks_stay() {
         let store = Store::new(Duration::MAX, 3 * CHUNK_SIZE);
         let many = NOTES as u64;
-        let (mut idle, mut busy) = (store.add(about(1)), store.add(about(2)));
+        let (mut idle, mut busy) = (add(&store, 1), add(&store, 2));
         append(&store, 1, &mut idle, 0..many + 1);
         append(&store, 2, &mut busy, 0..10 * many + 1);
         // Three full chunks are kept, and the chunks in use.
@@ -211,7 +278,7 @@ mod tests {
         let many = NOTES as u64;
         for (min_age, kept) in [(Duration::ZERO, 1), (Duration::MAX, 4)] {
             let store = Store::new(min_age, 100 * CHUNK_SIZE);
-            let mut chunk = store.add(about(1));
+            let mut chunk = add(&store, 1);
             for round in 0..5 {
                 append(&store, 1, &mut chunk, round * many..(round + 1) * many);
                 std::thread::sleep(Duration::from_millis(1));
@@ -225,21 +292,40 @@ mod tests {
     #[test]
     fn a_thread_that_comes_back_goes_on_and_one_without_notes_is_forgotten() {
         let store = Store::new(Duration::MAX, CHUNK_SIZE);
-        let mut first = store.add(about(1));
+        let mut first = add(&store, 1);
         append(&store, 1, &mut first, 0..3);
-        drop(first);
-        drop(store.add(about(2)));
-        let mut again = store.add(about(1));
+        store.leave(1);
+        drop(add(&store, 2));
+        store.leave(2);
+        let mut again = add(&store, 1);
         append(&store, 1, &mut again, 3..4);
         assert_eq!(values(&store, 1), (vec![0, 1, 2, 3], 0));
         assert_eq!(store.snapshot().1.len(), 1);
+    }
+
+    #[test]
+    fn threads_that_have_left_take_no_more_memory_than_full_chunks() {
+        let store = Store::new(Duration::MAX, 4 * CHUNK_SIZE);
+        let mut stays = add(&store, 1);
+        append(&store, 1, &mut stays, 0..1);
+        for number in 2..1000 {
+            append(&store, number, &mut add(&store, number), 0..1);
+            store.leave(number);
+        }
+        let numbers: Vec<_> = store.snapshot().1.iter().map(|thread| thread.about.number).collect();
+        assert_eq!(numbers, [1, 996, 997, 998, 999]);
+        let brief = Store::new(Duration::ZERO, 4 * CHUNK_SIZE);
+        append(&brief, 1, &mut add(&brief, 1), 0..1);
+        std::thread::sleep(Duration::from_millis(1));
+        brief.leave(1);
+        assert!(brief.snapshot().1.is_empty());
     }
 
     /// Fails if a chunk is emptied while a snapshot has a reference to it.
     #[test]
     fn a_chunk_that_is_read_is_not_emptied() {
         let store = Store::new(Duration::MAX, CHUNK_SIZE);
-        let mut chunk = store.add(about(1));
+        let mut chunk = add(&store, 1);
         let first = chunk.clone();
         append(&store, 1, &mut chunk, 0..4 * NOTES as u64);
         // SAFETY: `append` has encoded them.

@@ -3,7 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +25,9 @@ thread_local! {
 static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
+/// The number of forks between the first process with a recorder and this one.
+static FORKS_NOTED: AtomicU32 = AtomicU32::new(0);
+
 /// How many numbers a thread reserves at a time.
 const TASK_NUMBERS_AT_ONCE: u64 = 256;
 
@@ -41,6 +45,11 @@ impl TaskNumber {
         }
         TASK_NUMBERS.set((next + 1, end));
         Self(next)
+    }
+
+    /// Returns the number.
+    pub(crate) fn get(self) -> Option<u64> {
+        Some(self.0)
     }
 }
 
@@ -73,22 +82,24 @@ impl Recording {
         self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has `store` record the runtime from now on. Returns the previous one, which ends. A thread notices
-    /// that at its next [`Membership::refresh`].
-    pub(crate) fn start(&self, store: Arc<Store>) -> Option<Arc<Store>> {
-        self.change(|current| current.replace(store))
+    /// Has `store` record the runtime from now on, in the place of the previous one. A thread notices that at
+    /// its next [`Membership::refresh`].
+    pub(crate) fn start(&self, store: Arc<Store>) {
+        self.change(|current| current.replace(store));
     }
 
     /// Ends the recording, if `store` records the runtime.
     pub(crate) fn stop(&self, store: &Arc<Store>) {
-        let _ended = self.change(|current| current.take_if(|current| Arc::ptr_eq(current, store)));
+        self.change(|current| current.take_if(|current| Arc::ptr_eq(current, store)));
     }
 
-    fn change<R>(&self, change: impl FnOnce(&mut Option<Arc<Store>>) -> R) -> R {
+    fn change(&self, change: impl FnOnce(&mut Option<Arc<Store>>) -> Option<Arc<Store>>) {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         // A thread that sees the new version takes the lock, and so sees the new store.
         self.version.fetch_add(1, Ordering::Relaxed);
-        change(&mut store)
+        if let Some(ended) = change(&mut store) {
+            ended.end();
+        }
     }
 }
 
@@ -107,10 +118,12 @@ struct Log {
 impl Log {
     /// Adds the current thread to the store.
     fn new(store: Arc<Store>) -> Self {
-        let (thread, here) = (ThreadNumber::here().0, thread::current());
-        let about =
-            AboutThread { number: thread, name: here.name().map(Into::into), id: here.id(), os_id: os_id() };
-        let chunk = store.add(about).into();
+        let thread = ThreadNumber::here().0;
+        let about = || {
+            let here = thread::current();
+            AboutThread { number: thread, name: here.name().map(Into::into), id: here.id(), os_id: os_id() }
+        };
+        let chunk = store.add(thread, about).into();
         Self { store, thread, chunk, role: Cell::new(None), source: Cell::new(FoundIn::Slot) }
     }
 
@@ -143,15 +156,17 @@ pub(crate) struct Membership {
     /// The version of the recording at the last refresh; `None` before the first.
     version: Option<usize>,
     /// `None` if no recorder records the runtime, or if the log below is that of the same recorder.
-    log: Option<Box<Log>>,
+    log: Option<Rc<Log>>,
     /// The log that was in use before.
     below: *const Log,
+    /// How many forks there were when it was made.
+    forks: u32,
 }
 
 impl Membership {
     /// Creates a membership that changes nothing until the first [`refresh`](Self::refresh).
     pub(crate) fn new() -> Self {
-        Self { version: None, log: None, below: LOG.get() }
+        Self { version: None, log: None, below: LOG.get(), forks: forks() }
     }
 
     /// Notes from now on what `recording` asks for. Called at each turn of the thread.
@@ -160,7 +175,7 @@ impl Membership {
         let version = recording.version.load(Ordering::Relaxed);
         if self.version != Some(version) {
             self.version = Some(version);
-            self.change(recording.store());
+            self.change(recording);
         }
     }
 
@@ -173,17 +188,21 @@ impl Membership {
     }
 
     #[cold]
-    fn change(&mut self, store: Option<Arc<Store>>) {
+    fn change(&mut self, recording: &Recording) {
+        if self.forks != forks() {
+            return;
+        }
+        let store = recording.store();
         let is_same = |below: &Log| store.as_ref().is_some_and(|store| Arc::ptr_eq(store, &below.store));
         if let Some(below) = self.below() {
             below.note_role(if is_same(below) { RoleNow::Processes } else { RoleNow::Outside });
         }
         let log = match store {
             Some(_) if self.below().is_some_and(is_same) => None,
-            store => store.map(|store| Box::new(Log::new(store))),
+            store => store.map(|store| Rc::new(Log::new(store))),
         };
         let in_use = match &log {
-            Some(log) => ptr::from_ref(&**log),
+            Some(log) => Rc::as_ptr(log),
             None if self.below().is_some_and(|below| below.role.get() != Some(RoleNow::Outside)) => {
                 self.below
             }
@@ -194,9 +213,21 @@ impl Membership {
     }
 }
 
+impl Drop for Log {
+    fn drop(&mut self) {
+        if self.store.is_here() {
+            self.store.leave(self.thread);
+        }
+    }
+}
+
 impl Drop for Membership {
     fn drop(&mut self) {
-        if let Some(log) = &self.log {
+        if self.forks != forks() {
+            // In the child of a fork: the logs belong to the parent, and so do the locks of their stores.
+            return;
+        }
+        if let Some(log) = self.log.as_ref().filter(|log| log.role.get().is_some()) {
             log.note_role(RoleNow::Outside);
         }
         LOG.set(self.below);
@@ -267,14 +298,57 @@ pub(crate) fn finds(source: FoundIn) {
     with_log(|log| log.source.set(source));
 }
 
-#[inline]
-pub(crate) fn poll_begins(task: TaskNumber, spawned_at: &'static Location<'static>) {
-    with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, log.source.get())));
+/// A poll of a task in progress. Its drop notes the end, which may be a panic.
+#[derive(Debug)]
+pub(crate) struct PollNote(());
+
+impl PollNote {
+    /// Notes that a poll begins.
+    #[inline]
+    pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>) -> Self {
+        with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, log.source.get())));
+        Self(())
+    }
+
+    /// Notes that the poll is over.
+    #[inline]
+    pub(crate) fn end(self) {}
 }
 
-#[inline]
-pub(crate) fn poll_ends() {
-    with_log(|log| log.note(Note::PollEnds));
+impl Drop for PollNote {
+    #[inline]
+    fn drop(&mut self) {
+        with_log(|log| log.note(Note::PollEnds));
+    }
+}
+
+/// A time in which this thread notes nothing, because it acts for another runtime than the one that it is in.
+#[derive(Debug)]
+pub(crate) struct Pause(*const Log);
+
+impl Pause {
+    pub(crate) fn begin() -> Self {
+        Self(LOG.replace(ptr::null()))
+    }
+
+    pub(crate) fn end(self) {}
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        LOG.set(self.0);
+    }
+}
+
+/// Has the thread of a forked child note nothing for the recorders of its parent.
+pub(crate) fn note_fork() {
+    FORKS_NOTED.fetch_add(1, Ordering::Relaxed);
+    LOG.set(ptr::null());
+}
+
+/// Returns the number of forks between the first process with a recorder and this one.
+pub(super) fn forks() -> u32 {
+    FORKS_NOTED.load(Ordering::Relaxed)
 }
 
 /// The future of a task was dropped.
@@ -307,7 +381,7 @@ mod tests {
 
     fn recording() -> (Recording, Arc<Store>) {
         let (recording, store) = (Recording::new(), Arc::new(Store::new(Duration::MAX, 1 << 20)));
-        assert!(recording.start(store.clone()).is_none());
+        recording.start(store.clone());
         (recording, store)
     }
 
@@ -332,8 +406,7 @@ mod tests {
             role(RoleNow::Leads);
             events(2);
             finds(FoundIn::Queue);
-            poll_begins(TaskNumber(7), at);
-            poll_ends();
+            PollNote::begin(TaskNumber(7), at).end();
         }
         sleeps();
         let expected = [
@@ -352,8 +425,7 @@ mod tests {
         let mut member = Membership::new();
         member.refresh(&recording);
         let second = Arc::new(Store::new(Duration::MAX, 1 << 20));
-        let ended = recording.start(second.clone()).expect("the first one");
-        assert!(Arc::ptr_eq(&ended, &first));
+        recording.start(second.clone());
         timer_fires();
         member.refresh(&recording);
         sleeps();
@@ -384,7 +456,7 @@ mod tests {
         let [processes, outside] = [RoleNow::Processes, RoleNow::Outside].map(Note::Role);
         let expected = [processes, outside, processes, outside, processes, Note::Sleeps, Note::TimerFires];
         assert_eq!(notes(&outer_store), expected);
-        assert_eq!(notes(&inner_store), [Note::Sleeps, outside]);
+        assert_eq!(notes(&inner_store), [Note::Sleeps]);
     }
 
     #[test]

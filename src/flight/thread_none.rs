@@ -44,6 +44,11 @@ impl TaskNumber {
     pub(crate) fn next() -> Self {
         Self
     }
+
+    #[inline]
+    pub(crate) fn get(self) -> Option<u64> {
+        None
+    }
 }
 
 impl ThreadNumber {
@@ -51,6 +56,34 @@ impl ThreadNumber {
     pub(crate) fn here() -> Self {
         Self
     }
+}
+
+/// A poll in progress.
+#[derive(Debug)]
+pub(crate) struct PollNote;
+
+impl PollNote {
+    #[inline]
+    pub(crate) fn begin(_: TaskNumber, _: &'static Location<'static>) -> Self {
+        Self
+    }
+
+    #[inline]
+    pub(crate) fn end(self) {}
+}
+
+/// A time without notes.
+#[derive(Debug)]
+pub(crate) struct Pause;
+
+impl Pause {
+    #[inline]
+    pub(crate) fn begin() -> Self {
+        Self
+    }
+
+    #[inline]
+    pub(crate) fn end(self) {}
 }
 
 macro_rules! do_nothing {
@@ -68,9 +101,8 @@ do_nothing! {
     spawns(TaskNumber, &'static Location<'static>);
     wakes(TaskNumber);
     finds(FoundIn);
-    poll_begins(TaskNumber, &'static Location<'static>);
-    poll_ends();
     ends(TaskNumber);
     timer_fires();
+    note_fork();
     stalls(ThreadNumber, &'static Location<'static>, impl FnOnce() -> u64, Duration);
 }

@@ -8,6 +8,7 @@
 use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::mem;
 use std::panic::Location;
 use std::ptr;
 // Std's in all modes: models do not observe tasks.
@@ -23,6 +24,10 @@ use super::meta::SpawnMeta;
 static ARE_WAITS_ON: AtomicBool = AtomicBool::new(false);
 /// The facts of all tasks, by their addresses. No user code runs under the lock.
 static ALL_FACTS: Mutex<BTreeMap<usize, Arc<TaskFacts>>> = Mutex::new(BTreeMap::new());
+
+/// How many stacks are kept for a task. A wait that lasts is among the first, and one in a loop among the
+/// last.
+const MOST_WAITS: usize = 8;
 
 thread_local! {
     /// The facts of the task that this thread polls, or null.
@@ -48,7 +53,8 @@ pub(crate) struct TaskFacts {
     polled: AtomicU64,
     /// The number of the wakers that exist.
     wakers: AtomicUsize,
-    /// The stacks of the last clones, as many as there are wakers.
+    /// The stacks of the clones since the task had no waker: the first ones and the last ones, if there were
+    /// many.
     waits: Mutex<Vec<Arc<Backtrace>>>,
 }
 
@@ -150,16 +156,9 @@ impl SharedFacts {
     /// Counts a clone of the waker. Takes a backtrace if the thread polls the task.
     pub(super) fn note_clone(&self) {
         let facts = &*self.0;
-        let wakers = facts.wakers.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_polled = POLLED.try_with(|polled| ptr::eq(polled.get(), facts)).unwrap_or(false);
-        if is_polled && are_waits_on() {
-            let wait = Arc::new(Backtrace::force_capture());
-            let mut waits = lock(&facts.waits);
-            waits.push(wait);
-            let surplus = waits.len().saturating_sub(wakers);
-            let stale: Vec<_> = waits.drain(..surplus).collect();
-            drop(waits);
-            drop(stale);
+        let is_only = facts.wakers.fetch_add(1, Ordering::Relaxed) == 0;
+        if POLLED.try_with(|polled| ptr::eq(polled.get(), facts)).unwrap_or(false) {
+            facts.add_wait(are_waits_on().then(|| Arc::new(Backtrace::force_capture())), is_only);
         }
     }
 
@@ -200,10 +199,28 @@ impl TaskFacts {
         (polled > 0).then(|| self.age().saturating_sub(Duration::from_nanos(polled)))
     }
 
-    /// Returns the stacks of the last clones, no more than there are wakers.
+    /// Adds the stack of a clone. If the waker `is_only`, the earlier waits are over. Without a stack, it is
+    /// not known any more where the task waits.
+    fn add_wait(&self, stack: Option<Arc<Backtrace>>, is_only: bool) {
+        let mut waits = lock(&self.waits);
+        let stale = if is_only || stack.is_none() {
+            mem::take(&mut *waits)
+        } else {
+            // The oldest of the last ones gives way.
+            (waits.len() == MOST_WAITS).then(|| waits.remove(MOST_WAITS / 2)).into_iter().collect()
+        };
+        waits.extend(stack);
+        // A stack takes kilobytes, which are not freed under the lock.
+        drop(waits);
+        drop(stale);
+    }
+
+    /// Returns the stack of the last clone if there is one waker. Otherwise returns those of the clones since
+    /// the task had no waker, the first ones and the last ones if there were many: which of these wakers
+    /// still exist is not known.
     pub(crate) fn waits(&self) -> Vec<Arc<Backtrace>> {
-        let waits = lock(&self.waits);
-        let surplus = waits.len().saturating_sub(self.wakers());
-        waits[surplus..].to_vec()
+        let (waits, wakers) = (lock(&self.waits), self.wakers());
+        let ended = if wakers > 1 { 0 } else { waits.len().saturating_sub(1) };
+        waits[ended..].to_vec()
     }
 }

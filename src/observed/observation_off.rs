@@ -20,7 +20,7 @@ impl SpawnMeta<'_> {
 
     /// Returns the future.
     #[inline]
-    pub(crate) fn watch_in<F>(self, future: F, _executor: usize) -> Watched<F> {
+    pub(crate) fn watch_in<F>(self, future: F, _executor: usize, _number: Option<u64>) -> Watched<F> {
         future
     }
 

@@ -12,6 +12,7 @@ use super::facts::{OwnedFacts, PollFacts};
 use super::meta::SpawnMeta;
 use super::shim::{Shim, ShimWaker};
 use super::span::{EnteredSpan, TaskSpan};
+use crate::flight::TaskNumber;
 
 pub(crate) use super::shim::{is_wrapped, unwrapped};
 
@@ -39,37 +40,40 @@ impl SpawnMeta<'_> {
     /// Observes the future from now on, if it is to be observed.
     #[inline]
     pub fn watch<F>(self, future: F) -> Watched<F> {
-        self.watch_in(future, 0)
+        self.watch_in(future, 0, None)
     }
 
-    /// Observes the future as [`watch`](Self::watch) does; it is a task of the executor at this address.
+    /// Observes the future as [`watch`](Self::watch) does; it is a task of the executor at this address, with
+    /// this number if it has one already.
     #[inline]
-    pub(crate) fn watch_in<F>(self, future: F, executor: usize) -> Watched<F> {
-        let observation = self.observe_in(size_of::<F>(), executor);
+    pub(crate) fn watch_in<F>(self, future: F, executor: usize, number: Option<u64>) -> Watched<F> {
+        let observation = self.observe_in(size_of::<F>(), executor, number);
         Watched { future: ManuallyDrop::new(future), observation }
     }
 
     /// Begins the observation of a closure of this size, if it is to be observed.
     #[inline]
     pub fn observe(self, size: usize) -> Observation {
-        self.observe_in(size, 0)
+        self.observe_in(size, 0, None)
     }
 
     #[inline]
-    fn observe_in(self, size: usize, executor: usize) -> Observation {
+    fn observe_in(self, size: usize, executor: usize, number: Option<u64>) -> Observation {
         let is_wanted = TaskSpan::may_be_wanted() || OwnedFacts::is_wanted();
-        Observation(if is_wanted { self.begin(size, executor) } else { None })
+        Observation(if is_wanted { self.begin(size, executor, number) } else { None })
     }
 
     #[cold]
-    fn begin(self, size: usize, executor: usize) -> Option<Box<Observed>> {
+    fn begin(self, size: usize, executor: usize, number: Option<u64>) -> Option<Box<Observed>> {
         // Std's in all modes: models do not observe tasks.
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let (kind, size) = (self.kind?, self.size.unwrap_or(size));
-        // ORDER: Relaxed, because only the number's uniqueness matters.
-        let id = self.id.unwrap_or_else(|| NEXT_ID.fetch_add(1, Ordering::Relaxed));
-        let span = TaskSpan::begin(&self, kind, id, size);
-        let facts = OwnedFacts::begin(&self, kind, id, executor);
+        let number = number
+            .or_else(|| TaskNumber::next().get())
+            // ORDER: Relaxed, because only the number's uniqueness matters.
+            .unwrap_or_else(|| NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        let span = TaskSpan::begin(&self, kind, self.id.unwrap_or(number), size);
+        let facts = OwnedFacts::begin(&self, kind, number, executor);
         (span.is_some() || facts.is_some()).then(|| Box::new(Observed { span, facts, shim: Weak::new() }))
     }
 }

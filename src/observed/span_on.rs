@@ -1,15 +1,16 @@
 //! [`TaskSpan`]: the span of an observed future, and the events of its wakers.
 //!
-//! Names, targets and fields are those of tokio, so the tools for tokio show these tasks: tokio-console knows
-//! a task by the name of the span, and the events by their target. An event of a waker goes to the subscriber
-//! of the thread on which it happens, and has the number of the span: so the subscriber has to be the global
-//! one to see them all.
+//! Spans have the name, target and fields of tokio's, and events the target that tokio-console knows, so the
+//! tools for tokio show these tasks. (The target of tokio's own events is `tokio::task::waker`.) An event of
+//! a waker goes to the subscriber of the thread on which it happens, and has the number of the span: so the
+//! subscriber has to be the global one to see them all.
 //!
 //! Spans of tasks have no parent. A `block_on` inside of a task polls other tasks while the span of the
 //! outer one is entered. That one is not left meanwhile: the subscriber would count one more poll, and spans
 //! that the program itself has entered in between cannot be left.
 
 use std::cell::Cell;
+use std::mem;
 use std::thread_local;
 
 use tracing::level_filters::LevelFilter;
@@ -19,28 +20,23 @@ use tracing::{Level, Span};
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
+use crate::waking;
 
 thread_local! {
     /// Whether this thread is in a call of a subscriber that this file makes.
     static REPORTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The thread is in a call of a subscriber, until this is dropped.
-struct SubscriberCall(());
-
-impl SubscriberCall {
-    /// Returns `None` if the thread is in such a call already, or ends.
-    fn begin() -> Option<Self> {
-        let is_inside = REPORTS.try_with(|reports| reports.replace(true)).unwrap_or(true);
-        // Not `then_some`, whose unused value would be dropped.
-        (!is_inside).then(|| Self(()))
+/// Calls code that calls a subscriber. Returns `None`, and does not call the code, if the thread is in such a
+/// call already, or ends. Also returns `None` if the subscriber panics: the panic hook has reported that, and
+/// the task must be polled, woken and dropped all the same.
+fn call_subscriber<R>(code: impl FnOnce() -> R) -> Option<R> {
+    if REPORTS.try_with(|reports| reports.replace(true)).unwrap_or(true) {
+        return None;
     }
-}
-
-impl Drop for SubscriberCall {
-    fn drop(&mut self) {
-        let _ = REPORTS.try_with(|reports| reports.set(false));
-    }
+    let result = waking::catch(code);
+    let _ = REPORTS.try_with(|reports| reports.set(false));
+    result
 }
 
 /// The span of a task, which a subscriber has seen.
@@ -61,7 +57,10 @@ impl TaskSpan {
 
     /// Makes the span; `None` if no subscriber wants it, or if a subscriber spawns the task.
     pub(super) fn begin(meta: &SpawnMeta<'_>, kind: TaskKind, id: u64, size: usize) -> Option<Self> {
-        let _call = SubscriberCall::begin()?;
+        call_subscriber(|| Self::begin_in_call(meta, kind, id, size)).flatten()
+    }
+
+    fn begin_in_call(meta: &SpawnMeta<'_>, kind: TaskKind, id: u64, size: usize) -> Option<Self> {
         let at = meta.spawned_at;
         let span = tracing::trace_span!(
             target: "tokio::task",
@@ -88,15 +87,14 @@ impl TaskSpan {
 
     /// Enters the span; not if the thread is in a call of a subscriber.
     pub(super) fn enter(&self) -> Option<EnteredSpan<'_>> {
-        let _call = SubscriberCall::begin()?;
-        Some(EnteredSpan(Some(self.0.enter())))
+        call_subscriber(|| EnteredSpan(Some(self.0.enter())))
     }
 }
 
 impl Drop for TaskSpan {
     fn drop(&mut self) {
-        let _call = SubscriberCall::begin();
-        self.0 = Span::none();
+        let span = mem::replace(&mut self.0, Span::none());
+        call_subscriber(|| drop(span));
     }
 }
 
@@ -105,16 +103,14 @@ pub(super) struct EnteredSpan<'a>(Option<Entered<'a>>);
 
 impl Drop for EnteredSpan<'_> {
     fn drop(&mut self) {
-        let _call = SubscriberCall::begin();
-        drop(self.0.take());
+        let entered = self.0.take();
+        call_subscriber(|| drop(entered));
     }
 }
 
 impl SpanId {
     /// Reports what happens to a waker of the span's task.
     pub(super) fn report(&self, op: &'static str) {
-        if let Some(_call) = SubscriberCall::begin() {
-            tracing::trace!(target: "runtime::waker", op, task.id = self.0);
-        }
+        call_subscriber(|| tracing::trace!(target: "runtime::waker", op, task.id = self.0));
     }
 }

@@ -72,8 +72,7 @@ pub(crate) fn drive<F: Future>(
     let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
-        rider.flight.refresh(&pool.recording);
-        if stay.take_woken() {
+        if rider.take_woken() {
             rider.hooks.unpark();
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
@@ -117,6 +116,15 @@ pub(super) struct Rider<'a> {
 }
 
 impl Rider<'_> {
+    /// Consumes all wake-ups of the root future, and returns whether there was one. Then looks for a flight
+    /// recorder: its start wakes the thread.
+    #[inline]
+    fn take_woken(&mut self) -> bool {
+        let is_woken = self.stay.take_woken();
+        self.flight.refresh(&self.pool.recording);
+        is_woken
+    }
+
     /// Leads if the thread can, else waits until it can or its root future is woken. Does not wait if that
     /// was woken, a runner has tasks, or the park hook is due. Aborts a child of `fork`.
     #[inline]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Pool;
+use crate::flight::Pause;
 use crate::leadership::Seat;
 use crate::line::Rank;
 use crate::sync;
@@ -11,8 +12,10 @@ use crate::waking;
 impl Pool {
     /// Leads once: takes the events that an earlier leader has left or, if there are none, those that the
     /// poller has, without waiting for more, and fires them. Called at the end of the pool, and by a deputy
-    /// that cannot start a thread. Returns false if another thread leads. Ignores errors of the poller.
+    /// that cannot start a thread. Returns false if another thread leads. Ignores errors of the poller. A
+    /// flight recorder does not see this turn: the thread may be in another runtime.
     pub(crate) fn take_turn(self: &Arc<Self>) -> bool {
+        let unnoted = Pause::begin();
         let seat = sync::Arc::new(Seat::new(Rank::Relief));
         let follower = self.leadership.join(seat);
         let Ok(mut leader) = follower.insist() else { return false };
@@ -30,6 +33,7 @@ impl Pool {
             self.visit(|| waking::discard(self.reactor.fire(event)));
         }
         drop(follower);
+        unnoted.end();
         true
     }
 }

@@ -47,8 +47,9 @@ pub struct Dump {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TaskDump {
-    /// The number of the task; `None` if it was spawned while [`waits`](super::waits()) were off, and then
-    /// the wakers and waits are not known either.
+    /// The number of the task, by which a [flight recorder](super::FlightRecorder) knows it, too. `None` if
+    /// the task was spawned while [`waits`](super::waits()) were off: then the wakers and waits are not known
+    /// either.
     pub number: Option<u64>,
     /// The name of the task, if it has one.
     pub name: Option<String>,
@@ -63,7 +64,9 @@ pub struct TaskDump {
     pub since_poll: Option<Duration>,
     /// The number of wakers of the task that exist. A task that waits and has none will never be woken.
     pub wakers: Option<usize>,
-    /// Where the task waits: the places at which its wakers were cloned, the latest last.
+    /// Where the task waits: the place at which its waker was cloned. If the task has several wakers, these
+    /// are the places of all clones since it had none, the latest last; of more than eight, the first four
+    /// and the last four. The task may have left some of them.
     pub waits: Vec<TaskWait>,
 }
 
@@ -205,7 +208,10 @@ impl TaskDump {
         if let Some(age) = self.age {
             write!(f, ", {} old", Rounded(age))?;
         }
-        self.waits.iter().filter(|_| with_waits).try_for_each(|wait| write!(f, "\n{wait}"))
+        // In a loop, a task waits at the same place again.
+        let mut written = HashSet::new();
+        let waits = self.waits.iter().filter(|_| with_waits).map(TaskWait::to_string);
+        waits.filter(|wait| written.insert(wait.clone())).try_for_each(|wait| write!(f, "\n{wait}"))
     }
 }
 

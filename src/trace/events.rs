@@ -13,7 +13,8 @@ use crate::pool::stall::StallKind;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trace {
-    /// The threads that took part, in the order in which the recorder first saw them.
+    /// The threads that took part, in the order in which they first came to a runtime of the process. The
+    /// indices hold for one snapshot.
     pub threads: Vec<ThreadTrace>,
     /// When the recorder was started. The times of all events count from here, on a clock that never goes
     /// back.
@@ -56,8 +57,8 @@ pub enum Action {
     Role(Role),
     /// The thread, which leads, goes to sleep until the poller reports an event.
     Sleeps,
-    /// The poller has reported so many events to the thread, which leads. Zero if the sleep of the thread was
-    /// interrupted.
+    /// The poller has reported this number of events to the thread, which leads. Zero if the sleep of the
+    /// thread was interrupted.
     Events(u32),
     /// The thread wakes another thread to lead.
     Promotes {
@@ -74,7 +75,9 @@ pub enum Action {
         /// Where it is spawned.
         spawned_at: &'static Location<'static>,
     },
-    /// The thread wakes a task. If the thread polls a task at that moment, that task is the one that wakes.
+    /// The thread wakes a task. If the thread polls a task at that moment, that task is the one that wakes. A
+    /// task that is woken while it is polled counts as woken at the end of that poll, by its own thread.
+    /// Wakes by threads outside of the runtime are not recorded.
     Wakes {
         /// The task that is woken.
         task: u64,

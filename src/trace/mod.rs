@@ -1,9 +1,9 @@
 //! A flight recorder: shows what the threads of a runtime did in the last seconds, after something was slow.
 //! And [dumps](crate::Runtime::dump) of tasks: what each task waits for, after nothing moves any more.
 //!
-//! A [`FlightRecorder`] records while the program runs, and keeps what is new. When a request took too long,
-//! or a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it in the
-//! format of [Perfetto](https://ui.perfetto.dev) or of dial9.
+//! A [`FlightRecorder`] records while the program runs, and keeps the most recent events. When a request took
+//! too long, or a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it
+//! in the format of [Perfetto](https://ui.perfetto.dev) or of dial9.
 //!
 //! ```
 //! use paceline::trace::FlightRecorder;

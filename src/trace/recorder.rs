@@ -65,7 +65,8 @@ impl FlightRecorder {
     }
 
     /// Sets how much memory the events may take. When it is used up, the oldest events are dropped, however
-    /// new they are. Each thread needs 16 KiB beside it.
+    /// new they are. Each thread in the runtime needs 16 KiB beside it. A [snapshot](Recorder::snapshot)
+    /// takes about three times as much while it exists, and writing it for Perfetto ten times.
     ///
     /// An event takes 24 bytes, and a request about six events: 10 MiB are enough for 70 000 requests.
     ///
@@ -82,7 +83,8 @@ impl FlightRecorder {
     /// the recorder that was started last records.
     ///
     /// Each thread begins when it takes its next turn, so threads that sleep are woken once. A thread that is
-    /// in the middle of a poll begins after it.
+    /// in the middle of a poll begins after it. What other threads do is not recorded, such as spawns and
+    /// wakes by threads outside of the runtime, and what a `block_on` does before its first wait.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -96,8 +98,8 @@ impl FlightRecorder {
         self.start_on(&runtime.handle())
     }
 
-    /// Does the same as [`start`](Self::start) for the runtime of a [`Handle`], which may be the default
-    /// instance. If the runtime was dropped, nothing is recorded.
+    /// Begins to record the runtime of a [`Handle`], which may be the default instance, as
+    /// [`start`](Self::start) does. If the runtime was dropped, nothing is recorded.
     ///
     /// ```
     /// use paceline::trace::FlightRecorder;
@@ -106,25 +108,30 @@ impl FlightRecorder {
     /// ```
     pub fn start_on(&self, handle: &Handle) -> Recorder {
         let pool = handle.pool();
+        if let Some(pool) = &pool {
+            pool.assert_not_inherited();
+        }
         let store = Arc::new(Store::new(self.min_age, self.max_bytes));
         if let Some(pool) = &pool {
             pool.recording.start(store.clone());
-            // Each thread looks for a recorder at its next turn, and so does the deputy.
-            pool.stations().iter().for_each(Wake::wake_by_ref);
-            pool.notify_deputy();
+            wake_all(pool);
         }
         Recorder { store, pool: pool.as_ref().map_or_else(Weak::new, Arc::downgrade) }
     }
 }
 
 /// A flight recorder that runs: see [`FlightRecorder::start`]. Dropping it ends the recording.
+///
+/// In the child of a fork, a recorder of the parent has nothing.
+#[must_use = "dropping the recorder ends the recording"]
 pub struct Recorder {
     store: Arc<Store>,
     pool: Weak<Pool>,
 }
 
 impl Recorder {
-    /// Returns what was recorded and not dropped. The threads go on meanwhile, and the recording as well.
+    /// Returns what was recorded and not dropped. The threads go on meanwhile, and the recording as well,
+    /// unless a later recorder has taken the place of this one.
     ///
     /// This works on any thread, also while all threads of the runtime are blocked.
     ///
@@ -156,6 +163,12 @@ impl Recorder {
         });
         Trace { threads: threads.collect(), started_at: self.store.started_at, taken_at }
     }
+}
+
+/// Wakes the threads of the pool: each looks for a recorder at its next turn, and so does the deputy.
+fn wake_all(pool: &Pool) {
+    pool.stations().iter().for_each(Wake::wake_by_ref);
+    pool.notify_deputy();
 }
 
 /// Returns the events for the notes of a thread. `places` has the index of each thread by its number.
@@ -202,7 +215,11 @@ fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<TraceEvent
 impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
-            pool.recording.stop(&self.store);
+            // Threads that sleep would keep the memory of the recorder.
+            if !pool.is_inherited() {
+                pool.recording.stop(&self.store);
+                wake_all(&pool);
+            }
         }
     }
 }

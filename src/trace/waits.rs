@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use crate::observed;
 
-/// Sets whether it is recorded where tasks wait, for [`Runtime::dump`](crate::Runtime::dump): for all
-/// runtimes of the process, and for the tasks that are spawned while this is on.
+/// Turns on or off the recording of the places at which tasks wait, for
+/// [`Runtime::dump`](crate::Runtime::dump): for all runtimes of the process, and for the tasks that are
+/// spawned while this is on.
 ///
 /// A future that has to wait clones the waker of its task. While this is on, each clone in a poll takes a
-/// backtrace: some microseconds, and some kilobytes for each task that waits. The lines are looked up when a
-/// dump is displayed. They are known if the program is built with debug information (`debug =
-/// "line-tables-only"` is enough); otherwise the dump has the names of functions.
+/// backtrace: some microseconds, and some kilobytes for each of up to eight places. A spawn and an end of a
+/// task take a lock of the process. The lines are looked up when a dump is displayed: for the first time,
+/// this loads the debug information, and tasks that clone their wakers wait meanwhile. Lines are known if the
+/// program is built with debug information (`debug = "line-tables-only"` is enough); otherwise the dump has
+/// the names of functions, unless they are stripped.
 ///
 /// Combinators that poll their futures with wakers of their own, as `FuturesUnordered` and `join_all` of many
 /// futures do, clone the waker of the task themselves: the dump then names the line at which the task awaits
@@ -30,9 +33,9 @@ pub fn waits(are_recorded: bool) {
 /// A place at which a task waits: see [`TaskDump`](super::TaskDump).
 ///
 /// Its [`Display`](fmt::Display) form has a line for each function of the program on the stack, the innermost
-/// first: `  at src/main.rs:12:20 (main::serve::{{closure}})`. The functions of this crate, of the standard
-/// library and of packages from a registry are left out, unless there is no other. With `{:#}` all are
-/// displayed.
+/// first: `  at src/main.rs:12:20 (main::serve::{{closure}})`. The functions of this crate and of the
+/// standard library are left out, and those of packages from a registry if their files are known; unless
+/// there is no other. With `{:#}` all are displayed.
 #[derive(Clone)]
 pub struct TaskWait(Arc<Backtrace>);
 
@@ -60,7 +63,8 @@ fn parse(text: &str) -> Vec<StackFrame<'_>> {
                 last.place = Some(place.strip_prefix("./").unwrap_or(place));
             }
         } else if let Some((number, name)) = line.split_once(": ") {
-            if number.parse::<usize>().is_ok() {
+            // A program without symbols has no names.
+            if number.parse::<usize>().is_ok() && name != "<unknown>" {
                 frames.push(StackFrame { name, place: None });
             }
         }
@@ -107,6 +111,9 @@ impl fmt::Display for TaskWait {
         let text = self.0.to_string();
         let frames = parse(&text);
         let (inner, own) = (between(&frames), own_folder(&frames));
+        if inner.is_empty() {
+            return f.write_str("  at a place that is not known, because the program has no symbols");
+        }
         let is_of_program = |frame: &&StackFrame<'_>| frame.is_of_program(own);
         let is_whole = f.alternate() || !inner.iter().any(|frame| is_of_program(&frame));
         let mut is_first = true;
@@ -164,6 +171,12 @@ mod tests {
         let transfer = StackFrame { name: "bank::transfer::{{closure}}", place };
         let main = StackFrame { name: "bank::main::{{closure}}", place: None };
         assert_eq!((inner.len(), of_program), (4, vec![&transfer, &main]));
+    }
+
+    #[test]
+    fn a_stack_without_names_is_empty() {
+        let frames = parse("0: <unknown>\n1: <unknown>\n  at ./nptl/pthread_create.c:442:8");
+        assert!(between(&frames).is_empty());
     }
 
     #[test]

@@ -140,8 +140,8 @@ fn polls(thread: &ThreadTrace) -> Vec<Poll> {
     polls
 }
 
-/// Says which poll was the longest, and what the other threads did meanwhile. Returns when that poll began and
-/// ended; `None` if there was none.
+/// Says which poll was the longest, and what the other threads did meanwhile. Returns when that poll began
+/// and ended; `None` if there was none.
 fn describe(trace: &Trace) -> Option<(Duration, Duration)> {
     let of_threads: Vec<_> = trace.threads.iter().map(polls).collect();
     let all = || of_threads.iter().flatten();

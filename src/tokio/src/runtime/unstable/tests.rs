@@ -203,7 +203,7 @@ fn a_local_set_with_tasks_keeps_what_a_panic_does() {
     let mut set = LocalSet::new();
     set.unhandled_panic(UnhandledPanic::ShutdownRuntime);
     set.spawn_local(async {});
-    let changed = catch_unwind(AssertUnwindSafe(|| drop(set.unhandled_panic(UnhandledPanic::Ignore))));
+    let changed = catch_unwind(AssertUnwindSafe(|| _ = set.unhandled_panic(UnhandledPanic::Ignore)));
     assert!(changed.is_err());
 }
 
