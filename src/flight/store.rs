@@ -52,6 +52,9 @@ struct ThreadNotes {
     /// The oldest first.
     full: VecDeque<Arc<Chunk>>,
     current: Arc<Chunk>,
+    /// How often the thread is in the runtime: its `block_on`s may be nested, with another runtime in
+    /// between.
+    entries: usize,
     /// The key in `NotesByThread::left`, if the thread has left.
     departure: Option<u64>,
     dropped: u64,
@@ -113,21 +116,28 @@ impl Store {
             about: about(),
             full: VecDeque::new(),
             current: Arc::new(Chunk::new()),
+            entries: 0,
             departure: None,
             dropped: 0,
         });
+        thread.entries += 1;
         if let Some(departure) = thread.departure.take() {
             threads.left.remove(&departure);
         }
         thread.current.clone()
     }
 
-    /// Notes that a thread has left. Its notes stay for as long as those in full chunks do.
+    /// Notes that a thread has left, for each time that it was added. Its notes stay for as long as those in
+    /// full chunks do.
     pub(super) fn leave(&self, number: u64) {
         let is_old = self.is_old();
         let mut guard = self.lock();
         let threads = &mut *guard;
-        let Some(thread) = threads.by_number.get_mut(&number) else { return };
+        let thread = threads.by_number.get_mut(&number).expect("a thread that has not left is listed");
+        thread.entries -= 1;
+        if thread.entries > 0 {
+            return;
+        }
         if thread.full.is_empty() && thread.current.len() == 0 {
             threads.by_number.remove(&number);
             return;
@@ -314,6 +324,16 @@ mod tests {
         }
         let numbers: Vec<_> = store.snapshot().1.iter().map(|thread| thread.about.number).collect();
         assert_eq!(numbers, [1, 26, 27, 28, 29]);
+        // It has entered twice, and left once.
+        append(&store, 2, &mut add(&store, 2), 0..1);
+        let mut inside = add(&store, 2);
+        store.leave(2);
+        for number in 30..60 {
+            append(&store, number, &mut add(&store, number), 0..1);
+            store.leave(number);
+        }
+        append(&store, 2, &mut inside, 1..2 * NOTES as u64);
+        assert_eq!(values(&store, 2).0.last(), Some(&(2 * NOTES as u64 - 1)));
         let brief = Store::new(Duration::ZERO, 4 * CHUNK_SIZE);
         append(&brief, 1, &mut add(&brief, 1), 0..1);
         std::thread::sleep(Duration::from_millis(1));
