@@ -73,7 +73,7 @@
 //! | What does each thread do? | [`Runtime::threads`], [`Handle::threads`] |
 //! | Which tasks exist, and since when? | [`Runtime::tasks`], [`Handle::tasks`] |
 //! | Which tasks panic? | [`Builder::on_task_panic`], or a line on standard error for each spawn line |
-//! | For what does each task wait? | `Runtime::dump`, `Handle::dump` (feature `trace`) |
+//! | What does each task wait for? | `Runtime::dump`, `Handle::dump` (feature `trace`) |
 //! | What do tokio-console and other subscribers show? | the spans of the feature `tracing` |
 //! | How much has been done? | [`Runtime::metrics`], [`Handle::metrics`], [`metrics`] |
 //! | How does a metrics system get that? | [`Metrics::each`], with names, units and kinds |

@@ -23,8 +23,8 @@
 //! # What it costs
 //!
 //! Without the feature `trace` nothing. With the feature and without a recorder, a poll of a task costs some
-//! loads of a thread-local pointer. While a recorder runs, a poll costs about 150 nanoseconds, for five notes
-//! with a time each.
+//! loads of a thread-local pointer, and a task takes 16 bytes more. While a recorder runs, a poll costs about
+//! 150 nanoseconds, for five notes with a time each.
 //!
 //! # When nothing works any more
 //!

@@ -115,8 +115,9 @@ impl Builder {
     /// task.
     ///
     /// The hook is called whether or not the task was detached, which is not known. A panic of the future of
-    /// a `block_on` is not reported, because its caller gets it. A panic of a task of an
-    /// [`Executor`](crate::Executor) is not reported either.
+    /// a `block_on`, or of a closure that [blocks](crate::blocking), is not reported, because its caller gets
+    /// it. A panic of a task of an [`Executor`](crate::Executor) is not reported either. If the runtime was
+    /// dropped when the panic comes, the line is printed.
     ///
     /// Tokio's `unhandled_panic` shuts a runtime down at the first panic. Here the hook tells the main
     /// function, which ends the runtime in an orderly way:
