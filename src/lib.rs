@@ -211,12 +211,12 @@
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `ambient` | the context of foreign code on our threads: tokio's, or none | `fork` |
 //! | `fork` | detects that the process was forked | |
-//! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |
+//! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `stage` | how far a thread has got, as the thread notes it for observers | |
 //! | `sync` | atomics, locks, threads and the clock: of std, or of loom and shuttle in the models | |
 //!

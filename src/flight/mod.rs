@@ -26,6 +26,8 @@ mod chunk;
 #[cfg(feature = "trace")]
 mod clock;
 #[cfg(feature = "trace")]
+mod forks;
+#[cfg(feature = "trace")]
 mod note;
 #[cfg(feature = "trace")]
 mod store;

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use super::chunk::{CHUNK_SIZE, Chunk, Words};
 use super::clock::NoteClock;
+use super::forks;
 use super::note::{Note, time};
-use super::thread::forks;
 
 /// The notes of a recorder.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Store {
     /// Creates a store without notes. Its full chunks take up to `max_bytes`.
     pub(crate) fn new(min_age: Duration, max_bytes: usize) -> Self {
         Self {
-            forks: forks(),
+            forks: forks::number(),
             clock: NoteClock::start(),
             ended: OnceLock::new(),
             started_at: SystemTime::now(),
@@ -95,7 +95,7 @@ impl Store {
 
     /// Returns whether the store belongs to this process, and not to one from which it was forked.
     pub(super) fn is_here(&self) -> bool {
-        self.forks == forks()
+        self.forks == forks::number()
     }
 
     /// Notes that the recording has ended.

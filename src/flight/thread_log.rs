@@ -4,12 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::chunk::Chunk;
+use super::forks;
 use super::note::Note;
 use super::store::{AboutThread, Store};
 use super::{FoundIn, Reason, RoleNow};
@@ -24,9 +25,6 @@ thread_local! {
 
 static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
 static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
-
-/// The number of forks between the first process with a recorder and this one.
-static FORKS_NOTED: AtomicU32 = AtomicU32::new(0);
 
 /// How many numbers a thread reserves at a time.
 const TASK_NUMBERS_AT_ONCE: u64 = 256;
@@ -166,7 +164,7 @@ pub(crate) struct Membership {
 impl Membership {
     /// Creates a membership that changes nothing until the first [`refresh`](Self::refresh).
     pub(crate) fn new() -> Self {
-        Self { version: None, log: None, below: LOG.get(), forks: forks() }
+        Self { version: None, log: None, below: LOG.get(), forks: forks::number() }
     }
 
     /// Notes from now on what `recording` asks for. Called at each turn of the thread.
@@ -189,7 +187,7 @@ impl Membership {
 
     #[cold]
     fn change(&mut self, recording: &Recording) {
-        if self.forks != forks() {
+        if self.forks != forks::number() {
             return;
         }
         let store = recording.store();
@@ -223,7 +221,7 @@ impl Drop for Log {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        if self.forks != forks() {
+        if self.forks != forks::number() {
             // In the child of a fork: the logs belong to the parent, and so do the locks of their stores.
             return;
         }
@@ -342,13 +340,8 @@ impl Drop for Pause {
 
 /// Has the thread of a forked child note nothing for the recorders of its parent.
 pub(crate) fn note_fork() {
-    FORKS_NOTED.fetch_add(1, Ordering::Relaxed);
+    forks::add();
     LOG.set(ptr::null());
-}
-
-/// Returns the number of forks between the first process with a recorder and this one.
-pub(super) fn forks() -> u32 {
-    FORKS_NOTED.load(Ordering::Relaxed)
 }
 
 /// The future of a task was dropped.

@@ -1,0 +1,16 @@
+//! Which process a recorder belongs to: in the child of a fork, a lock of the parent may be held for ever.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The number of forks between the first process that used this crate and this one.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// Counts a fork. Called in the child.
+pub(super) fn add() {
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Returns the number of forks so far, which tells the processes apart.
+pub(super) fn number() -> u32 {
+    NUMBER.load(Ordering::Relaxed)
+}
