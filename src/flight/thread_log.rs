@@ -339,6 +339,7 @@ impl Drop for Pause {
 }
 
 /// Has the thread of a forked child note nothing for the recorders of its parent.
+#[cfg(all(unix, not(miri)))]
 pub(crate) fn note_fork() {
     forks::add();
     LOG.set(ptr::null());

@@ -86,6 +86,9 @@ impl Pause {
     pub(crate) fn end(self) {}
 }
 
+#[cfg(all(unix, not(miri)))]
+pub(crate) fn note_fork() {}
+
 macro_rules! do_nothing {
     ($($name:ident($($kind:ty),*);)*) => {
         $(#[inline]
@@ -103,6 +106,5 @@ do_nothing! {
     finds(FoundIn);
     ends(TaskNumber);
     timer_fires();
-    note_fork();
     stalls(ThreadNumber, &'static Location<'static>, impl FnOnce() -> u64, Duration);
 }
