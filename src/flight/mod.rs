@@ -43,7 +43,7 @@ pub(crate) use thread::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "trace"), allow(dead_code))]
 pub(crate) enum RoleNow {
-    Leads = 1,
+    Leads,
     Follows,
     Processes,
     Outside,

@@ -192,18 +192,14 @@ impl Membership {
         }
         let store = recording.store();
         let is_same = |below: &Log| store.as_ref().is_some_and(|store| Arc::ptr_eq(store, &below.store));
+        let shares = self.below().is_some_and(is_same);
         if let Some(below) = self.below() {
-            below.note_role(if is_same(below) { RoleNow::Processes } else { RoleNow::Outside });
+            below.note_role(if shares { RoleNow::Processes } else { RoleNow::Outside });
         }
-        let log = match store {
-            Some(_) if self.below().is_some_and(is_same) => None,
-            store => store.map(|store| Rc::new(Log::new(store))),
-        };
+        let log = store.filter(|_| !shares).map(|store| Rc::new(Log::new(store)));
         let in_use = match &log {
             Some(log) => Rc::as_ptr(log),
-            None if self.below().is_some_and(|below| below.role.get() != Some(RoleNow::Outside)) => {
-                self.below
-            }
+            None if shares => self.below,
             None => ptr::null(),
         };
         LOG.set(in_use);

@@ -23,7 +23,7 @@ impl<'a> SpawnMeta<'a> {
     /// Describes a future of this kind, spawned there.
     #[inline]
     pub fn new(kind: TaskKind, spawned_at: &'static Location<'static>) -> Self {
-        Self { spawned_at, kind: Some(kind), name: None, id: None, size: None, original_size: None }
+        Self { kind: Some(kind), ..Self::unobserved(spawned_at) }
     }
 
     /// Describes a future that is not to be observed.

@@ -37,9 +37,7 @@ impl Observation {
     pub fn inside<R>(&mut self, code: impl FnOnce() -> R) -> R {
         code()
     }
-}
 
-impl Observation {
     /// Returns the closure.
     pub(crate) fn wrap<F>(self, body: F) -> F {
         body

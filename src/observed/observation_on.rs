@@ -120,9 +120,7 @@ impl Observation {
         let _entered = self.0.as_ref().and_then(|observed| observed.span.as_ref()?.enter());
         code()
     }
-}
 
-impl Observation {
     /// Returns a closure that calls `body`, inside of the span if it is observed.
     pub(crate) fn wrap<A: 'static, R: 'static>(
         mut self,

@@ -108,11 +108,9 @@ impl FlightRecorder {
     /// ```
     pub fn start_on(&self, handle: &Handle) -> Recorder {
         let pool = handle.pool();
-        if let Some(pool) = &pool {
-            pool.assert_not_inherited();
-        }
         let store = Arc::new(Store::new(self.min_age, self.max_bytes));
         if let Some(pool) = &pool {
+            pool.assert_not_inherited();
             pool.recording.start(store.clone());
             wake_all(pool);
         }
