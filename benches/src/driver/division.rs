@@ -9,9 +9,12 @@ use std::process::Command;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 
-/// Microseconds that the load spends on a request, and that a server without work does. The value is that of
-/// a slow core: on a faster one the load gets more than it needs.
-const REQUEST: usize = 5;
+/// Microseconds that a request without work costs a server: 4.8 on a slow core.
+const SERVER: usize = 5;
+
+/// Microseconds that a request costs the load: up to 7 on the same core, and a reserve, so that the load is
+/// not the limit.
+const LOAD: usize = 8;
 
 /// The CPUs of a server and those of its load; both empty if each process may run anywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,15 +26,15 @@ pub(crate) struct Division {
 
 impl Division {
     /// Divides the cores, each with its hardware threads, in proportion to what a request with so much work
-    /// costs the server and the load. The load gets whole cores, the last ones. A machine with one core has
-    /// its hardware threads divided; with one hardware thread, both sides share it.
+    /// costs the server and the load, but at most half of them for the load. The load gets whole cores, the
+    /// last ones. The hardware threads of a single core are divided. Both sides share a single one.
     pub(crate) fn of(cores: &[Vec<usize>], micros: usize) -> Division {
         let mut server = cores.to_vec();
         if let [core] = cores {
             server = core.iter().map(|cpu| vec![*cpu]).collect();
         }
         let cpus: usize = server.iter().map(Vec::len).sum();
-        let wanted = (cpus * REQUEST).div_ceil(2 * REQUEST + micros);
+        let wanted = (cpus * LOAD).div_ceil(LOAD + SERVER + micros).min(cpus.div_ceil(2));
         let mut load: Vec<usize> = Vec::new();
         while load.len() < wanted && server.len() > 1 {
             load.extend(server.pop().into_iter().flatten());
@@ -125,7 +128,7 @@ mod tests {
     #[test]
     fn the_more_work_the_fewer_cpus_for_the_load() {
         let load = |cpus, micros| Division::of(&plain(cpus), micros).load.len();
-        assert_eq!([0, 5, 20, 100].map(|micros| load(16, micros)), [8, 6, 3, 1]);
+        assert_eq!([0, 5, 20, 100].map(|micros| load(16, micros)), [8, 8, 4, 2]);
         assert_eq!([0, 5, 20, 100].map(|micros| load(4, micros)), [2, 2, 1, 1]);
         assert_eq!([0, 5, 20, 100].map(|micros| load(2, micros)), [1, 1, 1, 1]);
     }

@@ -15,7 +15,7 @@ use crate::driver::plan::Plan;
 use crate::driver::plot::{Caption, plot};
 use crate::driver::results::Results;
 use crate::driver::rig::measure_on;
-use crate::driver::sweep::{CPU, LOAD, P50, P99, Point, RATE, STARVED, Sweep, VOLUNTARY};
+use crate::driver::sweep::{CPU, Cell, LOAD, P50, P99, Point, RATE, STARVED, Sweep, VOLUNTARY};
 use crate::driver::table;
 use crate::svg::Scale;
 
@@ -30,7 +30,7 @@ const RIVALS: [&str; 3] = ["tokio", "smol", "paceline"];
 /// When this time is over, the runs that are left are skipped.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// The CPU use of the load's threads, in percent, from which on the load counts as the limit.
+/// The CPU use, in percent, from which on the load, or a server, counts as saturated.
 const BUSY: f64 = 90.0;
 
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
@@ -86,7 +86,7 @@ fn show(
     let title = format!("Throughput, {micros} µs of work per request, {connections} connections");
     let caption = Caption::of_few(&title, ("workers", Scale::Steps), "requests per second");
     let mut plot = plot(sweep, RATE, &caption);
-    let note = limits(sweep);
+    let note = limits(sweep, division);
     println!("{note}");
     plot.notes.push(note);
     results.save_plot(&format!("{}-throughput", sweep.name), plot)?;
@@ -97,20 +97,28 @@ fn show(
 }
 
 /// Returns a sentence that names the points at which the load was the limit, and not the server.
-fn limits(sweep: &Sweep) -> String {
+fn limits(sweep: &Sweep, division: &Division) -> String {
     let mut limited = Vec::new();
     for (point, cells) in &sweep.rows {
-        let is_limit = |load: f64| load >= BUSY;
-        let cells = cells.iter().filter(|cell| cell.spread(LOAD).is_some_and(|load| is_limit(load.median)));
-        let rivals: Vec<_> = cells.map(|cell| cell.rival.as_str()).collect();
+        let cpus = division.with_workers(point.x as usize).server.len();
+        let is_limit = |cell: &&Cell| {
+            let median = |metric| cell.spread(metric).map_or(0.0, |figure| figure.median);
+            // From microseconds of CPU per second to percent of the server's CPUs.
+            let server = median(RATE) * median(CPU) / 1e4 / cpus as f64;
+            median(LOAD) >= BUSY && server < BUSY
+        };
+        let rivals: Vec<_> = cells.iter().filter(is_limit).map(|cell| cell.rival.as_str()).collect();
         if !rivals.is_empty() {
             limited.push(format!("{} ({})", point.x, rivals.join(", ")));
         }
     }
     if limited.is_empty() {
-        return format!("The load was nowhere the limit (its threads were less than {BUSY} % busy).");
+        return "The load was nowhere the limit.".to_owned();
     }
-    format!("The load was the limit (its threads were {BUSY} % busy) with workers: {}.", limited.join("; "))
+    format!(
+        "The load was the limit (its threads were {BUSY} % busy, the server's CPUs were not) with workers: {}.",
+        limited.join("; ")
+    )
 }
 
 /// The combinations that are measured on a machine: these, [`MICROS`] and [`RIVALS`].
@@ -160,6 +168,28 @@ impl fmt::Display for Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::rig::Run;
+
+    /// Fails if a server that is saturated itself, or one that has no figures, counts as limited by the load.
+    #[test]
+    fn the_load_is_the_limit_only_if_the_server_has_time_left() {
+        let division = Division::of(&plain(4), 0);
+        let cell = |rival: &str, load, cpu_micros| {
+            let run = Run { requests_per_second: 100_000.0, cpu_micros, load, ..Run::default() };
+            Cell { rival: rival.to_owned(), runs: vec![run], absent: None }
+        };
+        let point = |workers: usize| Point { x: workers as f64, label: String::new() };
+        let none = Cell { rival: "d".to_owned(), runs: vec![], absent: None };
+        let rows = vec![
+            (point(1), vec![cell("a", 95.0, 8.0), cell("b", 95.0, 9.5), cell("c", 80.0, 8.0), none]),
+            (point(2), vec![cell("a", 80.0, 8.0), cell("b", 95.0, 9.5)]),
+        ];
+        let mut sweep = Sweep { name: String::new(), title: String::new(), rows };
+        let said = limits(&sweep, &division);
+        assert!(said.ends_with("with workers: 1 (a); 2 (b)."), "{said}");
+        sweep.rows.clear();
+        assert_eq!(limits(&sweep, &division), "The load was nowhere the limit.");
+    }
 
     const README: &str = include_str!("../../README.md");
     const MANY: usize = 100_000;
