@@ -93,7 +93,8 @@ fn show(
     let mut figures = sweep.to_json();
     figures["division"] = division.to_json();
     results.add(figures);
-    Ok(())
+    // A run of many minutes, perhaps on a lent machine, keeps what it has if it is interrupted.
+    Ok(results.save(false)?)
 }
 
 /// Returns a sentence that names the points at which the load was the limit, and not the server.
