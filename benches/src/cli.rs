@@ -162,6 +162,8 @@ mod tests {
         assert_eq!(request.split().0.len(), 1);
         let (chosen, left_out) = parsed("--quick").unwrap().unwrap().split();
         assert!(left_out.iter().any(|one| one.name == "check") && !chosen.is_empty());
+        let (_, left_out) = parsed("--full").unwrap().unwrap().split();
+        assert_eq!(left_out.iter().map(|one| one.name).collect::<Vec<_>>(), ["cores"]);
     }
 
     #[test]
