@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::driver::plan::Plan;
 use crate::driver::results::Results;
 use crate::handler;
-use crate::workloads::{self, Workload};
+use crate::workloads::{self, Runs, Workload};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -82,7 +82,11 @@ impl Request {
     /// Returns the workloads to run, and those to leave out.
     fn split(&self) -> (Vec<&'static Workload>, Vec<&'static Workload>) {
         if self.named.is_empty() {
-            workloads::ALL.iter().partition(|one| one.in_quick || !self.quick)
+            workloads::ALL.iter().partition(|one| match one.runs {
+                Runs::Always => true,
+                Runs::InFull => !self.quick,
+                Runs::ByName => false,
+            })
         } else {
             (self.named.clone(), Vec::new())
         }
@@ -122,7 +126,7 @@ fn drive(words: &[String]) -> Outcome<()> {
         println!("paceline itself is missing: this program was built without the feature `paceline`");
     }
     for workload in left_out {
-        println!("not in a quick run: {}, {}", workload.name, workload.question);
+        println!("not in this run: {}, {}", workload.name, workload.question);
     }
     for workload in chosen {
         let from = Instant::now();
@@ -158,6 +162,8 @@ mod tests {
         assert_eq!(request.split().0.len(), 1);
         let (chosen, left_out) = parsed("--quick").unwrap().unwrap().split();
         assert!(left_out.iter().any(|one| one.name == "check") && !chosen.is_empty());
+        let (_, left_out) = parsed("--full").unwrap().unwrap().split();
+        assert_eq!(left_out.iter().map(|one| one.name).collect::<Vec<_>>(), ["cores"]);
     }
 
     #[test]

@@ -13,11 +13,17 @@ pub(crate) fn raise_limit() {
 
 /// Checks that a process may have so many descriptors. `Err` has the reason for the tables.
 pub(crate) fn allow(needed: usize) -> io::Result<()> {
-    const SPARE: usize = 100;
-    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    if (needed + SPARE) as u64 > allowed {
-        let text = format!("needs {} descriptors, {allowed} are allowed (ulimit -Hn)", needed + SPARE);
+    let available = available();
+    if needed > available {
+        let text = format!("needs {needed} descriptors, {available} are available (ulimit -Hn)");
         return Err(io::Error::other(text));
     }
     Ok(())
+}
+
+/// Returns how many descriptors a process may have beside those that it has at its start.
+pub(crate) fn available() -> usize {
+    const AT_START: u64 = 100;
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(allowed.saturating_sub(AT_START)).unwrap_or(usize::MAX)
 }

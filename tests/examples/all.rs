@@ -14,7 +14,7 @@ use crate::programs::{explains_itself, names_an_address_in_use, refuses};
 /// Each example, arguments that it refuses, and the arguments before an address on which it serves.
 type Row = (&'static str, &'static [&'static [&'static str]], Option<&'static [&'static str]>);
 
-const ALL: [Row; 9] = [
+const ALL: [Row; 10] = [
     ("blocking", &[&["1"]], None),
     ("dispatcher", &[&["1"]], None),
     ("drain", &[&["long"], &["-1"], &["1", "2"]], None),
@@ -36,6 +36,11 @@ const ALL: [Row; 9] = [
         Some(&[]),
     ),
     ("roles", &[&["--svg"], &["--live"], &["--svg", "a", "b"]], None),
+    (
+        "shards",
+        &[&["here"], &["127.0.0.1:0", "0"], &["127.0.0.1:0", "many"]],
+        if cfg!(target_os = "linux") { Some(&[]) } else { None },
+    ),
     ("stall", &[&["1"]], None),
     ("timers", &[&["1"]], None),
 ];

@@ -5,6 +5,7 @@
 //! | `process`, `programs` | how an example is started, listened to and ended |
 //! | `all` | each example answers `--help` and refuses wrong arguments; `stall`, `timers` report correctly |
 //! | `echo` | every byte comes back; thousands of connections, if the system allows them; a clean end |
+//! | `shards` | each shard serves connections, on cores of its own; none is cut off at a clean end |
 //! | `roles` | frames as text, a picture, and the view in a terminal emulated by Python |
 #![cfg(all(unix, not(miri)))]
 #![allow(unreachable_pub)]
@@ -15,3 +16,5 @@ mod process;
 #[path = "../../examples/testing/src/programs.rs"]
 mod programs;
 mod roles;
+#[cfg(target_os = "linux")]
+mod shards;

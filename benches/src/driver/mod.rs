@@ -4,6 +4,7 @@ pub(crate) mod ace;
 mod bystanders;
 pub(crate) mod child;
 pub(crate) mod contention;
+pub(crate) mod division;
 pub(crate) mod environment;
 pub(crate) mod plan;
 pub(crate) mod plot;

@@ -93,14 +93,18 @@ impl Plan {
         named.map(|(rivals, why)| format!("{} ({why})", rivals.join(", "))).collect::<Vec<_>>().join("; ")
     }
 
+    /// Returns the load for one server. Ten thousand connections wait a quarter of a second for one answer
+    /// each, so they have a longer warm-up and window.
     pub(crate) fn load(&self, path: &str, connections: usize) -> load::Plan {
+        const MANY: usize = 5_000;
+        let (warm, window) = if connections < MANY { (1, 1) } else { (3, 2) };
         load::Plan {
             port: 0,
             executors: 1,
             path: path.to_owned(),
             connections,
-            warm: self.warm,
-            window: self.window,
+            warm: self.warm * warm,
+            window: self.window * window,
             threads: self.load_threads,
             churn: None,
             every: None,

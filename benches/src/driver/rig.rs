@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::child::{Child, Talk};
 use super::contention::{COUNTED, Contention};
+use super::division::{Division, confine};
 use super::procfs::{Usage, eventually};
 use crate::{handler, load};
 
@@ -26,13 +27,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a rival with one executor.
     pub(crate) fn start(rival: &str, threads: usize) -> io::Result<Server> {
-        Server::start_several(rival, threads, 1)
+        Server::start_several(rival, threads, 1, &[])
     }
 
-    /// Starts a rival and waits until every executor in it accepts, on ports from `port` on.
-    pub(crate) fn start_several(rival: &str, threads: usize, executors: u16) -> io::Result<Server> {
+    /// Starts a rival on these CPUs (on all if there are none), and waits until every executor in it accepts,
+    /// on ports from `port` on.
+    fn start_several(rival: &str, threads: usize, executors: u16, cpus: &[usize]) -> io::Result<Server> {
         let port = next_ports(executors);
         let mut command = command_for(rival, port, threads)?;
+        confine(&mut command, cpus);
         command.arg("--executors").arg(executors.to_string());
         // One calibration for all servers: two calibrations on a noisy machine differ more than rivals do.
         command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
@@ -112,8 +115,10 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn connect(plan: &load::Plan) -> io::Result<Load> {
+    /// Starts a load on these CPUs, or on all if there are none.
+    pub(crate) fn connect(plan: &load::Plan, cpus: &[usize]) -> io::Result<Load> {
         let mut command = Command::new(own_program()?);
+        confine(&mut command, cpus);
         command.arg("load").args(plan.to_arguments()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = Child::spawn(&mut command)?;
         let mut talk = Talk::with(&mut child)?;
@@ -173,13 +178,25 @@ pub(crate) fn measure(
     plan: &load::Plan,
     beside: Option<&Beside>,
 ) -> io::Result<Run> {
-    let mut server = Server::start_several(rival, threads, plan.executors)?;
+    measure_on(&Division::default(), rival, threads, plan, beside)
+}
+
+/// Does the same with the server and the load on CPUs of their own.
+pub(crate) fn measure_on(
+    division: &Division,
+    rival: &str,
+    threads: usize,
+    plan: &load::Plan,
+    beside: Option<&Beside>,
+) -> io::Result<Run> {
+    let mut server = Server::start_several(rival, threads, plan.executors, &division.server)?;
     let plan = load::Plan { port: server.port, ..plan.clone() };
-    let mut load = Load::connect(&plan)?;
+    let mut load = Load::connect(&plan, &division.load)?;
     let mut slow = None;
     if let Some(beside) = beside.filter(|beside| beside.connections > 0) {
         let (path, connections) = (beside.path.clone(), beside.connections);
-        let mut other = Load::connect(&load::Plan { path, connections, threads: 1, ..plan.clone() })?;
+        let plan = load::Plan { path, connections, threads: 1, ..plan.clone() };
+        let mut other = Load::connect(&plan, &division.load)?;
         other.go()?;
         slow = Some(other);
     }

@@ -81,7 +81,7 @@ impl Cell {
 /// All figures of one workload.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) title: String,
     /// One row of cells per point, in the rivals' order.
     pub(crate) rows: Vec<(Point, Vec<Cell>)>,
@@ -91,7 +91,7 @@ impl Sweep {
     /// Runs one rival after the other within a round, so that disturbances of the machine affect all alike.
     /// `run` returns `Err` with the reason if a rival cannot take part at a point.
     pub(crate) fn measure(
-        name: &'static str,
+        name: impl Into<String>,
         title: impl Into<String>,
         points: Vec<Point>,
         rivals: &[&str],
@@ -114,7 +114,7 @@ impl Sweep {
             rows.push((point, cells));
         }
         eprintln!();
-        Sweep { name, title: title.into(), rows }
+        Sweep { name: name.into(), title: title.into(), rows }
     }
 
     /// Returns the raw figures: every run of every cell.

@@ -13,7 +13,6 @@ use crate::driver::results::Results;
 use crate::driver::rig::measure;
 use crate::driver::sweep::{CPU, INVOLUNTARY, P50, P99, P999, PEAK, RATE, STARVED, Sweep, VOLUNTARY};
 use crate::driver::{ace, table};
-use crate::load;
 use crate::svg::Scale;
 
 pub(super) const QUESTION: &str = "request/response over 1 to 10 000 connections";
@@ -24,7 +23,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let sweep = Sweep::measure("connections", title, points, &plan.rivals(), plan.rounds, |rival, point| {
         let connections = point.x as usize;
         possible(rival, connections)?;
-        measure(rival, plan.threads, &patient(plan.load("/", connections)), None)
+        measure(rival, plan.threads, &plan.load("/", connections), None)
     });
     table::print(&sweep, &[RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, STARVED]);
     let caption = |title, y| Caption {
@@ -41,15 +40,6 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     results.save_plot("connections-cpu", plot(&sweep, CPU, &cpu))?;
     results.add(sweep.to_json());
     Ok(())
-}
-
-/// Ten thousand connections wait a quarter of a second for one answer each, so their window has to be longer.
-fn patient(load: load::Plan) -> load::Plan {
-    const MANY: usize = 5_000;
-    if load.connections < MANY {
-        return load;
-    }
-    load::Plan { warm: load.warm * 3, window: load.window * 2, ..load }
 }
 
 /// Checks that a rival can serve so many connections. `Err` has the reason for the tables.

@@ -63,7 +63,8 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
 fn watch(rival: &str, plan: &Plan, settle: Duration, window: Duration) -> io::Result<Idle> {
     let server = Server::start(rival, plan.threads)?;
     let burst = Duration::from_millis(100);
-    let mut load = Load::connect(&load::Plan { port: server.port, window: burst, ..plan.load("/", 64) })?;
+    let mut load =
+        Load::connect(&load::Plan { port: server.port, window: burst, ..plan.load("/", 64) }, &[])?;
     load.go()?;
     load.begun()?;
     load.result()?;

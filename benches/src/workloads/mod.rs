@@ -14,6 +14,7 @@ mod blocked;
 mod check;
 mod churn;
 mod connections;
+mod cores;
 mod executors;
 mod hyper;
 mod idle;
@@ -58,24 +59,37 @@ pub(crate) fn prepare(chosen: &[&Workload]) -> Outcome {
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
     pub(crate) question: &'static str,
-    /// Whether a quick run of all workloads includes this one.
-    pub(crate) in_quick: bool,
+    pub(crate) runs: Runs,
     pub(crate) run: fn(&Plan, &mut Results) -> Outcome,
 }
 
+/// Which runs of all workloads include one of them. A run by name includes any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    Always,
+    InFull,
+    ByName,
+}
+
 pub(crate) const ALL: &[Workload] = &[
-    Workload { name: "connections", question: connections::QUESTION, in_quick: true, run: connections::run },
-    Workload { name: "syscalls", question: syscalls::QUESTION, in_quick: true, run: syscalls::run },
-    Workload { name: "blocked", question: blocked::QUESTION, in_quick: true, run: blocked::run },
-    Workload { name: "work", question: work::QUESTION, in_quick: true, run: work::run },
-    Workload { name: "paced", question: paced::QUESTION, in_quick: true, run: paced::run },
-    Workload { name: "churn", question: churn::QUESTION, in_quick: true, run: churn::run },
-    Workload { name: "idle", question: idle::QUESTION, in_quick: true, run: idle::run },
-    Workload { name: "scaling", question: scaling::QUESTION, in_quick: false, run: scaling::run },
-    Workload { name: "executors", question: executors::QUESTION, in_quick: true, run: executors::run },
-    Workload { name: "hyper", question: hyper::QUESTION, in_quick: false, run: hyper::run },
-    Workload { name: "axum", question: axum::QUESTION, in_quick: false, run: axum::run },
-    Workload { name: "check", question: check::QUESTION, in_quick: false, run: check::run },
-    Workload { name: "transfer", question: transfer::QUESTION, in_quick: true, run: transfer::run },
-    Workload { name: "tasks", question: tasks::QUESTION, in_quick: true, run: tasks::run },
+    Workload {
+        name: "connections",
+        question: connections::QUESTION,
+        runs: Runs::Always,
+        run: connections::run,
+    },
+    Workload { name: "syscalls", question: syscalls::QUESTION, runs: Runs::Always, run: syscalls::run },
+    Workload { name: "blocked", question: blocked::QUESTION, runs: Runs::Always, run: blocked::run },
+    Workload { name: "work", question: work::QUESTION, runs: Runs::Always, run: work::run },
+    Workload { name: "paced", question: paced::QUESTION, runs: Runs::Always, run: paced::run },
+    Workload { name: "churn", question: churn::QUESTION, runs: Runs::Always, run: churn::run },
+    Workload { name: "idle", question: idle::QUESTION, runs: Runs::Always, run: idle::run },
+    Workload { name: "scaling", question: scaling::QUESTION, runs: Runs::InFull, run: scaling::run },
+    Workload { name: "cores", question: cores::QUESTION, runs: Runs::ByName, run: cores::run },
+    Workload { name: "executors", question: executors::QUESTION, runs: Runs::Always, run: executors::run },
+    Workload { name: "hyper", question: hyper::QUESTION, runs: Runs::InFull, run: hyper::run },
+    Workload { name: "axum", question: axum::QUESTION, runs: Runs::InFull, run: axum::run },
+    Workload { name: "check", question: check::QUESTION, runs: Runs::InFull, run: check::run },
+    Workload { name: "transfer", question: transfer::QUESTION, runs: Runs::Always, run: transfer::run },
+    Workload { name: "tasks", question: tasks::QUESTION, runs: Runs::Always, run: tasks::run },
 ];

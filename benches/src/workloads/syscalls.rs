@@ -65,7 +65,7 @@ fn count(rival: &str, load: &load::Plan, threads: usize) -> io::Result<(u64, Vec
     let server = Server::start(rival, threads)?;
     let window = Duration::from_millis(500);
     let plan = load::Plan { port: server.port, warm: Duration::ZERO, window, ..load.clone() };
-    let mut load = Load::connect(&plan)?;
+    let mut load = Load::connect(&plan, &[])?;
     let tracer = Tracer::attach(server.id(), Detail::Counts)?;
     load.go()?;
     load.begun()?;
