@@ -51,7 +51,7 @@ impl<'a, T> Leader<'a, T> {
         self.follower.leadership.line.has_sleeper()
     }
 
-    /// Returns whether to wake a follower to share `left` events;
+    /// Returns whether to wake a follower to share this many events;
     /// [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
     #[inline]
     pub(crate) fn is_wake_worth(&self, left: usize) -> bool {

@@ -174,11 +174,11 @@ impl Rider<'_> {
         mut leader: Leader<'l, Batch>,
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
-        let left = leader.with(|batch| batch.left());
+        let (left, weight) = leader.with(|batch| (batch.left(), batch.weight()));
         self.stay.host.set_events_wait(left > 0);
         match self.pool.policy.promotion {
             _ if event.is_none() => leader.vacate(),
-            Promotion::Adaptive if leader.is_wake_worth(left) => leader.promote(),
+            Promotion::Adaptive if leader.is_wake_worth(weight) => leader.promote(),
             Promotion::Eager if leader.has_follower() => leader.promote(),
             _ => leader.vacate(),
         }

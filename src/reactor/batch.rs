@@ -22,6 +22,10 @@ use crate::waking;
 /// for at most a few dozen tasks, however many timers are due.
 const TIMERS_IN_A_ROW: usize = 32;
 
+/// How many due timers are as much work as one event of a source. A task that an event wakes makes at least
+/// one system call; most tasks that a timer wakes do little.
+const TIMERS_PER_EVENT: usize = 8;
+
 /// An event, to be fired by the thread that took it.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -75,6 +79,14 @@ impl Batch {
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.events.list.len() - self.next + self.due.len()
+    }
+
+    /// Returns how much work is left, in events of sources: so many are worth [waking a follower] for.
+    ///
+    /// [waking a follower]: crate::line::Line::is_wake_worth
+    #[inline]
+    pub(crate) fn weight(&self) -> usize {
+        self.events.list.len() - self.next + self.due.len() / TIMERS_PER_EVENT
     }
 
     /// Takes the next event of the batch. Due timers come first, but after [`TIMERS_IN_A_ROW`] of them the

@@ -285,6 +285,22 @@ fn l9_each_sleep_is_rung_for_and_once() {
     });
 }
 
+/// Due timers are less work than as many events. Fails if each counts as one: in a storm of timers the leader
+/// would wake a follower at each look.
+#[test]
+fn a_due_timer_is_a_fraction_of_an_event() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let alarms: Vec<_> = (0..=2 * TIMERS_PER_EVENT).map(|_| scene.arm(scene.started)).collect();
+        scene.batch.look(&scene.reactor).unwrap();
+        for weight in [2, 1] {
+            assert!(matches!(scene.batch.next(&scene.reactor), Some(Event::Timer(_))));
+            assert_eq!(scene.batch.weight(), weight);
+        }
+        assert_eq!(scene.batch.left(), 2 * TIMERS_PER_EVENT - 1);
+        drop(alarms);
+    });
+}
+
 /// A reason that came before the announcement interrupts no sleep. So the leader has to look for reasons
 /// after the announcement. Fails if it does not.
 #[test]
