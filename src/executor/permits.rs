@@ -18,9 +18,10 @@
 //! The deputy's limit is `T + extra + (holders that block) - (workers that compute without a permit)`, and
 //! not below zero. Threads that block are replaced, so a holder that blocks makes room for another one. A
 //! worker computes without a permit if it took its task while permits were not needed, or if an event woke
-//! a task that was not known to compute; it counts as if it had one. So T + extra workers compute, and not
-//! more, as of the next look. The limit may fall below `held`: then no permit is given until enough are
-//! returned.
+//! a task that was not known to compute; it counts as if it had one. A worker that makes no progress in its
+//! poll, because it has no core or dozes, counts as one that computes: it may compute once it has a core. So
+//! T + extra workers compute, and not more, as of the next look. The limit may fall below `held`: then no
+//! permit is given until enough are returned.
 //!
 //! Only the deputy of a runtime with workers writes the limit. For a `LocalExecutor`, an executor that a user
 //! runs and a runtime of the current thread it is `MAX` for ever, which costs them one relaxed load where a

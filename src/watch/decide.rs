@@ -280,10 +280,11 @@ impl Memory {
     /// Returns the limit of permits once `started` more workers are there; `None` if that is the present
     /// one, or in a pool without workers. Returns `usize::MAX` if no permit is needed: permits are not
     /// scarce, the crew was stopped, or there is no spare worker, without which a limit would leave cores
-    /// idle.
+    /// idle. A spare worker that is late to start counts, as it does for starting another one: without a
+    /// limit it would take a task that computes as soon as it runs, and no thread would be spare.
     fn limit(&self, seen: &Snapshot, workforce: &Workforce, started: usize) -> Option<usize> {
         let crew = seen.crew.as_ref()?;
-        let is_spare_there = workforce.able() + started > workforce.takers();
+        let is_spare_there = workforce.expected() + started > workforce.takers();
         let is_scarce = self.scarce_since.is_some() && is_spare_there && crew.max_threads > 0;
         let limit = (workforce.takers() + workforce.lent).saturating_sub(workforce.unpermitted);
         Some(if is_scarce { limit } else { usize::MAX }).filter(|limit| *limit != crew.limit)
@@ -431,7 +432,7 @@ struct Workforce {
     computed: Vec<Duration>,
     /// A runner computes.
     computes: bool,
-    /// Threads that compute without a permit.
+    /// Threads that compute, doze or wait for a core in a poll without a permit.
     unpermitted: usize,
     /// Permits that threads hold which block.
     lent: usize,
@@ -493,7 +494,7 @@ impl Workforce {
             self.stuck += 1;
             self.waits |= doing == Doing::Waits;
             self.computed.extend((!blocks).then_some(runner.computed));
-            self.unpermitted += usize::from(computes && !runner.holds_permit);
+            self.unpermitted += usize::from(!blocks && !runner.holds_permit);
             self.lent += usize::from(blocks && runner.holds_permit);
         }
     }
@@ -552,10 +553,14 @@ impl Workforce {
         self.stuck + self.late + self.in_hooks + spare >= self.live
     }
 
-    /// Returns whether there are more able workers than may take tasks. A worker that is late to start
-    /// counts: it may only be waiting for a core.
+    /// Returns how many threads are able to run or late to start: a late one may only be waiting for a core.
+    fn expected(&self) -> usize {
+        self.able() + self.late
+    }
+
+    /// Returns whether more workers are expected to run than may take tasks.
     fn has_spare(&self) -> bool {
-        self.able() + self.late > self.takers()
+        self.expected() > self.takers()
     }
 
     /// Returns how many workers there may be beyond the usual number: replacements for threads that block,

@@ -68,6 +68,10 @@ fn waits(id: Id) -> RunnerSeen {
     stuck(id, Doing::Waits, Duration::ZERO)
 }
 
+fn dozes(id: Id) -> RunnerSeen {
+    stuck(id, Doing::Dozes, Duration::ZERO)
+}
+
 fn moves(id: Id) -> RunnerSeen {
     RunnerSeen { has_moved: true, ..idle(id) }
 }
@@ -287,6 +291,11 @@ fn as_many_may_take_tasks_as_there_are_workers_while_one_is_spare() {
         ("one computes beside a free one", crew([little(0), idle(1), idle(2)]), none),
         ("no spare one", crew([little(0), little(1)]), none),
         ("the spare one is about to start", crew([little(0), little(1)]).abandoned(), 0),
+        // Otherwise it would take a task that waits, and compute, too.
+        ("the spare one is late to start", crew([little(0), little(1)]).late(1), 0),
+        ("one has no core, the spare one is about to start", crew([little(0), waits(1)]).abandoned(), 0),
+        ("one has no core for what it took before", crew([little(0), waits(1), idle(2)]), 0),
+        ("one dozes in what it took before", crew([little(0), dozes(1), idle(2)]), 0),
         ("all compute, and took what they do before", crew([little(0), little(1), idle(2)]), 0),
         ("one has come for the next task since", crew([little(0), held(1), idle(2)]), 1),
         ("all have", crew([held(0), held(1), idle(2)]), 2),

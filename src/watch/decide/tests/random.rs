@@ -257,7 +257,10 @@ fn check(
     if let (Some(crew), Some(limit)) = (&seen.crew, actions.limit) {
         assert_ne!(limit, crew.limit, "for nothing: {}", context());
         let counts = |which: fn(&RunnerSeen) -> bool| seen.runners.iter().filter(|it| which(it)).count();
-        let free = counts(|it| it.doing == Some(Doing::Computes) && it.is_at_work && !it.holds_permit);
+        fn may_compute(it: &RunnerSeen) -> bool {
+            it.doing.is_some_and(|doing| doing != Doing::Blocks)
+        }
+        let free = counts(|it| may_compute(it) && it.is_at_work && !it.holds_permit);
         let lent = counts(|it| it.doing == Some(Doing::Blocks) && it.is_at_work && it.holds_permit);
         let most = (crew.threads + extra + lent).saturating_sub(free);
         assert!(limit == most || limit == usize::MAX, "{most}: {}", context());
