@@ -44,18 +44,19 @@ impl<'a, T> Leader<'a, T> {
         move || rank != Rank::Host && leadership.line.has_better(rank)
     }
 
-    /// Returns whether a promotion would wake a parked follower: a follower is parked, and no called follower
-    /// is on its way.
+    /// Returns whether a promotion would wake a parked follower: a follower with at least the rank of this
+    /// leader is parked, and no called follower is on its way. A follower of lower rank may not lead, because
+    /// this thread stays in the set.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
-        self.follower.leadership.line.has_sleeper()
+        self.follower.leadership.line.has_sleeper(self.follower.seat.rank())
     }
 
-    /// Returns whether to wake a follower to share `left` events;
-    /// [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
+    /// Returns whether to wake a follower, which is as for [`has_follower`](Self::has_follower), to share
+    /// `left` events; [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
     #[inline]
     pub(crate) fn is_wake_worth(&self, left: usize) -> bool {
-        self.follower.leadership.line.is_wake_worth(|| left)
+        self.follower.leadership.line.is_wake_worth(self.follower.seat.rank(), || left)
     }
 
     /// Leaves leadership vacant and wakes no thread (LF2): the promotion that costs no wake. The next thread
