@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, OPEN_TO_ALL, POLLING, Rank, VACANT};
+use super::{Follower, LED, LeaderClock, OPEN_TO_ALL, POLLING, Rank, VACANT};
 use crate::flight::{self, Reason, RoleNow};
 use crate::sync::Ordering;
 
@@ -8,6 +8,7 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub(crate) struct Leader<'a, T> {
     pub(super) follower: Follower<'a, T>,
+    pub(super) clock: LeaderClock,
 }
 
 impl<'a, T> Leader<'a, T> {
@@ -16,6 +17,12 @@ impl<'a, T> Leader<'a, T> {
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: the state word is `LED` or `POLLING` by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
+    }
+
+    /// Notes that the leader has found nothing so far: the measure of how long threads lead begins anew.
+    #[inline]
+    pub(crate) fn start_clock_anew(&mut self) {
+        self.clock.start_anew();
     }
 
     /// Announces that what follows may take long: other threads park at once instead of retrying.
@@ -102,6 +109,7 @@ impl<'a, T> Leader<'a, T> {
         // ORDER: Release pairs with the Acquire of `Leadership::try_take`: the next leader sees the guarded
         // value as this one leaves it.
         leadership.state.store(VACANT | open, Ordering::Release);
+        self.clock.stop();
     }
 }
 
