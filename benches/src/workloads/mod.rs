@@ -23,6 +23,8 @@ mod syscalls;
 mod tasks;
 mod transfer;
 mod work;
+#[cfg(all(feature = "paceline", paceline_contention))]
+mod writes;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
@@ -78,4 +80,6 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "check", question: check::QUESTION, in_quick: false, run: check::run },
     Workload { name: "transfer", question: transfer::QUESTION, in_quick: true, run: transfer::run },
     Workload { name: "tasks", question: tasks::QUESTION, in_quick: true, run: tasks::run },
+    #[cfg(all(feature = "paceline", paceline_contention))]
+    Workload { name: "writes", question: writes::QUESTION, in_quick: true, run: writes::run },
 ];
