@@ -386,6 +386,8 @@ pub use io::{
     Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
     WritableOwned, os, timeout,
 };
+#[cfg(paceline_contention)]
+pub use leadership::{TimeLed, time_led};
 pub use line::Order;
 #[doc(hidden)]
 pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
@@ -402,7 +404,7 @@ pub use runtime::{
 pub use runtime::{Load, ThreadLoad};
 pub use strand::Strand;
 #[cfg(paceline_contention)]
-pub use sync::contention::{Contention, contention};
+pub use sync::contention::{Contention, WriteCount, WriteKind, contention, count_writes, writes};
 
 /// Runs the examples of the README and of the guide as tests.
 #[cfg(doctest)]

@@ -47,7 +47,7 @@ impl State {
     /// may miss a runner that goes to sleep at this moment. A miss costs parallelism but loses no task.
     #[inline]
     pub(super) fn invite(&self, left: impl FnOnce() -> usize) {
-        if self.idle.is_wake_worth(left) {
+        if self.idle.is_wake_worth(ANY_RANK, left) {
             self.invite_one();
         }
     }

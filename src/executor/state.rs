@@ -383,7 +383,7 @@ impl State {
         !self.has_surplus()
             && self.find_in_runners(holds).is_none()
             && self.unfinished().unwrap_or(0) == 0
-            && self.idle.len() == self.runners().len() + self.tickers.get()
+            && self.idle.waiting().len() == self.runners().len() + self.tickers.get()
     }
 
     /// Returns the number of tasks taken from the injector so far.

@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, OPEN_TO_ALL, POLLING, Rank, VACANT};
+use super::{Follower, LED, LeaderClock, OPEN_TO_ALL, POLLING, Rank, VACANT};
 use crate::flight::{self, Reason, RoleNow};
 use crate::sync::Ordering;
 
@@ -8,6 +8,7 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub(crate) struct Leader<'a, T> {
     pub(super) follower: Follower<'a, T>,
+    pub(super) clock: LeaderClock,
 }
 
 impl<'a, T> Leader<'a, T> {
@@ -16,6 +17,12 @@ impl<'a, T> Leader<'a, T> {
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: the state word is `LED` or `POLLING` by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
+    }
+
+    /// Notes that the leader has found nothing so far: the measure of how long threads lead begins anew.
+    #[inline]
+    pub(crate) fn start_clock_anew(&mut self) {
+        self.clock.start_anew();
     }
 
     /// Announces that what follows may take long: other threads park at once instead of retrying.
@@ -44,18 +51,19 @@ impl<'a, T> Leader<'a, T> {
         move || rank != Rank::Host && leadership.line.has_better(rank)
     }
 
-    /// Returns whether a promotion would wake a parked follower: a follower is parked, and no called follower
-    /// is on its way.
+    /// Returns whether a promotion would wake a parked follower: a follower with at least the rank of this
+    /// leader is parked, and no called follower is on its way. A follower of lower rank may not lead, because
+    /// this thread stays in the set.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
-        self.follower.leadership.line.has_sleeper()
+        self.follower.leadership.line.has_sleeper(self.follower.seat.rank())
     }
 
-    /// Returns whether to wake a follower to share this many events;
-    /// [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
+    /// Returns whether to wake a follower, which is as for [`has_follower`](Self::has_follower), to share
+    /// this many events; [`Line::is_wake_worth`](crate::line::Line::is_wake_worth) has the rule.
     #[inline]
     pub(crate) fn is_wake_worth(&self, left: usize) -> bool {
-        self.follower.leadership.line.is_wake_worth(|| left)
+        self.follower.leadership.line.is_wake_worth(self.follower.seat.rank(), || left)
     }
 
     /// Leaves leadership vacant and wakes no thread (LF2): the promotion that costs no wake. The next thread
@@ -101,6 +109,7 @@ impl<'a, T> Leader<'a, T> {
         // ORDER: Release pairs with the Acquire of `Leadership::try_take`: the next leader sees the guarded
         // value as this one leaves it.
         leadership.state.store(VACANT | open, Ordering::Release);
+        self.clock.stop();
     }
 }
 

@@ -240,8 +240,10 @@ fn a_leader_knows_which_followers_wait() {
     let host = join(&set, Host);
     drop(leader);
     let leader = host.try_lead().expect("no thread leads");
+    asleep(&set, Guest);
+    assert!(!leader.has_follower() && !leader.is_wake_worth(9), "a guest does not lead beside a host");
     asleep(&set, Host);
-    assert!(!leader.displaced()(), "no claim is better");
+    assert!(leader.has_follower() && !leader.displaced()(), "no claim is better");
 }
 
 #[test]

@@ -39,7 +39,7 @@
 
 use std::collections::VecDeque;
 
-use crate::sync::{self, Arc, AtomicBool, AtomicUsize, Mutex, Ordering};
+use crate::sync::{self, Arc, AtomicBool, AtomicU8, AtomicUsize, Mutex, Ordering};
 
 /// Number of pieces of work left from which on [waking a sleeper](Line::is_wake_worth) pays.
 const WORTH_A_WAKE: usize = 2;
@@ -66,12 +66,19 @@ pub(crate) enum Rank {
     Host,
 }
 
+/// Returns the value of [`Line::best`] for a line in which this is the best rank.
+#[inline]
+fn claim(rank: Rank) -> u8 {
+    rank as u8 + 1
+}
+
 /// The sleepers, and the threads that are about to sleep. Each of them is in the line at most once.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     order: Order,
-    /// The length of `waiting`, written under its lock: a hint that saves taking the lock.
-    length: AtomicUsize,
+    /// The best rank in `waiting`, see [`claim`], or zero if the line is empty. Written under the lock of
+    /// `waiting`: a hint that saves taking it.
+    best: AtomicU8,
     /// Whether a sleeper was called that has not left.
     on_the_way: AtomicBool,
     /// Pieces of work that have to be left before waking a sleeper pays.
@@ -98,7 +105,7 @@ impl<T> Line<T> {
     pub(crate) fn new(order: Order) -> Self {
         Self {
             order,
-            length: AtomicUsize::new(0),
+            best: AtomicU8::new(0),
             on_the_way: AtomicBool::new(false),
             worth_a_wake: AtomicUsize::new(WORTH_A_WAKE),
             waiting: Mutex::new(VecDeque::new()),
@@ -110,7 +117,7 @@ impl<T> Line<T> {
     pub(crate) fn enter(&self, sleeper: &Arc<T>, rank: Rank) {
         let mut waiting = sync::lock(&self.waiting);
         waiting.push_back((rank, sleeper.clone()));
-        self.length.store(waiting.len(), Ordering::Relaxed);
+        self.note_best(&waiting);
         drop(waiting);
         // ORDER: pairs with the fence in `call`. Either this thread sees the caller's reason, or the caller
         // sees this entry.
@@ -125,7 +132,7 @@ impl<T> Line<T> {
         // From the back: a sleeper that leaves by itself has usually entered recently.
         if let Some(at) = waiting.iter().rposition(|(_, other)| Arc::ptr_eq(other, sleeper)) {
             waiting.remove(at);
-            self.length.store(waiting.len(), Ordering::Relaxed);
+            self.note_best(&waiting);
             return false;
         }
         drop(waiting);
@@ -136,36 +143,34 @@ impl<T> Line<T> {
         true
     }
 
+    /// Writes the hint. The caller holds the lock.
+    fn note_best(&self, waiting: &VecDeque<(Rank, Arc<T>)>) {
+        let best = waiting.iter().map(|(rank, _)| claim(*rank)).max().unwrap_or(0);
+        self.best.store(best, Ordering::Relaxed);
+    }
+
     /// Returns whether the line is empty. A hint, read without the lock.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns how many sleepers are in the line. A hint, read without the lock.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.length.load(Ordering::Relaxed)
+        self.best.load(Ordering::Relaxed) == 0
     }
 
     /// Returns the sleepers in the line, in the order in which they entered.
     pub(crate) fn waiting(&self) -> Vec<Arc<T>> {
-        let mut sleepers = Vec::with_capacity(self.len());
-        sleepers.extend(sync::lock(&self.waiting).iter().map(|(_, sleeper)| sleeper.clone()));
-        sleepers
+        sync::lock(&self.waiting).iter().map(|(_, sleeper)| sleeper.clone()).collect()
     }
 
-    /// Returns whether a call now would wake a sleeper: a sleeper is in the line, and no called sleeper is
-    /// still on its way. A hint, read without a fence.
+    /// Returns whether a call now would wake a sleeper: a sleeper with a rank of at least `reach` is in the
+    /// line, and no called sleeper is still on its way. A hint, read without a fence.
     #[inline]
-    pub(crate) fn has_sleeper(&self) -> bool {
-        !self.is_empty() && !self.has_called()
+    pub(crate) fn has_sleeper(&self, reach: Rank) -> bool {
+        self.best.load(Ordering::Relaxed) >= claim(reach) && !self.has_called()
     }
 
     /// Returns whether to wake a sleeper to share the work: at least [`WORTH_A_WAKE`] pieces are left beside
-    /// the piece that the caller does itself, or pieces are [long](Self::set_long_pieces); and a sleeper is
-    /// in the line, and no sleeper that was called is still on its way. The caller counts the events of the
-    /// batch, or the tasks that wait.
+    /// the piece that the caller does itself, or pieces are [long](Self::set_long_pieces); and a sleeper with
+    /// a rank of at least `reach` is in the line, and no sleeper that was called is still on its way. The
+    /// caller counts the events of the batch, or the tasks that wait.
     ///
     /// A wake costs a futex call and a switch of threads, about as much as a short request. The caller has
     /// done a single short piece before a woken thread arrives, so for that piece the wake is wasted; two
@@ -179,9 +184,9 @@ impl<T> Line<T> {
     /// Skipping a wake loses no work: the caller takes the next piece itself, and if it blocks or computes
     /// instead, the deputy notices.
     #[inline]
-    pub(crate) fn is_wake_worth(&self, left: impl FnOnce() -> usize) -> bool {
+    pub(crate) fn is_wake_worth(&self, reach: Rank, left: impl FnOnce() -> usize) -> bool {
         // If all threads are awake, which is usual under load, the count is not needed.
-        self.has_sleeper() && left() >= self.worth_a_wake.load(Ordering::Relaxed)
+        self.has_sleeper(reach) && left() >= self.worth_a_wake.load(Ordering::Relaxed)
     }
 
     /// Sets whether the pieces of work are long: then waking a sleeper pays even if no piece is left.
@@ -197,7 +202,7 @@ impl<T> Line<T> {
 
     /// Returns whether a sleeper of better rank is in the line. A hint, read without a fence.
     pub(crate) fn has_better(&self, than: Rank) -> bool {
-        !self.is_empty() && sync::lock(&self.waiting).iter().any(|(rank, _)| *rank > than)
+        self.best.load(Ordering::Relaxed) > claim(than)
     }
 
     /// Takes the best sleeper with a rank of at least `reach` out of the line, unless a sleeper that was
@@ -243,7 +248,7 @@ impl<T> Line<T> {
         };
         let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::NoSleeper };
         let (_, sleeper) = waiting.remove(at).expect("it was found there");
-        self.length.store(waiting.len(), Ordering::Relaxed);
+        self.note_best(&waiting);
         self.on_the_way.store(true, Ordering::Relaxed);
         Called::Wake(sleeper)
     }
@@ -294,17 +299,20 @@ mod tests {
     #[test]
     fn a_wake_is_worth_it_if_two_pieces_are_left_and_no_sleeper_is_on_its_way() {
         let line = Line::new(Order::default());
-        assert!(!line.is_wake_worth(|| 9), "no sleeper");
+        assert!(!line.is_wake_worth(Rank::Host, || 9), "no sleeper");
         let sleepers = [(); 2].map(Arc::new);
         sleepers.iter().for_each(|sleeper| line.enter(sleeper, Rank::Host));
-        assert_eq!([0, 1, 2, 9].map(|left| line.is_wake_worth(|| left)), [false, false, true, true]);
+        assert_eq!(
+            [0, 1, 2, 9].map(|left| line.is_wake_worth(Rank::Host, || left)),
+            [false, false, true, true]
+        );
         let Called::Wake(called) = line.call(Rank::Host) else { panic!("a sleeper waits") };
-        assert!(!line.is_wake_worth(|| 9), "a sleeper is on its way");
+        assert!(!line.is_wake_worth(Rank::Host, || 9), "a sleeper is on its way");
         assert!(line.leave(&called));
-        assert!(line.is_wake_worth(|| 2), "the next one may be woken");
+        assert!(line.is_wake_worth(Rank::Host, || 2), "the next one may be woken");
         let by_length = [true, false].map(|are_long| {
             line.set_long_pieces(are_long);
-            [0, 1, 2].map(|left| line.is_wake_worth(|| left))
+            [0, 1, 2].map(|left| line.is_wake_worth(Rank::Host, || left))
         });
         assert_eq!(by_length, [[true; 3], [false, false, true]], "long pieces are worth a wake each");
     }
@@ -316,8 +324,10 @@ mod tests {
         line.enter(&guest, Rank::Guest);
         line.enter(&host, Rank::Host);
         assert!(line.has_better(Rank::Guest) && !line.has_better(Rank::Host));
+        assert!(line.has_sleeper(Rank::Host));
         assert!(!line.leave(&host));
         assert!(line.has_better(Rank::Relief) && !line.has_better(Rank::Guest));
+        assert!(line.has_sleeper(Rank::Guest) && !line.has_sleeper(Rank::Host));
         assert!(matches!(line.call(Rank::Relief), Called::Wake(called) if Arc::ptr_eq(&called, &guest)));
         assert!(line.is_empty() && line.has_called());
     }

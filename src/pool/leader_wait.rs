@@ -43,6 +43,7 @@ impl Rider<'_> {
                 leader.with(|batch| batch.interrupted(reactor));
                 return Ok(());
             }
+            leader.start_clock_anew();
             if leader.with(|batch| batch.look(reactor))? {
                 return Ok(());
             }
@@ -68,6 +69,7 @@ impl Rider<'_> {
         // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
+        leader.start_clock_anew();
         let result =
             leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();

@@ -222,6 +222,11 @@ impl Builder {
     /// was about to do that, the second check finds out. The default is one millisecond. With
     /// [`Duration::MAX`] the deputy checks only when it is called.
     ///
+    /// A request that wakes an idle runtime sets a timer for the first check, and the end of its work stops
+    /// it. Linux does both cheaply if the timer is due after the next tick of its scheduler, which comes
+    /// every four milliseconds on many systems. On a virtual machine, five milliseconds instead of one made a
+    /// lone request cost 21 us of processor time instead of 26.
+    ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
     /// use std::time::Duration;

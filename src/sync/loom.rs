@@ -7,7 +7,7 @@ pub(crate) use loom::sync::{
 };
 // Loom does not know the clock, which stands still in a model. No model uses statics, or thread locals of
 // another thread than the one that polls.
-pub(crate) use std::{thread_local, time::Instant};
+pub(crate) use std::{sync::atomic::AtomicU64 as MetricU64, thread_local, time::Instant};
 
 pub(crate) use super::models::{self as thread, Thread};
 

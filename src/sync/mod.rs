@@ -13,6 +13,8 @@
 //! is one type everywhere; values that only metrics read; and `OnceLock`: its initializers take no step of a
 //! model. Under shuttle all threads are coroutines of one thread: a coroutine that waited for a lock of std's
 //! would wait for itself.
+//!
+//! The counters name the line that calls an operation, and not a line of this file: hence `track_caller`.
 
 #[cfg_attr(paceline_loom, path = "loom.rs")]
 #[cfg_attr(paceline_shuttle, path = "shuttle/mod.rs")]
@@ -26,6 +28,7 @@ pub(crate) use primitives::*;
 
 /// Locks, whether or not a panic passed through the lock before: the guarded state is consistent at every
 /// step, because no user code runs under a lock (LF3).
+#[cfg_attr(paceline_contention, track_caller)]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
@@ -36,24 +39,26 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A number that one thread counts up and any thread reads: a plain load and store, never a locked
 /// instruction, so that counting costs next to nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(std::sync::atomic::AtomicU64);
+pub(crate) struct Counter(MetricU64);
 
 impl Counter {
     /// Adds `n`. Only the thread that owns the counter at the moment (by its role) may call this; two threads
     /// at once would lose counts, but do no other harm.
     #[inline]
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn add(&self, n: u64) {
-        self.0.store(self.get().wrapping_add(n), std::sync::atomic::Ordering::Relaxed);
+        self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
     }
 
     /// Adds `n` from a thread that does not own the counter: for rare events.
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn add_shared(&self, n: u64) {
-        self.0.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+        self.0.fetch_add(n, Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -74,18 +79,21 @@ impl Flag {
     }
 
     #[inline]
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn set(&self, is_set: bool) {
         // ORDER: Release pairs with the Acquire of `is_set`, `raise` and `take`.
         self.0.store(is_set, Ordering::Release);
     }
 
     /// Sets the flag. Returns whether it was set already.
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn raise(&self) -> bool {
         self.0.swap(true, Ordering::AcqRel)
     }
 
     /// Clears the flag. Returns whether it was set. A plain load if it was not.
     #[inline]
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn take(&self) -> bool {
         self.is_set() && self.0.swap(false, Ordering::AcqRel)
     }
@@ -101,11 +109,13 @@ impl Tally {
     }
 
     /// Adds one. Returns the number before.
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn add(&self) -> usize {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Removes one.
+    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn remove(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

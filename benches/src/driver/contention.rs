@@ -11,31 +11,42 @@ pub(crate) struct Contention {
     pub(crate) failed_swaps: f64,
     pub(crate) contended_locks: f64,
     pub(crate) lock_wait_nanos: f64,
+    pub(crate) leaderships: f64,
+    /// The processor time of leaders.
+    pub(crate) led_nanos: f64,
+    /// The cost of two readings of the clock, always the same.
+    pub(crate) clock_nanos: f64,
 }
 
 impl Contention {
-    /// Parses the line that the server prints: the three numbers in this order.
+    /// Parses the line that the server prints: the numbers in this order.
     pub(crate) fn read(line: &str) -> io::Result<Contention> {
         let numbers: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        let [failed_swaps, contended_locks, lock_wait_nanos] = numbers[..] else {
+        let [failed_swaps, contended_locks, lock_wait_nanos, leaderships, led_nanos, clock_nanos] =
+            numbers[..]
+        else {
             return Err(io::Error::other(format!("no contention counts in a server's answer: {line:?}")));
         };
-        Ok(Contention { failed_swaps, contended_locks, lock_wait_nanos })
+        Ok(Contention { failed_swaps, contended_locks, lock_wait_nanos, leaderships, led_nanos, clock_nanos })
     }
 
     pub(crate) fn since(self, earlier: Contention) -> Contention {
-        Contention {
-            failed_swaps: self.failed_swaps - earlier.failed_swaps,
-            contended_locks: self.contended_locks - earlier.contended_locks,
-            lock_wait_nanos: self.lock_wait_nanos - earlier.lock_wait_nanos,
-        }
+        self.with(|count, of| count - of(&earlier))
     }
 
     pub(crate) fn per(self, requests: f64) -> Contention {
+        self.with(|count, _| count / requests)
+    }
+
+    /// Changes each count; `change` also gets the function that reads the same count of another value.
+    fn with(self, change: impl Fn(f64, fn(&Contention) -> f64) -> f64) -> Contention {
         Contention {
-            failed_swaps: self.failed_swaps / requests,
-            contended_locks: self.contended_locks / requests,
-            lock_wait_nanos: self.lock_wait_nanos / requests,
+            failed_swaps: change(self.failed_swaps, |of| of.failed_swaps),
+            contended_locks: change(self.contended_locks, |of| of.contended_locks),
+            lock_wait_nanos: change(self.lock_wait_nanos, |of| of.lock_wait_nanos),
+            leaderships: change(self.leaderships, |of| of.leaderships),
+            led_nanos: change(self.led_nanos, |of| of.led_nanos),
+            clock_nanos: self.clock_nanos,
         }
     }
 }
@@ -46,14 +57,22 @@ mod tests {
 
     #[test]
     fn two_readings_make_a_figure_per_request() {
-        let [before, after] = ["10 2 300", "60 12 1300\n"].map(|line| Contention::read(line).unwrap());
+        let [before, after] =
+            ["10 2 300 4 50 600", "60 12 1300 204 5050 600\n"].map(|line| Contention::read(line).unwrap());
         let figure = after.since(before).per(100.0);
-        let expected = Contention { failed_swaps: 0.5, contended_locks: 0.1, lock_wait_nanos: 10.0 };
+        let expected = Contention {
+            failed_swaps: 0.5,
+            contended_locks: 0.1,
+            lock_wait_nanos: 10.0,
+            leaderships: 2.0,
+            led_nanos: 50.0,
+            clock_nanos: 600.0,
+        };
         assert_eq!(figure, expected);
     }
 
     #[test]
     fn a_server_that_says_something_else_is_an_error() {
-        assert!(["", "1 2", "1 2 three"].iter().all(|line| Contention::read(line).is_err()));
+        assert!(["", "1 2", "1 2 3 4 5 six"].iter().all(|line| Contention::read(line).is_err()));
     }
 }

@@ -16,3 +16,5 @@ pub(crate) mod swapped;
 pub(crate) mod sweep;
 pub(crate) mod table;
 pub(crate) mod tool;
+#[cfg(all(feature = "paceline", paceline_contention))]
+pub(crate) mod writes;

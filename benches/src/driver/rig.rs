@@ -13,6 +13,8 @@ use super::child::{Child, Talk};
 use super::contention::{COUNTED, Contention};
 use super::division::{Division, confine};
 use super::procfs::{Usage, eventually};
+#[cfg(all(feature = "paceline", paceline_contention))]
+use super::writes::Written;
 use crate::{handler, load};
 
 /// A running rival.
@@ -210,6 +212,23 @@ pub(crate) fn measure_on(
     server.still_runs()?;
     let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
     Ok(run(&result, slow.as_ref(), &before, &after, met))
+}
+
+/// Starts the rival, loads it, and counts the writes of its requests within the window.
+#[cfg(all(feature = "paceline", paceline_contention))]
+pub(crate) fn count_writes(rival: &str, threads: usize, plan: &load::Plan) -> io::Result<Written> {
+    let mut server = Server::start(rival, threads)?;
+    let mut load = Load::connect(&load::Plan { port: server.port, ..plan.clone() })?;
+    load.go()?;
+    load.begun()?;
+    let silent = || io::Error::other("the server counts no writes");
+    let talk = server.talk.as_mut().ok_or_else(silent)?;
+    talk.say("count")?;
+    talk.line()?;
+    let result = load.result()?;
+    talk.say("writes")?;
+    let counted = serde_json::from_str(&talk.line()?).map_err(io::Error::other)?;
+    Written::read(&counted, result["requests"].as_f64().unwrap_or(0.0).max(1.0)).ok_or_else(silent)
 }
 
 fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage, met: Contention) -> Run {

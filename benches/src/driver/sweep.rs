@@ -56,11 +56,21 @@ pub(crate) const LOAD: Metric = Metric { name: "load", unit: "% busy", decimals:
 
 const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
 
-/// Additional metrics of a build that counts contention.
-pub(crate) const CONTENTION: [Metric; 3] = [
+/// Additional metrics of a build that counts contention. `led` is the processor time under leadership for
+/// each request, and `cores` the number of cores that one leader can feed, if nothing else limits them.
+pub(crate) const CONTENTION: [Metric; 7] = [
     Metric { name: "failed cas", unit: "/req", decimals: 4, of: |run| run.contention.failed_swaps },
     Metric { name: "locks", unit: "waits/req", decimals: 4, of: |run| run.contention.contended_locks },
     Metric { name: "lock wait", unit: "ns/req", decimals: 1, of: |run| run.contention.lock_wait_nanos },
+    Metric { name: "leads", unit: "/req", decimals: 2, of: |run| run.contention.leaderships },
+    Metric { name: "led", unit: "ns/req", decimals: 0, of: |run| run.contention.led_nanos },
+    Metric {
+        name: "cores",
+        unit: "cpu/led",
+        decimals: 1,
+        of: |run| run.cpu_micros * 1e3 / run.contention.led_nanos,
+    },
+    Metric { name: "clock", unit: "ns", decimals: 0, of: |run| run.contention.clock_nanos },
 ];
 
 /// The metrics that the raw figures contain.

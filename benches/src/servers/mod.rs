@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use crate::handler;
 
 #[cfg(all(feature = "paceline", paceline_contention))]
-mod contention;
+pub(crate) mod contention;
 mod floor;
 mod hsha;
 mod hyper;

@@ -309,12 +309,12 @@ fn l3_a_host_rests_only_if_none_of_its_runners_has_tasks() {
     let (idle, calls) = scene.hosted(&state, &scene.root);
     let (laden, _) = scene.hosted(&other, &scene.root);
     assert!(scene.host().rest());
-    assert_eq!((state.idle.len(), other.idle.len()), (1, 1));
+    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (1, 1));
     scene.host().rise();
-    assert_eq!((state.idle.len(), other.idle.len()), (0, 0));
+    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (0, 0));
     laden.runner.slot.put(task()).unwrap();
     assert!(!scene.host().rest());
-    assert_eq!((state.idle.len(), other.idle.len()), (0, 0));
+    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (0, 0));
     assert_eq!((calls.count(), scene.host().is_woken()), (0, true));
     assert!(!idle.runner.own.end_rest());
 }

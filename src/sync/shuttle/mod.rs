@@ -26,6 +26,7 @@ pub(crate) use shuttle::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
+pub(crate) use std::sync::atomic::AtomicU64 as MetricU64;
 pub(crate) use thread::Thread;
 
 use std::cell::{Cell, UnsafeCell};

@@ -1,16 +1,24 @@
-//! Counts how often threads got in each other's way: in atomics and locks of `std`, in a build with
-//! `--cfg paceline_contention`. In other builds this is not compiled.
+//! Counts how threads get in each other's way, in a build with `--cfg paceline_contention`. In other builds
+//! this is not compiled.
 //!
-//! Not counted: atomic instructions that cannot fail, the queues of `concurrent-queue`, the lists of
-//! `event-listener`, and waiting in the kernel.
+//! - [`contention`] says how often a compare-and-swap failed, and how long threads waited for locks.
+//! - [`writes`] says which lines of memory are written, by which source line and which thread.
+//!
+//! Both see the atomics, locks and cells of this crate. Not counted: the queues of `concurrent-queue`, the
+//! lists of `event-listener`, the tasks of `async-task`, the reference counts of std's `Arc`, and waiting in
+//! the kernel.
 
-use std::ops::{Deref, DerefMut};
+mod cells;
+mod writes;
+
 #[cfg(test)]
 use std::sync::TryLockResult;
-use std::sync::{LockResult, MutexGuard, TryLockError, atomic};
+use std::sync::atomic::{self, Ordering};
+use std::sync::{LockResult, MutexGuard, TryLockError};
 use std::time::Instant;
 
-use atomic::Ordering;
+pub(crate) use cells::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, ProtocolCell};
+pub use writes::{WriteCount, WriteKind, count_writes, writes};
 
 static FAILED_SWAPS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
 static CONTENDED_LOCKS: atomic::AtomicU64 = atomic::AtomicU64::new(0);
@@ -60,7 +68,9 @@ impl<T> Mutex<T> {
     }
 
     /// Locks. If another thread holds the lock, counts that, and the time until this thread has it.
+    #[track_caller]
     pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        writes::count(WriteKind::Lock, self);
         match self.0.try_lock() {
             Ok(guard) => return Ok(guard),
             Err(TryLockError::Poisoned(poisoned)) => return Err(poisoned),
@@ -73,67 +83,6 @@ impl<T> Mutex<T> {
         guard
     }
 }
-
-/// A swap that may fail; failures are counted.
-macro_rules! counting_exchange {
-    ($exchange:ident, $value:ty) => {
-        #[inline]
-        pub(crate) fn $exchange(
-            &self,
-            now: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            self.0.$exchange(now, new, success, failure).inspect_err(|_| count_failed())
-        }
-    };
-}
-
-/// An atomic of `std`, with counted swaps.
-macro_rules! counting {
-    ($name:ident $(<$of:ident>)?, $value:ty) => {
-        pub(crate) struct $name$(<$of>)?(atomic::$name$(<$of>)?);
-
-        // Not each of them is used with both swaps.
-        #[allow(dead_code)]
-        impl$(<$of>)? $name$(<$of>)? {
-            pub(crate) const fn new(value: $value) -> Self {
-                Self(atomic::$name::new(value))
-            }
-
-            counting_exchange!(compare_exchange, $value);
-            counting_exchange!(compare_exchange_weak, $value);
-        }
-
-        impl$(<$of>)? Deref for $name$(<$of>)? {
-            type Target = atomic::$name$(<$of>)?;
-            #[inline]
-            fn deref(&self) -> &Self::Target {
-                &self.0
-            }
-        }
-
-        impl$(<$of>)? DerefMut for $name$(<$of>)? {
-            fn deref_mut(&mut self) -> &mut Self::Target {
-                &mut self.0
-            }
-        }
-
-        impl$(<$of>)? std::fmt::Debug for $name$(<$of>)? {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-    };
-}
-
-counting!(AtomicBool, bool);
-counting!(AtomicU8, u8);
-counting!(AtomicU32, u32);
-counting!(AtomicU64, u64);
-counting!(AtomicUsize, usize);
-counting!(AtomicPtr<T>, *mut T);
 
 fn count_failed() {
     FAILED_SWAPS.fetch_add(1, Ordering::Relaxed);
