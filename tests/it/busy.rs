@@ -167,8 +167,8 @@ impl Count {
         self.slept.fetch_add(own_sleeps() - before, SeqCst);
     }
 
-    /// How often threads have slept while they computed. The runtime replaces a thread that sleeps, because it
-    /// cannot know for what.
+    /// How often threads have slept while they computed. The runtime replaces a thread that sleeps, because
+    /// it cannot know for what.
     fn slept(&self) -> usize {
         let slept = self.tasks.lock().unwrap().iter().map(|task| task.slept()).sum::<u64>();
         (slept + self.slept.load(SeqCst)) as usize
