@@ -17,6 +17,7 @@ pub fn main() -> ExitCode {
     let outcome = match words.split_first() {
         Some((role, rest)) if role == "serve" => crate::servers::from_arguments(rest).map_err(Into::into),
         Some((role, rest)) if role == "load" => crate::load::main(rest),
+        Some((role, [])) if role == "costs" => crate::costs::main(),
         Some((role, rest)) if role == "transfer-end" => crate::transfer::main(rest).map_err(Into::into),
         _ => drive(&words),
     };

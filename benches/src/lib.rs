@@ -13,6 +13,7 @@
 //! - `workloads`: one question per file; `driver`: what they share; [`svg`] and [`stats`]: plots and medians.
 
 pub mod cli;
+mod costs;
 mod descriptors;
 mod driver;
 pub mod handler;

@@ -60,7 +60,7 @@ fn must_make_way(state: u8, rank: Rank) -> bool {
 }
 
 /// Number of retries before a thread takes a short leadership for a long one.
-const LOOKS: u32 = if cfg!(any(paceline_loom, paceline_shuttle)) { 1 } else { 64 };
+const LOOKS: u32 = 64;
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ impl<T> Leadership<T> {
     /// Takes leadership if it is vacant. The caller has checked that the rank of the thread may lead.
     /// Returns false if a thread leads and may take long, or still leads after up to [`LOOKS`] retries.
     fn try_take(&self, seat: &Seat) -> bool {
-        let (mut vacant, mut looks) = (VACANT, LOOKS);
+        let (mut vacant, mut looks) = (VACANT, sync::retries(LOOKS));
         loop {
             // A host is back: open leadership ends, because `LED` does not carry the bit over.
             let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };

@@ -35,6 +35,7 @@ mod foreign;
 mod guest;
 mod mixed;
 mod relief;
+mod simulation;
 mod stage;
 mod stuck;
 mod two_pools;

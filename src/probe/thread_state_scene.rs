@@ -1,5 +1,6 @@
 //! The state of a thread, as a scenario sets it: see [`SceneActivity`]. So shuttle can explore the rules for
-//! threads that compute, although no thread has a processor time there.
+//! threads that compute, although no thread has a processor time there. In a simulation, the virtual cores
+//! know the state.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -89,13 +90,15 @@ impl ThreadState {
 
     /// Returns the processor time that the thread has used so far, if the scenario has given it an activity.
     pub(crate) fn processor_time(self) -> Option<Duration> {
-        scene().get(&self.0).map(Setting::processor_time)
+        let used = thread::usage(self.0).map(|(used, _)| used);
+        used.or_else(|| scene().get(&self.0).map(Setting::processor_time))
     }
 
     /// Returns whether the thread runs, or waits for nothing but a core, if the scenario has given it an
     /// activity.
     pub(crate) fn is_running(self) -> Option<bool> {
-        scene().get(&self.0).map(|setting| setting.activity != SceneActivity::Blocks)
+        let runs = thread::usage(self.0).map(|(_, runs)| runs);
+        runs.or_else(|| scene().get(&self.0).map(|setting| setting.activity != SceneActivity::Blocks))
     }
 
     /// Returns none: a scenario makes no system calls.

@@ -7,6 +7,7 @@
 //! | std, with `--cfg paceline_contention` | benches of contention | std, with counters |
 //! | loom | models of one protocol each, in every schedule | loom, with threads that park on its `Notify` |
 //! | shuttle | scenarios of the whole pool, in random schedules | shuttle, and a virtual clock |
+//! | shuttle, in a simulation | the whole pool, in the order of virtual time | shuttle, and virtual cores |
 //!
 //! All code that a model or a scenario drives takes its primitives from here. These stay std's in all modes:
 //! `Arc`, where a `Waker` is made of it or it is cast (the door's `Arc` is loom's in loom); `Ordering`, which

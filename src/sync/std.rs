@@ -54,6 +54,12 @@ pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
+/// Returns how often a loop that may retry up to `most` times does so. Models retry once.
+#[inline]
+pub(crate) const fn retries(most: u32) -> u32 {
+    most
+}
+
 /// Returns the milliseconds since some moment in the past, by the cheapest monotonic clock of the system,
 /// which may be a few milliseconds behind.
 #[inline]

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 
 use super::raw::RawSource;
-use super::{EventWait, Events, Wants, Way};
+use super::{BATCH, EventWait, Events, Wants, Way};
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
-use crate::sync::{self, Condvar, Instant, Mutex, process_static};
+use crate::sync::{self, Condvar, Instant, Mutex, cores, process_static};
 
 /// The key of an event that means only "look again".
 const INTERRUPT: u64 = u64::MAX - 1;
@@ -178,6 +178,7 @@ impl Way for Fake {
 
     fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
         events.list.clear();
+        cores::charge(|costs| costs.wait);
         let mut state = sync::lock(&self.0.state);
         if std::mem::replace(&mut state.waited_on, true) {
             sync::fault("LF1: two threads wait at one poller");
@@ -190,10 +191,13 @@ impl Way for Fake {
             state = self.sleep(state, events.deadline);
         }
         state.waited_on = false;
+        drop(state);
+        cores::charge(|costs| costs.event * events.list.len() as u64);
         Ok(())
     }
 
     fn interrupt(&self) -> io::Result<()> {
+        cores::charge(|costs| costs.interrupt);
         self.0.change(|state| state.interrupted = true);
         Ok(())
     }
@@ -226,14 +230,15 @@ impl Fake {
 }
 
 impl FakeState {
-    /// Moves the interrupt, a deadline that has passed, and the edges into `events`. Drops the edge of a pipe
-    /// that was drained meanwhile.
+    /// Moves the interrupt, a deadline that has passed, and up to [`BATCH`] edges into `events`. Drops the
+    /// edge of a pipe that was drained meanwhile.
     fn collect(&mut self, events: &mut Events) {
         if std::mem::take(&mut self.interrupted) {
             events.list.push((INTERRUPT, Happened::default()));
         }
         events.note_deadline();
-        for raw in std::mem::take(&mut self.edges) {
+        let most = self.edges.len().min(BATCH);
+        for raw in self.edges.drain(..most) {
             let happened = pipe(raw).ok().and_then(|pipe| pipe.happened());
             if let (Some(key), Some(happened)) = (self.sources.get(&raw), happened) {
                 events.list.push((key.0, happened));

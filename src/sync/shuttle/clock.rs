@@ -5,13 +5,16 @@
 //! rings all alarms that are due, and rings them again at each tick until they are dropped: so a tick between
 //! setting an alarm and waiting loses no ring. The state here is `std`'s and used within a step, so no thread
 //! ever waits for it.
+//!
+//! In a [simulation](cores) no thread moves the clock: the time is that of the running thread, and the world
+//! rings the alarms.
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::process_static;
+use super::{cores, process_static};
 
 /// The step of the clock: the deputy's default patience, so that it looks about once a tick.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
@@ -48,7 +51,7 @@ const SLOW_TURNS: u32 = 600;
 const QUIET_TURNS: u32 = 24;
 
 /// The time at which a run begins: some time has passed already, so that there is a past to subtract from.
-const START: u64 = 3_600_000_000_000;
+pub(crate) const START: u64 = 3_600_000_000_000;
 
 process_static! {
     static NOW: AtomicU64 = AtomicU64::new(START);
@@ -84,6 +87,7 @@ impl Alarm {
         alarms.next += 1;
         let number = alarms.next;
         alarms.set.push((number, at, bell.clone()));
+        cores::wake_world_at(at.0.as_nanos() as u64);
         Self(number)
     }
 }
@@ -99,10 +103,17 @@ impl Drop for Alarm {
 pub(crate) fn tick(speed: Speed) {
     TURNS.fetch_add(let_others_run(speed).into(), Relaxed);
     NOW.fetch_add(TICK.as_nanos() as u64, Relaxed);
+    ring();
+}
+
+/// Rings the alarms that are due. Returns whether there are any.
+#[cfg(test)]
+pub(crate) fn ring() -> bool {
     let now = Instant::now();
     let due: Vec<_> =
         alarms().set.iter().filter(|(_, at, _)| *at <= now).map(|(.., bell)| bell.clone()).collect();
     due.iter().for_each(|bell| bell.notify_all());
+    !due.is_empty()
 }
 
 /// Lets the other threads take as many turns as `speed` says, or until they all wait. Returns how many turns
@@ -139,9 +150,14 @@ impl SlowTicks {
     }
 }
 
+/// Returns the virtual time; in a simulation that of the thread.
+fn nanos() -> u64 {
+    cores::now().unwrap_or_else(|| NOW.load(Relaxed))
+}
+
 /// Returns the virtual time in milliseconds.
 pub(crate) fn coarse_millis() -> u64 {
-    NOW.load(Relaxed) / 1_000_000
+    nanos() / 1_000_000
 }
 
 /// Parks the current thread until it is unparked or until `deadline`. Returns true if it was unparked, false
@@ -158,7 +174,8 @@ pub struct Instant(Duration);
 
 impl Instant {
     pub(crate) fn now() -> Self {
-        Self(Duration::from_nanos(NOW.load(Relaxed)))
+        cores::charge(|costs| costs.clock);
+        Self(Duration::from_nanos(nanos()))
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

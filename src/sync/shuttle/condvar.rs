@@ -3,8 +3,8 @@
 use std::sync::{Arc, LockResult, PoisonError};
 use std::time::Duration;
 
-use super::MutexGuard;
 use super::clock::{Alarm, Instant};
+use super::{MutexGuard, cores};
 
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
@@ -25,6 +25,7 @@ impl Condvar {
     }
 
     pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        cores::fall_asleep();
         self.0.wait(guard)
     }
 

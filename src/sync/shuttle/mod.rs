@@ -6,6 +6,7 @@
 //! - A parked thread wakes for a reason. Shuttle's own `park` returns at random, which would hide every lost
 //!   wake.
 //! - Orderings have no effect: all threads see each step (orderings are for loom).
+//! - In a [simulation](cores) each step has a cost, and the clock of a thread is the sum of these.
 //! - Statics and thread locals are those of one run. [`fault`] reports errors that a panic could not, because
 //!   the pool catches panics of its users.
 
@@ -14,18 +15,18 @@
 
 pub(crate) mod clock;
 mod condvar;
+pub(crate) mod cores;
 mod event;
+mod lines;
 mod local;
 pub(crate) mod thread;
 
 pub(crate) use clock::{Instant, coarse_millis, park_until};
 pub(crate) use condvar::Condvar;
 pub(crate) use event::Event;
+pub(crate) use lines::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Mutex};
 pub(crate) use local::{LocalKey, local as thread_local};
-pub(crate) use shuttle::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
-};
+pub(crate) use shuttle::sync::{Arc, MutexGuard, atomic::Ordering};
 pub(crate) use std::sync::atomic::AtomicU64 as MetricU64;
 pub(crate) use thread::Thread;
 
@@ -46,11 +47,19 @@ process_static! {
     static FAULT: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
 }
 
-/// Does nothing: all threads see each step.
-pub(crate) fn full_fence() {}
+/// Orders nothing: all threads see each step.
+pub(crate) fn full_fence() {
+    cores::charge(|costs| costs.locked);
+}
 
 pub(crate) fn spin_hint() {
+    cores::charge(|costs| costs.pause);
     shuttle::thread::yield_now();
+}
+
+/// Returns 1: more retries would only make a schedule longer. In a simulation returns `most`.
+pub(crate) fn retries(most: u32) -> u32 {
+    if cores::are_simulated() { most } else { 1 }
 }
 
 /// Lets any thread run first: for a step that is not one of shuttle's primitives.

@@ -6,10 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::{Condvar, Instant, LocalKey, Mutex, process_static};
+use super::{Condvar, Instant, LocalKey, Mutex, cores, process_static};
 use crate::sync;
 
-pub(crate) use shuttle::thread::yield_now;
+/// Offers the core to other threads.
+pub(crate) fn yield_now() {
+    cores::offer_core();
+    shuttle::thread::yield_now();
+}
 
 process_static! {
     /// An atomic of `std`, because counting is not part of a scenario.
@@ -48,6 +52,12 @@ static CURRENT: LocalKey<RefCell<Option<Thread>>> = LocalKey::new(|| RefCell::ne
 #[allow(unreachable_pub)]
 pub struct ThreadId(usize);
 
+/// Returns the processor time of a thread, and whether it runs or waits for a core, if a simulation is in
+/// progress.
+pub(crate) fn usage(thread: ThreadId) -> Option<(Duration, bool)> {
+    cores::usage(thread.0)
+}
+
 /// A handle to a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread(Arc<Inner>);
@@ -65,6 +75,12 @@ impl Thread {
     fn new(name: Option<String>) -> Self {
         let id = ThreadId(STARTED.fetch_add(1, Relaxed));
         Self(Arc::new(Inner { id, name, token: Mutex::new(false), bell: Condvar::new() }))
+    }
+
+    /// Has the handle stand for the thread that calls this.
+    fn begin(self) -> Self {
+        cores::name_thread(self.0.id.0);
+        self
     }
 
     pub(crate) fn id(&self) -> ThreadId {
@@ -86,7 +102,8 @@ impl Thread {
 /// Returns the current thread.
 pub(crate) fn current() -> Thread {
     let make = |current: &RefCell<Option<Thread>>| {
-        current.borrow_mut().get_or_insert_with(|| Thread::new(None)).clone()
+        let make = || Thread::new(None).begin();
+        current.borrow_mut().get_or_insert_with(make).clone()
     };
     CURRENT.with(make)
 }
@@ -161,7 +178,7 @@ impl Builder {
         let itself = thread.clone();
         let handle = self.0.spawn(move || {
             let _alive = alive;
-            CURRENT.with(|current| current.replace(Some(itself)));
+            CURRENT.with(|current| current.replace(Some(itself.begin())));
             body()
         })?;
         Ok(JoinHandle(handle, thread))
