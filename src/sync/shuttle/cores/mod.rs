@@ -10,7 +10,8 @@
 //!
 //! - A thread that blocks leaves its core. A thread that is woken is ready at the time of the step that woke
 //!   it, and takes a free core. If there is none, it waits until a thread blocks, offers its core, or has run
-//!   for a [`SLICE`](machine::SLICE) and has run more than the thread that waits. This is roughly what Linux does.
+//!   for a [`SLICE`](machine::SLICE) and has run more than the thread that waits. This is roughly what Linux
+//!   does.
 //! - The first thread of the run is the *world*: clients and alarms. The world has no core, its steps are
 //!   free, and its clock is the time of its next [event](wake_world_at).
 //! - A step on a line that another core has written last, or that this core writes and others have read, is
