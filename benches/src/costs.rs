@@ -30,6 +30,8 @@ const FEW: u32 = 2_000;
 
 /// The hidden subcommand.
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    // An error here, and not a measurement of two threads on one core.
+    run_on(1)?;
     run_on(0)?;
     let word = AtomicU64::new(0);
     print("access", best(|| per_call(MANY, || _ = black_box(&word).load(Ordering::Relaxed))));

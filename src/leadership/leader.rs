@@ -52,8 +52,8 @@ impl<'a, T> Leader<'a, T> {
     }
 
     /// Returns whether a promotion would wake a parked follower: a follower with at least the rank of this
-    /// leader is parked, and no called follower is on its way. A follower of lower rank may not lead, because
-    /// this thread stays in the set.
+    /// leader is parked, and no called follower is on its way. A follower of lower rank may not lead beside
+    /// this thread, which stays in the set, unless leadership is open to all: that one is left to the deputy.
     #[inline]
     pub(crate) fn has_follower(&self) -> bool {
         self.follower.leadership.line.has_sleeper(self.follower.seat.rank())

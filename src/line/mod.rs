@@ -117,7 +117,8 @@ impl<T> Line<T> {
     pub(crate) fn enter(&self, sleeper: &Arc<T>, rank: Rank) {
         let mut waiting = sync::lock(&self.waiting);
         waiting.push_back((rank, sleeper.clone()));
-        self.note_best(&waiting);
+        let best = self.best.load(Ordering::Relaxed).max(claim(rank));
+        self.best.store(best, Ordering::Relaxed);
         drop(waiting);
         // ORDER: pairs with the fence in `call`. Either this thread sees the caller's reason, or the caller
         // sees this entry.
@@ -143,7 +144,7 @@ impl<T> Line<T> {
         true
     }
 
-    /// Writes the hint. The caller holds the lock.
+    /// Writes the hint after a sleeper was removed. The caller holds the lock.
     fn note_best(&self, waiting: &VecDeque<(Rank, Arc<T>)>) {
         let best = waiting.iter().map(|(rank, _)| claim(*rank)).max().unwrap_or(0);
         self.best.store(best, Ordering::Relaxed);
@@ -200,7 +201,9 @@ impl<T> Line<T> {
         self.on_the_way.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a sleeper of better rank is in the line. A hint, read without a fence.
+    /// Returns whether a sleeper of better rank is in the line. A hint, read without a fence: a leader that
+    /// asks before it sleeps has passed one since it announced the sleep, and the sleeper passes the fence of
+    /// [`enter`](Self::enter) before it looks whether to interrupt the leader.
     pub(crate) fn has_better(&self, than: Rank) -> bool {
         self.best.load(Ordering::Relaxed) > claim(than)
     }

@@ -23,7 +23,8 @@ use crate::waking;
 const TIMERS_IN_A_ROW: usize = 32;
 
 /// How many due timers are as much work as one event of a source. A task that an event wakes makes at least
-/// one system call; most tasks that a timer wakes do little.
+/// one system call; many tasks that a timer wakes do less. Where they do more, the deputy finds that polls
+/// are long, and each is worth a wake.
 const TIMERS_PER_EVENT: usize = 8;
 
 /// An event, to be fired by the thread that took it.

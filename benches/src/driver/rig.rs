@@ -218,7 +218,7 @@ pub(crate) fn measure_on(
 #[cfg(all(feature = "paceline", paceline_contention))]
 pub(crate) fn count_writes(rival: &str, threads: usize, plan: &load::Plan) -> io::Result<Written> {
     let mut server = Server::start(rival, threads)?;
-    let mut load = Load::connect(&load::Plan { port: server.port, ..plan.clone() })?;
+    let mut load = Load::connect(&load::Plan { port: server.port, ..plan.clone() }, &[])?;
     load.go()?;
     load.begun()?;
     let silent = || io::Error::other("the server counts no writes");
