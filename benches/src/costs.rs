@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 
+use crate::driver::division;
 use crate::driver::rig::{Run, measure};
 use crate::handler::{self, RESPONSE};
 use crate::load::Plan;
@@ -31,8 +32,8 @@ const FEW: u32 = 2_000;
 /// The hidden subcommand.
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // An error here, and not a measurement of two threads on one core.
-    run_on(1)?;
-    run_on(0)?;
+    run_on(&[1])?;
+    run_on(&[0])?;
     let word = AtomicU64::new(0);
     print("access", best(|| per_call(MANY, || _ = black_box(&word).load(Ordering::Relaxed))));
     print("locked", best(|| per_call(MANY, || _ = black_box(&word).fetch_add(1, Ordering::SeqCst))));
@@ -77,18 +78,9 @@ fn per_call(calls: u32, mut call: impl FnMut()) -> u64 {
     begin.elapsed().as_nanos() as u64 / u64::from(calls)
 }
 
-/// Has the current thread, and what it starts, run on the first cores up to this one only.
-fn run_on_first(last: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    (0..=last).for_each(|core| set.set(core));
-    Ok(sched_setaffinity(None, &set)?)
-}
-
-/// Has the current thread, and what it starts, run on this core only.
-fn run_on(core: usize) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    set.set(core);
-    Ok(sched_setaffinity(None, &set)?)
+/// Has the current thread, and what it starts, run on these cores only.
+fn run_on(cores: &[usize]) -> io::Result<()> {
+    Ok(sched_setaffinity(None, &division::set_of(cores))?)
 }
 
 /// Returns the time from one thread that yields to the next one on the same core.
@@ -118,7 +110,7 @@ fn transfer() -> u64 {
     };
     thread::scope(|scope| {
         scope.spawn(|| {
-            let _ = run_on(1);
+            let _ = run_on(&[1]);
             play(1);
         });
         let begin = Instant::now();
@@ -136,7 +128,7 @@ fn wakes() -> (u64, u64) {
     let [called, awake] = [(); 2].map(|()| AtomicU64::new(0));
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
-            let _ = run_on(1);
+            let _ = run_on(&[1]);
             for round in 1..=u64::from(FEW) {
                 while called.load(Ordering::Acquire) != round {
                     thread::park();
@@ -241,7 +233,7 @@ fn sockets() -> io::Result<()> {
 /// Prints the figures of the real server with up to so many workers. The server shares the first `cores`
 /// cores with one thread of the load.
 fn real(cores: usize) -> Result<(), Box<dyn Error>> {
-    run_on_first(cores - 1)?;
+    run_on(&[0, 1][..cores])?;
     handler::set_steps_per_micro(handler::calibrate(Duration::from_secs(1)));
     for workers in 1..=cores {
         for handler in [0, 5, 20, 100] {

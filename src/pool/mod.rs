@@ -77,9 +77,9 @@ use crate::sync::{self, Flag, Instant, Mutex, Tally};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promotion {
     /// If at least two events are left beside the event that the leader found (eight timers that are due
-    /// count as one event), and no follower that was
-    /// woken is still on its way; if the polls of tasks take 16 us and more, which the deputy measures on
-    /// Linux, even if no event is left; or if the task that comes next is known to block or to compute.
+    /// count as one event), and no follower that was woken is still on its way; if the polls of tasks take
+    /// 16 us and more, which the deputy measures on Linux, even if no event is left; or if the task that
+    /// comes next is known to block or to compute.
     /// Otherwise the leader only gives leadership up, and the first thread that is awake takes it. The
     /// woken follower applies the same rule, so a burst of events wakes thread after thread until fewer
     /// than two events are left. A single event of short polls wakes no thread: a wake costs about as much

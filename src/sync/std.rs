@@ -2,7 +2,6 @@
 
 pub(crate) use event_listener::Event;
 
-#[cfg(not(paceline_contention))]
 #[path = "cell.rs"]
 mod cell;
 #[cfg(paceline_contention)]

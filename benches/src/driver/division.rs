@@ -96,10 +96,16 @@ pub(crate) fn confine(command: &mut Command, cpus: &[usize]) {
     if cpus.is_empty() {
         return;
     }
-    let mut set = CpuSet::new();
-    cpus.iter().for_each(|cpu| set.set(*cpu));
+    let set = set_of(cpus);
     // SAFETY: between fork and exec this makes one system call; it allocates nothing and takes no lock.
     unsafe { command.pre_exec(move || Ok(sched_setaffinity(None, &set)?)) };
+}
+
+/// Returns the set of these CPUs.
+pub(crate) fn set_of(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu));
+    set
 }
 
 /// Returns `0-3, 8` for 0, 1, 2, 3, 8, in any order.

@@ -33,10 +33,15 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// The CPU use, in percent, from which on the load, or a server, counts as saturated.
 const BUSY: f64 = 90.0;
 
+/// Returns how often each cell is measured.
+fn rounds(plan: &Plan) -> usize {
+    plan.rounds.min(3)
+}
+
 pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let cores = division::cores()?;
     let matrix = Matrix::new(cores.iter().map(Vec::len).sum(), descriptors::available());
-    let rounds = plan.rounds.min(3);
+    let rounds = rounds(plan);
     println!("\n{matrix}: {} cells, {rounds} rounds, about {} minutes", matrix.cells(), matrix.minutes(plan));
     let end = Instant::now() + LIMIT;
     for micros in MICROS {
@@ -66,7 +71,7 @@ fn sweep(
     let title = format!("{micros} us of work per request, {connections} connections; {division}");
     let name = format!("cores-{micros}-{connections}");
     let rivals = Plan::named(&RIVALS);
-    Sweep::measure(name, title, points.collect(), &rivals, plan.rounds.min(3), |rival, point| {
+    Sweep::measure(name, title, points.collect(), &rivals, rounds(plan), |rival, point| {
         if Instant::now() > end {
             return Err(io::Error::other("the time for the whole matrix was over"));
         }
@@ -151,7 +156,7 @@ impl Matrix {
             load.warm + load.window + around
         };
         let each: Duration = self.connections.iter().map(run).sum();
-        let runs = self.workers.len() * MICROS.len() * RIVALS.len() * plan.rounds.min(3);
+        let runs = self.workers.len() * MICROS.len() * RIVALS.len() * rounds(plan);
         (each * runs as u32).as_secs().div_ceil(60)
     }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::atomic::{self, Ordering};
 
+use super::super::cell;
 use super::count_failed;
 use super::writes::{WriteKind, count};
 
@@ -111,11 +112,11 @@ impl Default for AtomicU64 {
 
 /// The cell of the door. Each access counts as a write.
 #[derive(Debug)]
-pub(crate) struct ProtocolCell<T>(std::cell::UnsafeCell<T>);
+pub(crate) struct ProtocolCell<T>(cell::ProtocolCell<T>);
 
 impl<T> ProtocolCell<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self(std::cell::UnsafeCell::new(value))
+        Self(cell::ProtocolCell::new(value))
     }
 
     /// Calls `f` with the value.
@@ -128,6 +129,6 @@ impl<T> ProtocolCell<T> {
     pub(crate) unsafe fn with_mut<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         count(WriteKind::Store, self);
         // SAFETY: exclusive, as the caller promises.
-        f(unsafe { &mut *self.0.get() })
+        unsafe { self.0.with_mut(f) }
     }
 }
