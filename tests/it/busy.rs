@@ -174,6 +174,11 @@ impl Count {
         (slept + self.slept.load(SeqCst)) as usize
     }
 
+    /// How many threads the runtime may have replaced, because they started late or slept.
+    fn replaced(&self) -> usize {
+        self.late() + self.slept()
+    }
+
     /// How many tasks have begun to compute.
     fn tasks(&self) -> usize {
         self.computed().len()
@@ -191,13 +196,13 @@ impl Count {
     fn most(&self, threads: usize) -> usize {
         let computed = self.computed();
         let extra = Self::extra(|extra| computed.get(threads - 1 + extra).copied());
-        threads + 1 + extra + self.late() + self.slept()
+        threads + 1 + extra + self.replaced()
     }
 
     /// The same if the spare worker computes, too: another one is added after the same time.
     fn most_beside_spare(&self, threads: usize) -> usize {
         let longest = self.computed().first().copied();
-        threads + 1 + Self::extra(|_| longest) + self.late() + self.slept()
+        threads + 1 + Self::extra(|_| longest) + self.replaced()
     }
 
     fn extra(computed: impl Fn(usize) -> Option<Duration>) -> usize {
