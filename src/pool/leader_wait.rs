@@ -57,7 +57,7 @@ impl Rider<'_> {
         if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor))? {
             return Ok(());
         }
-        if simulated::is_running() && !self.stay.is_woken() {
+        if reactor.is_simulated() && !self.stay.is_woken() {
             simulated::would_sleep();
         }
         // The last other thread may have woken the future before it ended, so this checks for a wake-up

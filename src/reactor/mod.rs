@@ -197,6 +197,12 @@ impl Reactor {
         here.turn_at(ptr::from_ref(self).cast())
     }
 
+    /// Returns whether the calling thread is in a simulation, and the reactor follows its clock.
+    #[inline]
+    pub(crate) fn is_simulated(&self) -> bool {
+        simulated::is_running() && self.clock.stands()
+    }
+
     /// Returns an error once the owner is gone.
     fn assert_open(&self) -> io::Result<()> {
         if self.closed.is_set() { Err(closed()) } else { Ok(()) }

@@ -26,7 +26,7 @@ pub(super) fn spawn(handle: &Handle, mut piece: Box<dyn BlockingPiece>, [waits, 
     handle.spawn_with(steps, meta).detach();
 }
 
-/// A piece whose next step has not come.
+/// A piece that waits for its next step.
 struct Pending(Option<Box<dyn BlockingPiece>>);
 
 impl Pending {

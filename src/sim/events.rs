@@ -1,7 +1,7 @@
 //! [`SimEvents`]: what happens in a simulation, as a hash and, for [`check`](super::check), as a list that a
 //! second run is compared with.
 //!
-//! The hash depends on virtual times, on tasks counted from the begin of the simulation, on what happens to
+//! The hash depends on virtual times, on tasks counted from the start of the simulation, on what happens to
 //! them, and on the line and column of each spawn. It does not depend on addresses, on names of files, or on
 //! what else the process does.
 
@@ -29,7 +29,7 @@ pub(super) enum SimEventKind {
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SimEvent {
-    /// Nanoseconds since the begin of the simulation.
+    /// Nanoseconds since the start of the simulation.
     pub(super) at: u64,
     pub(super) task: TaskId,
     pub(super) kind: SimEventKind,

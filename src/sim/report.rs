@@ -29,7 +29,7 @@ pub struct Report {
     pub polls: u64,
     /// Tasks that have panicked.
     pub panics: u64,
-    /// The virtual time since the begin of the simulation.
+    /// The virtual time since the start of the simulation.
     pub elapsed: Duration,
 }
 

@@ -20,11 +20,11 @@ use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::Pool;
 use crate::runtime::{Entered, Runtime};
 
-/// A simulation: a runtime on this thread whose clock stands still and jumps to the next timer when no task
-/// is ready, and whose choices come from a seed.
+/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer when no task
+/// is ready; its choices come from a seed.
 ///
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
-/// act on it, and a [`Timer`](crate::Timer) counts its time. If there are several on a thread, that holds for
+/// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
 /// the last one that was made. Tasks that are left when a `Sim` is dropped are cancelled, as in any runtime.
 ///
 /// ```
@@ -45,7 +45,7 @@ pub struct Sim {
     simulation: Arc<Simulated>,
     /// `None` in the drop only.
     runtime: Option<Runtime>,
-    // They stay on their thread, and so does this.
+    // Both are not `Send`, so a simulation stays on its thread.
     _entered: Entered,
     _presence: Presence,
 }
@@ -137,7 +137,7 @@ impl Sim {
         self.simulation.handle().spawn_with(future, meta)
     }
 
-    /// Calls `event` in a task of its own, so long after the begin of the simulation; or, if that is over, as
+    /// Calls `event` in a task of its own, so long after the start of the simulation; or, if that is over, as
     /// soon as the simulation runs.
     ///
     /// ```
@@ -150,8 +150,8 @@ impl Sim {
     /// assert_eq!(sim.report().elapsed, Duration::from_secs(5));
     /// ```
     #[track_caller]
-    pub fn at(&mut self, since_begin: Duration, event: impl FnOnce() + Send + 'static) {
-        let time = self.simulation.time(since_begin);
+    pub fn at(&mut self, since_start: Duration, event: impl FnOnce() + Send + 'static) {
+        let time = self.simulation.time(since_start);
         self.spawn(async move {
             time.map_or_else(Timer::never, Timer::at).await;
             event();
@@ -179,7 +179,7 @@ impl Sim {
     ///
     /// # Panics
     ///
-    /// If the simulation fails: see the [module](self#what-is-an-error). A panic of a task does not panic
+    /// If the simulation fails: see the [module](super#what-is-an-error). A panic of a task does not panic
     /// here; [`Report::panics`] counts it.
     #[track_caller]
     pub fn run_for(&mut self, duration: Duration) -> Report {
@@ -203,7 +203,7 @@ impl Sim {
     ///
     /// # Panics
     ///
-    /// If the future panics; and if the simulation fails: see the [module](self#what-is-an-error). If the
+    /// If the future panics; and if the simulation fails: see the [module](super#what-is-an-error). If the
     /// future waits, no task is ready and no timer is armed, that is a deadlock, and the message lists the
     /// tasks.
     #[track_caller]

@@ -59,7 +59,7 @@ struct SimState {
     last: u64,
     /// The number of the task that is polled now, and those below it on the stack.
     polled: Vec<u64>,
-    /// The task whose poll ended last, if nothing has happened since.
+    /// The task that was polled last, if nothing has happened since the end of that poll.
     rested: Option<u64>,
     failure: Option<String>,
     /// The waker of the future that drives the simulation.
@@ -77,7 +77,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Presence {
     number: u64,
-    /// It stays on its thread.
+    /// Makes the value `!Send`.
     stays: PhantomData<*const ()>,
 }
 
@@ -135,7 +135,7 @@ impl Simulated {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the runtime, whose clock stands at the begin of the simulation.
+    /// Sets the runtime. Its clock stands at the start of the simulation.
     pub(super) fn settle(&self, handle: Handle, reactor: Arc<Reactor>) {
         let begin = reactor.clock.now();
         assert!(self.place.set((handle, reactor, begin)).is_ok(), "a simulation has one runtime");
@@ -145,12 +145,12 @@ impl Simulated {
         &self.place.get().expect("the runtime exists").0
     }
 
-    /// Returns the time that corresponds to a duration since the begin.
+    /// Returns the time that corresponds to a duration since the start.
     pub(super) fn time(&self, since: Duration) -> Option<Instant> {
         self.place.get().and_then(|(_, _, begin)| begin.checked_add(since))
     }
 
-    /// Returns the virtual time since the begin.
+    /// Returns the virtual time since the start.
     #[inline]
     pub(super) fn elapsed(&self) -> Duration {
         let elapsed = |(_, reactor, begin): &(_, Arc<Reactor>, Instant)| reactor.clock.now() - *begin;
@@ -253,7 +253,7 @@ impl Simulated {
         let waiting = state.tasks.unfinished();
         let (seed, at) = (self.seed, state.events.last());
         let mut text = format!(
-            "deadlock in the simulation with seed {seed}, {at:?} after its begin: no task is ready, no timer is armed, \
+            "deadlock in the simulation with seed {seed}, {at:?} after its start: no task is ready, no timer is armed, \
              and the future of a `block_on` waits. Tasks that wait: {}",
             waiting.len()
         );
@@ -332,7 +332,7 @@ impl Simulation for Simulated {
         let task = state.tasks.id(number);
         if state.at_once.1 > MOST_POLLS_AT_ONCE {
             let text = format!(
-                "the clock of the simulation with seed {} stands {now:?} after its begin: tasks wake each other for \
+                "the clock of the simulation with seed {} stands {now:?} after its start: tasks wake each other for \
                  ever, among them {} which is polled now",
                 self.seed,
                 name(task, state.tasks.lines())
@@ -387,7 +387,7 @@ impl Simulation for Simulated {
             None => format!("{thread} has spawned a task"),
         };
         let text = format!(
-            "{what} from outside of the simulation with seed {}, {:?} after its begin: when that happens is not decided \
+            "{what} from outside of the simulation with seed {}, {:?} after its start: when that happens is not decided \
              by the seed",
             self.seed,
             state.events.last()
@@ -427,6 +427,6 @@ mod tests {
         }
         let text = failure().unwrap();
         let of_task = format!("task 1, spawned at {here}, which is polled now");
-        assert!(text.contains("seed 7 stands 0ns after its begin") && text.ends_with(&of_task), "{text}");
+        assert!(text.contains("seed 7 stands 0ns after its start") && text.ends_with(&of_task), "{text}");
     }
 }

@@ -47,7 +47,7 @@ impl SimTasks {
         self.known.remove(&number).map(|task| task.id)
     }
 
-    /// Returns the number and the id of the task whose waker points to that address.
+    /// Returns the number and the id of the task with a waker that points to that address.
     pub(super) fn find(&self, address: usize) -> Option<(u64, TaskId)> {
         let mut all = self.known.iter();
         all.find(|(_, task)| task.address == address).map(|(number, task)| (*number, task.id))

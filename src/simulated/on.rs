@@ -1,7 +1,7 @@
 //! The seam between the layers of a runtime and the simulation that this thread is in, if there is one.
 //!
-//! The layers report what happens to tasks, and ask which task is next. They know a simulation only by the
-//! trait [`Simulation`]; `sim` implements it. While a thread is in no simulation, each call here tests one
+//! The layers report what happens to tasks, and ask which task is next. The trait [`Simulation`] is all that
+//! they know of it; `sim` implements that. While a thread is in no simulation, each call here tests one
 //! pointer. Without the feature `sim`, the build has `off.rs` in the place of this file.
 //!
 //! A simulation chooses tasks in one place, the [`Injector`]: the executors that a simulation governs keep

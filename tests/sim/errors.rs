@@ -80,7 +80,7 @@ fn a_wake_from_another_thread_is_an_error_that_says_what_woke_what() {
     });
     let parts = ["the thread \"rogue\" (ThreadId(", "has woken task 1, spawned at", &at(line)];
     assert_parts(&text, &parts);
-    assert_parts(&text, &["simulation with seed 7, 2s after its begin"]);
+    assert_parts(&text, &["simulation with seed 7, 2s after its start"]);
 }
 
 /// The thread wakes the task when nothing else is left to do.

@@ -91,8 +91,18 @@ fn a_simulation_inside_of_another_one_has_a_clock_and_choices_of_its_own() {
     let inner = program(&mut Sim::new(3));
     let mut outer = Sim::new(4);
     let nested = outer.block_on(async {
+        let (tell, told) = async_channel::bounded(1);
+        let task = spawn(async move { told.recv().await });
         Timer::after(Duration::from_secs(1)).await;
-        program(&mut Sim::new(3))
+        let report = {
+            let mut sim = Sim::new(3);
+            let report = program(&mut sim);
+            // While the thread is in the inner one, this wakes a task of the outer one.
+            tell.try_send(5).unwrap();
+            report
+        };
+        assert_eq!(task.await, Ok(5));
+        report
     });
     assert_eq!(nested, inner);
     assert_eq!(outer.report().elapsed, Duration::from_secs(1));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::sim::{Order, Sim, check};
-use paceline::{Executor, LocalExecutor, Timer, clock, spawn, timeout};
+use paceline::{Executor, LocalExecutor, Runtime, Timer, clock, spawn, timeout};
 
 use super::panic_of;
 
@@ -101,7 +101,7 @@ fn panics_of_tasks() {
     assert_eq!(sim.report().panics, 3 + 1);
 }
 
-/// `Sim::at` counts from the begin, and a time that is over comes at once.
+/// `Sim::at` counts from the start, and a time that is over comes at once.
 #[test]
 fn events_come_at_their_times() {
     let mut sim = Sim::new(7);
@@ -185,7 +185,7 @@ fn a_block_on_inside_of_a_task_polls_the_others() {
     }
 }
 
-/// It sees a deadlock, too, and no run is there to notice.
+/// Such a `block_on` reports a deadlock by itself.
 #[test]
 fn a_deadlock_of_a_block_on_inside_of_a_task_or_in_the_test_is_found() {
     let never = async_channel::bounded::<()>(1);
@@ -230,4 +230,40 @@ fn timeouts_are_exact() {
             );
         });
     }
+}
+
+/// The other runtime has threads and a clock of its own, and works. Fails if its thread counts as one of the
+/// simulation that would sleep for ever.
+#[test]
+fn another_runtime_works_inside_of_a_simulation() {
+    let mut sim = Sim::new(7);
+    sim.block_on(async {
+        for builder in [Runtime::builder().threads(1), Runtime::builder().current_thread()] {
+            let (runtime, begin) = (builder.build().unwrap(), Instant::now());
+            let task = runtime.spawn(async { Timer::after(Duration::from_millis(20)).await });
+            runtime.block_on(task);
+            assert!(begin.elapsed() >= Duration::from_millis(20));
+        }
+    });
+    assert_eq!(sim.report().elapsed, Duration::ZERO);
+}
+
+/// A timer is due while a poll blocks the only thread: no other thread fires it meanwhile. Fails if a
+/// simulation has a deputy.
+#[test]
+fn a_poll_that_blocks_changes_nothing() {
+    let run = |blocks: Duration| {
+        let mut sim = Sim::new(7);
+        sim.order(Order::Fifo);
+        for _ in 0..10 {
+            sim.spawn(async move {
+                Timer::after(Duration::ZERO).await;
+                Timer::after(Duration::from_millis(1)).await;
+            })
+            .detach();
+            sim.spawn(async move { thread::sleep(blocks) }).detach();
+        }
+        sim.run_for(Duration::from_secs(1))
+    };
+    assert_eq!(run(Duration::from_millis(15)), run(Duration::ZERO));
 }
