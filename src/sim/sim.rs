@@ -160,8 +160,8 @@ impl Sim {
     }
 
     /// Runs the tasks until the clock has moved on by `duration`, and returns what the simulation has done so
-    /// far. Timers that are due at the end itself belong to the next run. If nothing is left to do, the clock
-    /// moves on all the same.
+    /// far. Timers that are due at the end itself belong to the next run, so with zero nothing
+    /// runs. If nothing is left to do, the clock moves on all the same.
     ///
     /// ```
     /// use std::time::Duration;

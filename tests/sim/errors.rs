@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -199,14 +200,19 @@ fn the_system_s_clock_as_a_seed_is_found() {
     );
 }
 
-/// Each run asks for how long a thread takes, which no seed decides.
+/// Each run asks for how long a thread takes, which no seed decides: ten times as long in the second run.
 #[test]
 fn a_thread_that_decides_is_found() {
+    let millis = AtomicU64::new(2);
     assert_differs(
         |sim| {
-            sim.block_on(async {
+            let takes = Duration::from_millis(millis.fetch_add(18, Relaxed));
+            sim.block_on(async move {
                 let (tell, told) = async_channel::bounded(1);
-                let _thread = thread::spawn(move || tell.try_send(1));
+                let _thread = thread::spawn(move || {
+                    thread::sleep(takes);
+                    tell.try_send(1)
+                });
                 while told.is_empty() {
                     Timer::after(Duration::from_micros(1)).await;
                 }
@@ -224,12 +230,12 @@ fn a_run_that_ends_early_differs() {
         let text = panic_of(|| {
             check(7, |sim| {
                 let tasks = rounds.pop().unwrap();
-                (0..tasks).for_each(|_| sim.spawn(async {}).detach());
-                sim.run_for(Duration::from_secs(1));
+                (0..tasks).for_each(|_| sim.block_on(async {}));
             });
         });
-        let longer = if first < second { "second" } else { "first" };
+        let [longer, shorter] = if first < second { ["second", "first"] } else { ["first", "second"] };
         assert_parts(&text, &[&format!("{longer} run: at 0ns, task 3, spawned at")]);
+        assert_parts(&text, &[&format!("{shorter} run: the run is over")]);
     }
 }
 
