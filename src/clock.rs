@@ -45,6 +45,7 @@ use std::time::{Duration, Instant};
 use crate::current::current_pool;
 use crate::pool::{self, Pool};
 use crate::runtime::Builder;
+use crate::simulated;
 
 impl Builder {
     /// Starts the runtime with its [clock](crate::clock) paused, so that timers take no time. Requires the
@@ -131,11 +132,12 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// If the clock is not paused, or if the runtime is not one of the [current
-/// thread](crate::Builder::current_thread).
+/// If the clock is not paused, if the runtime is not one of the [current
+/// thread](crate::Builder::current_thread), or in a simulation.
 #[track_caller]
 pub fn resume() {
     let pool = of_this_thread("resume");
+    assert!(!simulated::is_running(), "`clock::resume`: the clock of a simulation does not run");
     assert!(pool.reactor.clock.go_on(), "`clock::resume`: the clock is not paused");
     pool.reactor.interrupt();
 }

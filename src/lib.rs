@@ -173,6 +173,7 @@
 //! |---|---|
 //! | `hyper` | `paceline::hyper`: executor, timer and I/O for hyper 1 |
 //! | `macros` | `#[paceline::main]`, `#[paceline::test]` |
+//! | `sim` | `paceline::sim`: programs under a seed, on one thread; with `macros`, `#[paceline::sim]` |
 //! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
@@ -186,10 +187,11 @@
 //! | module | what it is | knows |
 //! |---|---|---|
 //! | `compat` | adapters to other crates, most of them behind features | all below |
-//! | `macros` | `#[paceline::main]` and `#[paceline::test]`: a package, as proc macros have to be | |
+//! | `macros` | `#[paceline::main]` and the other attributes: a package, as proc macros have to be | |
 //! | `tokio` | the stand-in for tokio: a package, which this one does not depend on | |
 //! | `net` | sockets that are addressed by name, cloned and split | `io`, and `blocking` for look-ups |
 //! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
+//! | `sim` | programs that run under a seed, on one thread, behind a feature | all below |
 //! | `clock` | a clock that tests can stop, behind a feature | pools |
 //! | `trace` | the flight recorder, and dumps of tasks, behind a feature | all below |
 //! | `recipes` | recipes for common tasks: docs only | |
@@ -217,6 +219,7 @@
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
+//! | `simulated` | what the layers tell the simulation on their thread, and ask it, if there is one | |
 //! | `stage` | how far a thread has got, as the thread notes it for observers | |
 //! | `sync` | atomics, locks, threads and the clock: of std, or of loom and shuttle in the models | |
 //!
@@ -350,6 +353,12 @@ mod rounded;
 mod runtime;
 #[cfg(unix)]
 pub mod signal;
+#[cfg(feature = "sim")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sim")))]
+pub mod sim;
+#[cfg_attr(feature = "sim", path = "simulated/on.rs")]
+#[cfg_attr(not(feature = "sim"), path = "simulated/off.rs")]
+mod simulated;
 mod spin;
 mod stage;
 mod strand;
@@ -391,6 +400,9 @@ pub use leadership::{TimeLed, time_led};
 pub use line::Order;
 #[doc(hidden)]
 pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
+#[cfg(all(feature = "macros", feature = "sim"))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "macros", feature = "sim"))))]
+pub use paceline_macros::sim;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
 pub use pool::stall::{Stall, StallKind};
@@ -423,4 +435,7 @@ mod prose {
     #[cfg(all(feature = "macros", feature = "test-clock"))]
     #[doc = include_str!("../docs/src/testing.md")]
     mod testing {}
+    #[cfg(all(feature = "macros", feature = "sim"))]
+    #[doc = include_str!("../docs/src/simulation.md")]
+    mod simulation {}
 }

@@ -162,7 +162,7 @@ impl<T: Send + 'static> Job<T> {
         let needed = shared
             .answer()
             .is_none()
-            .then(|| threads.submit(Work::Errand(shared.clone(), pool::hold_clock())));
+            .then(|| threads.submit(Work::Errand(shared.clone(), Some(pool::hold_clock()))));
         let no_thread = needed.and_then(Result::err).map(|error| error.kind());
         JobHandle::new(shared, no_thread)
     }

@@ -26,6 +26,7 @@ use super::state::{Answer, Effect, Finish, JobState};
 use super::token::{Cancelled, Wanted};
 use crate::blocking_threads::{After, Errand, Threads, Title};
 use crate::io::Timer;
+use crate::simulated;
 use crate::sync::{self, Mutex, ProtocolCell};
 use crate::waking;
 
@@ -105,7 +106,10 @@ impl<T: Send + 'static> SharedJob<T> {
             Effect::Nothing => {}
             Effect::Unbegun => self.drop_unbegun(),
             Effect::Running => {
-                self.threads.lose(Arc::as_ptr(self).addr());
+                // In a simulation, no thread runs the job.
+                if !simulated::is_running() {
+                    self.threads.lose(Arc::as_ptr(self).addr());
+                }
                 self.tell();
             }
         }
@@ -200,12 +204,16 @@ impl<T: Send + 'static> SharedJob<T> {
         drop(timer);
     }
 
-    /// Runs the job, if it is wanted, and catches its panic. The result goes to the handle, whose task is
-    /// woken; or is dropped here, if it is not wanted any more. Returns [`After::NotBegun`] if the job was
-    /// not wanted, [`After::Lost`] if its deadline passed while it ran, else [`After::Done`].
+    /// Runs the job, if it is wanted: see [`run_body`](Self::run_body) and [`pass_on`](Self::pass_on).
+    /// Returns [`After::NotBegun`] if it was not wanted.
     fn perform(self: &Arc<Self>) -> After {
+        if self.run_body() { self.pass_on() } else { After::NotBegun }
+    }
+
+    /// Runs the closure, if the job is wanted, and catches its panic. Returns whether the closure ran.
+    fn run_body(self: &Arc<Self>) -> bool {
         if !self.state.begin() {
-            return After::NotBegun;
+            return false;
         }
         // SAFETY: `begin` has given the closure to this thread.
         let body = unsafe { self.body.with_mut(Option::take) }.expect("it was not begun before");
@@ -213,6 +221,13 @@ impl<T: Send + 'static> SharedJob<T> {
         let outcome = catch_unwind(AssertUnwindSafe(|| body(token)));
         // SAFETY: this thread has begun the job and has not called `finish`, so the result is its own.
         unsafe { self.result.with_mut(|result| *result = Some(outcome)) };
+        true
+    }
+
+    /// Gives the result of a closure that ran to the handle, whose task is woken; or drops it here, if it is
+    /// not wanted any more. Returns [`After::Lost`] if the deadline passed since the job began, else
+    /// [`After::Done`].
+    fn pass_on(&self) -> After {
         match self.state.finish() {
             Finish::Deliver => {
                 self.tell();
@@ -236,6 +251,16 @@ impl<T: Send + 'static> Errand for SharedJob<T> {
         // This may be the last reference, and drop a waker.
         waking::call(|| drop(self));
         after
+    }
+
+    fn begin(self: Arc<Self>) -> bool {
+        self.run_body()
+    }
+
+    fn deliver(self: Arc<Self>) {
+        self.pass_on();
+        self.disarm();
+        waking::call(|| drop(self));
     }
 
     fn give_up(&self) {

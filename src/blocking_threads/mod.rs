@@ -30,6 +30,7 @@ use std::{fmt, io, mem};
 use crate::ambient;
 use crate::fork::Origin;
 use crate::probe::KnownThread;
+use crate::simulated;
 use crate::spin;
 use crate::sync::{self, Flag, Instant, Mutex, thread};
 
@@ -242,7 +243,8 @@ impl Threads {
     }
 
     /// Queues a piece of work, and calls or starts a thread if none is on its way. After the end of the
-    /// runtime the piece is cancelled instead; in the child of a fork it is leaked. Both return `Ok`.
+    /// runtime the piece is cancelled instead; in the child of a fork it is leaked. Both return `Ok`. A
+    /// simulation that runs on the calling thread takes the piece.
     ///
     /// # Errors
     ///
@@ -255,6 +257,7 @@ impl Threads {
             mem::forget(work);
             return Ok(());
         }
+        let Some(work) = simulated::take(work) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
         if self.closed.is_set() {
             drop(inner);

@@ -9,10 +9,20 @@ use async_task::Runnable;
 use crate::reactor::ClockHeld;
 use crate::waking;
 
+#[cfg(feature = "sim")]
+mod piece;
+
 /// A job, as the threads that run it see it.
 pub(crate) trait Errand: Send + Sync {
     /// Runs the job, unless it is not wanted any more.
     fn run(self: Arc<Self>) -> After;
+    /// Does the first half of [`run`](Self::run): runs the closure, unless the job is not wanted any more.
+    /// Returns whether it ran: then [`deliver`](Self::deliver) is the second half.
+    #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "a simulation runs jobs in halves"))]
+    fn begin(self: Arc<Self>) -> bool;
+    /// Passes the result on, unless that is not wanted any more.
+    #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "as above"))]
+    fn deliver(self: Arc<Self>);
     /// Cancels the job, because no thread will run it.
     fn give_up(&self);
     /// Returns the name of the job.
@@ -39,7 +49,7 @@ pub(crate) enum Work {
     /// A task of [`unblock`](crate::unblock()), if it has the place where it was made. Otherwise a task of a
     /// stream: no caller awaits its end once the stream's own task is gone.
     Task(Runnable, Option<&'static Location<'static>>, Option<ClockHeld>),
-    Errand(Arc<dyn Errand>, ClockHeld),
+    Errand(Arc<dyn Errand>, Option<ClockHeld>),
 }
 
 /// The outcome of a piece of work, for the thread that had it.

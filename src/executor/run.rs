@@ -18,6 +18,7 @@ use super::state::{State, StateRef};
 use super::turns::{ROUND, Turns};
 use crate::fork::Origin;
 use crate::frame::{self, Here};
+use crate::simulated;
 use crate::sync::{self, Instant};
 
 pin_project! {
@@ -99,7 +100,8 @@ fn run_round<F: Future>(
     let runner: &Runner = runner;
     let _poll = host::PollGuard::begin(here, runner, budget);
     let process = Origin::of_this_call();
-    let began = pace.begin();
+    // The rounds of a simulation do not depend on how fast the thread is.
+    let began = if simulated::is_running() { None } else { pace.begin() };
     loop {
         let mut looks_up = false;
         if runner.orders.take_root() {

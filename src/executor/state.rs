@@ -19,6 +19,7 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::line::{Line, Order};
+use crate::simulated::{self, Injector};
 use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally};
 
 /// The shared part of an executor.
@@ -26,7 +27,7 @@ use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally};
 pub(crate) struct State {
     /// Tasks that any runner may take: woken on a thread that hosts no runner of this executor, or moved
     /// here.
-    pub(super) injector: ConcurrentQueue<Runnable>,
+    pub(super) injector: Injector,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Limits how many workers take tasks from the injector and from other runners.
     pub(super) permits: Permits,
@@ -105,10 +106,11 @@ impl State {
     }
 
     /// Creates the state as [`new`](Self::new) does. `keeps_order`: all tasks are queued in the injector, and
-    /// polled in that order.
+    /// polled in that order. That is so for each executor that a program makes inside of a simulation, too.
     fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool) -> Arc<Self> {
+        let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
-            injector: ConcurrentQueue::unbounded(),
+            injector: simulated::injector(is_simulated),
             runners: Mutex::new(Vec::new()),
             permits: Permits::new(),
             idle: Line::new(Order::LastInFirstOut),
@@ -117,7 +119,7 @@ impl State {
             tracks_tasks: Flag::new(tracks_tasks),
             has_strangers: Flag::new(false),
             of_runtime,
-            keeps_order,
+            keeps_order: keeps_order || is_simulated,
             aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
             panics: Panics::default(),
@@ -327,7 +329,7 @@ impl State {
         self.count_taken();
         // At most half of the tasks, so that several runners share them.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
-        self.move_some(&self.injector, runner, (self.injector.len() / 2).min(room / 2));
+        self.move_some(simulated::queue(&self.injector), runner, (self.injector.len() / 2).min(room / 2));
         Some(task)
     }
 

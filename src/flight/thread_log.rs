@@ -14,6 +14,7 @@ use super::forks;
 use super::note::Note;
 use super::store::{AboutThread, Store};
 use super::{FoundIn, Reason, RoleNow};
+use crate::simulated;
 
 thread_local! {
     /// The log of the recorder that records this thread now; null if none does.
@@ -278,11 +279,13 @@ pub(crate) fn promotes(thread: ThreadNumber, reason: Reason) {
 
 #[inline]
 pub(crate) fn spawns(task: TaskNumber, spawned_at: &'static Location<'static>) {
+    simulated::spawns(task.0, spawned_at);
     with_log(|log| log.note(Note::Spawns(task.0, spawned_at)));
 }
 
 #[inline]
 pub(crate) fn wakes(task: TaskNumber) {
+    simulated::wakes(task.0);
     with_log(|log| log.note(Note::Wakes(task.0)));
 }
 
@@ -300,6 +303,7 @@ impl PollNote {
     /// Notes that a poll begins.
     #[inline]
     pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>) -> Self {
+        simulated::begins_poll(task.0);
         with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, log.source.get())));
         Self(())
     }
@@ -312,6 +316,7 @@ impl PollNote {
 impl Drop for PollNote {
     #[inline]
     fn drop(&mut self) {
+        simulated::ends_poll();
         with_log(|log| log.note(Note::PollEnds));
     }
 }
@@ -344,6 +349,7 @@ pub(crate) fn note_fork() {
 /// The future of a task was dropped.
 #[inline]
 pub(crate) fn ends(task: TaskNumber) {
+    simulated::ends(task.0);
     with_log(|log| log.note(Note::Ends(task.0)));
 }
 

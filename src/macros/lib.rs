@@ -1,7 +1,11 @@
-//! The attributes `#[paceline::main]` and `#[paceline::test]`.
+//! The attributes `#[paceline::main]`, `#[paceline::test]` and `#[paceline::sim]`.
 //!
-//! Both remove `async` from a function and pass its body to paceline. To do that they examine about a dozen
-//! tokens, so this crate needs no parser and no other dependency.
+//! The first two remove `async` from a function and pass its body to paceline; the third puts the function
+//! into a test that calls it. To do that they examine about a dozen tokens, so this crate needs no parser and
+//! no other dependency.
+
+#[cfg(feature = "sim")]
+mod sim;
 
 use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
@@ -128,6 +132,61 @@ pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, function: TokenStream) -> TokenStream {
     expand("test", options, function)
+}
+
+/// Makes a function a test that runs in a simulation, under many seeds: see `paceline::sim`. Requires the
+/// features `macros` and `sim` of paceline.
+///
+/// ```
+/// # mod tests {
+/// use std::time::Duration;
+/// use paceline::sim::Sim;
+/// use paceline::{Timer, timeout};
+///
+/// #[paceline::sim(seeds = 1000)]
+/// fn nothing_is_late(sim: &mut Sim) {
+///     let mut rng = sim.rng();
+///     let work = async move { Timer::after(Duration::from_millis(rng.below(10))).await };
+///     assert!(sim.block_on(timeout(Duration::from_millis(10), work)).is_ok());
+/// }
+/// # }
+/// ```
+///
+/// The seeds count from zero. The first one runs twice, and the test fails if the two runs differ, as
+/// `paceline::sim::check` does. A failure prints its seed, and the command that runs it again. That command
+/// sets `PACELINE_SEED`: with this variable, the test runs under that seed only. If the test needs features
+/// of its package, add them to the command.
+///
+/// | option | meaning |
+/// |---|---|
+/// | `seeds = N` | the number of seeds; 100 without it |
+/// | `crate = path` | the path of the crate, if it is renamed or re-exported |
+///
+/// None of these is compiled:
+///
+/// ```compile_fail
+/// #[paceline::sim]
+/// async fn test(sim: &mut paceline::sim::Sim) {}
+/// ```
+///
+/// ```compile_fail
+/// #[paceline::sim]
+/// fn test() {}
+/// ```
+///
+/// ```compile_fail
+/// #[paceline::sim]
+/// fn test(sim: &mut paceline::sim::Sim) -> u8 { 1 }
+/// ```
+///
+/// ```compile_fail
+/// #[paceline::sim(threads = 1)]
+/// fn test(sim: &mut paceline::sim::Sim) {}
+/// ```
+#[cfg(feature = "sim")]
+#[proc_macro_attribute]
+pub fn sim(options: TokenStream, function: TokenStream) -> TokenStream {
+    sim::expand(options, function)
 }
 
 /// An error: its place and its message. None of these is compiled:

@@ -7,6 +7,7 @@ use crate::fork;
 use crate::frame;
 use crate::leadership::Leader;
 use crate::reactor::Batch;
+use crate::simulated;
 
 impl Rider<'_> {
     /// Looks for events, and sleeps in the poller if there are none. Does not sleep if the root future was
@@ -34,7 +35,7 @@ impl Rider<'_> {
     /// Waits without work: stays awake for a moment if that pays, and then sleeps in the poller until there
     /// are events, or until the thread has something else to do. Does not sleep if it has that before, or
     /// if a test clock leaps instead. Stands the deputy down before the sleep, if that pays, and notifies
-    /// it after. Panics in the only thread of a child of `fork` if nothing can wake it.
+    /// it after. Panics in the only thread of a child of `fork`, and in a simulation, if nothing can wake it.
     fn idle(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
@@ -55,6 +56,9 @@ impl Rider<'_> {
         // A relief does not know whether any thread has something to do, so the clock must not leap for it.
         if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor))? {
             return Ok(());
+        }
+        if reactor.is_simulated() && !self.stay.is_woken() {
+            simulated::would_sleep();
         }
         // The last other thread may have woken the future before it ended, so this checks for a wake-up
         // last.

@@ -52,6 +52,7 @@ use std::time::Duration;
 use crate::flight;
 use crate::fork::Origin;
 use crate::frame::{self, Here};
+use crate::simulated;
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
@@ -196,6 +197,12 @@ impl Reactor {
         here.turn_at(ptr::from_ref(self).cast())
     }
 
+    /// Returns whether the calling thread is in a simulation, and the reactor follows its clock.
+    #[inline]
+    pub(crate) fn is_simulated(&self) -> bool {
+        simulated::is_running() && self.clock.stands()
+    }
+
     /// Returns an error once the owner is gone.
     fn assert_open(&self) -> io::Result<()> {
         if self.closed.is_set() { Err(closed()) } else { Ok(()) }
@@ -250,14 +257,17 @@ impl Reactor {
     }
 
     /// Registers a source, and asks the owner for a thread that leads. If none can be found, that is no
-    /// error: the next caller asks again. Returns an error if the system does not take the source, or once
-    /// the reactor is closed.
+    /// error: the next caller asks again. Returns an error if the system does not take the source, once
+    /// the reactor is closed, or in a simulation.
     ///
     /// # Safety
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
         self.assert_open()?;
+        if simulated::is_running() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, simulated::NO_SOURCES));
+        }
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.way.add(raw, key) };

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::runtime::{Handle, Shared, TryCurrentError};
+use crate::runtime::{Handle, Shared, TryCurrentError, of_simulation};
 use crate::task::Id;
 
 /// The calls that are allowed on this thread.
@@ -114,7 +114,7 @@ pub(crate) fn try_current() -> Result<Handle, TryCurrentError> {
         }
         let runtime = here.runtime.get();
         if runtime.is_null() {
-            return Err(TryCurrentError::missing());
+            return of_simulation().ok_or_else(TryCurrentError::missing);
         }
         // SAFETY: the pointer came from `Arc::as_ptr` of the runtime that the innermost frame borrows, and
         // that frame still exists.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `alone` | the compile error if other crates use the real tokio |
 //! | `quiet` | calls user code and catches its panics |
+//! | `select` | `select!` with the choices of a simulation, behind a feature |
 //! | `context` | the current runtime and task, and the task's cooperative budget |
 //! | `runtime` | runtimes and their parts |
 //! | `task` | tasks, their handles and errors, sets of them, and those that stay on a thread |
@@ -43,6 +44,9 @@ pub mod runtime;
     reason = "sockets and files are bound to one, also where none can be made"
 )]
 mod runtime;
+#[cfg(all(feature = "macros", feature = "sim"))]
+#[doc(hidden)]
+pub mod select;
 #[cfg(all(unix, feature = "signal"))]
 pub mod signal;
 #[cfg_attr(not(feature = "rt"), allow(dead_code, unused_imports, reason = "as above"))]
@@ -61,12 +65,14 @@ mod time;
 #[doc(hidden)]
 pub use real::macros;
 pub use real::pin;
+#[cfg(all(feature = "macros", not(feature = "sim")))]
+pub use real::select;
 #[cfg(feature = "sync")]
 pub use real::sync;
 #[cfg(feature = "rt")]
 pub use real::task_local;
 #[cfg(feature = "macros")]
-pub use real::{join, main, select, test, try_join};
+pub use real::{join, main, test, try_join};
 #[cfg(feature = "rt")]
 pub use task::spawn;
 

@@ -7,6 +7,7 @@
 //! | [`blocking`] | blocking closures: which run, which are cancelled, and the waits for them |
 //! | [`budget`], [`fence`] | the cooperative budget of a poll, and the ban on blocking, for tokio's types |
 //! | [`hooks`] | hooks for threads that start, stop, sleep or wake |
+//! | [`simulated`] | the runtime of a simulation, behind a feature |
 //! | [`workers`] | what each worker has done |
 //! | [`extras`] | what tokio has behind `tokio_unstable` |
 //! | [`errors`], [`metrics`] | as their names say |
@@ -28,6 +29,9 @@ mod metrics;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
 mod runtime;
 mod shared;
+#[cfg_attr(feature = "sim", path = "simulated_on.rs")]
+#[cfg_attr(not(feature = "sim"), path = "simulated_off.rs")]
+mod simulated;
 mod workers;
 
 pub use builder::Builder;
@@ -56,6 +60,7 @@ pub(crate) use extras::{LocalExtras, launch_local};
 pub(crate) use fence::outside;
 pub(crate) use local::current_local;
 pub(crate) use shared::Shared;
+pub(crate) use simulated::of_simulation;
 
 /// Returns the number of the worker, if this thread is one.
 pub fn worker_index() -> Option<usize> {

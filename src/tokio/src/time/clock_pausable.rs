@@ -6,20 +6,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time;
 
 use super::alarm::Alarm;
 use super::entries::Key;
 use super::pausable::{Ahead, EVER_PAUSED, Pausable};
 use super::pausing::NOT_PAUSABLE;
-use super::{Duration, Instant};
+use super::{Duration, Instant, system};
 use crate::context;
 
 pub(super) fn now() -> Instant {
     // Acquire: a thread that was told of a pause, in any way, sees it.
     let here = if EVER_PAUSED.load(Ordering::Acquire) { context::current() } else { None };
     let clock = here.as_ref().and_then(|runtime| runtime.clock().pausable());
-    Instant::from_std(clock.map_or_else(time::Instant::now, |clock| clock.now()))
+    Instant::from_std(clock.map_or_else(system::now, |clock| clock.now()))
 }
 
 /// A runtime's clock.
@@ -188,7 +187,7 @@ impl Wait {
         let deadline = deadline.into_std();
         self.alarm.is_elapsed(|| match clock.pausable() {
             Some(clock) => clock.has_passed(deadline),
-            None => deadline <= time::Instant::now(),
+            None => deadline <= system::now(),
         })
     }
 }

@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time;
 
 use super::alarm::Alarm;
-use super::{Duration, Instant};
+use super::{Duration, Instant, system};
 
 pub(super) fn now() -> Instant {
-    Instant::from_std(time::Instant::now())
+    Instant::from_std(system::now())
 }
 
 /// A runtime's clock.

@@ -8,6 +8,7 @@
 //! | `pausable`, `entries`, `pausing` | a clock that can be paused, its waits, and its functions |
 //! | [`sleep`](mod@sleep), [`timeout`](mod@timeout), [`interval`](mod@interval) | as their names say |
 //! | [`resource`] | a [`Sleep`] as subscribers of `tracing` see it |
+//! | [`system`] | the time where no clock can be paused: the system's, or a simulation's |
 //! | [`instant`], [`error`] | as their names say |
 
 mod alarm;
@@ -27,6 +28,9 @@ mod pausing;
 #[cfg_attr(not(all(tokio_unstable, feature = "tracing")), path = "resource_off.rs")]
 mod resource;
 mod sleep;
+#[cfg_attr(feature = "sim", path = "system_sim.rs")]
+#[cfg_attr(not(feature = "sim"), path = "system_std.rs")]
+mod system;
 #[cfg(all(test, feature = "test-util"))]
 mod tests;
 mod timeout;

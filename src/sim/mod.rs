@@ -1,0 +1,121 @@
+//! Simulations: a program of tasks runs on one thread, under a virtual clock, and a seed decides the rest.
+//! Requires the feature `sim`.
+//!
+//! A simulation chooses by its seed which of the ready tasks is polled next, and how long closures that block
+//! take. Its clock stands while tasks are ready, and then jumps to the next timer. So a run takes no longer
+//! than its polls do, the same seed gives the same run, and other seeds give other runs: what goes wrong once
+//! in ten thousand runs is found, and then happens again as often as it takes to understand it.
+//!
+//! ```
+//! use std::time::Duration;
+//! use paceline::sim::Sim;
+//! use paceline::{Timer, spawn, timeout};
+//!
+//! for seed in 0..100 {
+//!     let mut sim = Sim::new(seed);
+//!     let late = sim.block_on(async {
+//!         let (ask, asked) = async_channel::bounded(1);
+//!         spawn(async move {
+//!             while asked.recv().await.is_ok() {
+//!                 Timer::after(Duration::from_millis(20)).await;
+//!             }
+//!         })
+//!         .detach();
+//!         // One request waits while another one is served.
+//!         let requests = async { for n in 0..3 { ask.send(n).await.unwrap() } };
+//!         timeout(Duration::from_millis(10), requests).await.is_err()
+//!     });
+//!     assert!(late, "with seed {seed}");
+//! }
+//! ```
+//!
+//! With the feature `macros`, `#[paceline::sim(seeds = 1000)]` makes a function a test that runs under so
+//! many seeds. The guide has a chapter on simulations, with a table of what is
+//! controlled, what is detected, and what is outside.
+//!
+//! # What a simulation runs
+//!
+//! All of this crate's own types work as they do elsewhere: [`spawn`](crate::spawn()),
+//! [`Timer`](crate::Timer), [`timeout`](crate::timeout()), [`Strand`](crate::Strand), and an
+//! [`Executor`](crate::Executor) that is made inside. What needs no runtime works, too: channels and locks of
+//! other crates. [`clock::now`](crate::clock::now) returns the virtual time.
+//!
+//! A closure that [blocks](crate::blocking) runs on the simulation's thread, in a task of its own, at a
+//! random later time. A [job](crate::blocking::Job)'s result comes at a random time after that, so its
+//! deadline may pass before the closure begins, or between its effects and its result.
+//!
+//! There are no sockets yet, or anything else that waits for a descriptor of the system: their constructors
+//! return an error of the kind [`Unsupported`](std::io::ErrorKind::Unsupported).
+//!
+//! # What is an error
+//!
+//! A simulation fails, and [`Sim::run_for`] or [`Sim::block_on`] panics with the reason, if
+//!
+//! - a thread outside of it wakes one of its tasks, or spawns one: the message names the thread and the spawn
+//!   line of the task;
+//! - the future of a `block_on` waits, and nothing else will happen: the message lists the waiting tasks;
+//! - tasks wake each other for ever, and the clock stands;
+//! - [`check`] finds that its second run differs from the first.
+
+mod closures;
+mod events;
+mod order;
+mod report;
+mod rng;
+mod seeds;
+#[expect(clippy::module_inception, reason = "named after its type, as the others are")]
+mod sim;
+mod simulation;
+mod tasks;
+
+pub use order::Order;
+pub use report::Report;
+pub use rng::Rng;
+#[doc(hidden)]
+pub use seeds::run_seeds;
+pub use sim::{Sim, check};
+
+use std::any::Any;
+use std::fmt::Display;
+use std::sync::Arc;
+
+use simulation::current;
+
+/// Returns a generator of random numbers for the program in the simulation that runs on this thread; `None`
+/// if none does. Each call returns another one.
+///
+/// ```
+/// use paceline::sim::{self, Sim};
+/// let roll = |seed| Sim::new(seed).block_on(async { sim::rng().unwrap().below(1_000_000) });
+/// assert_eq!(roll(7), roll(7));
+/// assert!(sim::rng().is_none());
+/// ```
+pub fn rng() -> Option<Rng> {
+    current().map(|simulation| simulation.rng())
+}
+
+/// Adds a text to the events of the simulation that runs on this thread: so [`check`] compares what a program
+/// computes, and not only which tasks are polled when. Does nothing if no simulation runs.
+///
+/// ```
+/// use paceline::sim::{self, Sim};
+/// let hash_of = |text: &'static str| {
+///     let mut sim = Sim::new(7);
+///     sim.block_on(async move { sim::note(text) });
+///     sim.report().hash
+/// };
+/// assert_eq!(hash_of("a"), hash_of("a"));
+/// assert_ne!(hash_of("a"), hash_of("b"));
+/// ```
+pub fn note(text: impl Display) {
+    if let Some(simulation) = current() {
+        simulation.note(&text.to_string());
+    }
+}
+
+/// Returns the value of that type in the simulation that runs on this thread, made by the first call; `None`
+/// if none runs. This is for the package that replaces tokio.
+#[doc(hidden)]
+pub fn local<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Option<Arc<T>> {
+    current().map(|simulation| simulation.local(make))
+}

@@ -1,0 +1,46 @@
+//! Runs a test under many seeds, for `#[paceline::sim]`.
+
+use std::any::Any;
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::sim::{Sim, check};
+
+/// The variable with the only seed to run.
+const VARIABLE: &str = "PACELINE_SEED";
+
+/// Runs `test` under the seeds 0 to `seeds` - 1, or under the one in `PACELINE_SEED` if that is set. The
+/// first of them runs [twice](check). `name` is the path of the test, with its crate, in `package`.
+///
+/// # Panics
+///
+/// If a run panics. The seed and the command that runs it again are printed before.
+pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim)) {
+    let only = env::var(VARIABLE).ok().map(|text| {
+        text.parse().unwrap_or_else(|_| panic!("{VARIABLE} is {text:?}; it should be a seed, a number"))
+    });
+    let all = only.map_or(0..seeds, |seed: u64| seed..seed + 1);
+    let first = all.start;
+    for seed in all {
+        let run = || match seed == first {
+            true => drop(check(seed, &test)),
+            false => test(&mut Sim::new(seed)),
+        };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+            // Without the crate: that is the test binary, and not in the path that the binary filters by.
+            let path = name.split_once("::").map_or(name, |(_, path)| path);
+            eprintln!(
+                "{name} fails with seed {seed}: {}\nTo run it again:\n\n    \
+                 {VARIABLE}={seed} cargo test -p {package} {path} -- --exact\n",
+                message(&*panic)
+            );
+            resume_unwind(panic);
+        }
+    }
+}
+
+/// Returns the message of a panic.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
+}

@@ -1,0 +1,306 @@
+//! [`Sim`]: a simulation, as its test sees it.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::events::CheckRun;
+use super::order::Order;
+use super::report::Report;
+use super::rng::Rng;
+use super::simulation::{Presence, Simulated};
+use crate::executor::Task;
+use crate::io::Timer;
+use crate::observed::{SpawnMeta, TaskKind};
+use crate::pool::Pool;
+use crate::runtime::{Entered, Runtime};
+
+/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer when no task
+/// is ready; its choices come from a seed.
+///
+/// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
+/// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
+/// the last one that was made. Tasks that are left when a `Sim` is dropped are cancelled, as in any runtime.
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::sim::Sim;
+/// use paceline::{Timer, clock, spawn};
+///
+/// let mut sim = Sim::new(7);
+/// let answer = sim.block_on(async {
+///     let begin = clock::now();
+///     let task = spawn(Timer::after(Duration::from_secs(3600)));
+///     task.await - begin
+/// });
+/// assert_eq!(answer, Duration::from_secs(3600));
+/// assert_eq!(sim.report().elapsed, answer);
+/// ```
+pub struct Sim {
+    simulation: Arc<Simulated>,
+    /// `None` in the drop only.
+    runtime: Option<Runtime>,
+    // Both are not `Send`, so a simulation stays on its thread.
+    _entered: Entered,
+    _presence: Presence,
+}
+
+impl Sim {
+    /// Begins a simulation with this seed, in which nothing runs yet. The order is [`Order::Random`].
+    ///
+    /// # Panics
+    ///
+    /// If the process has no descriptor left for the runtime.
+    pub fn new(seed: u64) -> Self {
+        Self::begin(seed, CheckRun::No)
+    }
+
+    fn begin(seed: u64, run: CheckRun) -> Self {
+        let simulation = Arc::new(Simulated::new(seed, run));
+        let presence = Presence::begin(&simulation);
+        let mut builder = Runtime::builder().current_thread().spin(Duration::ZERO);
+        builder.prepare = Some(leave_to_the_simulation);
+        let runtime = builder.build().unwrap_or_else(|error| panic!("a simulation cannot begin: {error}"));
+        let pool = runtime.handle().pool().expect("the runtime exists");
+        simulation.settle(runtime.handle(), pool.reactor.clone());
+        Self { simulation, _entered: runtime.handle().enter(), runtime: Some(runtime), _presence: presence }
+    }
+
+    /// Returns the seed.
+    ///
+    /// ```
+    /// assert_eq!(paceline::sim::Sim::new(7).seed(), 7);
+    /// ```
+    pub fn seed(&self) -> u64 {
+        self.simulation.seed
+    }
+
+    /// Returns a generator of random numbers that the seed decides. Each call returns another one; give each
+    /// task one of its own, so that the order of the tasks does not decide which numbers they get.
+    ///
+    /// ```
+    /// use paceline::sim::Sim;
+    /// let numbers = |seed| {
+    ///     let mut sim = Sim::new(seed);
+    ///     [(); 2].map(|()| sim.rng().next_u64())
+    /// };
+    /// assert_eq!(numbers(7), numbers(7));
+    /// assert_ne!(numbers(7)[0], numbers(7)[1]);
+    /// ```
+    pub fn rng(&mut self) -> Rng {
+        self.simulation.rng()
+    }
+
+    /// Sets which of the ready tasks is polled next, from now on.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use paceline::sim::{Order, Sim};
+    ///
+    /// let order_of = |order| {
+    ///     let (mut sim, polled) = (Sim::new(7), Arc::new(Mutex::new(Vec::new())));
+    ///     sim.order(order);
+    ///     for number in 0..20 {
+    ///         let polled = polled.clone();
+    ///         sim.spawn(async move { polled.lock().unwrap().push(number) }).detach();
+    ///     }
+    ///     sim.run_for(std::time::Duration::from_secs(1));
+    ///     drop(sim);
+    ///     Arc::into_inner(polled).unwrap().into_inner().unwrap()
+    /// };
+    /// assert_eq!(order_of(Order::Fifo), (0..20).collect::<Vec<_>>());
+    /// assert_ne!(order_of(Order::Random), order_of(Order::Fifo));
+    /// ```
+    pub fn order(&mut self, order: Order) -> &mut Self {
+        self.simulation.set_order(order);
+        self
+    }
+
+    /// Spawns a task, which is polled in the next [`run_for`](Self::run_for) or
+    /// [`block_on`](Self::block_on). Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on its
+    /// own.
+    ///
+    /// ```
+    /// let mut sim = paceline::sim::Sim::new(7);
+    /// let task = sim.spawn(async { 6 * 7 });
+    /// assert_eq!(sim.block_on(task), 42);
+    /// ```
+    #[track_caller]
+    pub fn spawn<T: Send + 'static>(&mut self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
+        let _presence = Presence::begin(&self.simulation);
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
+        self.simulation.handle().spawn_with(future, meta)
+    }
+
+    /// Calls `event` in a task of its own, so long after the start of the simulation; or, if that is over, as
+    /// soon as the simulation runs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::sim::Sim;
+    ///
+    /// let (mut sim, (tell, told)) = (Sim::new(7), async_channel::bounded(1));
+    /// sim.at(Duration::from_secs(5), move || tell.try_send("stop").unwrap());
+    /// assert_eq!(sim.block_on(async move { told.recv().await }), Ok("stop"));
+    /// assert_eq!(sim.report().elapsed, Duration::from_secs(5));
+    /// ```
+    #[track_caller]
+    pub fn at(&mut self, since_start: Duration, event: impl FnOnce() + Send + 'static) {
+        let time = self.simulation.time(since_start);
+        self.spawn(async move {
+            time.map_or_else(Timer::never, Timer::at).await;
+            event();
+        })
+        .detach();
+    }
+
+    /// Runs the tasks until the clock has moved on by `duration`, and returns what the simulation has done so
+    /// far. Timers that are due at the end itself belong to the next run, so with zero nothing
+    /// runs. If nothing is left to do, the clock moves on all the same.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Timer;
+    /// use paceline::sim::Sim;
+    ///
+    /// let mut sim = Sim::new(7);
+    /// let task = sim.spawn(Timer::after(Duration::from_secs(90)));
+    /// sim.run_for(Duration::from_secs(60));
+    /// assert!(!task.is_finished());
+    /// let report = sim.run_for(Duration::from_secs(60));
+    /// assert!(task.is_finished());
+    /// assert_eq!(report.elapsed, Duration::from_secs(120));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the simulation fails: see the [module](super#what-is-an-error). A panic of a task does not panic
+    /// here; [`Report::panics`] counts it.
+    #[track_caller]
+    pub fn run_for(&mut self, duration: Duration) -> Report {
+        let end = self.simulation.elapsed().saturating_add(duration);
+        let end = self.simulation.time(end).map_or_else(Timer::never, Timer::at);
+        self.drive(end);
+        self.report()
+    }
+
+    /// Runs `future` as a task, and the others beside it, until it is done. Returns its output.
+    ///
+    /// ```
+    /// let mut sim = paceline::sim::Sim::new(7);
+    /// let told = sim.block_on(async {
+    ///     let (tell, told) = async_channel::bounded(1);
+    ///     paceline::spawn(async move { tell.send(1).await }).detach();
+    ///     told.recv().await
+    /// });
+    /// assert_eq!(told, Ok(1));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the future panics; and if the simulation fails: see the [module](super#what-is-an-error). If the
+    /// future waits, no task is ready and no timer is armed, that is a deadlock, and the message lists the
+    /// tasks.
+    #[track_caller]
+    pub fn block_on<T: Send + 'static>(&mut self, future: impl Future<Output = T> + Send + 'static) -> T {
+        let task = self.spawn(future);
+        self.drive(task)
+    }
+
+    /// Returns what the simulation has done so far.
+    pub fn report(&self) -> Report {
+        self.simulation.report()
+    }
+
+    /// Runs the tasks until `end` is done, and returns its output. Panics if the simulation fails.
+    #[track_caller]
+    fn drive<T>(&mut self, end: impl Future<Output = T>) -> T {
+        let simulation = &self.simulation;
+        let _presence = Presence::begin(simulation);
+        let mut end = pin!(end);
+        let driver = poll_fn(|cx| match simulation.failure(cx.waker()) {
+            Some(failure) => Poll::Ready(Err(failure)),
+            None => end.as_mut().poll(cx).map(Ok),
+        });
+        let runtime = self.runtime.as_ref().expect("it is not dropped");
+        match runtime.block_on(driver) {
+            Ok(output) => output,
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sim").field("report", &self.report()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Sim {
+    /// Cancels the tasks that are left, on this thread.
+    fn drop(&mut self) {
+        let _presence = Presence::begin(&self.simulation);
+        self.simulation.end();
+        if let Some(pool) = self.simulation.handle().pool() {
+            if let Some(crew) = pool.crew() {
+                crew.cancel_all(&pool);
+            }
+        }
+        drop(self.runtime.take());
+    }
+}
+
+/// Prepares the pool of a simulation. Its clock stands, and there is no deputy: another thread that looks at
+/// the pool would act by the time that it measures.
+fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
+    pool.deputy.duty.end();
+    pool.reactor.stop_clock();
+    Ok(())
+}
+
+/// Runs a simulation twice with the same seed, and fails unless both runs do the same. Returns the report,
+/// which is that of either run.
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Timer, sim};
+///
+/// sim::check(7, |sim| {
+///     let mut rng = sim.rng();
+///     sim.spawn(async move {
+///         for _ in 0..100 {
+///             Timer::after(Duration::from_millis(rng.below(50))).await;
+///         }
+///     })
+///     .detach();
+///     sim.run_for(Duration::from_secs(10));
+/// });
+/// ```
+///
+/// The events of the first run are kept in memory, in 24 bytes each.
+///
+/// # Panics
+///
+/// If `run` panics; and if the runs differ. Then the message has the seed, and the first event that differs:
+/// its time, what happened in either run, and the spawn lines of the tasks.
+#[track_caller]
+pub fn check(seed: u64, mut run: impl FnMut(&mut Sim)) -> Report {
+    let mut first = Sim::begin(seed, CheckRun::First);
+    run(&mut first);
+    let report = first.report();
+    let recording = first.simulation.end().0.expect("the first run is recorded");
+    drop(first);
+    let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
+    match (outcome, second.simulation.end().1) {
+        (Err(panic), Some(failure)) if panic.downcast_ref() == Some(&failure) => resume_unwind(panic),
+        (_, Some(failure)) => panic!("{failure}"),
+        (Err(panic), None) => resume_unwind(panic),
+        (Ok(()), None) => report,
+    }
+}

@@ -1,0 +1,59 @@
+//! The seam of `on.rs` without the feature `sim`: there are no simulations.
+
+use async_task::Runnable;
+use concurrent_queue::ConcurrentQueue;
+
+/// The queue that all runners of an executor take from.
+pub(crate) type Injector = ConcurrentQueue<Runnable>;
+
+/// Creates an empty queue.
+pub(crate) fn injector(_is_simulated: bool) -> Injector {
+    ConcurrentQueue::unbounded()
+}
+
+/// Returns the tasks of the queue that a runner may take several at a time.
+#[inline]
+pub(crate) fn queue(injector: &Injector) -> &ConcurrentQueue<Runnable> {
+    injector
+}
+
+/// The error for a source that is registered in a simulation.
+pub(crate) const NO_SOURCES: &str = "";
+
+/// Returns false: no simulation runs on this thread.
+#[inline]
+pub(crate) const fn is_running() -> bool {
+    false
+}
+
+/// Is not called.
+pub(crate) const fn would_sleep() {}
+
+/// Returns the piece of work that blocks, because no simulation takes it.
+#[inline]
+pub(crate) fn take<P>(piece: P) -> Option<P> {
+    Some(piece)
+}
+
+#[cfg(feature = "trace")]
+pub(crate) use notes::*;
+
+#[cfg(feature = "trace")]
+mod notes {
+    use std::panic::Location;
+
+    #[inline]
+    pub(crate) fn spawns(_: u64, _: &'static Location<'static>) {}
+
+    #[inline]
+    pub(crate) fn wakes(_: u64) {}
+
+    #[inline]
+    pub(crate) fn begins_poll(_: u64) {}
+
+    #[inline]
+    pub(crate) fn ends_poll() {}
+
+    #[inline]
+    pub(crate) fn ends(_: u64) {}
+}

@@ -1,0 +1,241 @@
+//! The seam between the layers of a runtime and the simulation that this thread is in, if there is one.
+//!
+//! The layers report what happens to tasks, and ask which task is next. The trait [`Simulation`] is all that
+//! they know of it; `sim` implements that. While a thread is in no simulation, each call here tests one
+//! pointer. Without the feature `sim`, the build has `off.rs` in the place of this file.
+//!
+//! A simulation chooses tasks in one place, the [`Injector`]: the executors that a simulation governs keep
+//! their order, so all of their ready tasks are in that queue. These are the executor of the simulation's
+//! own runtime, and each executor that a program makes inside of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem;
+use std::panic::Location;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_task::Runnable;
+use concurrent_queue::{ConcurrentQueue, PopError, PushError};
+
+/// A simulation, as the layers of its runtime see it. All calls but [`note_outsider`] come from the
+/// simulation's own thread.
+///
+/// [`note_outsider`]: Simulation::note_outsider
+pub(crate) trait Simulation: Send + Sync {
+    /// A task is spawned there. Numbers are those of `flight`: unique in the process, and not reproducible.
+    fn spawns(&self, task: u64, at: &'static Location<'static>);
+    /// A task is woken. If the wake makes it ready, it is queued next.
+    fn wakes(&self, task: u64);
+    fn begins_poll(&self, task: u64);
+    fn ends_poll(&self);
+    /// The future of a task was dropped.
+    fn ends(&self, task: u64);
+    /// Returns the number of the task that was spawned or woken last, which is the one that is queued now.
+    fn queues(&self, task: &Runnable) -> u64;
+    /// Returns the position of the task to poll next among the `ready` ones, of which there is at least one.
+    fn picks(&self, ready: &VecDeque<ReadyTask>) -> usize;
+    /// Notes that a task was queued by a thread that is not in the simulation now. Returns its number if that
+    /// thread is the simulation's own. Otherwise the simulation fails.
+    fn note_outsider(&self, task: &Runnable) -> u64;
+    /// Returns why the thread would sleep for ever: no task is ready, and no timer is armed.
+    fn would_sleep(&self) -> String;
+    /// Takes a piece of work that blocks, to run it later.
+    fn takes(&self, piece: Box<dyn BlockingPiece>);
+}
+
+/// A piece of work that blocks, with its steps.
+pub(crate) trait BlockingPiece: Send {
+    /// Returns where the piece was made; `None` for a piece of a stream.
+    fn made_at(&self) -> Option<&'static Location<'static>>;
+    /// Runs the piece. Returns its second step, which delivers the result, if that may come later.
+    fn step(self: Box<Self>) -> Option<Box<dyn BlockingPiece>>;
+    /// Cancels the piece, because no thread will run it.
+    fn give_up(self: Box<Self>);
+    /// Lets the clock leap although the piece waits.
+    fn release_clock(&mut self);
+}
+
+/// A task in the queue, and its number; 0 if that is not known.
+pub(crate) type ReadyTask = (u64, Runnable);
+
+thread_local! {
+    /// The simulation that this thread is in. [`ALIVE`] keeps it alive.
+    static CURRENT: Cell<Option<ptr::NonNull<dyn Simulation>>> = const { Cell::new(None) };
+    static ALIVE: RefCell<Held> = const { RefCell::new(Held(None)) };
+}
+
+struct Held(Option<Arc<dyn Simulation>>);
+
+impl Drop for Held {
+    /// The thread ends before its simulation does.
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.set(None));
+    }
+}
+
+/// Sets the simulation that this thread is in from now on. Returns the one before.
+pub(crate) fn set_current(simulation: Option<Arc<dyn Simulation>>) -> Option<Arc<dyn Simulation>> {
+    let pointer = simulation.as_deref().map(ptr::NonNull::from);
+    ALIVE
+        .try_with(|held| {
+            CURRENT.set(pointer);
+            mem::replace(&mut held.borrow_mut().0, simulation)
+        })
+        .ok()
+        .flatten()
+}
+
+/// Calls `f` with the simulation that this thread is in, if there is one.
+#[inline]
+fn with_current<R>(f: impl FnOnce(&dyn Simulation) -> R) -> Option<R> {
+    // SAFETY: `ALIVE` holds the simulation, and the pointer is taken away before that changes. `f` does not
+    // change it: a simulation is entered and left by its test only.
+    CURRENT.try_with(Cell::get).ok().flatten().map(|simulation| f(unsafe { simulation.as_ref() }))
+}
+
+/// Returns whether this thread is in that simulation, and in no other one inside of it.
+fn is_current(simulation: &dyn Simulation) -> bool {
+    with_current(|current| ptr::addr_eq(current, simulation)).unwrap_or(false)
+}
+
+/// The error for a source that is registered in a simulation.
+pub(crate) const NO_SOURCES: &str = "a simulation has no sockets, pipes or other descriptors of the system: their events would come \
+     from outside of it";
+
+/// Returns whether this thread is in a simulation.
+#[inline]
+pub(crate) fn is_running() -> bool {
+    with_current(|_| ()).is_some()
+}
+
+/// Panics: a thread in a simulation is about to sleep, and nothing in the simulation will wake it.
+#[cold]
+pub(crate) fn would_sleep() {
+    if let Some(why) = with_current(|simulation| simulation.would_sleep()) {
+        panic!("{why}");
+    }
+}
+
+#[inline]
+pub(crate) fn spawns(task: u64, at: &'static Location<'static>) {
+    with_current(|simulation| simulation.spawns(task, at));
+}
+
+#[inline]
+pub(crate) fn wakes(task: u64) {
+    with_current(|simulation| simulation.wakes(task));
+}
+
+#[inline]
+pub(crate) fn begins_poll(task: u64) {
+    with_current(|simulation| simulation.begins_poll(task));
+}
+
+#[inline]
+pub(crate) fn ends_poll() {
+    with_current(|simulation| simulation.ends_poll());
+}
+
+#[inline]
+pub(crate) fn ends(task: u64) {
+    with_current(|simulation| simulation.ends(task));
+}
+
+/// Passes the piece to the simulation that this thread is in. Returns it if there is none.
+#[inline]
+pub(crate) fn take<P: BlockingPiece + 'static>(piece: P) -> Option<P> {
+    let mut piece = Some(piece);
+    with_current(|simulation| piece.take().map(|piece| simulation.takes(Box::new(piece))));
+    piece
+}
+
+/// The queue that all runners of an executor take from. In a simulation, that chooses which of the tasks
+/// comes out.
+#[derive(Debug)]
+pub(crate) struct Injector {
+    /// Without tasks if the executor is in a simulation; then it only says whether the injector is closed.
+    queue: ConcurrentQueue<Runnable>,
+    simulated: Option<SimulatedQueue>,
+}
+
+struct SimulatedQueue {
+    simulation: Arc<dyn Simulation>,
+    ready: Mutex<VecDeque<ReadyTask>>,
+}
+
+/// Creates an empty queue. If it `is_simulated`, the simulation on this thread governs it.
+pub(crate) fn injector(is_simulated: bool) -> Injector {
+    let current = || ALIVE.with(|held| held.borrow().0.clone());
+    let simulation = if is_simulated { current() } else { None };
+    let simulated = simulation.map(|simulation| SimulatedQueue { simulation, ready: Mutex::default() });
+    Injector { queue: ConcurrentQueue::unbounded(), simulated }
+}
+
+/// Returns the tasks of the queue that a runner may take several at a time: none in a simulation.
+#[inline]
+pub(crate) fn queue(injector: &Injector) -> &ConcurrentQueue<Runnable> {
+    &injector.queue
+}
+
+impl Injector {
+    #[inline]
+    pub(crate) fn push(&self, task: Runnable) -> Result<(), PushError<Runnable>> {
+        match &self.simulated {
+            None => self.queue.push(task),
+            Some(_) if self.queue.is_closed() => Err(PushError::Closed(task)),
+            Some(simulated) => {
+                simulated.push(task);
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn pop(&self) -> Result<Runnable, PopError> {
+        self.simulated.as_ref().map_or_else(|| self.queue.pop(), SimulatedQueue::pop)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.simulated.as_ref().map_or(0, |simulated| simulated.ready().len())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.simulated.as_ref().is_none_or(|simulated| simulated.ready().is_empty())
+    }
+
+    pub(crate) fn close(&self) -> bool {
+        self.queue.close()
+    }
+}
+
+impl SimulatedQueue {
+    fn ready(&self) -> MutexGuard<'_, VecDeque<ReadyTask>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, task: Runnable) {
+        let is_inside = is_current(&*self.simulation);
+        let number =
+            if is_inside { self.simulation.queues(&task) } else { self.simulation.note_outsider(&task) };
+        self.ready().push_back((number, task));
+    }
+
+    /// Takes the task that the simulation chooses; the oldest one if the simulation does not run here.
+    fn pop(&self) -> Result<Runnable, PopError> {
+        let mut ready = self.ready();
+        if ready.is_empty() {
+            return Err(PopError::Empty);
+        }
+        let at = if is_current(&*self.simulation) { self.simulation.picks(&ready) } else { 0 };
+        let taken = if at == 0 { ready.pop_front() } else { ready.swap_remove_back(at) };
+        taken.map(|(_, task)| task).ok_or(PopError::Empty)
+    }
+}
+
+impl fmt::Debug for SimulatedQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimulatedQueue").field("ready", &self.ready().len()).finish_non_exhaustive()
+    }
+}
