@@ -350,6 +350,8 @@ mod rounded;
 mod runtime;
 #[cfg(unix)]
 pub mod signal;
+#[cfg(test)]
+mod sim;
 mod spin;
 mod stage;
 mod strand;

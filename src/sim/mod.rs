@@ -1,0 +1,3 @@
+//! The simulation. For the time being, it is the network, in unit tests only.
+
+mod net;
