@@ -1,0 +1,100 @@
+//! What happens later: packets that arrive and timers of connections.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use super::hosts::HostId;
+use super::packet::Packet;
+use super::sockets::SocketId;
+
+/// Something that happens at a time.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A packet arrives.
+    Arrival(Flight),
+    /// The timer of a connection may be due.
+    Timer(SocketId),
+}
+
+/// A packet on its way between two hosts, which may be the same one.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) from: HostId,
+    pub(super) to: HostId,
+    pub(super) packet: Packet,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Duration,
+    rank: u64,
+    event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    /// The earliest entry is the greatest, because [`BinaryHeap`] yields the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.rank).cmp(&(self.at, self.rank))
+    }
+}
+
+/// The events by time, and those of one time by the order in which they were scheduled.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    heap: BinaryHeap<Entry>,
+    /// Events that are due at once, which is each packet inside of a host. All of them were scheduled after
+    /// all entries of the heap that are due.
+    due: VecDeque<Event>,
+    scheduled: u64,
+}
+
+impl Events {
+    /// Schedules an event for a time, which is `now` or later.
+    pub(super) fn schedule(&mut self, now: Duration, at: Duration, event: Event) {
+        if at <= now {
+            self.due.push_back(event);
+        } else {
+            self.scheduled += 1;
+            self.heap.push(Entry { at, rank: self.scheduled, event });
+        }
+    }
+
+    /// Returns the next event up to a time, and its time.
+    pub(super) fn pop(&mut self, now: Duration, until: Duration) -> Option<(Duration, Event)> {
+        let limit = if self.due.is_empty() { until } else { now };
+        if self.heap.peek().is_some_and(|next| next.at <= limit) {
+            return self.heap.pop().map(|entry| (entry.at, entry.event));
+        }
+        self.due.pop_front().map(|event| (now, event))
+    }
+
+    /// Returns the time of the next event and, if it is a timer, the socket.
+    pub(super) fn next(&self) -> Option<(Duration, Option<SocketId>)> {
+        let next = self.heap.peek()?;
+        let timer = match next.event {
+            Event::Timer(id) => Some(id),
+            Event::Arrival(_) => None,
+        };
+        Some((next.at, timer))
+    }
+
+    /// Removes the event that [`next`](Self::next) returned.
+    pub(super) fn remove_next(&mut self) {
+        self.heap.pop();
+    }
+}

@@ -1,0 +1,97 @@
+//! A list of the sockets of a host.
+
+use std::fmt;
+
+use super::Kernel;
+use super::hosts::HostId;
+use super::sockets::{Family, Kind, Socket};
+use super::tcp::{State, Tcp};
+
+/// A socket in the list of [`Kernel::netstat`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// `tcp`, `tcp6`, `udp`, `udp6` or `unix`.
+    pub(crate) protocol: &'static str,
+    /// Bytes that the program has not read. For a listener, the connections that it has not accepted.
+    pub(crate) received: usize,
+    /// Bytes that the peer has not acknowledged.
+    pub(crate) unsent: usize,
+    /// The local address or path.
+    pub(crate) local: String,
+    /// The address of the peer, or `*`.
+    pub(crate) remote: String,
+    /// The state of a TCP socket as netstat names it, else nothing.
+    pub(crate) state: &'static str,
+}
+
+/// The list of [`Kernel::netstat`]. It is displayed as netstat does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Netstat(pub(crate) Vec<Row>);
+
+impl Kernel {
+    /// Returns the sockets of a host, also those that the program has closed and whose connection has not
+    /// ended. Fresh sockets are left out.
+    pub(crate) fn netstat(&self, host: HostId) -> Netstat {
+        let sockets = self.sockets.iter().map(|(_, socket)| socket);
+        let mut rows: Vec<Row> =
+            sockets.filter(|socket| socket.host == host).filter_map(Socket::netstat_row).collect();
+        rows.sort_by(|a, b| (a.protocol, &a.local, &a.remote).cmp(&(b.protocol, &b.local, &b.remote)));
+        Netstat(rows)
+    }
+}
+
+impl Socket {
+    fn netstat_row(&self) -> Option<Row> {
+        let is_v6 = self.family == Family::V6;
+        let (protocol, received, unsent, state) = match &self.kind {
+            Kind::Tcp(tcp) => {
+                let state = state_name(tcp)?;
+                let waiting = tcp.listener.as_ref().map(|listener| listener.ready.len());
+                let (received, unsent) = tcp.connection.queue_lengths();
+                (if is_v6 { "tcp6" } else { "tcp" }, waiting.unwrap_or(received), unsent, state)
+            }
+            Kind::Udp(_) if self.local.port() == 0 => return None,
+            Kind::Udp(udp) => (if is_v6 { "udp6" } else { "udp" }, udp.queued(), 0, ""),
+            Kind::Unix(unix) => {
+                let (local, remote) = unix.names();
+                return Some(Row {
+                    protocol: "unix",
+                    received: unix.queued(),
+                    unsent: 0,
+                    local,
+                    remote,
+                    state: "",
+                });
+            }
+        };
+        let remote = self.remote.map_or("*".to_owned(), |remote| remote.to_string());
+        Some(Row { protocol, received, unsent, local: self.local.to_string(), remote, state })
+    }
+}
+
+fn state_name(tcp: &Tcp) -> Option<&'static str> {
+    Some(match tcp.connection.state {
+        State::Closed if tcp.listener.is_some() => "LISTEN",
+        State::Closed => return None,
+        State::SynSent => "SYN_SENT",
+        State::SynReceived => "SYN_RECV",
+        State::Established => "ESTABLISHED",
+        State::FinWait1 => "FIN_WAIT1",
+        State::FinWait2 => "FIN_WAIT2",
+        State::CloseWait => "CLOSE_WAIT",
+        State::Closing => "CLOSING",
+        State::LastAck => "LAST_ACK",
+        State::TimeWait => "TIME_WAIT",
+    })
+}
+
+impl fmt::Display for Netstat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Proto Recv-Q Send-Q {:23} {:23} State", "Local Address", "Foreign Address")?;
+        for Row { protocol, received, unsent, local, remote, state } in &self.0 {
+            let line = format!("{protocol:5} {received:6} {unsent:6} {local:23} {remote:23} {state}");
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The way of a packet: rules, links and loss when it is sent, and the socket for it when it arrives.
+
+use std::time::Duration;
+
+use super::Kernel;
+use super::events::{Event, Flight};
+use super::hosts::{HostId, Route};
+use super::packet::{Body, Fate, Packet, Unreachable, Verdict};
+
+impl Kernel {
+    pub(super) fn report(&mut self, fate: Fate, packet: &Packet) {
+        if let Some(trace) = &mut self.trace {
+            trace(self.now, fate, packet);
+        }
+    }
+
+    /// Sends a packet from a host. It arrives at `earliest` or later, if it is not delayed by a rule. Returns
+    /// the time of the arrival if the packet is on its way.
+    pub(super) fn transmit(&mut self, from: HostId, packet: Packet, earliest: Duration) -> Option<Duration> {
+        self.sent += 1;
+        self.report(Fate::Sent, &packet);
+        let (to, arrival) = match self.hosts.route(from, packet.to.ip()) {
+            Route::Local => (from, (self.now + self.settings.loopback_latency).max(earliest)),
+            Route::Remote(to) => match self.judge(&packet) {
+                Verdict::Pass => return self.transmit_by_link(from, to, packet, earliest),
+                Verdict::Deliver(after) => (to, self.now + after),
+                Verdict::Drop => return self.lose(&packet),
+            },
+            Route::NoHost => return self.transmit_to_nowhere(from, &packet),
+            Route::NoNetwork => return self.lose(&packet),
+        };
+        Some(self.launch(Flight { from, to, packet }, arrival))
+    }
+
+    fn judge(&mut self, packet: &Packet) -> Verdict {
+        let verdicts = self.rules.iter_mut().map(|(_, rule)| rule(packet));
+        verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass).unwrap_or(Verdict::Pass)
+    }
+
+    fn transmit_by_link(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        packet: Packet,
+        earliest: Duration,
+    ) -> Option<Duration> {
+        let link = self.links.get(from, to);
+        if link.is_cut || link.loss > 0.0 && chance((self.random)()) < link.loss {
+            return self.lose(&packet);
+        }
+        if link.is_held {
+            self.report(Fate::Held, &packet);
+            self.links.hold(Flight { from, to, packet });
+            return None;
+        }
+        let (least, most) = (*link.latency.start(), *link.latency.end());
+        let latency = if least < most { draw(least, most, (self.random)()) } else { least };
+        Some(self.launch(Flight { from, to, packet }, (self.now + latency).max(earliest)))
+    }
+
+    fn launch(&mut self, flight: Flight, arrival: Duration) -> Duration {
+        self.events.schedule(self.now, arrival, Event::Arrival(flight));
+        arrival
+    }
+
+    fn lose(&mut self, packet: &Packet) -> Option<Duration> {
+        self.report(Fate::Dropped, packet);
+        None
+    }
+
+    /// Loses a packet for an address that no host has, and tells its sender after the time that ARP takes.
+    fn transmit_to_nowhere(&mut self, from: HostId, packet: &Packet) -> Option<Duration> {
+        self.report(Fate::Dropped, packet);
+        let reason = match packet.body {
+            Body::Tcp(_) => Unreachable::TcpHost,
+            Body::Udp(_) => Unreachable::UdpHost,
+            Body::Unreachable(_) => return None,
+        };
+        let error = Packet { from: packet.to, to: packet.from, body: Body::Unreachable(reason) };
+        let arrival = self.now + self.settings.unreachable_after;
+        self.launch(Flight { from, to: from, packet: error }, arrival);
+        None
+    }
+
+    /// Passes a packet to its socket.
+    pub(super) fn arrive(&mut self, flight: Flight) {
+        let Flight { from, to, packet } = flight;
+        if !self.hosts.get(to).is_up || from != to && self.links.get(from, to).is_cut {
+            return self.report(Fate::Dropped, &packet);
+        }
+        if matches!(packet.body, Body::Udp(_)) {
+            return self.datagram_arrives(to, packet);
+        }
+        self.report(Fate::Delivered, &packet);
+        match packet.body {
+            Body::Tcp(segment) => self.segment_arrives(to, packet.to, packet.from, segment),
+            Body::Unreachable(reason) => self.error_arrives(to, packet.to, packet.from, reason),
+            Body::Udp(_) => {}
+        }
+    }
+}
+
+/// Returns a number from 0 to 1.
+fn chance(random: u64) -> f64 {
+    (random >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Returns a duration of the range.
+fn draw(least: Duration, most: Duration, random: u64) -> Duration {
+    let span = (most - least).as_nanos() + 1;
+    least + Duration::from_nanos(((u128::from(random) * span) >> 64) as u64)
+}
