@@ -58,7 +58,7 @@ impl Rider<'_> {
             return Ok(());
         }
         if reactor.is_simulated() && !self.stay.is_woken() {
-            simulated::would_sleep();
+            simulated::would_sleep(|| self.stay.is_woken());
         }
         // The last other thread may have woken the future before it ended, so this checks for a wake-up
         // last.

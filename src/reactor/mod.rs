@@ -265,7 +265,7 @@ impl Reactor {
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
         self.assert_open()?;
-        if simulated::is_running() {
+        if self.is_simulated() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, simulated::NO_SOURCES));
         }
         let key = self.records.acquire();

@@ -14,13 +14,15 @@ const VARIABLE: &str = "PACELINE_SEED";
 ///
 /// # Panics
 ///
-/// If a run panics. The seed and the command that runs it again are printed before.
+/// If there are no seeds, or if a run panics. The seed and the command that runs it again are printed before.
 pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim)) {
-    let only = env::var(VARIABLE).ok().map(|text| {
-        text.parse().unwrap_or_else(|_| panic!("{VARIABLE} is {text:?}; it should be a seed, a number"))
+    let only = env::var_os(VARIABLE).map(|text| {
+        let seed = text.to_str().and_then(|text| text.parse().ok());
+        seed.unwrap_or_else(|| panic!("{VARIABLE} is {text:?}; it should be a seed, a number"))
     });
-    let all = only.map_or(0..seeds, |seed: u64| seed..seed + 1);
-    let first = all.start;
+    assert!(seeds > 0, "{name} has no seeds: it would test nothing");
+    let all = only.map_or(0..=seeds - 1, |seed: u64| seed..=seed);
+    let first = *all.start();
     for seed in all {
         let run = || match seed == first {
             true => drop(check(seed, &test)),

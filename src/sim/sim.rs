@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use super::events::CheckRun;
@@ -26,6 +27,7 @@ use crate::runtime::{Entered, Runtime};
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
 /// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
 /// the last one that was made. Tasks that are left when a `Sim` is dropped are cancelled, as in any runtime.
+/// If the simulation has failed and no call has said so, the drop panics with the reason.
 ///
 /// ```
 /// use std::time::Duration;
@@ -242,9 +244,11 @@ impl fmt::Debug for Sim {
 }
 
 impl Drop for Sim {
-    /// Cancels the tasks that are left, on this thread.
+    /// Cancels the tasks that are left, on this thread. Panics if the simulation has failed and no call has
+    /// reported that.
     fn drop(&mut self) {
         let _presence = Presence::begin(&self.simulation);
+        let failure = self.simulation.unreported().filter(|_| !thread::panicking());
         self.simulation.end();
         if let Some(pool) = self.simulation.handle().pool() {
             if let Some(crew) = pool.crew() {
@@ -252,6 +256,9 @@ impl Drop for Sim {
             }
         }
         drop(self.runtime.take());
+        if let Some(failure) = failure {
+            panic!("{failure}");
+        }
     }
 }
 
@@ -293,8 +300,12 @@ pub fn check(seed: u64, mut run: impl FnMut(&mut Sim)) -> Report {
     let mut first = Sim::begin(seed, CheckRun::First);
     run(&mut first);
     let report = first.report();
-    let recording = first.simulation.end().0.expect("the first run is recorded");
+    let (recording, failure) = first.simulation.end();
     drop(first);
+    if let Some(failure) = failure {
+        panic!("{failure}");
+    }
+    let recording = recording.expect("the first run is recorded");
     let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
     let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
     match (outcome, second.simulation.end().1) {

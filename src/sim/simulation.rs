@@ -62,6 +62,8 @@ struct SimState {
     /// The task that was polled last, if nothing has happened since the end of that poll.
     rested: Option<u64>,
     failure: Option<String>,
+    /// Whether a panic on the simulation's own thread has said so, or is about to.
+    is_reported: bool,
     /// The waker of the future that drives the simulation.
     driver: Option<Waker>,
     is_over: bool,
@@ -92,7 +94,14 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        INSIDE.with_borrow_mut(|inside| inside.retain(|(number, _)| *number != self.number));
+        // The value is dropped after the borrow, because that may drop values of the program. At the end of
+        // a thread the list may be gone.
+        let leave = |inside: &RefCell<Vec<(u64, _)>>| {
+            let mut inside = inside.borrow_mut();
+            let at = inside.iter().position(|(number, _)| *number == self.number)?;
+            Some(inside.remove(at))
+        };
+        drop(INSIDE.try_with(leave));
         drop(simulated::set_current(current().map(|simulation| simulation as Arc<dyn Simulation>)));
     }
 }
@@ -119,6 +128,7 @@ impl Simulated {
             polled: Vec::new(),
             rested: None,
             failure: None,
+            is_reported: false,
             driver: None,
             is_over: false,
         };
@@ -236,7 +246,14 @@ impl Simulated {
             drop(before);
             return None;
         }
+        state.is_reported |= state.failure.is_some();
         state.failure.clone()
+    }
+
+    /// Returns why the simulation has failed, if no panic has said so yet.
+    pub(super) fn unreported(&self) -> Option<String> {
+        let state = self.state();
+        state.failure.clone().filter(|_| !state.is_reported)
     }
 
     /// Returns the message for a simulation in which nothing will happen any more. First waits for a moment
@@ -246,9 +263,10 @@ impl Simulated {
         while self.state().failure.is_none() && Instant::now() < patience {
             thread::sleep(Duration::from_millis(1));
         }
-        let state = self.state();
-        if let Some(failure) = &state.failure {
-            return failure.clone();
+        let mut state = self.state();
+        if let Some(failure) = state.failure.clone() {
+            state.is_reported = true;
+            return failure;
         }
         let waiting = state.tasks.unfinished();
         let (seed, at) = (self.seed, state.events.last());
@@ -286,6 +304,7 @@ impl Simulated {
         let missing = state.events.missing().filter(|_| state.failure.is_none() && !state.is_over);
         let failure = state.failure.clone().or(missing.map(|missing| self.describe(&state, missing)));
         state.is_over = true;
+        state.is_reported |= failure.is_some();
         let SimState { events, tasks, .. } = &mut *state;
         (events.take_recording(tasks.lines()), failure)
     }

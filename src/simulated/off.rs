@@ -27,7 +27,7 @@ pub(crate) const fn is_running() -> bool {
 }
 
 /// Is not called.
-pub(crate) const fn would_sleep() {}
+pub(crate) fn would_sleep(_: impl Fn() -> bool) {}
 
 /// Returns the piece of work that blocks, because no simulation takes it.
 #[inline]

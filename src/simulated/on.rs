@@ -90,9 +90,14 @@ pub(crate) fn set_current(simulation: Option<Arc<dyn Simulation>>) -> Option<Arc
 /// Calls `f` with the simulation that this thread is in, if there is one.
 #[inline]
 fn with_current<R>(f: impl FnOnce(&dyn Simulation) -> R) -> Option<R> {
-    // SAFETY: `ALIVE` holds the simulation, and the pointer is taken away before that changes. `f` does not
-    // change it: a simulation is entered and left by its test only.
+    // SAFETY: `ALIVE` holds the simulation, and the pointer is taken away before that changes. `f` calls
+    // no user code, so nothing enters or leaves a simulation meanwhile.
     CURRENT.try_with(Cell::get).ok().flatten().map(|simulation| f(unsafe { simulation.as_ref() }))
+}
+
+/// Returns the simulation that this thread is in, if there is one.
+fn current() -> Option<Arc<dyn Simulation>> {
+    ALIVE.try_with(|held| held.borrow().0.clone()).ok().flatten()
 }
 
 /// Returns whether this thread is in that simulation, and in no other one inside of it.
@@ -110,11 +115,13 @@ pub(crate) fn is_running() -> bool {
     with_current(|_| ()).is_some()
 }
 
-/// Panics: a thread in a simulation is about to sleep, and nothing in the simulation will wake it.
+/// Panics: a thread in a simulation is about to sleep, and nothing in the simulation will wake it. Returns if
+/// another thread wakes it meanwhile.
 #[cold]
-pub(crate) fn would_sleep() {
-    if let Some(why) = with_current(|simulation| simulation.would_sleep()) {
-        panic!("{why}");
+pub(crate) fn would_sleep(is_woken: impl Fn() -> bool) {
+    match with_current(|simulation| simulation.would_sleep()) {
+        Some(why) if !is_woken() => panic!("{why}"),
+        _ => {}
     }
 }
 
@@ -146,9 +153,15 @@ pub(crate) fn ends(task: u64) {
 /// Passes the piece to the simulation that this thread is in. Returns it if there is none.
 #[inline]
 pub(crate) fn take<P: BlockingPiece + 'static>(piece: P) -> Option<P> {
-    let mut piece = Some(piece);
-    with_current(|simulation| piece.take().map(|piece| simulation.takes(Box::new(piece))));
-    piece
+    if !is_running() {
+        return Some(piece);
+    }
+    match current() {
+        // Not by the pointer: what the piece drops may end the simulation.
+        Some(simulation) => simulation.takes(Box::new(piece)),
+        None => return Some(piece),
+    }
+    None
 }
 
 /// The queue that all runners of an executor take from. In a simulation, that chooses which of the tasks
@@ -167,7 +180,6 @@ struct SimulatedQueue {
 
 /// Creates an empty queue. If it `is_simulated`, the simulation on this thread governs it.
 pub(crate) fn injector(is_simulated: bool) -> Injector {
-    let current = || ALIVE.with(|held| held.borrow().0.clone());
     let simulation = if is_simulated { current() } else { None };
     let simulated = simulation.map(|simulation| SimulatedQueue { simulation, ready: Mutex::default() });
     Injector { queue: ConcurrentQueue::unbounded(), simulated }

@@ -25,6 +25,10 @@ fn takes_other_attributes(sim: &mut Sim) {
     sim.block_on(async { panic!("by intent") });
 }
 
+#[paceline::sim(seeds = 0)]
+#[should_panic(expected = "no seeds")]
+fn no_seeds_are_an_error(_: &mut Sim) {}
+
 /// Fails under about one seed of ten, and not under 0.
 #[paceline::sim]
 #[ignore = "run by the test below, in another process"]
@@ -62,6 +66,11 @@ fn a_failure_prints_the_seed_and_the_command_that_runs_it_again() {
     let passed = String::from_utf8_lossy(&other.stdout).into_owned();
     assert!(other.status.success() && passed.contains("passed with seed 0"), "{passed}");
     assert!(!passed.contains("passed with seed 1"), "{passed}");
+
+    let last = u64::MAX.to_string();
+    let ran = in_another_process(test, &[("PACELINE_SEED", &last)]);
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(text.contains(&format!("with seed {last}")), "{text}");
 
     let wrong = in_another_process(test, &[("PACELINE_SEED", "seven")]);
     let text = String::from_utf8_lossy(&wrong.stderr).into_owned();

@@ -255,3 +255,49 @@ fn the_tasks_that_are_left_are_dropped_at_the_end() {
     drop(sim);
     assert!(tell.is_closed());
 }
+
+/// No call of the simulation follows the wake, so the drop reports it. Fails if it does not.
+#[test]
+fn what_no_call_has_reported_is_reported_by_the_drop() {
+    let text = panic_of(|| {
+        let mut sim = Sim::new(7);
+        let (tell, told) = async_channel::bounded(1);
+        sim.spawn(async move { told.recv().await }).detach();
+        sim.run_for(Duration::from_secs(1));
+        thread::spawn(move || tell.try_send(1)).join().unwrap().unwrap();
+    });
+    assert_parts(&text, &["has woken task 1,", "from outside of the simulation with seed 7"]);
+    let text = panic_of(|| {
+        check(7, |sim| {
+            let (tell, told) = async_channel::bounded(1);
+            sim.spawn(async move { told.recv().await }).detach();
+            sim.run_for(Duration::from_secs(1));
+            thread::spawn(move || tell.try_send(1)).join().unwrap().unwrap();
+        });
+    });
+    assert_parts(&text, &["has woken task 1,", "from outside of the simulation with seed 7"]);
+}
+
+/// What a call has reported, the drop does not report again.
+#[test]
+fn a_failure_is_reported_once() {
+    let mut sim = Sim::new(7);
+    let text = panic_of(std::panic::AssertUnwindSafe(|| sim.block_on(std::future::pending::<()>())));
+    assert_parts(&text, &["deadlock in the simulation"]);
+    drop(sim);
+}
+
+/// A future that a thread is about to wake is in no deadlock. Fails if the thread that waits does not look
+/// again.
+#[test]
+fn a_block_on_that_a_thread_wakes_is_no_deadlock() {
+    let sim = Sim::new(7);
+    let (tell, told) = async_channel::bounded(1);
+    let thread = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        tell.try_send(1)
+    });
+    assert_eq!(paceline::block_on(told.recv()), Ok(1));
+    thread.join().unwrap().unwrap();
+    drop(sim);
+}
