@@ -63,6 +63,7 @@ mod events;
 #[cfg(all(test, target_os = "linux", not(any(miri, paceline_loom, paceline_shuttle))))]
 mod net;
 mod order;
+mod presence;
 mod report;
 mod rng;
 mod seeds;
@@ -82,7 +83,7 @@ use std::any::Any;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use simulation::current;
+use presence::current;
 
 /// Returns a generator of random numbers for the program in the simulation that runs on this thread; `None`
 /// if none does. Each call returns another one.

@@ -14,7 +14,8 @@ const VARIABLE: &str = "PACELINE_SEED";
 ///
 /// # Panics
 ///
-/// If there are no seeds, or if a run panics. The seed and the command that runs it again are printed before.
+/// If there are no seeds, or if a run panics. Then the seed and the command that runs it again are printed
+/// before.
 pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim)) {
     let only = env::var_os(VARIABLE).map(|text| {
         let seed = text.to_str().and_then(|text| text.parse().ok());

@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use super::events::CheckRun;
 use super::order::Order;
+use super::presence::Presence;
 use super::report::Report;
 use super::rng::Rng;
-use super::simulation::{Presence, Simulated};
+use super::simulation::Simulated;
 use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};

@@ -4,9 +4,7 @@
 //! say that it has woken a task, which is an error. No waker is called while the lock is held.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -23,7 +21,7 @@ use super::rng::Rng;
 use super::tasks::{SimTasks, TaskId};
 use crate::reactor::Reactor;
 use crate::runtime::Handle;
-use crate::simulated::{self, BlockingPiece, ReadyTask, Simulation};
+use crate::simulated::{BlockingPiece, ReadyTask, Simulation};
 
 /// Upper bound of the polls at one time: more are tasks that wake each other for ever. Takes some seconds.
 const MOST_POLLS_AT_ONCE: u64 = 10_000_000;
@@ -67,50 +65,6 @@ struct SimState {
     /// The waker of the future that drives the simulation.
     driver: Option<Waker>,
     is_over: bool,
-}
-
-thread_local! {
-    /// The simulations that this thread is in, the innermost last, each with a number.
-    static INSIDE: RefCell<Vec<(u64, Arc<Simulated>)>> = const { RefCell::new(Vec::new()) };
-    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// This thread is in a simulation until this is dropped. The thread may leave simulations in any order.
-#[derive(Debug)]
-pub(super) struct Presence {
-    number: u64,
-    /// Makes the value `!Send`.
-    stays: PhantomData<*const ()>,
-}
-
-impl Presence {
-    pub(super) fn begin(simulation: &Arc<Simulated>) -> Self {
-        let number = NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1);
-        INSIDE.with_borrow_mut(|inside| inside.push((number, simulation.clone())));
-        drop(simulated::set_current(Some(simulation.clone())));
-        Self { number, stays: PhantomData }
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        // The value is dropped after the borrow, because that may drop values of the program. At the end of
-        // a thread the list may be gone.
-        let leave = |inside: &RefCell<Vec<(u64, _)>>| {
-            let mut inside = inside.borrow_mut();
-            let at = inside.iter().position(|(number, _)| *number == self.number)?;
-            Some(inside.remove(at))
-        };
-        drop(INSIDE.try_with(leave));
-        drop(simulated::set_current(current().map(|simulation| simulation as Arc<dyn Simulation>)));
-    }
-}
-
-/// Returns the simulation that this thread is in.
-pub(super) fn current() -> Option<Arc<Simulated>> {
-    let last =
-        |inside: &RefCell<Vec<(_, Arc<Simulated>)>>| inside.borrow().last().map(|(_, last)| last.clone());
-    INSIDE.try_with(last).ok().flatten()
 }
 
 impl Simulated {

@@ -1,0 +1,52 @@
+//! [`Presence`]: which simulations this thread is in.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::simulation::Simulated;
+use crate::simulated::{self, Simulation};
+
+thread_local! {
+    /// The simulations that this thread is in, the innermost last, each with a number.
+    static INSIDE: RefCell<Vec<(u64, Arc<Simulated>)>> = const { RefCell::new(Vec::new()) };
+    static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// This thread is in a simulation until this is dropped. The thread may leave simulations in any order.
+#[derive(Debug)]
+pub(super) struct Presence {
+    number: u64,
+    /// Makes the value `!Send`.
+    stays: PhantomData<*const ()>,
+}
+
+impl Presence {
+    pub(super) fn begin(simulation: &Arc<Simulated>) -> Self {
+        let number = NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1);
+        INSIDE.with_borrow_mut(|inside| inside.push((number, simulation.clone())));
+        drop(simulated::set_current(Some(simulation.clone())));
+        Self { number, stays: PhantomData }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        // The value is dropped after the borrow, because that may drop values of the program. At the end of
+        // a thread the list may be gone.
+        let leave = |inside: &RefCell<Vec<(u64, _)>>| {
+            let mut inside = inside.borrow_mut();
+            let at = inside.iter().position(|(number, _)| *number == self.number)?;
+            Some(inside.remove(at))
+        };
+        drop(INSIDE.try_with(leave));
+        drop(simulated::set_current(current().map(|simulation| simulation as Arc<dyn Simulation>)));
+    }
+}
+
+/// Returns the simulation that this thread is in.
+pub(super) fn current() -> Option<Arc<Simulated>> {
+    let last =
+        |inside: &RefCell<Vec<(_, Arc<Simulated>)>>| inside.borrow().last().map(|(_, last)| last.clone());
+    INSIDE.try_with(last).ok().flatten()
+}
