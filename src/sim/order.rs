@@ -11,11 +11,11 @@ use crate::simulated::ReadyTask;
 /// `Pct` is the algorithm of Burckhardt and others (*A Randomized Scheduler with Probabilistic Guarantees of
 /// Finding Bugs*, 2010), with a task in the place of a thread and a poll in the place of a step. Each task
 /// has a random priority, and of the ready tasks, the one with the highest is polled. At `depth - 1` random
-/// polls the priority of the task that is about to be polled falls below the first ones. A bug that needs `depth`
-/// polls in a certain order is found with a probability that depends on the number of tasks and polls, and
-/// not on how rare that order is if each choice is random. The length of a run is not known when it begins,
-/// so the polls of the change are drawn with all orders of magnitude up to a million equally likely. A task
-/// that wakes itself falls below all others, because it may wait for one of them.
+/// polls the priority of the task that is about to be polled falls below the first ones. A bug that needs
+/// `depth` polls in a certain order is found with a probability that depends on the number of tasks and
+/// polls, and not on how rare that order is if each choice is random. The length of a run is not known when
+/// it begins, so the polls of the change are drawn with all orders of magnitude up to a million equally
+/// likely. A task that wakes itself falls below all others, because it may wait for one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The task that became ready first, as in a runtime of the current thread.
