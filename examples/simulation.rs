@@ -1,9 +1,13 @@
 //! Two tasks that send a message to and fro in a simulation, and how many polls a second that makes.
 //!
-//! ```text
+//! ```sh
 //! cargo run --release --example simulation --features sim
 //! ```
 
+#[path = "common/cli.rs"]
+mod cli;
+
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use paceline::sim::{Order, Sim};
@@ -35,7 +39,15 @@ async fn ping_pong(rounds: u64, pause: Option<Duration>) -> u64 {
     number
 }
 
-fn main() {
+fn main() -> ExitCode {
+    cli::run(include_str!("simulation.rs"), |args| {
+        cli::none(args)?;
+        run();
+        Ok(())
+    })
+}
+
+fn run() {
     let rounds = 200_000;
     for (what, pause) in [("with timers", Some(Duration::from_millis(1))), ("without timers", None)] {
         for order in [Order::Fifo, Order::Random, Order::Pct(3)] {

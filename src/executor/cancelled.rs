@@ -7,12 +7,15 @@ use std::any::Any;
 /// recognize the panic only by its text.
 const AWAITED_IN_VAIN: &str = "Task polled after completion";
 
+/// Returns the message of a panic; `None` if its payload is no text.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+}
+
 /// Returns a better message for a panic that comes from awaiting a task that was cancelled, or from polling
 /// a task again after it was done. Returns `None` for any other panic.
 pub(crate) fn explain(panic: &(dyn Any + Send)) -> Option<String> {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.filter(|text| *text == AWAITED_IN_VAIN).map(|_| {
+    panic_text(panic).filter(|text| *text == AWAITED_IN_VAIN).map(|_| {
         "a task was awaited that is no more: the runtime on which it was spawned was shut down, or the executor on \
          which it was spawned was dropped (or the task was polled after it was done). `Task::fallible` gives `None` \
          instead"

@@ -57,6 +57,8 @@ pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};
 pub(crate) use cancelled::explain;
+#[cfg(feature = "sim")]
+pub(crate) use cancelled::panic_text;
 pub(crate) use ends::TasksOnStack;
 pub(crate) use foreign::schedule_at;
 pub(crate) use groups::Grouping;

@@ -114,3 +114,27 @@ fn highest(ready: &VecDeque<ReadyTask>, tasks: &mut SimTasks) -> usize {
     }
     highest
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+
+    #[test]
+    fn priorities_change_after_the_order_was_set_also_two_at_one_poll() {
+        let (mut choices, mut tasks) = (Choices::new(1), SimTasks::default());
+        tasks.add(1, Location::caller(), choices.first_priority());
+        let (runnable, _task) = async_task::spawn(async {}, |_| {});
+        let ready = VecDeque::from([(1, runnable)]);
+
+        choices.polls = 1 << CHANGE_MAGNITUDES;
+        choices.set_order(Order::Pct(9));
+        assert!(choices.changes.iter().all(|(poll, _)| *poll > choices.polls), "{choices:?}");
+
+        choices.changes = vec![(choices.polls + 1, 3), (choices.polls + 1, 2)];
+        assert_eq!(choices.pick(&ready, &mut tasks), 0);
+        assert!(choices.changes.is_empty(), "{choices:?}");
+        assert_eq!(tasks.get(1).map(|task| task.priority), Some(2));
+    }
+}

@@ -1,10 +1,10 @@
 //! Runs a test under many seeds, for `#[paceline::sim]`.
 
-use std::any::Any;
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::sim::{Sim, check};
+use crate::executor::panic_text;
 
 /// The variable with the only seed to run.
 const VARIABLE: &str = "PACELINE_SEED";
@@ -35,15 +35,9 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim))
             eprintln!(
                 "{name} fails with seed {seed}: {}\nTo run it again:\n\n    \
                  {VARIABLE}={seed} cargo test -p {package} {path} -- --exact\n",
-                message(&*panic)
+                panic_text(&*panic).unwrap_or("a panic without a message")
             );
             resume_unwind(panic);
         }
     }
-}
-
-/// Returns the message of a panic.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }

@@ -258,7 +258,6 @@ impl Simulated {
         let missing = state.events.missing().filter(|_| state.failure.is_none() && !state.is_over);
         let failure = state.failure.clone().or(missing.map(|missing| self.describe(&state, missing)));
         state.is_over = true;
-        state.is_reported |= failure.is_some();
         let SimState { events, tasks, .. } = &mut *state;
         (events.take_recording(tasks.lines()), failure)
     }

@@ -256,26 +256,28 @@ fn the_tasks_that_are_left_are_dropped_at_the_end() {
     assert!(tell.is_closed());
 }
 
-/// No call of the simulation follows the wake, so the drop reports it. Fails if it does not.
+/// No call of the simulation follows the wake, so the drop reports it, and either run of a check. Fails if it
+/// is not reported.
 #[test]
-fn what_no_call_has_reported_is_reported_by_the_drop() {
-    let text = panic_of(|| {
-        let mut sim = Sim::new(7);
+fn what_no_call_has_reported_is_reported_at_the_end() {
+    let wake_after_the_last_call = |sim: &mut Sim| {
         let (tell, told) = async_channel::bounded(1);
         sim.spawn(async move { told.recv().await }).detach();
         sim.run_for(Duration::from_secs(1));
         thread::spawn(move || tell.try_send(1)).join().unwrap().unwrap();
-    });
-    assert_parts(&text, &["has woken task 1,", "from outside of the simulation with seed 7"]);
-    let text = panic_of(|| {
+    };
+    let of_the_drop = panic_of(|| wake_after_the_last_call(&mut Sim::new(7)));
+    let mut runs = 0;
+    let of_a_check = panic_of(|| {
         check(7, |sim| {
-            let (tell, told) = async_channel::bounded(1);
-            sim.spawn(async move { told.recv().await }).detach();
-            sim.run_for(Duration::from_secs(1));
-            thread::spawn(move || tell.try_send(1)).join().unwrap().unwrap();
+            runs += 1;
+            wake_after_the_last_call(sim);
         });
     });
-    assert_parts(&text, &["has woken task 1,", "from outside of the simulation with seed 7"]);
+    assert_eq!(runs, 1);
+    for text in [of_the_drop, of_a_check] {
+        assert_parts(&text, &["has woken task 1,", "from outside of the simulation with seed 7"]);
+    }
 }
 
 /// What a call has reported, the drop does not report again.

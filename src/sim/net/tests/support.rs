@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::sim::Rng;
+
 use super::super::{Body, Errno, Family, HostId, Kernel, Readiness, Settings, SocketId};
 
 /// A network of the hosts `a` and `b`.
@@ -32,16 +34,10 @@ impl DerefMut for Net {
     }
 }
 
-/// Returns numbers by the generator SplitMix64.
+/// Returns the random numbers of this seed.
 pub(super) fn random(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+    let mut rng = Rng::new(seed);
+    move || rng.next_u64()
 }
 
 pub(super) fn ms(count: u64) -> Duration {
