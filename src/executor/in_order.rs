@@ -20,6 +20,7 @@ use super::member::{Member, out_of_tasks};
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use super::turns;
+use crate::flight::FoundIn;
 use crate::fork::Origin;
 use crate::frame::{self, Here};
 
@@ -103,7 +104,7 @@ fn run_round<F: Future>(
 fn next(state: &State, runner: &Runner) -> Option<Runnable> {
     let task = state.pop_injected()?;
     state.count_taken();
-    runner.counters.surplus.add(1);
+    runner.counters.found(FoundIn::Queue);
     // Another thread in a `block_on` of the same runtime may be stuck in a task, and this thread may be stuck
     // next: so a sleeping runner is woken for the remaining tasks.
     if runner.orders.take_search() {

@@ -13,6 +13,7 @@ use self::orders::Orders;
 use self::own::Own;
 use super::sleeper::Sleeper;
 use super::slot::Slot;
+use crate::flight::FoundIn;
 use crate::observed::unwrapped;
 use crate::stage::{Stage, StageCell};
 use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering};
@@ -23,7 +24,8 @@ mod own;
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
-/// How tasks came to be polled.
+/// How tasks came to be polled. A task that was cancelled, or that is left to another runner without a poll,
+/// is not counted.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
     /// From the slot: the thread that woke the task polled it next.
@@ -32,9 +34,32 @@ pub(crate) struct PollCounters {
     pub(crate) surplus: Counter,
     /// From another runner.
     pub(crate) stolen: Counter,
+    /// Where the runner found the task that it polls next, a [`FoundIn`]. Only its thread uses it. Std's in
+    /// all modes: it orders nothing.
+    place: std::sync::atomic::AtomicU8,
 }
 
 impl PollCounters {
+    /// Notes where the runner has found the task that it takes.
+    #[inline]
+    pub(super) fn found(&self, place: FoundIn) {
+        self.place.store(place as u8, Ordering::Relaxed);
+    }
+
+    /// Counts a poll of the task that was taken last, and returns where that was found.
+    #[inline]
+    pub(super) fn count_poll(&self) -> FoundIn {
+        const SLOT: u8 = FoundIn::Slot as u8;
+        const QUEUE: u8 = FoundIn::Queue as u8;
+        let (counter, place) = match self.place.load(Ordering::Relaxed) {
+            SLOT => (&self.direct, FoundIn::Slot),
+            QUEUE => (&self.surplus, FoundIn::Queue),
+            _ => (&self.stolen, FoundIn::Stolen),
+        };
+        counter.add(1);
+        place
+    }
+
     /// Adds what `other` counted so far. The counts of `other` stay.
     pub(crate) fn absorb(&self, other: &PollCounters) {
         self.direct.add_shared(other.direct.get());

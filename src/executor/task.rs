@@ -117,7 +117,7 @@ impl<F: Future> Future for Tracked<F> {
                     host::cover(if computes { Caught::Computing } else { Caught::Blocking });
                 }
             }
-            let noted = PollNote::begin(this.number, this.spawned_at);
+            let noted = PollNote::begin(this.number, this.spawned_at, runner.counters.count_poll());
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither is set.

@@ -7,7 +7,7 @@ use async_task::Runnable;
 
 use super::runner::Runner;
 use super::state::State;
-use crate::flight::{self, FoundIn};
+use crate::flight::FoundIn;
 use crate::sync::Instant;
 
 /// Approximate time of a round of tasks, after which the thread polls the reactor: so long an event may
@@ -65,8 +65,8 @@ impl Turns {
             if runner.orders.take_search() {
                 sift(state, runner);
             }
-            flight::finds(FoundIn::Queue);
-            runner.ring.pop().ok().inspect(|_| runner.counters.surplus.add(1))
+            runner.counters.found(FoundIn::Queue);
+            runner.ring.pop().ok()
         };
         if let Some(task) = surplus {
             runner.run(task);
@@ -95,8 +95,7 @@ impl Turns {
         } else {
             from_ring().or_else(from_injector)
         }?;
-        flight::finds(FoundIn::Queue);
-        runner.counters.surplus.add(1);
+        runner.counters.found(FoundIn::Queue);
         if runner.orders.take_search() || !is_hosted {
             share_all(state, runner);
         } else {
@@ -109,8 +108,8 @@ impl Turns {
 /// Takes the task in the slot.
 #[inline]
 fn direct(runner: &Runner) -> Option<Runnable> {
-    flight::finds(FoundIn::Slot);
-    runner.slot.take().inspect(|_| runner.counters.direct.add(1))
+    runner.counters.found(FoundIn::Slot);
+    runner.slot.take()
 }
 
 /// Polls the tasks in the injector that were polled before and are not known to compute. The others go to the
@@ -121,11 +120,10 @@ fn sift(state: &State, runner: &Runner) {
     for _ in 0..state.injected().min(SIFTED) {
         let Some(task) = state.pop_injected() else { return };
         runner.sifts.set(true);
-        flight::finds(FoundIn::Queue);
+        runner.counters.found(FoundIn::Queue);
         runner.run(task);
         if runner.sifts.take() {
             state.count_taken();
-            runner.counters.surplus.add(1);
         }
         if began.elapsed() >= ROUND {
             return;
@@ -137,8 +135,7 @@ fn sift(state: &State, runner: &Runner) {
 #[cold]
 fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
     let task = state.steal_for(runner)?;
-    flight::finds(FoundIn::Stolen);
-    runner.counters.stolen.add(1);
+    runner.counters.found(FoundIn::Stolen);
     share_all(state, runner);
     Some(task)
 }

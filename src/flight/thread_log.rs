@@ -110,8 +110,6 @@ struct Log {
     chunk: RefCell<Arc<Chunk>>,
     /// The role that was noted last.
     role: Cell<Option<RoleNow>>,
-    /// Where the thread has found the task that it polls next.
-    source: Cell<FoundIn>,
 }
 
 impl Log {
@@ -123,7 +121,7 @@ impl Log {
             AboutThread { number: thread, name: here.name().map(Into::into), id: here.id(), os_id: os_id() }
         };
         let chunk = store.add(thread, about).into();
-        Self { store, thread, chunk, role: Cell::new(None), source: Cell::new(FoundIn::Slot) }
+        Self { store, thread, chunk, role: Cell::new(None) }
     }
 
     fn note(&self, note: Note) {
@@ -289,22 +287,16 @@ pub(crate) fn wakes(task: TaskNumber) {
     with_log(|log| log.note(Note::Wakes(task.0)));
 }
 
-/// The thread takes the task that it polls next from here.
-#[inline]
-pub(crate) fn finds(source: FoundIn) {
-    with_log(|log| log.source.set(source));
-}
-
 /// A poll of a task in progress. Its drop notes the end, which may be a panic.
 #[derive(Debug)]
 pub(crate) struct PollNote(());
 
 impl PollNote {
-    /// Notes that a poll begins.
+    /// Notes that a poll begins of a task that was found in this place.
     #[inline]
-    pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>) -> Self {
+    pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>, place: FoundIn) -> Self {
         simulated::begins_poll(task.0);
-        with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, log.source.get())));
+        with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, place)));
         Self(())
     }
 
@@ -401,8 +393,7 @@ mod tests {
             role(RoleNow::Leads);
             role(RoleNow::Leads);
             events(2);
-            finds(FoundIn::Queue);
-            PollNote::begin(TaskNumber(7), at).end();
+            PollNote::begin(TaskNumber(7), at, FoundIn::Queue).end();
         }
         sleeps();
         let expected = [

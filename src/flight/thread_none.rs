@@ -64,7 +64,7 @@ pub(crate) struct PollNote;
 
 impl PollNote {
     #[inline]
-    pub(crate) fn begin(_: TaskNumber, _: &'static Location<'static>) -> Self {
+    pub(crate) fn begin(_: TaskNumber, _: &'static Location<'static>, _: FoundIn) -> Self {
         Self
     }
 
@@ -103,7 +103,6 @@ do_nothing! {
     promotes(ThreadNumber, Reason);
     spawns(TaskNumber, &'static Location<'static>);
     wakes(TaskNumber);
-    finds(FoundIn);
     ends(TaskNumber);
     timer_fires();
     stalls(ThreadNumber, &'static Location<'static>, impl FnOnce() -> u64, Duration);

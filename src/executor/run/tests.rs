@@ -257,6 +257,36 @@ fn a_task_that_computed_once_needs_a_permit_for_a_while() {
     });
 }
 
+/// Fails if a task counts as polled that was found and left to others, because it is known to compute.
+#[test]
+fn a_task_that_is_left_to_others_was_not_polled() {
+    let state = StateRef::shared();
+    let polls = Arc::new(AtomicU32::new(0));
+    let (tell, told) = async_channel::unbounded::<()>();
+    hosted(&state, |poll, runner| {
+        let (count, caught) = (polls.clone(), runner.clone());
+        let computes = async move {
+            loop {
+                count.fetch_add(1, Relaxed);
+                caught.catch(caught.stage(), super::super::Caught::Computing);
+                if told.recv().await.is_err() {
+                    break;
+                }
+            }
+        };
+        let meta = crate::observed::SpawnMeta::unobserved(std::panic::Location::caller());
+        // SAFETY: it is `Send` and borrows nothing.
+        unsafe { spawn_at(&state, computes, meta) }.detach();
+        assert!(poll().is_pending());
+        state.set_limit(0);
+        tell.try_send(()).unwrap();
+        assert!(runner.has_tasks() && poll().is_pending());
+        let counted = [&runner.counters.direct, &runner.counters.surplus, &runner.counters.stolen];
+        assert_eq!((polls.load(Relaxed), state.injected()), (1, 1), "it waits for a permit");
+        assert_eq!(counted.map(|counter| counter.get()).iter().sum::<u64>(), 1);
+    });
+}
+
 /// Fails if the time of a round that was cut short counts as the time of a full round.
 #[test]
 fn a_round_that_was_cut_short_says_nothing_of_the_next() {
