@@ -32,9 +32,9 @@ use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
 
 /// No thread leads.
 const VACANT: u8 = 0;
-/// A thread leads and will be done within a few instructions.
+/// A thread leads and will be done soon: it takes an event, or asks the poller without waiting.
 const LED: u8 = 1;
-/// A thread leads and may take long: it asks the poller.
+/// A thread leads and may take long: it waits for events.
 const POLLING: u8 = 2;
 /// Beside `LED` or `POLLING`: the leader is a guest, and a host may ask for its place.
 const BY_GUEST: u8 = 4;
@@ -59,8 +59,9 @@ fn must_make_way(state: u8, rank: Rank) -> bool {
     state & BY_GUEST != 0 && rank > Rank::Guest || state & BY_RELIEF != 0 && rank > Rank::Relief
 }
 
-/// Number of retries before a thread takes a short leadership for a long one.
-const LOOKS: u32 = 64;
+/// How often a thread looks again before it takes a short leadership for a long one: after one pause of the
+/// processor, then after two, four, and so on.
+const LOOKS: u32 = 8;
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
@@ -236,9 +237,9 @@ impl<T> Leadership<T> {
     }
 
     /// Takes leadership if it is vacant. The caller has checked that the rank of the thread may lead.
-    /// Returns false if a thread leads and may take long, or still leads after up to [`LOOKS`] retries.
+    /// Returns false if a thread leads and may take long, or still leads after up to [`LOOKS`] more looks.
     fn try_take(&self, seat: &Seat) -> bool {
-        let (mut vacant, mut looks) = (VACANT, sync::retries(LOOKS));
+        let (mut vacant, mut looks) = (VACANT, 0);
         loop {
             // A host is back: open leadership ends, because `LED` does not carry the bit over.
             let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
@@ -249,14 +250,28 @@ impl<T> Leadership<T> {
                     self.taken.add(1);
                     return true;
                 }
-                Err(state @ (VACANT | OPEN_TO_ALL)) => vacant = state,
-                Err(state) if state & LED != 0 && looks > 0 => {
-                    looks -= 1;
-                    sync::spin_hint();
-                }
-                Err(_) => return false,
+                Err(state) => match self.soon_vacant(state, &mut looks) {
+                    Some(state) => vacant = state,
+                    None => return false,
+                },
             }
         }
+    }
+
+    /// Looks again until leadership is vacant, and returns the vacant state; `None` if a thread leads and may
+    /// take long, or after [`LOOKS`] `looks`. Only reads, and less and less often: each look and each failed
+    /// exchange takes the state's line of memory from the core of the leader.
+    #[cold]
+    fn soon_vacant(&self, mut state: u8, looks: &mut u32) -> Option<u8> {
+        while state & (LED | POLLING) != 0 {
+            if state & LED == 0 || *looks == sync::retries(LOOKS) {
+                return None;
+            }
+            (0..1 << *looks).for_each(|_| sync::spin_hint());
+            *looks += 1;
+            state = self.state.load(Ordering::Relaxed);
+        }
+        Some(state)
     }
 }
 

@@ -208,6 +208,26 @@ fn lf1_no_thread_leads_beside_a_leader() {
     assert_eq!(set.taken.get(), 3);
 }
 
+/// Fails if a thread spins beside a leader that may take long, or does not give up beside one that should not.
+#[test]
+fn a_thread_looks_again_only_while_leadership_should_be_vacant_soon() {
+    let set = set();
+    for (state, seen, looks) in [
+        (LED, None, LOOKS),
+        (LED | BY_GUEST | OPEN_TO_ALL, None, LOOKS),
+        (POLLING | BY_RELIEF, None, 0),
+        (VACANT, Some(VACANT), 0),
+        (OPEN_TO_ALL, Some(OPEN_TO_ALL), 0),
+    ] {
+        set.state.store(state, Ordering::Relaxed);
+        let mut looked = 0;
+        assert_eq!((set.soon_vacant(state, &mut looked), looked), (seen, looks));
+    }
+    set.state.store(VACANT, Ordering::Relaxed);
+    let mut looked = 0;
+    assert_eq!((set.soon_vacant(LED, &mut looked), looked), (Some(VACANT), 1), "it is vacant by now");
+}
+
 #[test]
 fn lf5_a_thread_that_insists_leads_whatever_its_rank_but_only_once() {
     let set = set();

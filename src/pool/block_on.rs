@@ -157,10 +157,7 @@ impl Rider<'_> {
         if next.is_some() {
             return next;
         }
-        leader.settle_in();
-        let result = self.wait_for_batch(leader);
-        leader.look_up();
-        match result {
+        match self.wait_for_batch(leader) {
             Ok(()) => leader.with(|batch| batch.next(reactor)),
             Err(error) => panic!("the poller failed: {error}"),
         }

@@ -27,7 +27,9 @@ impl Rider<'_> {
         if !self.stay.try_rest() {
             return Ok(());
         }
+        leader.settle_in();
         let result = self.idle(leader);
+        leader.look_up();
         self.stay.host.rise();
         result
     }

@@ -82,3 +82,13 @@ fn clients_on_the_same_core_need_their_share_of_it() {
     let most = 1e9 / (REQUEST + 4_000) as f64;
     assert!((0.85 * most..most).contains(&outcome.requests_per_second), "{most}: {outcome:?}");
 }
+
+/// Fails if workers fall asleep while the leader collects the events of many connections: a wake takes so long
+/// here that few of them would be awake at a time.
+#[test]
+fn workers_stay_awake_while_the_leader_collects_many_events() {
+    let costs = Costs { wake: 5_000, latency: 50_000, event: 80, ..COSTS };
+    let outcome = Plan { connections: 1_000, costs, ..plan(8, 0) }.run();
+    let used = outcome.requests_per_second * outcome.cpu / 1e6;
+    assert!(used > 7.0, "{used}: {outcome:?}");
+}
