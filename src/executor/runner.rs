@@ -28,14 +28,10 @@ const RING: usize = 256;
 /// is not counted.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
-    /// From the slot: the thread that woke the task polled it next.
-    pub(crate) direct: Counter,
-    /// From the ring or the injector.
-    pub(crate) surplus: Counter,
-    /// From another runner.
-    pub(crate) stolen: Counter,
-    /// Where the runner found the task that it polls next, a [`FoundIn`]. Only its thread uses it. Std's in
-    /// all modes: it orders nothing.
+    /// The polls, by [`FoundIn`].
+    polls: [Counter; 3],
+    /// Where the runner found the task that it polls next, as an index into `polls`. Only its thread uses it.
+    /// Std's in all modes: it orders nothing.
     place: std::sync::atomic::AtomicU8,
 }
 
@@ -49,22 +45,23 @@ impl PollCounters {
     /// Counts a poll of the task that was taken last, and returns where that was found.
     #[inline]
     pub(super) fn count_poll(&self) -> FoundIn {
-        const SLOT: u8 = FoundIn::Slot as u8;
-        const QUEUE: u8 = FoundIn::Queue as u8;
-        let (counter, place) = match self.place.load(Ordering::Relaxed) {
-            SLOT => (&self.direct, FoundIn::Slot),
-            QUEUE => (&self.surplus, FoundIn::Queue),
-            _ => (&self.stolen, FoundIn::Stolen),
-        };
-        counter.add(1);
+        let place = FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed))];
+        self.polls[place as usize].add(1);
         place
+    }
+
+    /// Returns the polls of tasks that were found in this place.
+    pub(crate) fn get(&self, place: FoundIn) -> u64 {
+        self.polls[place as usize].get()
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.polls.iter().map(Counter::get).sum()
     }
 
     /// Adds what `other` counted so far. The counts of `other` stay.
     pub(crate) fn absorb(&self, other: &PollCounters) {
-        self.direct.add_shared(other.direct.get());
-        self.surplus.add_shared(other.surplus.get());
-        self.stolen.add_shared(other.stolen.get());
+        self.polls.iter().zip(&other.polls).for_each(|(sum, more)| sum.add_shared(more.get()));
     }
 }
 
@@ -342,10 +339,8 @@ mod tests {
     #[test]
     fn absorbed_counts_are_added() {
         let (all, more) = (PollCounters::default(), PollCounters::default());
-        more.direct.add(1);
-        more.surplus.add(2);
-        more.stolen.add(3);
+        FoundIn::PLACES.iter().zip(1..).for_each(|(place, polls)| more.polls[*place as usize].add(polls));
         (0..2).for_each(|_| all.absorb(&more));
-        assert_eq!((all.direct.get(), all.surplus.get(), all.stolen.get()), (2, 4, 6));
+        assert_eq!((FoundIn::PLACES.map(|place| all.get(place)), all.total()), ([2, 4, 6], 12));
     }
 }

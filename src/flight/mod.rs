@@ -79,3 +79,7 @@ pub enum FoundIn {
     /// In the queue of another thread.
     Stolen,
 }
+
+impl FoundIn {
+    pub(crate) const PLACES: [Self; 3] = [Self::Slot, Self::Queue, Self::Stolen];
+}

@@ -40,7 +40,6 @@ const KIND_BITS: u32 = 8;
 const ROLES: [RoleNow; 4] = [RoleNow::Leads, RoleNow::Follows, RoleNow::Processes, RoleNow::Outside];
 const REASONS: [Reason; 5] =
     [Reason::Work, Reason::SlowTask, Reason::Leaves, Reason::PassesOn, Reason::Deputy];
-const SOURCES: [FoundIn; 3] = [FoundIn::Slot, FoundIn::Queue, FoundIn::Stolen];
 
 /// Returns the place of `value` in `all`.
 fn place<T: PartialEq>(all: &[T], value: &T) -> u64 {
@@ -77,7 +76,7 @@ impl Note {
             Note::TimerFires => (8, 0, 0),
             Note::Stalls(thread, at) => (9, thread, address(at)),
             Note::StallDetail(kind, nanos) => (10, kind, nanos),
-            Note::PollBegins(task, at, source) => (11 + place(&SOURCES, &source), task, address(at)),
+            Note::PollBegins(task, at, source) => (11 + place(&FoundIn::PLACES, &source), task, address(at)),
         };
         [at << KIND_BITS | kind, one, two]
     }
@@ -102,7 +101,7 @@ impl Note {
             8 => Note::TimerFires,
             9 => Note::Stalls(one, location()),
             10 => Note::StallDetail(one, two),
-            kind => Note::PollBegins(one, location(), SOURCES[kind as usize - 11]),
+            kind => Note::PollBegins(one, location(), FoundIn::PLACES[kind as usize - 11]),
         };
         (time(first), note)
     }
@@ -133,7 +132,7 @@ mod tests {
         ];
         notes.extend(ROLES.map(Note::Role));
         notes.extend(REASONS.map(|reason| Note::Promotes(2, reason)));
-        notes.extend(SOURCES.map(|source| Note::PollBegins(1, here, source)));
+        notes.extend(FoundIn::PLACES.map(|source| Note::PollBegins(1, here, source)));
         for (at, note) in notes.into_iter().enumerate() {
             let words = note.encode(at as u64);
             // SAFETY: `encode` has just returned them.

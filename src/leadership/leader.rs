@@ -25,20 +25,10 @@ impl<'a, T> Leader<'a, T> {
         self.clock.start_anew();
     }
 
-    /// Announces that what follows may take long: other threads park at once instead of retrying.
-    #[inline]
-    pub(crate) fn settle_in(&mut self) {
-        self.rewrite(LED, POLLING);
-    }
-
-    /// Announces that the long part is over.
-    #[inline]
-    pub(crate) fn look_up(&mut self) {
-        self.rewrite(POLLING, LED);
-    }
-
-    /// Replaces the bits `from` of the state by `to`. Wakes no thread.
-    fn rewrite(&mut self, from: u8, to: u8) {
+    /// Announces whether what follows may take long: then other threads park at once, instead of looking
+    /// again. Wakes no thread.
+    pub(crate) fn set_waits(&mut self, waits: bool) {
+        let (from, to) = if waits { (LED, POLLING) } else { (POLLING, LED) };
         // A plain store suffices: no other thread writes the state while a thread leads.
         let state = self.follower.leadership.state.load(Ordering::Relaxed);
         self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);

@@ -25,7 +25,7 @@ fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
 /// schedules.
 fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
     let mut leader = join(set, rank).insist().expect("no thread leads yet");
-    leader.settle_in();
+    leader.set_waits(true);
     leader
 }
 
@@ -49,9 +49,9 @@ fn assert_nothing_left(set: &Set) {
 
 fn lead_and_leave(set: &Set) {
     let mut leader = wait_to_lead(join(set, Rank::Host));
-    leader.settle_in();
+    leader.set_waits(true);
     leader.with(|value| *value += 1);
-    leader.look_up();
+    leader.set_waits(false);
     drop(leader.vacate());
 }
 
@@ -290,7 +290,7 @@ fn leader_makes_way(worse: Rank, better: Rank) {
             })
         };
         poller.sleep(leader.displaced());
-        leader.look_up();
+        leader.set_waits(false);
         drop(wait_to_lead(leader.vacate()));
         comes.join().unwrap();
         assert_nothing_left(&set);
@@ -357,10 +357,10 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
                 let once = wait_to_lead(join(&set, Rank::Guest)).vacate();
                 // No better claim has returned: leadership is still open.
                 let mut leader = wait_to_lead(once);
-                leader.settle_in();
+                leader.set_waits(true);
                 led.open();
                 poller.sleep(leader.displaced());
-                leader.look_up();
+                leader.set_waits(false);
                 drop(wait_to_lead(leader.vacate()));
             })
         };

@@ -73,7 +73,7 @@ fn the_rank_of_the_leader_and_the_waiting_seats_are_seen() {
         assert_eq!(set.rank_of_leader(), None);
         let mut leader = join(&set, rank).insist().expect("no other thread leads");
         assert_eq!(set.rank_of_leader(), Some(rank));
-        leader.settle_in();
+        leader.set_waits(true);
         assert_eq!(set.rank_of_leader(), Some(rank));
         drop(leader);
         let waits = asleep(&set, rank);
@@ -166,9 +166,9 @@ fn lf5_open_leadership_stays_open_until_a_better_claim_is_back() {
     set.rescue();
     let mut guest = guest.try_lead().expect("it is open");
     assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
-    guest.settle_in();
+    guest.set_waits(true);
     assert_eq!(state(&set), POLLING | BY_GUEST | OPEN_TO_ALL);
-    guest.look_up();
+    guest.set_waits(false);
     assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
     let guest = guest.vacate();
     assert_eq!(state(&set), OPEN_TO_ALL);
@@ -193,12 +193,12 @@ fn lf1_no_thread_leads_beside_a_leader() {
     for leads in RANKS {
         let mut leader = join(&set, leads).insist().expect("no thread leads");
         for _ in 0..2 {
-            leader.look_up();
+            leader.set_waits(false);
             assert_eq!(state(&set), led_by(leads));
             assert!(join(&set, Host).try_lead().is_err());
         }
         for _ in 0..2 {
-            leader.settle_in();
+            leader.set_waits(true);
             assert_eq!(state(&set), led_by(leads) & !LED | POLLING);
             assert!(join(&set, Host).insist().is_err());
         }
@@ -208,7 +208,7 @@ fn lf1_no_thread_leads_beside_a_leader() {
     assert_eq!(set.taken.get(), 3);
 }
 
-/// Fails if a thread spins beside a leader that may take long, or does not give up beside one that should not.
+/// Fails if a thread spins beside a leader that may take long, or for ever beside one that should not.
 #[test]
 fn a_thread_looks_again_only_while_leadership_should_be_vacant_soon() {
     let set = set();

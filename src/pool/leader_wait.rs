@@ -18,18 +18,14 @@ impl Rider<'_> {
         frame::next_turn();
         self.station.stage.step();
         if self.stay.is_woken() {
-            leader.with(|batch| batch.look(reactor))?;
+            return leader.with(|batch| batch.look(reactor)).map(|_| ());
+        }
+        if leader.with(|batch| batch.look_if_cheap(reactor))? || !self.stay.try_rest() {
             return Ok(());
         }
-        if leader.with(|batch| batch.look_if_cheap(reactor))? {
-            return Ok(());
-        }
-        if !self.stay.try_rest() {
-            return Ok(());
-        }
-        leader.settle_in();
+        leader.set_waits(true);
         let result = self.idle(leader);
-        leader.look_up();
+        leader.set_waits(false);
         self.stay.host.rise();
         result
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::flight::FoundIn;
 use crate::pool::{Pool, Station};
 use crate::sync::thread::ThreadId;
 
@@ -46,8 +47,8 @@ impl Load {
     pub(super) fn of(pool: &Pool) -> Self {
         let past = pool.past_polls();
         let mut load = Load {
-            past_polls: past.direct.get() + past.surplus.get() + past.stolen.get(),
-            past_stolen: past.stolen.get(),
+            past_polls: past.total(),
+            past_stolen: past.get(FoundIn::Stolen),
             threads: pool.stations().iter().map(|station| ThreadLoad::of(station)).collect(),
             ..Load::default()
         };
@@ -69,8 +70,8 @@ impl ThreadLoad {
         };
         for hosted in station.runners.lock().iter() {
             let counters = &hosted.runner.counters;
-            load.polls += counters.direct.get() + counters.surplus.get() + counters.stolen.get();
-            load.stolen += counters.stolen.get();
+            load.polls += counters.total();
+            load.stolen += counters.get(FoundIn::Stolen);
             load.queued += hosted.runner.queued();
         }
         load

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::blocking_threads::Figures;
+use crate::flight::FoundIn;
 use crate::pool::Pool;
 
 /// Counters of what a runtime has done since it started, and has right now: see
@@ -96,9 +97,9 @@ impl Metrics {
         let polls = pool.polls();
         let blocking = pool.blocking_if_any().map_or(Figures::default(), |threads| threads.figures());
         let mut metrics = Metrics {
-            polls_direct: polls.direct.get(),
-            polls_surplus: polls.surplus.get(),
-            polls_stolen: polls.stolen.get(),
+            polls_direct: polls.get(FoundIn::Slot),
+            polls_surplus: polls.get(FoundIn::Queue),
+            polls_stolen: polls.get(FoundIn::Stolen),
             promotions_free: leadership.free.get(),
             promotions_paid: leadership.paid.get(),
             followers_woken: leadership.woken.get(),

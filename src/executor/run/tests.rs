@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::super::host::Host;
 use super::super::spawn_at;
 use super::*;
+use crate::flight::FoundIn;
 use crate::frame::Frame;
 use futures_lite::future;
 
@@ -174,11 +175,15 @@ fn a_task_that_computes_or_was_queued_is_polled_with_a_permit() {
         }
         .detach();
         assert!(poll().is_pending());
-        assert_eq!((held.load(Relaxed), runner.counters.surplus.get()), (1, 1), "it was in the injector");
+        assert_eq!(
+            (held.load(Relaxed), runner.counters.get(FoundIn::Queue)),
+            (1, 1),
+            "it was in the injector"
+        );
         // From this thread, into the slot.
         tell.try_send(()).unwrap();
         assert!(runner.has_tasks() && poll().is_pending());
-        assert_eq!((held.load(Relaxed), runner.counters.direct.get()), (1, 1), "it has a mark");
+        assert_eq!((held.load(Relaxed), runner.counters.get(FoundIn::Slot)), (1, 1), "it has a mark");
         assert!(state.permits.is_free() && !runner.holds_permit());
     });
 }
@@ -217,7 +222,7 @@ fn a_worker_without_a_permit_sifts_the_surplus_for_quick_tasks() {
         assert_eq!((ran.load(Relaxed), state.injected()), (1, 2), "it was not asked");
         call(&state, poll, runner);
         assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
-        assert_eq!(runner.counters.surplus.get(), 2);
+        assert_eq!(runner.counters.get(FoundIn::Queue), 2);
     });
 }
 
@@ -281,9 +286,8 @@ fn a_task_that_is_left_to_others_was_not_polled() {
         state.set_limit(0);
         tell.try_send(()).unwrap();
         assert!(runner.has_tasks() && poll().is_pending());
-        let counted = [&runner.counters.direct, &runner.counters.surplus, &runner.counters.stolen];
         assert_eq!((polls.load(Relaxed), state.injected()), (1, 1), "it waits for a permit");
-        assert_eq!(counted.map(|counter| counter.get()).iter().sum::<u64>(), 1);
+        assert_eq!(runner.counters.total(), 1);
     });
 }
 

@@ -83,8 +83,8 @@ fn clients_on_the_same_core_need_their_share_of_it() {
     assert!((0.85 * most..most).contains(&outcome.requests_per_second), "{most}: {outcome:?}");
 }
 
-/// Fails if workers fall asleep while the leader collects the events of many connections: a wake takes so long
-/// here that few of them would be awake at a time.
+/// Fails if workers fall asleep while the leader collects the events of many connections. A wake takes so
+/// long here that few of them would be awake at a time.
 #[test]
 fn workers_stay_awake_while_the_leader_collects_many_events() {
     let costs = Costs { wake: 5_000, latency: 50_000, event: 80, ..COSTS };
