@@ -4,14 +4,22 @@
 //! itself keeps its time by the processor's time stamp counter, this counter has the same value on all cores
 //! and never stops. Then notes have the count, which is converted when the notes are read. Elsewhere they
 //! have the nanoseconds of the monotonic clock.
+//!
+//! In a simulation, notes have its virtual time. That stands while tasks are ready, so each note is at least a
+//! nanosecond later than the one before: a trace shows their order.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+use crate::simulated;
 
 #[derive(Debug)]
 pub(super) struct NoteClock {
     started: Instant,
     /// The value of the processor's counter at the start, if the counter is used.
     counter: Option<u64>,
+    /// The time of the last note in a simulation; zero before the first.
+    simulated: AtomicU64,
 }
 
 /// How many nanoseconds a number of ticks is.
@@ -24,7 +32,8 @@ pub(super) struct Scale {
 impl NoteClock {
     /// Starts the clock.
     pub(super) fn start() -> Self {
-        Self { started: Instant::now(), counter: counter::is_reliable().then(counter::read) }
+        let counts = simulated::elapsed().is_none() && counter::is_reliable();
+        Self { started: Instant::now(), counter: counts.then(counter::read), simulated: AtomicU64::new(0) }
     }
 
     /// Returns the ticks since the start.
@@ -32,8 +41,18 @@ impl NoteClock {
     pub(super) fn ticks(&self) -> u64 {
         match self.counter {
             Some(start) => counter::read().wrapping_sub(start),
-            None => self.elapsed_nanos(),
+            None => self.nanos(),
         }
+    }
+
+    /// Returns the nanoseconds since the start of the simulation, if there is one, or of the clock.
+    fn nanos(&self) -> u64 {
+        let Some(elapsed) = simulated::elapsed() else { return self.elapsed_nanos() };
+        let now = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        // One thread is in the simulation.
+        let note = now.max(self.simulated.load(Ordering::Relaxed) + 1);
+        self.simulated.store(note, Ordering::Relaxed);
+        note
     }
 
     /// Returns the ticks since the start, not earlier than the caller's last read of memory. So a thread that

@@ -71,6 +71,7 @@ mod seeds;
 mod sim;
 mod simulation;
 mod tasks;
+mod trace_file;
 
 pub use order::Order;
 pub use report::Report;
@@ -81,6 +82,7 @@ pub use sim::{Sim, check};
 
 use std::any::Any;
 use std::fmt::Display;
+use std::panic::Location;
 use std::sync::Arc;
 
 use presence::current;
@@ -115,6 +117,24 @@ pub fn note(text: impl Display) {
     if let Some(simulation) = current() {
         simulation.note(&text.to_string());
     }
+}
+
+/// Returns true with this probability, if a simulation runs on this thread, and its seed has made the caller's
+/// place a faulty one. The macro [`buggify!`](crate::buggify!) is the same, and works without the feature `sim`.
+///
+/// Each fault is an event with a text, as by [`note`].
+///
+/// # Panics
+///
+/// If the probability is not between 0 and 1.
+///
+/// ```
+/// assert!(!paceline::sim::buggify(1.0), "no simulation runs");
+/// ```
+#[track_caller]
+pub fn buggify(probability: f64) -> bool {
+    assert!((0.0..=1.0).contains(&probability), "{probability} is no probability");
+    current().is_some_and(|simulation| simulation.injects_fault(Location::caller(), probability))
 }
 
 /// Returns the value of that type in the simulation that runs on this thread, made by the first call; `None`

@@ -4,13 +4,18 @@ use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::sim::{Sim, check};
+use super::trace_file::TraceFile;
 use crate::executor::panic_text;
 
 /// The variable with the only seed to run.
 const VARIABLE: &str = "PACELINE_SEED";
 
+/// The variable with the path of the file for the trace of each run, which replaces that of the run before.
+const TRACE_VARIABLE: &str = "PACELINE_TRACE";
+
 /// Runs `test` under the seeds 0 to `seeds` - 1, or under the one in `PACELINE_SEED` if that is set. The
-/// first of them runs [twice](check). `name` is the path of the test, with its crate, in `package`.
+/// first of them runs [twice](check). If `PACELINE_TRACE` is set, the last run leaves its trace in the file of
+/// that name. `name` is the path of the test, with its crate, in `package`.
 ///
 /// # Panics
 ///
@@ -24,9 +29,13 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim))
     assert!(seeds > 0, "{name} has no seeds: it would test nothing");
     let all = only.map_or(0..=seeds - 1, |seed: u64| seed..=seed);
     let first = *all.start();
+    let test = |sim: &mut Sim| {
+        let _file = env::var_os(TRACE_VARIABLE).map(|path| TraceFile::begin(path.into()));
+        test(sim);
+    };
     for seed in all {
         let run = || match seed == first {
-            true => drop(check(seed, &test)),
+            true => drop(check(seed, test)),
             false => test(&mut Sim::new(seed)),
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
@@ -34,7 +43,8 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim))
             let path = name.split_once("::").map_or(name, |(_, path)| path);
             eprintln!(
                 "{name} fails with seed {seed}: {}\nTo run it again:\n\n    \
-                 {VARIABLE}={seed} cargo test -p {package} {path} -- --exact\n",
+                 {VARIABLE}={seed} cargo test -p {package} {path} -- --exact\n\n\
+                 With {TRACE_VARIABLE}=sim.pftrace before it, the run leaves a trace in that file, for https://ui.perfetto.dev.\n",
                 panic_text(&*panic).unwrap_or("a panic without a message")
             );
             resume_unwind(panic);

@@ -48,6 +48,8 @@ struct SimState {
     durations: Rng,
     /// For the program.
     rng: Rng,
+    /// For the faults that it injects.
+    faults: Rng,
     tasks: SimTasks,
     events: SimEvents,
     polls: u64,
@@ -74,6 +76,7 @@ impl Simulated {
             choices: Choices::new(seeds.next_u64()),
             durations: Rng::new(seeds.next_u64()),
             rng: Rng::new(seeds.next_u64()),
+            faults: Rng::new(seeds.next_u64()),
             tasks: SimTasks::default(),
             events: SimEvents::new(run),
             polls: 0,
@@ -154,6 +157,20 @@ impl Simulated {
         let mut state = self.state();
         let (detail, task) = (state.events.hash_text(text), state.polled_id());
         self.add(state, SimEventKind::Noted, task, detail);
+    }
+
+    /// Returns whether the program injects a fault in this place now. The seed makes a quarter of the places
+    /// faulty.
+    pub(super) fn injects_fault(&self, at: &'static Location<'static>, probability: f64) -> bool {
+        const FAULTY_PLACES: f64 = 0.25;
+        if !Rng::new(self.seed ^ place(at)).chance(FAULTY_PLACES) {
+            return false;
+        }
+        let injects = self.state().faults.chance(probability);
+        if injects {
+            self.note(&format!("a fault, line {} column {}", at.line(), at.column()));
+        }
+        injects
     }
 
     /// Adds an event. The simulation fails if that differs from the first run.
@@ -374,6 +391,10 @@ impl Simulation for Simulated {
 
     fn takes(&self, piece: Box<dyn BlockingPiece>) {
         closures::spawn(self.handle(), piece, [(); 2].map(|()| self.duration()));
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed()
     }
 }
 

@@ -35,12 +35,27 @@ pub(crate) fn take<P>(piece: P) -> Option<P> {
     Some(piece)
 }
 
+/// Returns false: without the feature `sim` nothing injects faults. With it, the macro is true now and then in
+/// a simulation.
+#[macro_export]
+macro_rules! buggify {
+    ($probability:expr) => {{
+        let _: f64 = $probability;
+        false
+    }};
+}
+
 #[cfg(feature = "trace")]
 pub(crate) use notes::*;
 
 #[cfg(feature = "trace")]
 mod notes {
     use std::panic::Location;
+    use std::time::Duration;
+
+    pub(crate) const fn elapsed() -> Option<Duration> {
+        None
+    }
 
     #[inline]
     pub(crate) fn spawns(_: u64, _: &'static Location<'static>) {}

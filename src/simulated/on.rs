@@ -15,6 +15,7 @@ use std::mem;
 use std::panic::Location;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PopError, PushError};
@@ -43,6 +44,8 @@ pub(crate) trait Simulation: Send + Sync {
     fn would_sleep(&self) -> String;
     /// Takes a piece of work that blocks, to run it later.
     fn takes(&self, piece: Box<dyn BlockingPiece>);
+    /// Returns the virtual time since the start of the simulation.
+    fn elapsed(&self) -> Duration;
 }
 
 /// A piece of work that blocks, with its steps.
@@ -123,6 +126,47 @@ pub(crate) fn would_sleep(is_woken: impl Fn() -> bool) {
         Some(why) if !is_woken() => panic!("{why}"),
         _ => {}
     }
+}
+
+/// Returns the virtual time since the start of the simulation that this thread is in, if there is one.
+#[cfg(feature = "trace")]
+pub(crate) fn elapsed() -> Option<Duration> {
+    with_current(|simulation| simulation.elapsed())
+}
+
+/// Returns true now and then in a simulation, by its seed, and false elsewhere: for faults that a program
+/// injects into itself, so that a simulation finds what happens then. Without the feature `sim` it is false,
+/// so it may stay in a program that is not simulated.
+///
+/// A seed makes about a quarter of the places in a program with this macro faulty. In these places, it is
+/// true with the given probability. So in some runs one thing often goes wrong and everything else works,
+/// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a function.
+///
+/// ```
+/// use paceline::{buggify, sim::Sim};
+///
+/// async fn request() -> Result<(), &'static str> {
+///     if buggify!(0.1) {
+///         return Err("the connection was lost");
+///     }
+///     Ok(())
+/// }
+///
+/// let faults = |seed| Sim::new(seed).block_on(async {
+///     let mut faults = 0;
+///     for _ in 0..1000 {
+///         faults += usize::from(request().await.is_err());
+///     }
+///     faults
+/// });
+/// let faulty: Vec<usize> = (0..100).map(faults).filter(|faults| *faults > 0).collect();
+/// assert!((10..40).contains(&faulty.len()) && faulty.iter().all(|faults| (50..150).contains(faults)));
+/// ```
+#[macro_export]
+macro_rules! buggify {
+    ($probability:expr) => {
+        $crate::sim::buggify($probability)
+    };
 }
 
 #[inline]

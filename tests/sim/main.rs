@@ -7,10 +7,12 @@ use std::process::{Command, Output};
 mod attribute;
 mod blocking;
 mod errors;
+mod faults;
 mod orders;
 mod ours;
 mod same;
 mod tasks;
+mod trace;
 
 /// Calls `f`, which has to panic, and returns the message.
 fn panic_of(f: impl FnOnce()) -> String {
@@ -24,6 +26,6 @@ fn panic_of(f: impl FnOnce()) -> String {
 fn in_another_process(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("there is a binary"));
     command.args([test, "--exact", "--ignored", "--nocapture"]);
-    command.env_remove("PACELINE_SEED").envs(variables.iter().copied());
+    command.env_remove("PACELINE_SEED").env_remove("PACELINE_TRACE").envs(variables.iter().copied());
     command.output().expect("it starts")
 }
