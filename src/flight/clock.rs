@@ -5,8 +5,8 @@
 //! and never stops. Then notes have the count, which is converted when the notes are read. Elsewhere they
 //! have the nanoseconds of the monotonic clock.
 //!
-//! In a simulation, notes have its virtual time. That stands while tasks are ready, so each note is at least a
-//! nanosecond later than the one before: a trace shows their order.
+//! In a simulation, notes have the virtual time, which stands while tasks are ready. So each note is at least
+//! a nanosecond later than the one before, and a trace shows the order of the notes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,8 +18,8 @@ pub(super) struct NoteClock {
     started: Instant,
     /// The value of the processor's counter at the start, if the counter is used.
     counter: Option<u64>,
-    /// The time of the last note in a simulation; zero before the first.
-    simulated: AtomicU64,
+    /// The time of the last note, if the clock was started in a simulation.
+    simulated: Option<AtomicU64>,
 }
 
 /// How many nanoseconds a number of ticks is.
@@ -32,8 +32,9 @@ pub(super) struct Scale {
 impl NoteClock {
     /// Starts the clock.
     pub(super) fn start() -> Self {
-        let counts = simulated::elapsed().is_none() && counter::is_reliable();
-        Self { started: Instant::now(), counter: counts.then(counter::read), simulated: AtomicU64::new(0) }
+        let simulated = simulated::elapsed().map(|_| AtomicU64::new(0));
+        let counts = simulated.is_none() && counter::is_reliable();
+        Self { started: Instant::now(), counter: counts.then(counter::read), simulated }
     }
 
     /// Returns the ticks since the start.
@@ -47,11 +48,11 @@ impl NoteClock {
 
     /// Returns the nanoseconds since the start of the simulation, if there is one, or of the clock.
     fn nanos(&self) -> u64 {
-        let Some(elapsed) = simulated::elapsed() else { return self.elapsed_nanos() };
-        let now = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        // One thread is in the simulation.
-        let note = now.max(self.simulated.load(Ordering::Relaxed) + 1);
-        self.simulated.store(note, Ordering::Relaxed);
+        let Some(last) = &self.simulated else { return self.elapsed_nanos() };
+        // One thread is in the simulation. When that has left it, time goes on by the notes alone.
+        let now = simulated::elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
+        let note = now.max(last.load(Ordering::Relaxed) + 1);
+        last.store(note, Ordering::Relaxed);
         note
     }
 

@@ -119,8 +119,9 @@ pub fn note(text: impl Display) {
     }
 }
 
-/// Returns true with this probability, if a simulation runs on this thread, and its seed has made the caller's
-/// place a faulty one. The macro [`buggify!`](crate::buggify!) is the same, and works without the feature `sim`.
+/// Returns true with this probability, if a simulation runs on this thread, and its seed has made the
+/// caller's place a faulty one. The macro [`buggify!`](crate::buggify!) is the same, and works without the
+/// feature `sim`.
 ///
 /// Each fault is an event with a text, as by [`note`].
 ///
@@ -134,7 +135,9 @@ pub fn note(text: impl Display) {
 #[track_caller]
 pub fn buggify(probability: f64) -> bool {
     assert!((0.0..=1.0).contains(&probability), "{probability} is no probability");
-    current().is_some_and(|simulation| simulation.injects_fault(Location::caller(), probability))
+    // Not in the closure, which is not called by the caller.
+    let at = Location::caller();
+    current().is_some_and(|simulation| simulation.injects_fault(at, probability))
 }
 
 /// Returns the value of that type in the simulation that runs on this thread, made by the first call; `None`

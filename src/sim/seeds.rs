@@ -14,8 +14,8 @@ const VARIABLE: &str = "PACELINE_SEED";
 const TRACE_VARIABLE: &str = "PACELINE_TRACE";
 
 /// Runs `test` under the seeds 0 to `seeds` - 1, or under the one in `PACELINE_SEED` if that is set. The
-/// first of them runs [twice](check). If `PACELINE_TRACE` is set, the last run leaves its trace in the file of
-/// that name. `name` is the path of the test, with its crate, in `package`.
+/// first of them runs [twice](check). If `PACELINE_TRACE` is set, the last run leaves its trace in the file
+/// of that name. `name` is the path of the test, with its crate, in `package`.
 ///
 /// # Panics
 ///

@@ -35,8 +35,8 @@ pub(crate) fn take<P>(piece: P) -> Option<P> {
     Some(piece)
 }
 
-/// Returns false: without the feature `sim` nothing injects faults. With it, the macro is true now and then in
-/// a simulation.
+/// Returns false: without the feature `sim` nothing injects faults. With it, the macro is true now and then
+/// in a simulation.
 #[macro_export]
 macro_rules! buggify {
     ($probability:expr) => {{

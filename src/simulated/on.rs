@@ -140,7 +140,8 @@ pub(crate) fn elapsed() -> Option<Duration> {
 ///
 /// A seed makes about a quarter of the places in a program with this macro faulty. In these places, it is
 /// true with the given probability. So in some runs one thing often goes wrong and everything else works,
-/// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a function.
+/// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a
+/// function.
 ///
 /// ```
 /// use paceline::{buggify, sim::Sim};

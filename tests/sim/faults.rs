@@ -34,7 +34,8 @@ fn the_seed_makes_a_quarter_of_the_places_faulty() {
         assert!((10..45).contains(&faulty), "place {place}: {faulty} of 100");
     }
     assert!(all.iter().flatten().all(|faults| matches!(faults, 0 | 420..580)), "{all:?}");
-    assert!(all.iter().any(|faults| *faults != all[0]));
+    let is_mixed = |faults: &&[u32; 8]| faults.contains(&0) && faults.iter().any(|faults| *faults > 0);
+    assert!(all.iter().filter(is_mixed).count() > 50, "each place is chosen by itself: {all:?}");
 }
 
 /// Fails if faults depend on more than the seed, or are no events.
