@@ -18,8 +18,8 @@ pub(super) struct NoteClock {
     started: Instant,
     /// The value of the processor's counter at the start, if the counter is used.
     counter: Option<u64>,
-    /// The time of the last note, if the clock was started in a simulation.
-    simulated: Option<AtomicU64>,
+    /// The start and the last note in virtual nanoseconds, if the clock is that of a simulation.
+    simulated: Option<(u64, AtomicU64)>,
 }
 
 /// How many nanoseconds a number of ticks is.
@@ -31,8 +31,9 @@ pub(super) struct Scale {
 
 impl NoteClock {
     /// Starts the clock.
-    pub(super) fn start() -> Self {
-        let simulated = simulated::elapsed().map(|_| AtomicU64::new(0));
+    pub(super) fn start(is_simulated: bool) -> Self {
+        let begin = if is_simulated { simulated::elapsed() } else { None };
+        let simulated = begin.map(|begin| (begin.as_nanos() as u64, AtomicU64::new(0)));
         let counts = simulated.is_none() && counter::is_reliable();
         Self { started: Instant::now(), counter: counts.then(counter::read), simulated }
     }
@@ -46,11 +47,12 @@ impl NoteClock {
         }
     }
 
-    /// Returns the nanoseconds since the start of the simulation, if there is one, or of the clock.
+    /// Returns the nanoseconds since the start, of virtual time if the clock is that of a simulation.
     fn nanos(&self) -> u64 {
-        let Some(last) = &self.simulated else { return self.elapsed_nanos() };
-        // One thread is in the simulation. When that has left it, time goes on by the notes alone.
-        let now = simulated::elapsed().map_or(0, |elapsed| elapsed.as_nanos() as u64);
+        let Some((begin, last)) = &self.simulated else { return self.elapsed_nanos() };
+        // One thread is in the simulation. When it has left, time goes on by the notes alone.
+        let now =
+            simulated::elapsed().map_or(0, |elapsed| (elapsed.as_nanos() as u64).saturating_sub(*begin));
         let note = now.max(last.load(Ordering::Relaxed) + 1);
         last.store(note, Ordering::Relaxed);
         note
@@ -131,8 +133,8 @@ mod tests {
     /// The counter and the clock agree within a thousandth, after some milliseconds.
     #[test]
     fn ticks_become_nanoseconds() {
-        let monotonic = NoteClock { counter: None, ..NoteClock::start() };
-        let clock = NoteClock::start();
+        let monotonic = NoteClock { counter: None, ..NoteClock::start(false) };
+        let clock = NoteClock::start(false);
         for clock in [monotonic, clock] {
             let before = clock.started.elapsed();
             let ticks = clock.ticks_after_reads();

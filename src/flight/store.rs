@@ -80,11 +80,12 @@ pub(crate) struct NotesOfThread {
 }
 
 impl Store {
-    /// Creates a store without notes. Its full chunks take up to `max_bytes`.
-    pub(crate) fn new(min_age: Duration, max_bytes: usize) -> Self {
+    /// Creates a store without notes. Its full chunks take up to `max_bytes`. If it `is_simulated`, notes have
+    /// the time of the simulation on this thread.
+    pub(crate) fn new(min_age: Duration, max_bytes: usize, is_simulated: bool) -> Self {
         Self {
             forks: forks::number(),
-            clock: NoteClock::start(),
+            clock: NoteClock::start(is_simulated),
             ended: OnceLock::new(),
             started_at: SystemTime::now(),
             min_age,
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_oldest_notes_of_all_threads_give_way_and_the_current_chunks_stay() {
-        let store = Store::new(Duration::MAX, 3 * CHUNK_SIZE);
+        let store = Store::new(Duration::MAX, 3 * CHUNK_SIZE, false);
         let many = NOTES as u64;
         let (mut idle, mut busy) = (add(&store, 1), add(&store, 2));
         append(&store, 1, &mut idle, 0..many + 1);
@@ -287,7 +288,7 @@ mod tests {
     fn old_notes_are_dropped_before_the_memory_is_used_up() {
         let many = NOTES as u64;
         for (min_age, kept) in [(Duration::ZERO, 1), (Duration::MAX, 4)] {
-            let store = Store::new(min_age, 100 * CHUNK_SIZE);
+            let store = Store::new(min_age, 100 * CHUNK_SIZE, false);
             let mut chunk = add(&store, 1);
             for round in 0..5 {
                 append(&store, 1, &mut chunk, round * many..(round + 1) * many);
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_comes_back_goes_on_and_one_without_notes_is_forgotten() {
-        let store = Store::new(Duration::MAX, CHUNK_SIZE);
+        let store = Store::new(Duration::MAX, CHUNK_SIZE, false);
         let mut first = add(&store, 1);
         append(&store, 1, &mut first, 0..3);
         store.leave(1);
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn threads_that_have_left_take_no_more_memory_than_full_chunks() {
-        let store = Store::new(Duration::MAX, 4 * CHUNK_SIZE);
+        let store = Store::new(Duration::MAX, 4 * CHUNK_SIZE, false);
         let mut stays = add(&store, 1);
         append(&store, 1, &mut stays, 0..1);
         for number in 2..30 {
@@ -334,7 +335,7 @@ mod tests {
         }
         append(&store, 2, &mut inside, 1..2 * NOTES as u64);
         assert_eq!(values(&store, 2).0.last(), Some(&(2 * NOTES as u64 - 1)));
-        let brief = Store::new(Duration::ZERO, 4 * CHUNK_SIZE);
+        let brief = Store::new(Duration::ZERO, 4 * CHUNK_SIZE, false);
         append(&brief, 1, &mut add(&brief, 1), 0..1);
         std::thread::sleep(Duration::from_millis(1));
         brief.leave(1);
@@ -344,7 +345,7 @@ mod tests {
     /// Fails if a chunk is emptied while a snapshot has a reference to it.
     #[test]
     fn a_chunk_that_is_read_is_not_emptied() {
-        let store = Store::new(Duration::MAX, CHUNK_SIZE);
+        let store = Store::new(Duration::MAX, CHUNK_SIZE, false);
         let mut chunk = add(&store, 1);
         let first = chunk.clone();
         append(&store, 1, &mut chunk, 0..4 * NOTES as u64);

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     fn recording() -> (Recording, Arc<Store>) {
-        let (recording, store) = (Recording::new(), Arc::new(Store::new(Duration::MAX, 1 << 20)));
+        let (recording, store) = (Recording::new(), Arc::new(Store::new(Duration::MAX, 1 << 20, false)));
         recording.start(store.clone());
         (recording, store)
     }
@@ -411,7 +411,7 @@ mod tests {
         let (recording, first) = recording();
         let mut member = Membership::new();
         member.refresh(&recording);
-        let second = Arc::new(Store::new(Duration::MAX, 1 << 20));
+        let second = Arc::new(Store::new(Duration::MAX, 1 << 20, false));
         recording.start(second.clone());
         timer_fires();
         member.refresh(&recording);

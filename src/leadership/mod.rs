@@ -60,7 +60,7 @@ fn must_make_way(state: u8, rank: Rank) -> bool {
 }
 
 /// How often a thread looks again before it takes a short leadership for a long one: after one pause of the
-/// processor, then after two, four, and so on.
+/// processor, then after two, four, and so on. A thread that is about to sleep does so twice.
 const LOOKS: u32 = 8;
 
 /// A lock on `T` whose holder is the leader of a set of threads.
@@ -300,7 +300,7 @@ pub(crate) enum Waited<'a, T> {
 }
 
 impl<'a, T> Follower<'a, T> {
-    /// Takes leadership if it is vacant, whatever the rank. Returns the follower if it is not. Never waits.
+    /// Takes leadership if it is vacant, whatever the rank. Returns the follower if it is not. Never sleeps.
     pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
         self.granted = true;
         self.try_lead()
@@ -314,7 +314,7 @@ impl<'a, T> Follower<'a, T> {
     }
 
     /// Takes leadership if it is vacant and this thread may have it. Otherwise returns the follower. Never
-    /// waits, but for some retries.
+    /// sleeps, but looks again for some microseconds if leadership should be vacant soon.
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {

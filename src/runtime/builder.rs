@@ -201,7 +201,8 @@ impl Builder {
 
     /// Sets how long a thread may stay awake without work if its waits are usually shorter than that: the
     /// leader, if events come one by one, and a thread that waits for another one. The default is 50
-    /// microseconds. Zero turns spinning off, and [`Duration::MAX`] sets no limit. With zero, the deputy
+    /// microseconds. Zero turns spinning off, but for some microseconds beside a leader that is busy, and
+    /// [`Duration::MAX`] sets no limit. With zero, the deputy
     /// also wakes up once after each burst of work, even if bursts are rare: a thread that does not spin
     /// does not measure how long its waits are.
     ///

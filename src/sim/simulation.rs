@@ -163,12 +163,17 @@ impl Simulated {
     /// faulty.
     pub(super) fn injects_fault(&self, at: &'static Location<'static>, probability: f64) -> bool {
         const FAULTY_PLACES: f64 = 0.25;
-        if !Rng::new(self.seed ^ place(at)).chance(FAULTY_PLACES) {
+        // Not the folder, which differs from machine to machine.
+        let file = at.file().rsplit(['/', '\\']).next().unwrap_or_default();
+        let fault = format!("a fault at {file}:{}:{}", at.line(), at.column());
+        let mut state = self.state();
+        if !Rng::new(self.seed ^ state.events.hash_text(&fault)).chance(FAULTY_PLACES) {
             return false;
         }
-        let injects = self.state().faults.chance(probability);
+        let injects = state.faults.chance(probability);
+        drop(state);
         if injects {
-            self.note(&format!("a fault, line {} column {}", at.line(), at.column()));
+            self.note(&fault);
         }
         injects
     }

@@ -37,6 +37,10 @@ pub(crate) fn take<P>(piece: P) -> Option<P> {
 
 /// Returns false: without the feature `sim` nothing injects faults. With it, the macro is true now and then
 /// in a simulation.
+///
+/// ```
+/// assert!(!paceline::buggify!(1.0));
+/// ```
 #[macro_export]
 macro_rules! buggify {
     ($probability:expr) => {{

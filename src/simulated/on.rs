@@ -129,7 +129,6 @@ pub(crate) fn would_sleep(is_woken: impl Fn() -> bool) {
 }
 
 /// Returns the virtual time since the start of the simulation that this thread is in, if there is one.
-#[cfg(feature = "trace")]
 pub(crate) fn elapsed() -> Option<Duration> {
     with_current(|simulation| simulation.elapsed())
 }
@@ -142,6 +141,10 @@ pub(crate) fn elapsed() -> Option<Duration> {
 /// true with the given probability. So in some runs one thing often goes wrong and everything else works,
 /// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a
 /// function.
+///
+/// # Panics
+///
+/// With the feature `sim`, if the probability is not between 0 and 1.
 ///
 /// ```
 /// use paceline::{buggify, sim::Sim};

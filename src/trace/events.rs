@@ -17,7 +17,7 @@ pub struct Trace {
     /// indices hold for one snapshot.
     pub threads: Vec<ThreadTrace>,
     /// When the recorder was started. The times of all events count from here, on a clock that never goes
-    /// back.
+    /// back: that of a simulation, if the thread that started the recorder was in it.
     pub started_at: SystemTime,
     /// When this snapshot was taken.
     pub taken_at: Duration,

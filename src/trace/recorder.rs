@@ -108,7 +108,8 @@ impl FlightRecorder {
     /// ```
     pub fn start_on(&self, handle: &Handle) -> Recorder {
         let pool = handle.pool();
-        let store = Arc::new(Store::new(self.min_age, self.max_bytes));
+        let is_simulated = pool.as_ref().is_some_and(|pool| pool.reactor.is_simulated());
+        let store = Arc::new(Store::new(self.min_age, self.max_bytes, is_simulated));
         if let Some(pool) = &pool {
             pool.assert_not_inherited();
             pool.recording.start(store.clone());

@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
+use futures_lite::future;
 use paceline::sim::Sim;
 use paceline::trace::{Action, FlightRecorder, TraceEvent};
-use paceline::{Handle, Timer, spawn};
+use paceline::{Handle, Runtime, Timer, spawn};
 
 use super::in_another_process;
 
@@ -65,6 +66,19 @@ fn a_recorder_changes_nothing_and_a_seed_gives_the_same_trace() {
     }
 }
 
+/// Fails if a recorder of another runtime takes the time of the simulation in which it is started.
+#[test]
+fn a_runtime_that_is_not_simulated_has_the_time_of_the_system() {
+    const SLEEP: Duration = Duration::from_millis(5);
+    let _sim = Sim::new(7);
+    let runtime = Runtime::builder().threads(1).build().unwrap();
+    let recorder = FlightRecorder::new().start(&runtime);
+    future::block_on(runtime.spawn(async { std::thread::sleep(SLEEP) }));
+    let trace = recorder.snapshot();
+    let last = trace.threads.iter().flat_map(|thread| &thread.events).map(|event| event.at).max();
+    assert!(last >= Some(SLEEP), "{last:?}");
+}
+
 #[paceline::sim(seeds = 10)]
 #[ignore = "run by the test below, in another process"]
 fn fails_with_a_seed_above_two(sim: &mut Sim) {
@@ -79,7 +93,8 @@ fn the_variable_names_the_file_for_the_trace_of_the_seed_that_fails() {
     let folder = std::env::temp_dir().join(format!("paceline-sim-trace-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("sim.pftrace");
-    let output = in_another_process(test, &[("PACELINE_TRACE", file.to_str().unwrap())]);
+    let output =
+        in_another_process(test, &[("PACELINE_TRACE", file.to_str().unwrap()), ("PACELINE_SEED", "3")]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("fails with seed 3: by intent") && text.contains("With PACELINE_TRACE="), "{text}");
     let trace = fs::read(&file).unwrap();
