@@ -80,8 +80,8 @@ pub(crate) struct NotesOfThread {
 }
 
 impl Store {
-    /// Creates a store without notes. Its full chunks take up to `max_bytes`. If it `is_simulated`, notes have
-    /// the time of the simulation on this thread.
+    /// Creates a store without notes. Its full chunks take up to `max_bytes`. If it `is_simulated`, notes
+    /// have the time of the simulation on this thread.
     pub(crate) fn new(min_age: Duration, max_bytes: usize, is_simulated: bool) -> Self {
         Self {
             forks: forks::number(),
