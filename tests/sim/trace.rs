@@ -24,7 +24,8 @@ fn program(sim: &mut Sim) {
             })
             .detach();
         }
-        (told.recv().await.unwrap(), told.recv().await.unwrap());
+        told.recv().await.unwrap();
+        told.recv().await.unwrap();
     });
 }
 
