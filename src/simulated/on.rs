@@ -133,46 +133,6 @@ pub(crate) fn elapsed() -> Option<Duration> {
     with_current(|simulation| simulation.elapsed())
 }
 
-/// Returns true now and then in a simulation, by its seed, and false elsewhere: for faults that a program
-/// injects into itself, so that a simulation finds what happens then. Without the feature `sim` it is false,
-/// so it may stay in a program that is not simulated.
-///
-/// A seed makes about a quarter of the places in a program with this macro faulty. In these places, it is
-/// true with the given probability. So in some runs one thing often goes wrong and everything else works,
-/// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a
-/// function.
-///
-/// # Panics
-///
-/// With the feature `sim`, if the probability is not between 0 and 1.
-///
-/// ```
-/// use paceline::{buggify, sim::Sim};
-///
-/// async fn request() -> Result<(), &'static str> {
-///     if buggify!(0.1) {
-///         return Err("the connection was lost");
-///     }
-///     Ok(())
-/// }
-///
-/// let faults = |seed| Sim::new(seed).block_on(async {
-///     let mut faults = 0;
-///     for _ in 0..1000 {
-///         faults += usize::from(request().await.is_err());
-///     }
-///     faults
-/// });
-/// let faulty: Vec<usize> = (0..100).map(faults).filter(|faults| *faults > 0).collect();
-/// assert!((10..40).contains(&faulty.len()) && faulty.iter().all(|faults| (50..150).contains(faults)));
-/// ```
-#[macro_export]
-macro_rules! buggify {
-    ($probability:expr) => {
-        $crate::sim::buggify($probability)
-    };
-}
-
 #[inline]
 pub(crate) fn spawns(task: u64, at: &'static Location<'static>) {
     with_current(|simulation| simulation.spawns(task, at));
