@@ -24,30 +24,34 @@ mod own;
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
-/// How tasks came to be polled. A task that was cancelled, or that is left to another runner without a poll,
-/// is not counted.
+/// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
     /// The polls, by [`FoundIn`].
     polls: [Counter; 3],
-    /// Where the runner found the task that it polls next, as an index into `polls`. Only its thread uses it.
+    /// Where the runner found the task that it took last, as an index into `polls`. Only its thread uses it.
     /// Std's in all modes: it orders nothing.
     place: std::sync::atomic::AtomicU8,
 }
 
 impl PollCounters {
-    /// Notes where the runner has found the task that it takes.
+    /// Counts the poll of a task that the runner has found in this place, and polls next.
     #[inline]
     pub(super) fn found(&self, place: FoundIn) {
+        self.polls[place as usize].add(1);
         self.place.store(place as u8, Ordering::Relaxed);
     }
 
-    /// Counts a poll of the task that was taken last, and returns where that was found.
+    /// Returns where the runner has found the task that it took last.
     #[inline]
-    pub(super) fn count_poll(&self) -> FoundIn {
-        let place = FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed))];
-        self.polls[place as usize].add(1);
-        place
+    pub(super) fn place(&self) -> FoundIn {
+        FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed)).min(2)]
+    }
+
+    /// Counts the task that the runner took last no longer: it is left to another runner.
+    pub(super) fn not_polled(&self) {
+        // Minus one, as the counter wraps.
+        self.polls[self.place() as usize].add(u64::MAX);
     }
 
     /// Returns the polls of tasks that were found in this place.

@@ -107,6 +107,7 @@ impl<F: Future> Future for Tracked<F> {
                         // The task goes to the injector and waits for a permit. Its mark is lowered:
                         // otherwise a quick task that was caught at a bad moment could never show again
                         // that it is quick.
+                        runner.counters.not_polled();
                         runner.sifts.take();
                         this.slow = if is_known { learn(this.slow, None) } else { NEW };
                         cx.waker().wake_by_ref();
@@ -117,7 +118,7 @@ impl<F: Future> Future for Tracked<F> {
                     host::cover(if computes { Caught::Computing } else { Caught::Blocking });
                 }
             }
-            let noted = PollNote::begin(this.number, this.spawned_at, runner.counters.count_poll());
+            let noted = PollNote::begin(this.number, this.spawned_at, runner.counters.place());
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither is set.

@@ -65,8 +65,7 @@ impl Turns {
             if runner.orders.take_search() {
                 sift(state, runner);
             }
-            runner.counters.found(FoundIn::Queue);
-            runner.ring.pop().ok()
+            runner.ring.pop().ok().inspect(|_| runner.counters.found(FoundIn::Queue))
         };
         if let Some(task) = surplus {
             runner.run(task);
@@ -108,8 +107,7 @@ impl Turns {
 /// Takes the task in the slot.
 #[inline]
 fn direct(runner: &Runner) -> Option<Runnable> {
-    runner.counters.found(FoundIn::Slot);
-    runner.slot.take()
+    runner.slot.take().inspect(|_| runner.counters.found(FoundIn::Slot))
 }
 
 /// Polls the tasks in the injector that were polled before and are not known to compute. The others go to the

@@ -237,8 +237,8 @@ impl<T> Leadership<T> {
     }
 
     /// Takes leadership if it is vacant. The caller has checked that the rank of the thread may lead.
-    /// Returns false if a thread leads and may take long, or still leads after up to [`LOOKS`] more looks.
-    fn try_take(&self, seat: &Seat) -> bool {
+    /// Returns `None` if a thread leads and may take long, or still leads after up to [`LOOKS`] more looks.
+    fn try_take(&self, seat: &Seat) -> Option<()> {
         let (mut vacant, mut looks) = (VACANT, 0);
         loop {
             // A host is back: open leadership ends, because `LED` does not carry the bit over.
@@ -248,12 +248,9 @@ impl<T> Leadership<T> {
             match self.state.compare_exchange(vacant, taken, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
                     self.taken.add(1);
-                    return true;
+                    return Some(());
                 }
-                Err(state) => match self.soon_vacant(state, &mut looks) {
-                    Some(state) => vacant = state,
-                    None => return false,
-                },
+                Err(state) => vacant = self.soon_vacant(state, &mut looks)?,
             }
         }
     }
@@ -317,7 +314,7 @@ impl<'a, T> Follower<'a, T> {
     /// sleeps, but looks again for some microseconds if leadership should be vacant soon.
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
-        if self.may_lead() && self.leadership.try_take(&self.seat) {
+        if self.may_lead() && self.leadership.try_take(&self.seat).is_some() {
             flight::role(RoleNow::Leads);
             return Ok(Leader { follower: self, clock: LeaderClock::start() });
         }
