@@ -165,9 +165,22 @@ fn long_handler(threads: usize) -> (Arc<AtomicUsize>, impl Fn() + Clone + Send +
 fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
     without_deputy(|setup, runtime| {
         let (begun, handler) = long_handler(setup.threads);
-        let mut burst = Burst::new(runtime, 2 * setup.threads, handler);
+        let (tell, told) = mpsc::channel();
+        // Handles of one socket: a single write reports all of them, so no wait returns a part.
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        for _ in 0..2 * setup.threads {
+            let (socket, tell, handler) = (theirs.try_clone().unwrap(), tell.clone(), handler.clone());
+            let serve = async move {
+                let socket = Async::new(socket).unwrap();
+                tell.send(()).unwrap();
+                socket.readable().await.unwrap();
+                handler();
+            };
+            runtime.spawn(serve).detach();
+        }
+        (0..2 * setup.threads).for_each(|_| told.recv_timeout(SOON).unwrap());
         let start = Instant::now();
-        burst.trigger();
+        ours.write_all(b"x").unwrap();
         eventually("all handlers have begun", || begun.load(SeqCst) == 2 * setup.threads);
         assert!(start.elapsed() < SOON, "a thread slept beside events");
     });
