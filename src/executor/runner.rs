@@ -45,7 +45,8 @@ impl PollCounters {
     /// Returns where the runner has found the task that it took last.
     #[inline]
     pub(super) fn place(&self) -> FoundIn {
-        FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed)).min(2)]
+        // The bound saves a check: only `found` writes the index.
+        FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed)).min(FoundIn::PLACES.len() - 1)]
     }
 
     /// Counts the task that the runner took last no longer: it is left to another runner.

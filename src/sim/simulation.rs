@@ -399,7 +399,7 @@ impl Simulation for Simulated {
     }
 
     fn elapsed(&self) -> Duration {
-        self.elapsed()
+        Simulated::elapsed(self)
     }
 }
 
