@@ -110,7 +110,8 @@ struct Count {
     /// For each thread that the runtime starts, until it runs: the time of the request.
     starting: Arc<Mutex<HashMap<String, Instant>>>,
     late: Arc<AtomicUsize>,
-    /// How often threads have slept in [`compute_for`](Self::compute_for).
+    /// How often threads have slept in the echo of a [`ping`](Self::ping) and in
+    /// [`compute_for`](Self::compute_for).
     slept: Arc<AtomicU64>,
 }
 
@@ -132,6 +133,19 @@ impl Count {
             late.fetch_add(usize::from(asked.elapsed() >= Self::LATE), SeqCst);
         });
         builder.build().unwrap()
+    }
+
+    /// Returns a ping of which the echo is counted, too.
+    fn ping(&self, runtime: &Runtime) -> Ping {
+        let slept = self.slept.clone();
+        Ping::echoed_by(runtime, |mut echo| {
+            future::poll_fn(move |context| {
+                let before = own_sleeps();
+                let result = echo.as_mut().poll(context);
+                slept.fetch_add(own_sleeps() - before, SeqCst);
+                result
+            })
+        })
     }
 
     /// The threads that took, or have taken so far, ten milliseconds to start.
@@ -217,7 +231,7 @@ impl Count {
         let metrics = runtime.metrics();
         let (slept, mut most) = (self.slept(), most(self));
         if metrics.workers > most {
-            // A thread that sleeps in `compute_for` is counted when it leaves that.
+            // Sleeps outside of the tasks that compute are counted when they are over.
             thread::sleep(Duration::from_millis(100));
             most += self.slept() - slept;
         }
@@ -247,7 +261,7 @@ fn for_few_threads(body: impl Fn(Setup, &Arc<Runtime>, Count) + Send + Sync + 's
 #[test]
 fn events_are_seen_to_by_one_thread_beside_those_that_compute() {
     for_few_threads(|setup, runtime, count| {
-        let mut ping = Ping::new(runtime);
+        let mut ping = count.ping(runtime);
         let stop = Stop(Arc::default());
         (0..4 * setup.threads).for_each(|_| runtime.spawn(count.computing(&stop)).detach());
         eventually("all workers compute", || count.tasks() >= setup.threads);
@@ -282,7 +296,7 @@ fn a_task_for_which_all_workers_compute_runs_after_a_while() {
 #[test]
 fn events_are_seen_to_although_the_spare_worker_computes_too() {
     for_few_threads(|setup, runtime, count| {
-        let mut ping = Ping::new(runtime);
+        let mut ping = count.ping(runtime);
         let stop = Stop(Arc::default());
         count.have_the_spare_worker_compute(runtime, setup.threads, setup.threads, &stop);
         (0..3).for_each(|_| _ = ping.ping());
@@ -295,7 +309,7 @@ fn events_are_seen_to_although_the_spare_worker_computes_too() {
 #[test]
 fn what_a_guest_wakes_is_seen_to_although_the_spare_worker_computes() {
     for_few_threads(|setup, runtime, count| {
-        let mut ping = Ping::new(runtime);
+        let mut ping = count.ping(runtime);
         let stop = Stop(Arc::default());
         count.have_the_spare_worker_compute(runtime, setup.threads, setup.threads + 10, &stop);
         let ended = stop.0.clone();

@@ -264,6 +264,17 @@ pub struct Ping(Socket);
 
 impl Ping {
     pub fn new(runtime: &Runtime) -> Self {
+        Self::echoed_by(runtime, |echo| echo)
+    }
+
+    /// Spawns what `wrap` makes of the echo.
+    pub fn echoed_by<F>(
+        runtime: &Runtime,
+        wrap: impl FnOnce(Pin<Box<dyn Future<Output = ()> + Send>>) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let (ours, theirs) = sockets();
         // Miri has no such limit.
         assert!(cfg!(miri) || ours.set_read_timeout(Some(SOON)).is_ok());
@@ -276,7 +287,7 @@ impl Ping {
                 stream.write_all(&buf[..n]).await.unwrap();
             }
         };
-        runtime.spawn(echo).detach();
+        runtime.spawn(wrap(Box::pin(echo))).detach();
         is_registered.recv_timeout(SOON).expect("the echo task starts");
         let mut ping = Self(ours);
         ping.ping();
