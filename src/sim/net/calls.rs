@@ -5,9 +5,10 @@ use std::net::{Shutdown, SocketAddr};
 
 use super::Kernel;
 use super::errno::{Errno, fail};
-use super::readiness::Readiness;
-use super::sockets::{Family, Kind, Socket, SocketId};
-use super::tcp::State;
+use super::ids::{Family, SocketId};
+use super::readiness::SocketReadiness;
+use super::sockets::{SocketKind, SocketState};
+use super::tcp::TcpState;
 
 impl Kernel {
     /// Gives a socket a local address. Port 0 stands for a free one of the ephemeral ports.
@@ -25,9 +26,9 @@ impl Kernel {
             return fail(Errno::AddressNotAvailable);
         }
         let is_connected = match &socket.kind {
-            Kind::Tcp(tcp) => tcp.connection.state != State::Closed,
-            Kind::Udp(_) => false,
-            Kind::Unix(_) => return fail(Errno::Invalid),
+            SocketKind::Tcp(tcp) => tcp.connection.state != TcpState::Closed,
+            SocketKind::Udp(_) => false,
+            SocketKind::Unix(_) => return fail(Errno::Invalid),
         };
         if socket.is_bound || is_connected {
             return fail(Errno::Invalid);
@@ -88,19 +89,19 @@ impl Kernel {
         let socket = self.sockets.get(id)?;
         match (socket.family, remote, &socket.kind) {
             (Family::V4, SocketAddr::V6(_), _) => fail(Errno::FamilyNotSupported),
-            (Family::V6, SocketAddr::V4(_), Kind::Tcp(_)) => fail(Errno::Invalid),
-            (_, _, Kind::Tcp(_)) => self.tcp_connect(id, remote),
-            (_, _, Kind::Udp(_)) => self.udp_connect(id, remote),
-            (_, _, Kind::Unix(_)) => fail(Errno::Invalid),
+            (Family::V6, SocketAddr::V4(_), SocketKind::Tcp(_)) => fail(Errno::Invalid),
+            (_, _, SocketKind::Tcp(_)) => self.tcp_connect(id, remote),
+            (_, _, SocketKind::Udp(_)) => self.udp_connect(id, remote),
+            (_, _, SocketKind::Unix(_)) => fail(Errno::Invalid),
         }
     }
 
     /// Ends one or both directions of a connection.
     pub(crate) fn shutdown(&mut self, id: SocketId, how: Shutdown) -> io::Result<()> {
         match self.sockets.get(id)?.kind {
-            Kind::Tcp(_) => self.tcp_shutdown(id, how),
-            Kind::Udp(_) => self.udp_shutdown(id, how),
-            Kind::Unix(_) => self.unix_shutdown(id, how),
+            SocketKind::Tcp(_) => self.tcp_shutdown(id, how),
+            SocketKind::Udp(_) => self.udp_shutdown(id, how),
+            SocketKind::Unix(_) => self.unix_shutdown(id, how),
         }
     }
 
@@ -108,9 +109,9 @@ impl Kernel {
     /// arrived.
     pub(crate) fn close(&mut self, id: SocketId) -> io::Result<()> {
         match self.sockets.get(id)?.kind {
-            Kind::Tcp(_) => self.tcp_close(id)?,
-            Kind::Udp(_) => self.forget(id),
-            Kind::Unix(_) => self.unix_close(id),
+            SocketKind::Tcp(_) => self.tcp_close(id)?,
+            SocketKind::Udp(_) => self.forget(id),
+            SocketKind::Unix(_) => self.unix_close(id),
         }
         self.settle();
         Ok(())
@@ -123,14 +124,14 @@ impl Kernel {
         let Some(socket) = self.sockets.remove(id) else { return };
         let host = self.hosts.get_mut(socket.host);
         match &socket.kind {
-            Kind::Tcp(tcp) => {
+            SocketKind::Tcp(tcp) => {
                 host.tcp_ports.remove(socket.local.port(), id);
                 if let Some(parent) = tcp.parent {
                     self.abandon(parent, id);
                 }
             }
-            Kind::Udp(_) => host.udp_ports.remove(socket.local.port(), id),
-            Kind::Unix(_) => {}
+            SocketKind::Udp(_) => host.udp_ports.remove(socket.local.port(), id),
+            SocketKind::Unix(_) => {}
         }
     }
 
@@ -149,7 +150,7 @@ impl Kernel {
     pub(crate) fn peer_addr(&self, id: SocketId) -> io::Result<SocketAddr> {
         let socket = self.sockets.get(id)?;
         let is_connected = match &socket.kind {
-            Kind::Tcp(tcp) => !tcp.connection.is_closed() && tcp.connection.state != State::SynSent,
+            SocketKind::Tcp(tcp) => !tcp.connection.is_closed() && tcp.connection.state != TcpState::SynSent,
             _ => true,
         };
         match socket.remote.filter(|_| is_connected) {
@@ -161,9 +162,9 @@ impl Kernel {
     /// Returns `SO_ERROR` and clears it.
     pub(crate) fn take_error(&mut self, id: SocketId) -> io::Result<Option<io::Error>> {
         let error = match &mut self.sockets.get_mut(id)?.kind {
-            Kind::Tcp(tcp) => &mut tcp.connection.error,
-            Kind::Udp(udp) => &mut udp.error,
-            Kind::Unix(unix) => &mut unix.error,
+            SocketKind::Tcp(tcp) => &mut tcp.connection.error,
+            SocketKind::Udp(udp) => &mut udp.error,
+            SocketKind::Unix(unix) => &mut unix.error,
         };
         Ok(error.take().map(io::Error::from))
     }
@@ -191,19 +192,19 @@ impl Kernel {
     }
 }
 
-impl Socket {
-    pub(super) fn readiness(&self) -> Readiness {
+impl SocketState {
+    pub(super) fn readiness(&self) -> SocketReadiness {
         match &self.kind {
-            Kind::Tcp(tcp) => match &tcp.listener {
-                Some(listener) => Readiness::READABLE.when(!listener.ready.is_empty()),
+            SocketKind::Tcp(tcp) => match &tcp.listener {
+                Some(listener) => SocketReadiness::READABLE.when(!listener.ready.is_empty()),
                 None => tcp.connection.readiness(),
             },
-            Kind::Udp(udp) => udp.readiness(),
-            Kind::Unix(unix) => unix.readiness(),
+            SocketKind::Udp(udp) => udp.readiness(),
+            SocketKind::Unix(unix) => unix.readiness(),
         }
     }
 
     fn is_listening(&self) -> bool {
-        matches!(&self.kind, Kind::Tcp(tcp) if tcp.listener.is_some())
+        matches!(&self.kind, SocketKind::Tcp(tcp) if tcp.listener.is_some())
     }
 }

@@ -4,13 +4,12 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use super::hosts::HostId;
+use super::ids::{HostId, SocketId};
 use super::packet::Packet;
-use super::sockets::SocketId;
 
 /// Something that happens at a time.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum NetEvent {
     /// A packet arrives.
     Arrival(Flight),
     /// The timer of a connection may be due.
@@ -26,27 +25,27 @@ pub(super) struct Flight {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Scheduled {
     at: Duration,
     rank: u64,
-    event: Event,
+    event: NetEvent,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
         self.rank == other.rank
     }
 }
 
-impl Eq for Entry {}
+impl Eq for Scheduled {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for Scheduled {
     /// The earliest entry is the greatest, because [`BinaryHeap`] yields the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.rank).cmp(&(self.at, self.rank))
@@ -55,27 +54,27 @@ impl Ord for Entry {
 
 /// The events by time, and those of one time by the order in which they were scheduled.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    heap: BinaryHeap<Entry>,
+pub(super) struct NetEvents {
+    heap: BinaryHeap<Scheduled>,
     /// Events that are due at once, which is each packet inside of a host. All of them were scheduled after
     /// all entries of the heap that are due.
-    due: VecDeque<Event>,
+    due: VecDeque<NetEvent>,
     scheduled: u64,
 }
 
-impl Events {
+impl NetEvents {
     /// Schedules an event for a time, which is `now` or later.
-    pub(super) fn schedule(&mut self, now: Duration, at: Duration, event: Event) {
+    pub(super) fn schedule(&mut self, now: Duration, at: Duration, event: NetEvent) {
         if at <= now {
             self.due.push_back(event);
         } else {
             self.scheduled += 1;
-            self.heap.push(Entry { at, rank: self.scheduled, event });
+            self.heap.push(Scheduled { at, rank: self.scheduled, event });
         }
     }
 
     /// Returns the next event up to a time, and its time.
-    pub(super) fn pop(&mut self, now: Duration, until: Duration) -> Option<(Duration, Event)> {
+    pub(super) fn pop(&mut self, now: Duration, until: Duration) -> Option<(Duration, NetEvent)> {
         let limit = if self.due.is_empty() { until } else { now };
         if self.heap.peek().is_some_and(|next| next.at <= limit) {
             return self.heap.pop().map(|entry| (entry.at, entry.event));
@@ -87,8 +86,8 @@ impl Events {
     pub(super) fn next(&self) -> Option<(Duration, Option<SocketId>)> {
         let next = self.heap.peek()?;
         let timer = match next.event {
-            Event::Timer(id) => Some(id),
-            Event::Arrival(_) => None,
+            NetEvent::Timer(id) => Some(id),
+            NetEvent::Arrival(_) => None,
         };
         Some((next.at, timer))
     }

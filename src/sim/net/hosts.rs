@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use super::ids::{HostId, SocketId};
 use super::ports::Ports;
-use super::sockets::SocketId;
-
-/// A host of the simulated network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostId(pub(super) u32);
 
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct HostState {
     pub(super) name: String,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) is_up: bool,
@@ -44,7 +40,7 @@ pub(super) enum Route {
 /// `127.0.0.0/8` and `::1` for itself.
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
-    hosts: Vec<Host>,
+    hosts: Vec<HostState>,
     by_address: BTreeMap<IpAddr, HostId>,
     by_name: BTreeMap<String, HostId>,
 }
@@ -63,7 +59,7 @@ impl Hosts {
             let previous = self.by_address.insert(address, id);
             assert!(previous.is_none(), "another host has the address {address} of {name}");
         }
-        self.hosts.push(Host {
+        self.hosts.push(HostState {
             name: name.to_owned(),
             addresses,
             is_up: true,
@@ -76,15 +72,15 @@ impl Hosts {
         id
     }
 
-    pub(super) fn get(&self, id: HostId) -> &Host {
+    pub(super) fn get(&self, id: HostId) -> &HostState {
         &self.hosts[id.0 as usize]
     }
 
-    pub(super) fn get_mut(&mut self, id: HostId) -> &mut Host {
+    pub(super) fn get_mut(&mut self, id: HostId) -> &mut HostState {
         &mut self.hosts[id.0 as usize]
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Host> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &HostState> {
         self.hosts.iter()
     }
 

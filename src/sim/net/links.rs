@@ -5,53 +5,63 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::events::Flight;
-use super::hosts::HostId;
+use super::ids::HostId;
 
-/// One direction between two hosts.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Link {
-    pub(super) latency: RangeInclusive<Duration>,
-    pub(super) loss: f64,
+/// One direction between two hosts, as far as it differs from the others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct LinkState {
+    pub(super) latency: Option<RangeInclusive<Duration>>,
+    pub(super) loss: Option<f64>,
     pub(super) is_cut: bool,
     pub(super) is_held: bool,
 }
 
-/// The links. Only those that differ from the default take memory, so that a network of many hosts costs what
+/// The links. Only those that differ from the others take memory, so that a network of many hosts costs what
 /// its faults cost.
 #[derive(Debug)]
 pub(super) struct Links {
-    default: Link,
-    special: BTreeMap<(HostId, HostId), Link>,
+    /// The latency of a link without one of its own.
+    pub(super) latency: RangeInclusive<Duration>,
+    /// The loss of a link without one of its own.
+    pub(super) loss: f64,
+    special: BTreeMap<(HostId, HostId), LinkState>,
     held: BTreeMap<(HostId, HostId), Vec<Flight>>,
 }
 
 impl Links {
     pub(super) fn new(latency: RangeInclusive<Duration>, loss: f64) -> Self {
-        let default = Link { latency, loss, is_cut: false, is_held: false };
-        Self { default, special: BTreeMap::new(), held: BTreeMap::new() }
+        Self { latency, loss, special: BTreeMap::new(), held: BTreeMap::new() }
     }
 
-    pub(super) fn get(&self, from: HostId, to: HostId) -> &Link {
-        if self.special.is_empty() {
-            return &self.default;
-        }
-        self.special.get(&(from, to)).unwrap_or(&self.default)
+    fn get(&self, from: HostId, to: HostId) -> Option<&LinkState> {
+        if self.special.is_empty() { None } else { self.special.get(&(from, to)) }
+    }
+
+    pub(super) fn is_cut(&self, from: HostId, to: HostId) -> bool {
+        self.get(from, to).is_some_and(|link| link.is_cut)
+    }
+
+    pub(super) fn is_held(&self, from: HostId, to: HostId) -> bool {
+        self.get(from, to).is_some_and(|link| link.is_held)
+    }
+
+    pub(super) fn loss(&self, from: HostId, to: HostId) -> f64 {
+        self.get(from, to).and_then(|link| link.loss).unwrap_or(self.loss)
+    }
+
+    pub(super) fn latency(&self, from: HostId, to: HostId) -> &RangeInclusive<Duration> {
+        self.get(from, to).and_then(|link| link.latency.as_ref()).unwrap_or(&self.latency)
     }
 
     /// Changes one direction of a link.
-    pub(super) fn change(&mut self, from: HostId, to: HostId, change: impl FnOnce(&mut Link)) {
-        let mut link = self.get(from, to).clone();
+    pub(super) fn change(&mut self, from: HostId, to: HostId, change: impl FnOnce(&mut LinkState)) {
+        let mut link = self.get(from, to).cloned().unwrap_or_default();
         change(&mut link);
-        if link == self.default {
+        if link == LinkState::default() {
             self.special.remove(&(from, to));
         } else {
             self.special.insert((from, to), link);
         }
-    }
-
-    /// Changes the links that have no settings of their own.
-    pub(super) fn change_default(&mut self, change: impl FnOnce(&mut Link)) {
-        change(&mut self.default);
     }
 
     /// Keeps a packet until the link is released.

@@ -16,6 +16,7 @@
 //! | `udp`, `unix` | datagram sockets; sockets that are named by a path |
 //! | `wire` | rules, links, loss, and the arrival of packets |
 //! | `hosts`, `links`, `ports`, `sockets`, `events` | the tables |
+//! | `ids` | the numbers of hosts and sockets |
 //! | `netstat` | a list of the sockets of a host |
 //!
 //! # What differs from Linux
@@ -31,6 +32,7 @@ mod calls;
 mod errno;
 mod events;
 mod hosts;
+mod ids;
 mod links;
 mod netstat;
 mod packet;
@@ -43,7 +45,8 @@ mod udp;
 mod unix;
 mod wire;
 
-#[cfg(test)]
+// Against the errors and the readiness of Linux.
+#[cfg(all(test, target_os = "linux", not(any(miri, paceline_loom, paceline_shuttle))))]
 mod tests;
 
 use std::fmt;
@@ -53,39 +56,40 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub(crate) use errno::Errno;
-pub(crate) use hosts::HostId;
+pub(crate) use ids::{Family, HostId, SocketId};
+#[cfg(test)]
 pub(crate) use netstat::Netstat;
-pub(crate) use packet::{Body, Fate, Packet, Segment, Verdict};
-pub(crate) use readiness::Readiness;
+pub(crate) use packet::Fate;
+pub use packet::{Packet, PacketBody, Segment, Unreachable, Verdict};
+pub(crate) use readiness::SocketReadiness;
 pub(crate) use settings::Settings;
-pub(crate) use sockets::{Family, SocketId};
 pub(crate) use unix::UnixKind;
 
-use events::{Event, Events};
+use events::{NetEvent, NetEvents};
 use hosts::Hosts;
 use links::Links;
 use readiness::Edges;
 use sockets::Sockets;
 
-/// A rule of [`Kernel::add_rule`].
+/// A rule of the network: see [`Network::add_rule`](crate::sim::Network::add_rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RuleId(u64);
+pub struct RuleId(u64);
 
-type Rule = Box<dyn FnMut(&Packet) -> Verdict>;
-type Trace = Box<dyn FnMut(Duration, Fate, &Packet)>;
+pub(crate) type Rule = Box<dyn FnMut(&Packet) -> Verdict + Send>;
+type PacketTrace = Box<dyn FnMut(Duration, Fate, &Packet) + Send>;
 
 /// The simulated network.
 pub(crate) struct Kernel {
     settings: Settings,
-    random: Box<dyn FnMut() -> u64>,
+    random: Box<dyn FnMut() -> u64 + Send>,
     now: Duration,
     hosts: Hosts,
     links: Links,
     sockets: Sockets,
-    events: Events,
+    events: NetEvents,
     edges: Edges,
     rules: Vec<(RuleId, Rule)>,
-    trace: Option<Trace>,
+    trace: Option<PacketTrace>,
     /// How many connections and rules have been made, for numbers of their own.
     made: u64,
     /// How many packets have been sent.
@@ -111,7 +115,7 @@ pub(crate) struct Usage {
 
 impl Kernel {
     /// Makes a network without hosts. Latency and loss are drawn from `random`.
-    pub(crate) fn new(settings: Settings, random: impl FnMut() -> u64 + 'static) -> Self {
+    pub(crate) fn new(settings: Settings, random: impl FnMut() -> u64 + Send + 'static) -> Self {
         Self {
             links: Links::new(settings.latency.clone(), settings.loss),
             settings,
@@ -119,7 +123,7 @@ impl Kernel {
             now: Duration::ZERO,
             hosts: Hosts::default(),
             sockets: Sockets::default(),
-            events: Events::default(),
+            events: NetEvents::default(),
             edges: Edges::default(),
             rules: Vec::new(),
             trace: None,
@@ -129,9 +133,15 @@ impl Kernel {
         }
     }
 
+    #[cfg(test)]
     /// Returns the time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.now
+    }
+
+    /// Returns the settings, for a change. Latency and loss are those of the links, and do not change here.
+    pub(crate) fn settings_mut(&mut self) -> &mut Settings {
+        &mut self.settings
     }
 
     /// Returns the time of the next packet or timer, up to which nothing happens without a call.
@@ -153,8 +163,8 @@ impl Kernel {
         while let Some((at, event)) = self.events.pop(self.now, until) {
             self.now = at;
             match event {
-                Event::Arrival(flight) => self.arrive(flight),
-                Event::Timer(id) => self.run_timer(id, at),
+                NetEvent::Arrival(flight) => self.arrive(flight),
+                NetEvent::Timer(id) => self.run_timer(id, at),
             }
         }
         self.now = until;
@@ -174,6 +184,7 @@ impl Kernel {
         self.hosts.add(name, &[])
     }
 
+    #[cfg(test)]
     /// Adds a host with addresses that the caller chooses.
     ///
     /// # Panics
@@ -188,14 +199,19 @@ impl Kernel {
         self.hosts.by_name(name).map(|host| self.addresses(host))
     }
 
+    /// Returns the host of that name.
+    pub(crate) fn host(&self, name: &str) -> Option<HostId> {
+        self.hosts.by_name(name)
+    }
+
     /// Returns the addresses of a host.
     pub(crate) fn addresses(&self, host: HostId) -> &[IpAddr] {
         &self.hosts.get(host).addresses
     }
 
-    /// Returns the name of a host.
-    pub(crate) fn name(&self, host: HostId) -> &str {
-        &self.hosts.get(host).name
+    /// Returns the names of all hosts.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.hosts.iter().map(|host| &*host.name).collect()
     }
 
     /// Returns whether the host runs.
@@ -206,7 +222,7 @@ impl Kernel {
     /// Stops a host. Its sockets vanish without a packet, so that others learn of the crash by a timeout, or
     /// by an RST after [`restart`](Self::restart).
     pub(crate) fn crash(&mut self, host: HostId) {
-        let of_host = |(id, socket): (SocketId, &sockets::Socket)| (socket.host == host).then_some(id);
+        let of_host = |(id, socket): (SocketId, &sockets::SocketState)| (socket.host == host).then_some(id);
         for id in self.sockets.iter().filter_map(of_host).collect::<Vec<_>>() {
             self.forget(id);
         }
@@ -248,7 +264,7 @@ impl Kernel {
         for (from, to) in [(a, b), (b, a)] {
             self.links.change(from, to, |link| link.is_held = false);
             for flight in self.links.take_held(from, to) {
-                self.events.schedule(self.now, self.now, Event::Arrival(flight));
+                self.events.schedule(self.now, self.now, NetEvent::Arrival(flight));
             }
         }
         self.settle();
@@ -256,47 +272,53 @@ impl Kernel {
 
     /// Sets the latency between two hosts, in both directions.
     pub(crate) fn set_latency(&mut self, a: HostId, b: HostId, latency: RangeInclusive<Duration>) {
-        self.links.change(a, b, |link| link.latency = latency.clone());
-        self.links.change(b, a, |link| link.latency = latency);
+        self.links.change(a, b, |link| link.latency = Some(latency.clone()));
+        self.links.change(b, a, |link| link.latency = Some(latency));
     }
 
     /// Sets the fraction of the packets between two hosts that is lost, in both directions.
     pub(crate) fn set_loss(&mut self, a: HostId, b: HostId, loss: f64) {
-        self.links.change(a, b, |link| link.loss = loss);
-        self.links.change(b, a, |link| link.loss = loss);
+        self.links.change(a, b, |link| link.loss = Some(loss));
+        self.links.change(b, a, |link| link.loss = Some(loss));
     }
 
-    /// Sets latency and loss of all links that have no settings of their own.
-    pub(crate) fn set_default_link(&mut self, latency: RangeInclusive<Duration>, loss: f64) {
-        self.links.change_default(|link| (link.latency, link.loss) = (latency, loss));
+    /// Sets the latency of all links that have no settings of their own.
+    pub(crate) fn set_default_latency(&mut self, latency: RangeInclusive<Duration>) {
+        self.links.latency = latency;
+    }
+
+    /// Sets the loss of all links that have no settings of their own.
+    pub(crate) fn set_default_loss(&mut self, loss: f64) {
+        self.links.loss = loss;
     }
 
     /// Adds a rule, which decides about the packets between hosts after the earlier rules.
-    pub(crate) fn add_rule(&mut self, rule: impl FnMut(&Packet) -> Verdict + 'static) -> RuleId {
+    pub(crate) fn add_rule(&mut self, rule: impl FnMut(&Packet) -> Verdict + Send + 'static) -> RuleId {
         self.made += 1;
         let id = RuleId(self.made);
         self.rules.push((id, Box::new(rule)));
         id
     }
 
-    /// Removes a rule.
-    pub(crate) fn remove_rule(&mut self, id: RuleId) {
-        self.rules.retain(|(other, _)| *other != id);
+    /// Removes a rule, and returns it.
+    pub(crate) fn remove_rule(&mut self, id: RuleId) -> Option<Rule> {
+        let at = self.rules.iter().position(|(other, _)| *other == id)?;
+        Some(self.rules.remove(at).1)
     }
 
     /// Reports what happens to each packet from now on.
-    pub(crate) fn set_trace(&mut self, trace: impl FnMut(Duration, Fate, &Packet) + 'static) {
+    pub(crate) fn set_trace(&mut self, trace: impl FnMut(Duration, Fate, &Packet) + Send + 'static) {
         self.trace = Some(Box::new(trace));
     }
 
     /// Returns the next socket whose readiness may have changed, and its readiness. A socket without an event
     /// since the last call is not returned, as with `EPOLLET`.
-    pub(crate) fn next_edge(&mut self) -> Option<(SocketId, Readiness)> {
+    pub(crate) fn next_edge(&mut self) -> Option<(SocketId, SocketReadiness)> {
         while let Some(id) = self.edges.pop() {
             let Ok(socket) = self.sockets.get_mut(id) else { continue };
             socket.has_edge = false;
             let readiness = socket.readiness();
-            if readiness != Readiness::NONE {
+            if readiness != SocketReadiness::NONE {
                 return Some((id, readiness));
             }
         }
@@ -304,10 +326,11 @@ impl Kernel {
     }
 
     /// Returns what a socket is ready for.
-    pub(crate) fn readiness(&self, id: SocketId) -> io::Result<Readiness> {
+    pub(crate) fn readiness(&self, id: SocketId) -> io::Result<SocketReadiness> {
         Ok(self.sockets.get(id)?.readiness())
     }
 
+    #[cfg(test)]
     /// Returns how many packets have been sent.
     pub(crate) fn sent(&self) -> u64 {
         self.sent

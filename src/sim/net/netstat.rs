@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::Kernel;
-use super::hosts::HostId;
-use super::sockets::{Family, Kind, Socket};
-use super::tcp::{State, Tcp};
+use super::ids::{Family, HostId};
+use super::sockets::{SocketKind, SocketState};
+use super::tcp::{Tcp, TcpState};
 
 /// A socket in the list of [`Kernel::netstat`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,25 +34,25 @@ impl Kernel {
     pub(crate) fn netstat(&self, host: HostId) -> Netstat {
         let sockets = self.sockets.iter().map(|(_, socket)| socket);
         let mut rows: Vec<Row> =
-            sockets.filter(|socket| socket.host == host).filter_map(Socket::netstat_row).collect();
+            sockets.filter(|socket| socket.host == host).filter_map(SocketState::netstat_row).collect();
         rows.sort_by(|a, b| (a.protocol, &a.local, &a.remote).cmp(&(b.protocol, &b.local, &b.remote)));
         Netstat(rows)
     }
 }
 
-impl Socket {
+impl SocketState {
     fn netstat_row(&self) -> Option<Row> {
         let is_v6 = self.family == Family::V6;
         let (protocol, received, unsent, state) = match &self.kind {
-            Kind::Tcp(tcp) => {
+            SocketKind::Tcp(tcp) => {
                 let state = state_name(tcp)?;
                 let waiting = tcp.listener.as_ref().map(|listener| listener.ready.len());
                 let (received, unsent) = tcp.connection.queue_lengths();
                 (if is_v6 { "tcp6" } else { "tcp" }, waiting.unwrap_or(received), unsent, state)
             }
-            Kind::Udp(_) if self.local.port() == 0 => return None,
-            Kind::Udp(udp) => (if is_v6 { "udp6" } else { "udp" }, udp.queued(), 0, ""),
-            Kind::Unix(unix) => {
+            SocketKind::Udp(_) if self.local.port() == 0 => return None,
+            SocketKind::Udp(udp) => (if is_v6 { "udp6" } else { "udp" }, udp.queued(), 0, ""),
+            SocketKind::Unix(unix) => {
                 let (local, remote) = unix.names();
                 return Some(Row {
                     protocol: "unix",
@@ -71,17 +71,17 @@ impl Socket {
 
 fn state_name(tcp: &Tcp) -> Option<&'static str> {
     Some(match tcp.connection.state {
-        State::Closed if tcp.listener.is_some() => "LISTEN",
-        State::Closed => return None,
-        State::SynSent => "SYN_SENT",
-        State::SynReceived => "SYN_RECV",
-        State::Established => "ESTABLISHED",
-        State::FinWait1 => "FIN_WAIT1",
-        State::FinWait2 => "FIN_WAIT2",
-        State::CloseWait => "CLOSE_WAIT",
-        State::Closing => "CLOSING",
-        State::LastAck => "LAST_ACK",
-        State::TimeWait => "TIME_WAIT",
+        TcpState::Closed if tcp.listener.is_some() => "LISTEN",
+        TcpState::Closed => return None,
+        TcpState::SynSent => "SYN_SENT",
+        TcpState::SynReceived => "SYN_RECV",
+        TcpState::Established => "ESTABLISHED",
+        TcpState::FinWait1 => "FIN_WAIT1",
+        TcpState::FinWait2 => "FIN_WAIT2",
+        TcpState::CloseWait => "CLOSE_WAIT",
+        TcpState::Closing => "CLOSING",
+        TcpState::LastAck => "LAST_ACK",
+        TcpState::TimeWait => "TIME_WAIT",
     })
 }
 

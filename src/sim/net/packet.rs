@@ -5,18 +5,20 @@ use std::time::Duration;
 
 /// A packet on its way from a socket to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
+#[non_exhaustive]
+pub struct Packet {
     /// The address of the sender.
-    pub(crate) from: SocketAddr,
+    pub from: SocketAddr,
     /// The address of the receiver.
-    pub(crate) to: SocketAddr,
+    pub to: SocketAddr,
     /// What is sent.
-    pub(crate) body: Body,
+    pub body: PacketBody,
 }
 
 /// The content of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+#[non_exhaustive]
+pub enum PacketBody {
     /// A TCP segment.
     Tcp(Segment),
     /// A UDP datagram.
@@ -27,7 +29,8 @@ pub(crate) enum Body {
 
 /// Why a packet has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unreachable {
+#[non_exhaustive]
+pub enum Unreachable {
     /// No datagram socket has the port.
     Port,
     /// No host has the address.
@@ -39,21 +42,22 @@ pub(crate) enum Unreachable {
 /// A TCP segment. Sequence numbers have 64 bits, so they never wrap, and each connection has numbers of its
 /// own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Segment {
+#[non_exhaustive]
+pub struct Segment {
     /// The number of the first byte, or of the SYN.
-    pub(crate) seq: u64,
+    pub seq: u64,
     /// The number of the next byte that the sender expects, if the segment acknowledges.
-    pub(crate) ack: Option<u64>,
+    pub ack: Option<u64>,
     /// How many bytes after `ack` the sender of the segment accepts.
-    pub(crate) window: u64,
+    pub window: u64,
     /// The segment opens the sequence.
-    pub(crate) syn: bool,
+    pub syn: bool,
     /// The segment ends the sequence.
-    pub(crate) fin: bool,
+    pub fin: bool,
     /// The segment resets the connection.
-    pub(crate) rst: bool,
+    pub rst: bool,
     /// The payload.
-    pub(crate) data: Vec<u8>,
+    pub data: Vec<u8>,
 }
 
 impl Segment {
@@ -78,7 +82,7 @@ impl Segment {
 
 /// What a rule does with a packet between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// The next rule decides, and after the last one the link.
     Pass,
     /// The packet arrives after this time, whatever the link's latency and loss are.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::sockets::SocketId;
+use super::ids::SocketId;
 
 /// The sockets by port. Several sockets have the same port if their addresses differ, or by `SO_REUSEADDR`,
 /// or because a listener made them.

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::ops::BitOr;
 
-use super::sockets::SocketId;
+use super::ids::SocketId;
 
 /// What a socket is ready for, in the terms of epoll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Readiness(u8);
+pub(crate) struct SocketReadiness(u8);
 
-impl Readiness {
+impl SocketReadiness {
     /// `EPOLLIN`: a read or an accept does not block.
     pub(crate) const READABLE: Self = Self(1);
     /// `EPOLLOUT`: a write does not block.
@@ -34,7 +34,7 @@ impl Readiness {
     }
 }
 
-impl BitOr for Readiness {
+impl BitOr for SocketReadiness {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {

@@ -1,61 +1,23 @@
 //! The table of the sockets.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::errno::Errno;
-use super::hosts::HostId;
+use super::ids::{Family, HostId, SocketId};
 use super::tcp::Tcp;
 use super::udp::Udp;
 use super::unix::Unix;
 
-/// A socket of the simulated network. A number is not used again, so calls on a closed socket fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct SocketId {
-    index: u32,
-    generation: u32,
-}
-
-impl SocketId {
-    pub(super) const MIN: Self = Self { index: 0, generation: 0 };
-    pub(super) const MAX: Self = Self { index: u32::MAX, generation: u32::MAX };
-}
-
-/// The version of the addresses of a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    /// `AF_INET`.
-    V4,
-    /// `AF_INET6`. The socket also carries IPv4 with mapped addresses, unless it is limited to IPv6.
-    V6,
-}
-
-impl Family {
-    pub(super) fn unspecified(self) -> SocketAddr {
-        match self {
-            Family::V4 => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            Family::V6 => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        }
-    }
-
-    /// Returns the address as a socket of this family shows it.
-    pub(super) fn shown(self, address: SocketAddr) -> SocketAddr {
-        match (self, address.ip()) {
-            (Family::V6, IpAddr::V4(v4)) => (v4.to_ipv6_mapped(), address.port()).into(),
-            _ => address,
-        }
-    }
-}
-
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum SocketKind {
     Tcp(Box<Tcp>),
     Udp(Box<Udp>),
     Unix(Box<Unix>),
 }
 
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct SocketState {
     pub(super) host: HostId,
     pub(super) family: Family,
     pub(super) only_v6: bool,
@@ -73,11 +35,11 @@ pub(super) struct Socket {
     pub(super) has_edge: bool,
     /// The time of the earliest timer event of the socket.
     pub(super) timer: Option<Duration>,
-    pub(super) kind: Kind,
+    pub(super) kind: SocketKind,
 }
 
-impl Socket {
-    pub(super) fn new(host: HostId, family: Family, kind: Kind) -> Self {
+impl SocketState {
+    pub(super) fn new(host: HostId, family: Family, kind: SocketKind) -> Self {
         Self {
             host,
             family,
@@ -96,14 +58,14 @@ impl Socket {
 
     pub(super) fn tcp(&mut self) -> Result<&mut Tcp, Errno> {
         match &mut self.kind {
-            Kind::Tcp(tcp) => Ok(tcp),
+            SocketKind::Tcp(tcp) => Ok(tcp),
             _ => Err(Errno::NotSupported),
         }
     }
 
     pub(super) fn udp(&mut self) -> Result<&mut Udp, Errno> {
         match &mut self.kind {
-            Kind::Udp(udp) => Ok(udp),
+            SocketKind::Udp(udp) => Ok(udp),
             _ => Err(Errno::NotSupported),
         }
     }
@@ -121,7 +83,7 @@ impl Socket {
     }
 
     /// Returns whether there is an address that both sockets accept.
-    pub(super) fn overlaps(&self, other: &Socket) -> bool {
+    pub(super) fn overlaps(&self, other: &SocketState) -> bool {
         match (self.local.ip().is_unspecified(), other.local.ip().is_unspecified()) {
             (true, true) => self.family == other.family || (self.is_dual() || other.is_dual()),
             (true, false) => self.accepts(other.local.ip()),
@@ -134,19 +96,19 @@ impl Socket {
     }
 
     pub(super) fn is_tcp(&self) -> bool {
-        matches!(self.kind, Kind::Tcp(_))
+        matches!(self.kind, SocketKind::Tcp(_))
     }
 }
 
 /// The sockets by number.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    slots: Vec<(u32, Option<Socket>)>,
+    slots: Vec<(u32, Option<SocketState>)>,
     free: Vec<u32>,
 }
 
 impl Sockets {
-    pub(super) fn insert(&mut self, socket: Socket) -> SocketId {
+    pub(super) fn insert(&mut self, socket: SocketState) -> SocketId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push((0, None));
             self.slots.len() as u32 - 1
@@ -156,7 +118,7 @@ impl Sockets {
         SocketId { index, generation: slot.0 }
     }
 
-    pub(super) fn remove(&mut self, id: SocketId) -> Option<Socket> {
+    pub(super) fn remove(&mut self, id: SocketId) -> Option<SocketState> {
         let slot = self.slots.get_mut(id.index as usize).filter(|slot| slot.0 == id.generation)?;
         let socket = slot.1.take()?;
         slot.0 += 1;
@@ -164,21 +126,21 @@ impl Sockets {
         Some(socket)
     }
 
-    pub(super) fn get(&self, id: SocketId) -> Result<&Socket, Errno> {
+    pub(super) fn get(&self, id: SocketId) -> Result<&SocketState, Errno> {
         match self.slots.get(id.index as usize) {
             Some((generation, Some(socket))) if *generation == id.generation => Ok(socket),
             _ => Err(Errno::BadDescriptor),
         }
     }
 
-    pub(super) fn get_mut(&mut self, id: SocketId) -> Result<&mut Socket, Errno> {
+    pub(super) fn get_mut(&mut self, id: SocketId) -> Result<&mut SocketState, Errno> {
         match self.slots.get_mut(id.index as usize) {
             Some((generation, Some(socket))) if *generation == id.generation => Ok(socket),
             _ => Err(Errno::BadDescriptor),
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (SocketId, &Socket)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SocketId, &SocketState)> {
         self.slots.iter().enumerate().filter_map(|(index, (generation, socket))| {
             let id = SocketId { index: index as u32, generation: *generation };
             socket.as_ref().map(|socket| (id, socket))

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::Kernel;
-use super::events::{Event, Flight};
-use super::hosts::{HostId, Route};
-use super::packet::{Body, Fate, Packet, Unreachable, Verdict};
+use super::events::{Flight, NetEvent};
+use super::hosts::Route;
+use super::ids::HostId;
+use super::packet::{Fate, Packet, PacketBody, Unreachable, Verdict};
 
 impl Kernel {
     pub(super) fn report(&mut self, fate: Fate, packet: &Packet) {
@@ -23,7 +24,7 @@ impl Kernel {
             Route::Local => (from, (self.now + self.settings.loopback_latency).max(earliest)),
             Route::Remote(to) => match self.judge(&packet) {
                 Verdict::Pass => return self.transmit_by_link(from, to, packet, earliest),
-                Verdict::Deliver(after) => (to, self.now + after),
+                Verdict::Deliver(after) => (to, self.now.saturating_add(after)),
                 Verdict::Drop => return self.lose(&packet),
             },
             Route::NoHost => return self.transmit_to_nowhere(from, &packet),
@@ -44,22 +45,23 @@ impl Kernel {
         packet: Packet,
         earliest: Duration,
     ) -> Option<Duration> {
-        let link = self.links.get(from, to);
-        if link.is_cut || link.loss > 0.0 && chance((self.random)()) < link.loss {
+        let loss = self.links.loss(from, to);
+        if self.links.is_cut(from, to) || loss > 0.0 && chance((self.random)()) < loss {
             return self.lose(&packet);
         }
-        if link.is_held {
+        if self.links.is_held(from, to) {
             self.report(Fate::Held, &packet);
             self.links.hold(Flight { from, to, packet });
             return None;
         }
-        let (least, most) = (*link.latency.start(), *link.latency.end());
+        let latency = self.links.latency(from, to);
+        let (least, most) = (*latency.start(), *latency.end());
         let latency = if least < most { draw(least, most, (self.random)()) } else { least };
-        Some(self.launch(Flight { from, to, packet }, (self.now + latency).max(earliest)))
+        Some(self.launch(Flight { from, to, packet }, self.now.saturating_add(latency).max(earliest)))
     }
 
     fn launch(&mut self, flight: Flight, arrival: Duration) -> Duration {
-        self.events.schedule(self.now, arrival, Event::Arrival(flight));
+        self.events.schedule(self.now, arrival, NetEvent::Arrival(flight));
         arrival
     }
 
@@ -72,11 +74,11 @@ impl Kernel {
     fn transmit_to_nowhere(&mut self, from: HostId, packet: &Packet) -> Option<Duration> {
         self.report(Fate::Dropped, packet);
         let reason = match packet.body {
-            Body::Tcp(_) => Unreachable::TcpHost,
-            Body::Udp(_) => Unreachable::UdpHost,
-            Body::Unreachable(_) => return None,
+            PacketBody::Tcp(_) => Unreachable::TcpHost,
+            PacketBody::Udp(_) => Unreachable::UdpHost,
+            PacketBody::Unreachable(_) => return None,
         };
-        let error = Packet { from: packet.to, to: packet.from, body: Body::Unreachable(reason) };
+        let error = Packet { from: packet.to, to: packet.from, body: PacketBody::Unreachable(reason) };
         let arrival = self.now + self.settings.unreachable_after;
         self.launch(Flight { from, to: from, packet: error }, arrival);
         None
@@ -85,17 +87,17 @@ impl Kernel {
     /// Passes a packet to its socket.
     pub(super) fn arrive(&mut self, flight: Flight) {
         let Flight { from, to, packet } = flight;
-        if !self.hosts.get(to).is_up || from != to && self.links.get(from, to).is_cut {
+        if !self.hosts.get(to).is_up || from != to && self.links.is_cut(from, to) {
             return self.report(Fate::Dropped, &packet);
         }
-        if matches!(packet.body, Body::Udp(_)) {
+        if matches!(packet.body, PacketBody::Udp(_)) {
             return self.datagram_arrives(to, packet);
         }
         self.report(Fate::Delivered, &packet);
         match packet.body {
-            Body::Tcp(segment) => self.segment_arrives(to, packet.to, packet.from, segment),
-            Body::Unreachable(reason) => self.error_arrives(to, packet.to, packet.from, reason),
-            Body::Udp(_) => {}
+            PacketBody::Tcp(segment) => self.segment_arrives(to, packet.to, packet.from, segment),
+            PacketBody::Unreachable(reason) => self.error_arrives(to, packet.to, packet.from, reason),
+            PacketBody::Udp(_) => {}
         }
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::super::errno::Errno;
 use super::super::packet::Segment;
-use super::super::readiness::Readiness;
+use super::super::readiness::SocketReadiness;
 use super::super::settings::Settings;
 
-/// The states of RFC 9293. A listener is [`Closed`](State::Closed) here; [`Tcp`](super::Tcp) has its queues.
+/// The states of RFC 9293. A listener is [`Closed`](TcpState::Closed) here; [`Tcp`](super::Tcp) has its
+/// queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum State {
+pub(in super::super) enum TcpState {
     Closed,
     SynSent,
     SynReceived,
@@ -23,12 +24,16 @@ pub(in super::super) enum State {
     TimeWait,
 }
 
-impl State {
+impl TcpState {
     /// Returns whether bytes or a FIN may wait for an acknowledgement in this state.
     pub(super) fn can_send(self) -> bool {
         matches!(
             self,
-            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck
+            TcpState::Established
+                | TcpState::CloseWait
+                | TcpState::FinWait1
+                | TcpState::Closing
+                | TcpState::LastAck
         )
     }
 }
@@ -49,7 +54,7 @@ pub(super) struct Context<'a> {
 /// - `deadline` is set while something is in flight, while data waits for a window, and in `TimeWait`.
 #[derive(Debug)]
 pub(in super::super) struct Connection {
-    pub(in super::super) state: State,
+    pub(in super::super) state: TcpState,
     /// `SO_ERROR`.
     pub(in super::super) error: Option<Errno>,
     /// The program or the peer has ended the reading side.
@@ -106,7 +111,7 @@ impl Connection {
     /// Makes the connection of a fresh socket.
     pub(in super::super) fn new(settings: &Settings) -> Self {
         Self {
-            state: State::Closed,
+            state: TcpState::Closed,
             error: None,
             is_read_closed: false,
             is_write_closed: false,
@@ -141,7 +146,7 @@ impl Connection {
     /// Starts the handshake.
     pub(super) fn open(&mut self, first: u64, cx: &mut Context<'_>) {
         (self.una, self.next) = (first, first + 1);
-        self.state = State::SynSent;
+        self.state = TcpState::SynSent;
         self.measured = Some((self.next, cx.now));
         self.restart_timer(cx);
         self.send_syn(cx);
@@ -150,7 +155,7 @@ impl Connection {
     /// Answers a SYN.
     pub(super) fn answer(&mut self, first: u64, syn: &Segment, cx: &mut Context<'_>) {
         (self.una, self.next) = (first, first + 1);
-        self.state = State::SynReceived;
+        self.state = TcpState::SynReceived;
         self.receive_next = syn.seq + 1;
         self.advertised = self.receive_next;
         self.window_end = self.next + syn.window;
@@ -162,18 +167,18 @@ impl Connection {
     /// Returns whether the program sees no connection. After both FINs, Linux shows the socket as closed,
     /// too.
     pub(in super::super) fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed | State::TimeWait)
+        matches!(self.state, TcpState::Closed | TcpState::TimeWait)
     }
 
-    pub(in super::super) fn readiness(&self) -> Readiness {
-        let is_open = !matches!(self.state, State::SynSent | State::SynReceived);
+    pub(in super::super) fn readiness(&self) -> SocketReadiness {
+        let is_open = !matches!(self.state, TcpState::SynSent | TcpState::SynReceived);
         let has_room = self.is_write_closed || self.is_writable();
         let has_hung_up = self.is_closed() || self.is_read_closed && self.is_write_closed;
-        Readiness::READABLE.when(self.is_read_closed || is_open && !self.incoming.is_empty())
-            | Readiness::WRITABLE.when(is_open && has_room)
-            | Readiness::READ_HANGUP.when(self.is_read_closed)
-            | Readiness::HANGUP.when(has_hung_up)
-            | Readiness::ERROR.when(self.error.is_some())
+        SocketReadiness::READABLE.when(self.is_read_closed || is_open && !self.incoming.is_empty())
+            | SocketReadiness::WRITABLE.when(is_open && has_room)
+            | SocketReadiness::READ_HANGUP.when(self.is_read_closed)
+            | SocketReadiness::HANGUP.when(has_hung_up)
+            | SocketReadiness::ERROR.when(self.error.is_some())
     }
 
     /// Returns whether a third of the send buffer is free, which is when Linux reports a stream as writable.
@@ -190,10 +195,10 @@ impl Connection {
     /// Appends bytes of the program to the stream. Returns how many fit.
     pub(super) fn send(&mut self, bytes: &[u8], cx: &mut Context<'_>) -> Result<usize, Errno> {
         match self.state {
-            State::Established | State::CloseWait => {}
+            TcpState::Established | TcpState::CloseWait => {}
             _ => {
                 self.take_error()?;
-                let is_connecting = matches!(self.state, State::SynSent | State::SynReceived);
+                let is_connecting = matches!(self.state, TcpState::SynSent | TcpState::SynReceived);
                 return Err(if is_connecting { Errno::WouldBlock } else { Errno::BrokenPipe });
             }
         }
@@ -224,7 +229,7 @@ impl Connection {
             self.take_error()?;
             return match self.state {
                 _ if self.is_read_closed => Ok(0),
-                State::Closed | State::TimeWait => Err(Errno::NotConnected),
+                TcpState::Closed | TcpState::TimeWait => Err(Errno::NotConnected),
                 _ => Err(Errno::WouldBlock),
             };
         }
@@ -245,8 +250,8 @@ impl Connection {
     /// Sends a FIN after the bytes that wait.
     pub(super) fn end_writing(&mut self, cx: &mut Context<'_>) {
         self.state = match self.state {
-            State::Established => State::FinWait1,
-            State::CloseWait => State::LastAck,
+            TcpState::Established => TcpState::FinWait1,
+            TcpState::CloseWait => TcpState::LastAck,
             _ => return,
         };
         self.is_ending = true;
@@ -254,20 +259,20 @@ impl Connection {
     }
 
     /// Ends the connection for a program that closes its socket. If there is something to do without the
-    /// program, the state is not [`State::Closed`] afterwards.
+    /// program, the state is not [`TcpState::Closed`] afterwards.
     pub(super) fn close(&mut self, is_abortive: bool, cx: &mut Context<'_>) {
         self.is_orphan = true;
         let was_read = self.incoming.is_empty();
         self.is_read_closed = true;
         self.is_write_closed = true;
         match self.state {
-            State::SynSent => self.end(),
-            State::Closed | State::TimeWait => {}
-            _ if !was_read || is_abortive && !matches!(self.state, State::Closing | State::LastAck) => {
+            TcpState::SynSent => self.end(),
+            TcpState::Closed | TcpState::TimeWait => {}
+            _ if !was_read || is_abortive && !matches!(self.state, TcpState::Closing | TcpState::LastAck) => {
                 self.send_reset(cx);
                 self.end();
             }
-            State::FinWait2 => self.deadline = Some(cx.now + cx.settings.fin_timeout),
+            TcpState::FinWait2 => self.deadline = Some(cx.now + cx.settings.fin_timeout),
             _ => self.end_writing(cx),
         }
         self.incoming = VecDeque::new();
@@ -281,7 +286,7 @@ impl Connection {
 
     /// Ends the connection. What has arrived stays readable.
     pub(super) fn end(&mut self) {
-        self.state = State::Closed;
+        self.state = TcpState::Closed;
         self.is_read_closed = true;
         self.is_write_closed = true;
         self.outgoing = VecDeque::new();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::super::Kernel;
 use super::super::errno::Errno;
-use super::super::events::Event;
-use super::super::hosts::HostId;
-use super::super::packet::{Body, Packet, Segment, Unreachable};
-use super::super::sockets::{Kind, SocketId};
-use super::connection::{Connection, Context, State};
-use super::{Progress, Tcp};
+use super::super::events::NetEvent;
+use super::super::ids::{HostId, SocketId};
+use super::super::packet::{Packet, PacketBody, Segment, Unreachable};
+use super::super::sockets::SocketKind;
+use super::connection::{Connection, Context, TcpState};
+use super::{ConnectProgress, Tcp};
 
 impl Kernel {
     /// Performs an operation on the connection of a socket, and what follows from it.
@@ -39,7 +39,7 @@ impl Kernel {
             let (host, from) = (socket.host, socket.local);
             let (Some(to), Ok(tcp)) = (socket.remote, socket.tcp()) else { continue };
             let earliest = tcp.last_arrival;
-            let packet = Packet { from, to, body: Body::Tcp(segment) };
+            let packet = Packet { from, to, body: PacketBody::Tcp(segment) };
             if let Some(arrival) = self.transmit(host, packet, earliest) {
                 self.sockets.get_mut(id).and_then(|socket| socket.tcp()).expect("it is there").last_arrival =
                     arrival.max(earliest);
@@ -50,26 +50,26 @@ impl Kernel {
     /// Reports the readiness of a connection that has changed, arms its timer, and removes what has ended.
     pub(super) fn follow(&mut self, id: SocketId) {
         let Ok(socket) = self.sockets.get_mut(id) else { return };
-        let Kind::Tcp(tcp) = &mut socket.kind else { return };
+        let SocketKind::Tcp(tcp) = &mut socket.kind else { return };
         let connection = &mut tcp.connection;
         let has_event = std::mem::take(&mut connection.has_event);
         let (state, is_orphan, parent) = (connection.state, connection.is_orphan, tcp.parent);
         if let Some(deadline) = connection.deadline {
             if socket.timer.is_none_or(|timer| timer > deadline) {
                 socket.timer = Some(deadline);
-                self.events.schedule(self.now, deadline, Event::Timer(id));
+                self.events.schedule(self.now, deadline, NetEvent::Timer(id));
             }
         }
         if !has_event {
-            if state == State::Closed && is_orphan {
+            if state == TcpState::Closed && is_orphan {
                 self.forget(id);
             }
             return;
         }
         match (state, parent) {
-            (State::Closed, _) if is_orphan => return self.forget(id),
-            (State::Closed, Some(parent)) if self.is_pending(parent, id) => return self.forget(id),
-            (State::Closed, _) => self.disconnect(id),
+            (TcpState::Closed, _) if is_orphan => return self.forget(id),
+            (TcpState::Closed, Some(parent)) if self.is_pending(parent, id) => return self.forget(id),
+            (TcpState::Closed, _) => self.disconnect(id),
             (_, Some(parent)) => self.complete(parent, id),
             _ => {}
         }
@@ -93,8 +93,9 @@ impl Kernel {
         }
     }
 
-    /// Reports an event of a socket to the program.
-    pub(in super::super) fn push_edge(&mut self, id: SocketId) {
+    /// Reports a socket whose readiness may have changed, for [`next_edge`](Self::next_edge). Several reports
+    /// of a socket before that call are one, and a socket that the program does not have is not reported.
+    pub(crate) fn push_edge(&mut self, id: SocketId) {
         let Ok(socket) = self.sockets.get_mut(id) else { return };
         if !socket.is_hidden && !socket.has_edge {
             socket.has_edge = true;
@@ -106,7 +107,7 @@ impl Kernel {
     pub(in super::super) fn timer_deadline(&self, id: SocketId, at: Duration) -> Option<Duration> {
         let socket = self.sockets.get(id).ok().filter(|socket| socket.timer == Some(at))?;
         match &socket.kind {
-            Kind::Tcp(tcp) => tcp.connection.deadline,
+            SocketKind::Tcp(tcp) => tcp.connection.deadline,
             _ => None,
         }
     }
@@ -153,20 +154,22 @@ impl Kernel {
             }
         }
         if !segment.rst {
-            let packet = Packet { from: local, to: remote, body: Body::Tcp(segment.refusal()) };
+            let packet = Packet { from: local, to: remote, body: PacketBody::Tcp(segment.refusal()) };
             self.transmit(host, packet, Duration::ZERO);
         }
     }
 
     fn reception(&mut self, id: SocketId, segment: &Segment) -> Reception {
         let Ok(socket) = self.sockets.get(id) else { return Reception::Ignored };
-        let Kind::Tcp(tcp) = &socket.kind else { return Reception::Ignored };
+        let SocketKind::Tcp(tcp) = &socket.kind else { return Reception::Ignored };
         let connection = &tcp.connection;
         match connection.state {
             // Sequence numbers of later connections are higher.
-            State::TimeWait if segment.syn && segment.seq > connection.receive_next => Reception::New,
+            TcpState::TimeWait if segment.syn && segment.seq > connection.receive_next => Reception::New,
             // As Linux does, the last step of the handshake waits for room in the backlog.
-            State::SynReceived if !segment.rst && tcp.parent.is_some_and(|parent| self.is_full(parent)) => {
+            TcpState::SynReceived
+                if !segment.rst && tcp.parent.is_some_and(|parent| self.is_full(parent)) =>
+            {
                 Reception::Ignored
             }
             _ => Reception::Accepted,
@@ -196,7 +199,7 @@ impl Kernel {
         }
         let Some(&id) = self.hosts.get(host).connections.get(&(local, remote)) else { return };
         let result = self.with_connection(id, |connection, _| {
-            if connection.state == State::SynSent {
+            if connection.state == TcpState::SynSent {
                 connection.fail(errno);
             }
         });
@@ -220,15 +223,15 @@ enum Reception {
 }
 
 impl Tcp {
-    /// Notes for [`Progress`] that `shutdown` was called while the program waited for the result of
+    /// Notes for [`ConnectProgress`] that `shutdown` was called while the program waited for the result of
     /// `connect`.
     pub(super) fn note_shutdown(&mut self) {
-        if self.progress == Progress::Connecting {
+        if self.progress == ConnectProgress::Connecting {
             self.progress = match self.connection.state {
-                State::SynSent | State::SynReceived | State::Closed | State::TimeWait => {
-                    Progress::Disconnecting
+                TcpState::SynSent | TcpState::SynReceived | TcpState::Closed | TcpState::TimeWait => {
+                    ConnectProgress::Disconnecting
                 }
-                _ => Progress::Connected,
+                _ => ConnectProgress::Connected,
             };
         }
     }

@@ -2,14 +2,14 @@
 
 use super::super::errno::Errno;
 use super::super::packet::Segment;
-use super::connection::{Connection, Context, State};
+use super::connection::{Connection, Context, TcpState};
 
 impl Connection {
     /// Processes a segment for this connection.
     pub(super) fn accept_segment(&mut self, segment: Segment, cx: &mut Context<'_>) {
         match self.state {
-            State::Closed => {}
-            State::SynSent => self.input_syn_sent(&segment, cx),
+            TcpState::Closed => {}
+            TcpState::SynSent => self.input_syn_sent(&segment, cx),
             _ => self.input_synchronized(segment, cx),
         }
     }
@@ -40,14 +40,14 @@ impl Connection {
             }
             // Both sides have sent a SYN at the same time.
             None => {
-                self.state = State::SynReceived;
+                self.state = TcpState::SynReceived;
                 self.send_syn(cx);
             }
         }
     }
 
     fn establish(&mut self, ack: u64, cx: &mut Context<'_>) {
-        self.state = State::Established;
+        self.state = TcpState::Established;
         self.has_event = true;
         self.take_acknowledged(ack, cx);
         self.deadline = None;
@@ -68,7 +68,7 @@ impl Connection {
             return;
         }
         let Some(ack) = segment.ack else { return };
-        if self.state == State::SynReceived {
+        if self.state == TcpState::SynReceived {
             if ack <= self.una || ack > self.next {
                 cx.outbox.push(segment.refusal());
                 return;
@@ -80,11 +80,11 @@ impl Connection {
             return;
         }
         self.input_ack(ack, &segment, cx);
-        if self.state == State::Closed {
+        if self.state == TcpState::Closed {
             return;
         }
         let must_ack = segment.len() > 0;
-        let rejects = matches!(self.state, State::FinWait1 | State::FinWait2) && self.is_read_closed;
+        let rejects = matches!(self.state, TcpState::FinWait1 | TcpState::FinWait2) && self.is_read_closed;
         let end_of_data = segment.seq + segment.data.len() as u64;
         if rejects && !segment.data.is_empty() && end_of_data > self.receive_next {
             // As Linux does: the peer must learn that nothing reads its data.
@@ -95,7 +95,7 @@ impl Connection {
         if must_ack {
             self.input_data(segment, cx);
         }
-        if !self.send_data(cx) && must_ack && self.state != State::Closed {
+        if !self.send_data(cx) && must_ack && self.state != TcpState::Closed {
             self.send_ack(cx);
         }
     }
@@ -104,10 +104,10 @@ impl Connection {
     /// was lost. A segment without content has no answer, since two such answers could follow each other for
     /// ever.
     fn answer_stray(&mut self, segment: &Segment, cx: &mut Context<'_>) {
-        if self.state == State::SynReceived && segment.syn && segment.ack.is_none() {
+        if self.state == TcpState::SynReceived && segment.syn && segment.ack.is_none() {
             self.send_syn(cx);
         } else if segment.len() > 0 {
-            if self.state == State::TimeWait {
+            if self.state == TcpState::TimeWait {
                 self.deadline = Some(cx.now + cx.settings.time_wait);
             }
             self.send_ack(cx);
@@ -116,8 +116,8 @@ impl Connection {
 
     fn reset(&mut self) {
         match self.state {
-            State::TimeWait => self.end(),
-            State::CloseWait => self.fail(Errno::BrokenPipe),
+            TcpState::TimeWait => self.end(),
+            TcpState::CloseWait => self.fail(Errno::BrokenPipe),
             _ => self.fail(Errno::ConnectionReset),
         }
     }
@@ -161,12 +161,12 @@ impl Connection {
 
     fn fin_is_acknowledged(&mut self, cx: &mut Context<'_>) {
         match self.state {
-            State::FinWait1 => {
-                self.state = State::FinWait2;
+            TcpState::FinWait1 => {
+                self.state = TcpState::FinWait2;
                 self.deadline = self.is_orphan.then(|| cx.now + cx.settings.fin_timeout);
             }
-            State::Closing => self.wait(cx),
-            State::LastAck => self.end(),
+            TcpState::Closing => self.wait(cx),
+            TcpState::LastAck => self.end(),
             _ => {}
         }
     }
@@ -174,7 +174,7 @@ impl Connection {
     /// Enters `TimeWait`, which the program sees as the end.
     fn wait(&mut self, cx: &mut Context<'_>) {
         self.end();
-        self.state = State::TimeWait;
+        self.state = TcpState::TimeWait;
         self.deadline = Some(cx.now + cx.settings.time_wait);
     }
 
@@ -210,7 +210,7 @@ impl Connection {
 
     /// Takes the data and the FIN of a segment, as far as they are in the window.
     fn input_data(&mut self, segment: Segment, cx: &mut Context<'_>) {
-        if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
+        if !matches!(self.state, TcpState::Established | TcpState::FinWait1 | TcpState::FinWait2) {
             return;
         }
         let mut data = segment.data;
@@ -253,8 +253,8 @@ impl Connection {
         self.has_event = true;
         self.early.clear();
         match self.state {
-            State::Established => self.state = State::CloseWait,
-            State::FinWait1 => self.state = State::Closing,
+            TcpState::Established => self.state = TcpState::CloseWait,
+            TcpState::FinWait1 => self.state = TcpState::Closing,
             _ => self.wait(cx),
         }
     }

@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::super::Kernel;
 use super::super::errno::{Errno, fail};
-use super::super::hosts::HostId;
+use super::super::ids::{HostId, SocketId};
 use super::super::packet::Segment;
-use super::super::sockets::{Kind, Socket, SocketId};
-use super::connection::{Connection, State};
-use super::{Listener, Progress, Tcp};
+use super::super::sockets::{SocketKind, SocketState};
+use super::connection::{Connection, TcpState};
+use super::{ConnectProgress, Listener, Tcp};
 
 impl Kernel {
     /// Makes a socket listen. At most `backlog + 1` connections wait for `accept`. A second call changes the
@@ -22,7 +22,7 @@ impl Kernel {
         let socket = self.sockets.get_mut(id)?;
         let host = socket.host;
         let tcp = socket.tcp()?;
-        if tcp.progress != Progress::Unconnected || tcp.connection.state != State::Closed {
+        if tcp.progress != ConnectProgress::Unconnected || tcp.connection.state != TcpState::Closed {
             return fail(Errno::Invalid);
         }
         if let Some(listener) = &mut tcp.listener {
@@ -83,15 +83,15 @@ impl Kernel {
         let Ok(socket) = self.sockets.get(parent) else { return };
         let mut tcp = Tcp::new(self.connection_between(local.ip()));
         tcp.parent = Some(parent);
-        tcp.progress = Progress::Connected;
-        tcp.is_abortive = matches!(&socket.kind, Kind::Tcp(tcp) if tcp.is_abortive);
-        let child = Socket {
+        tcp.progress = ConnectProgress::Connected;
+        tcp.is_abortive = matches!(&socket.kind, SocketKind::Tcp(tcp) if tcp.is_abortive);
+        let child = SocketState {
             only_v6: socket.only_v6,
             reuse_address: socket.reuse_address,
             local,
             remote: Some(remote),
             is_hidden: true,
-            ..Socket::new(socket.host, socket.family, Kind::Tcp(Box::new(tcp)))
+            ..SocketState::new(socket.host, socket.family, SocketKind::Tcp(Box::new(tcp)))
         };
         let host = child.host;
         let id = self.sockets.insert(child);
@@ -136,7 +136,7 @@ impl Kernel {
 
     fn listener(&self, id: SocketId) -> Option<&Listener> {
         match &self.sockets.get(id).ok()?.kind {
-            Kind::Tcp(tcp) => tcp.listener.as_ref(),
+            SocketKind::Tcp(tcp) => tcp.listener.as_ref(),
             _ => None,
         }
     }
@@ -198,7 +198,7 @@ impl Kernel {
     }
 }
 
-impl Socket {
+impl SocketState {
     /// Returns how exactly the socket is bound, for the choice among several that accept a packet.
     pub(in super::super) fn rank(&self) -> u8 {
         match (self.remote, self.local.ip().is_unspecified()) {

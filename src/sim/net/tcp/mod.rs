@@ -18,15 +18,15 @@ mod streams;
 
 use std::collections::{BTreeSet, VecDeque};
 
-pub(super) use connection::{Connection, State};
+pub(super) use connection::{Connection, TcpState};
 
-use super::sockets::SocketId;
+use super::ids::SocketId;
 
 /// A TCP socket.
 #[derive(Debug)]
 pub(super) struct Tcp {
     pub(super) connection: Connection,
-    pub(super) progress: Progress,
+    pub(super) progress: ConnectProgress,
     /// `SO_LINGER` with a time of zero: `close` resets the connection.
     pub(super) is_abortive: bool,
     /// The socket listens.
@@ -40,7 +40,7 @@ pub(super) struct Tcp {
 
 /// How far `connect` is, as the program sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ConnectProgress {
     Unconnected,
     /// `connect` has been called, and has not reported the end yet.
     Connecting,
@@ -71,7 +71,7 @@ impl Tcp {
     pub(super) fn new(connection: Connection) -> Self {
         Self {
             connection,
-            progress: Progress::Unconnected,
+            progress: ConnectProgress::Unconnected,
             is_abortive: false,
             listener: None,
             parent: None,

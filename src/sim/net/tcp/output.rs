@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::errno::Errno;
 use super::super::packet::Segment;
-use super::connection::{Connection, Context, State, copy};
+use super::connection::{Connection, Context, TcpState, copy};
 
 impl Connection {
     fn segment(&mut self, seq: u64) -> Segment {
@@ -29,7 +29,7 @@ impl Connection {
 
     /// Tells the peer that the program has read, if the peer may wait for it.
     pub(super) fn update_window(&mut self, cx: &mut Context<'_>) {
-        let is_open = matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        let is_open = matches!(self.state, TcpState::Established | TcpState::FinWait1 | TcpState::FinWait2);
         let known = self.advertised - self.receive_next.min(self.advertised);
         if is_open && known <= (self.receive_buffer / 2) as u64 {
             let before = self.advertised;
@@ -48,7 +48,7 @@ impl Connection {
     pub(super) fn send_syn(&mut self, cx: &mut Context<'_>) {
         let mut segment = self.segment(self.una);
         segment.syn = true;
-        if self.state == State::SynSent {
+        if self.state == TcpState::SynSent {
             segment.ack = None;
             segment.window = self.receive_buffer as u64;
         }
@@ -142,10 +142,10 @@ impl Connection {
     pub(super) fn time_out(&mut self, cx: &mut Context<'_>) {
         self.deadline = None;
         let limit = match self.state {
-            State::Closed => return,
-            State::TimeWait | State::FinWait2 => return self.end(),
-            State::SynSent => cx.settings.syn_retries,
-            State::SynReceived => cx.settings.syn_ack_retries,
+            TcpState::Closed => return,
+            TcpState::TimeWait | TcpState::FinWait2 => return self.end(),
+            TcpState::SynSent => cx.settings.syn_retries,
+            TcpState::SynReceived => cx.settings.syn_ack_retries,
             _ => cx.settings.retries,
         };
         if self.retries >= limit {
@@ -154,7 +154,7 @@ impl Connection {
         self.retries += 1;
         self.doublings += 1;
         self.measured = None;
-        if matches!(self.state, State::SynSent | State::SynReceived) {
+        if matches!(self.state, TcpState::SynSent | TcpState::SynReceived) {
             self.send_syn(cx);
         } else if self.next > self.una {
             self.recovery = Some(self.next);

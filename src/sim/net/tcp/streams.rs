@@ -5,10 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 
 use super::super::Kernel;
 use super::super::errno::{Errno, fail};
-use super::super::hosts::{HostId, Route};
-use super::super::sockets::{Family, Kind, Socket, SocketId};
-use super::connection::{Connection, State};
-use super::{Progress, Tcp};
+use super::super::hosts::Route;
+use super::super::ids::{Family, HostId, SocketId};
+use super::super::sockets::{SocketKind, SocketState};
+use super::connection::{Connection, TcpState};
+use super::{ConnectProgress, Tcp};
 
 impl Kernel {
     /// Makes a TCP socket.
@@ -17,7 +18,7 @@ impl Kernel {
             return fail(Errno::NetworkDown);
         }
         let tcp = Box::new(Tcp::new(Connection::new(&self.settings)));
-        Ok(self.sockets.insert(Socket::new(host, family, Kind::Tcp(tcp))))
+        Ok(self.sockets.insert(SocketState::new(host, family, SocketKind::Tcp(tcp))))
     }
 
     /// Starts a connection. The socket becomes writable when it is established or has failed; a second call
@@ -26,23 +27,23 @@ impl Kernel {
         let socket = self.sockets.get_mut(id)?;
         let tcp = socket.tcp()?;
         match (tcp.progress, tcp.connection.state) {
-            (Progress::Disconnecting, _) => return fail(Errno::Invalid),
-            (Progress::Connected, _) => return fail(Errno::IsConnected),
-            (Progress::Connecting, State::SynSent | State::SynReceived) => {
+            (ConnectProgress::Disconnecting, _) => return fail(Errno::Invalid),
+            (ConnectProgress::Connected, _) => return fail(Errno::IsConnected),
+            (ConnectProgress::Connecting, TcpState::SynSent | TcpState::SynReceived) => {
                 return fail(Errno::AlreadyConnecting);
             }
-            (Progress::Connecting, State::Closed) => {
-                tcp.progress = Progress::Unconnected;
+            (ConnectProgress::Connecting, TcpState::Closed) => {
+                tcp.progress = ConnectProgress::Unconnected;
                 let errno = tcp.connection.error.take().unwrap_or(Errno::ConnectionAborted);
                 self.reset_socket(id)?;
                 return fail(errno);
             }
-            (Progress::Connecting, _) => {
-                tcp.progress = Progress::Connected;
+            (ConnectProgress::Connecting, _) => {
+                tcp.progress = ConnectProgress::Connected;
                 return Ok(());
             }
-            (Progress::Unconnected, _) if tcp.listener.is_some() => return fail(Errno::IsConnected),
-            (Progress::Unconnected, _) => {}
+            (ConnectProgress::Unconnected, _) if tcp.listener.is_some() => return fail(Errno::IsConnected),
+            (ConnectProgress::Unconnected, _) => {}
         }
         // As with Linux, a direction that was shut down before stays so.
         let ends = (tcp.connection.is_read_closed, tcp.connection.is_write_closed);
@@ -55,7 +56,7 @@ impl Kernel {
         let first = self.first_number();
         let segment_size = self.segment_size(local.ip());
         let tcp = self.sockets.get_mut(id)?.tcp()?;
-        tcp.progress = Progress::Connecting;
+        tcp.progress = ConnectProgress::Connecting;
         (tcp.connection.is_read_closed, tcp.connection.is_write_closed) = ends;
         self.with_connection(id, |connection, cx| {
             connection.segment_size = segment_size;
@@ -141,13 +142,13 @@ impl Kernel {
     /// Writes to a connected socket. Returns how many bytes fit into the send buffer.
     pub(crate) fn send(&mut self, id: SocketId, bytes: &[u8]) -> io::Result<usize> {
         match self.sockets.get(id)?.kind {
-            Kind::Tcp(_) => {
+            SocketKind::Tcp(_) => {
                 let result = self.with_connection(id, |connection, cx| connection.send(bytes, cx))?;
                 self.settle();
                 Ok(result?)
             }
-            Kind::Udp(_) => self.udp_send(id, bytes, None),
-            Kind::Unix(_) => self.unix_send(id, bytes),
+            SocketKind::Udp(_) => self.udp_send(id, bytes, None),
+            SocketKind::Unix(_) => self.unix_send(id, bytes),
         }
     }
 
@@ -163,15 +164,15 @@ impl Kernel {
 
     fn receive(&mut self, id: SocketId, buffer: &mut [u8], is_peek: bool) -> io::Result<usize> {
         match &self.sockets.get(id)?.kind {
-            Kind::Tcp(tcp) if tcp.listener.is_some() => fail(Errno::NotConnected),
-            Kind::Tcp(_) => {
+            SocketKind::Tcp(tcp) if tcp.listener.is_some() => fail(Errno::NotConnected),
+            SocketKind::Tcp(_) => {
                 let result =
                     self.with_connection(id, |connection, cx| connection.receive(buffer, is_peek, cx))?;
                 self.settle();
                 Ok(result?)
             }
-            Kind::Udp(_) => self.udp_receive(id, buffer, is_peek).map(|(count, _)| count),
-            Kind::Unix(_) => self.unix_receive(id, buffer, is_peek),
+            SocketKind::Udp(_) => self.udp_receive(id, buffer, is_peek).map(|(count, _)| count),
+            SocketKind::Unix(_) => self.unix_receive(id, buffer, is_peek),
         }
     }
 
@@ -187,8 +188,8 @@ impl Kernel {
             }
             return Ok(());
         }
-        if tcp.connection.state == State::SynSent {
-            tcp.progress = Progress::Unconnected;
+        if tcp.connection.state == TcpState::SynSent {
+            tcp.progress = ConnectProgress::Unconnected;
             self.with_connection(id, |connection, _| {
                 connection.fail(Errno::ConnectionReset);
                 (connection.is_read_closed, connection.is_write_closed) = (false, false);

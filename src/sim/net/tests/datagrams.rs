@@ -2,7 +2,7 @@
 
 use std::net::Shutdown;
 
-use super::super::{Errno, Family, Readiness, Settings};
+use super::super::{Errno, Family, Settings, SocketReadiness};
 use super::support::{A, B, any, assert_errno, ms, net, net_with, secs, v4, v6};
 
 #[test]
@@ -12,11 +12,11 @@ fn a_datagram_arrives_with_its_sender() {
     assert_eq!(net.send_to(a, b"hello", v4(B, 6)).unwrap(), 5);
     assert_errno(net.recv_from(b, &mut [0; 8]), Errno::WouldBlock);
     net.run(ms(1));
-    assert_eq!(net.edges(b), [Readiness::READABLE | Readiness::WRITABLE]);
+    assert_eq!(net.edges(b), [SocketReadiness::READABLE | SocketReadiness::WRITABLE]);
     let mut buffer = [0; 8];
     assert_eq!(net.recv_from(b, &mut buffer).unwrap(), (5, v4(A, 5)));
     assert_eq!(&buffer[..5], b"hello");
-    assert!(!net.is(b, Readiness::READABLE));
+    assert!(!net.is(b, SocketReadiness::READABLE));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_connected_socket_learns_that_the_port_is_closed() {
     net.connect(a, v4(B, 6)).unwrap();
     net.send(a, b"x").unwrap();
     net.run(ms(2));
-    assert!(net.is(a, Readiness::ERROR));
+    assert!(net.is(a, SocketReadiness::ERROR));
     assert_errno(net.recv(a, &mut [0]), Errno::ConnectionRefused);
     net.send(a, b"x").unwrap();
     net.run(ms(2));
@@ -93,7 +93,7 @@ fn an_unconnected_socket_learns_nothing() {
     let a = net.datagram(A, 5);
     net.send_to(a, b"x", v4(B, 6)).unwrap();
     net.run(ms(2));
-    assert_eq!(net.readiness(a).unwrap(), Readiness::WRITABLE);
+    assert_eq!(net.readiness(a).unwrap(), SocketReadiness::WRITABLE);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::super::{Family, Kernel, Readiness, SocketId};
+use super::super::{Family, Kernel, SocketId, SocketReadiness};
 use super::support::{A, net, random};
 
 /// How many sockets a script has.
@@ -246,11 +246,11 @@ impl World for Simulated {
         let level = |id: &SocketId| {
             let readiness = self.kernel.readiness(*id).unwrap();
             let flags = [
-                Readiness::READABLE,
-                Readiness::WRITABLE,
-                Readiness::READ_HANGUP,
-                Readiness::HANGUP,
-                Readiness::ERROR,
+                SocketReadiness::READABLE,
+                SocketReadiness::WRITABLE,
+                SocketReadiness::READ_HANGUP,
+                SocketReadiness::HANGUP,
+                SocketReadiness::ERROR,
             ];
             let bits = flags.iter().enumerate().map(|(bit, flag)| u8::from(readiness.contains(*flag)) << bit);
             bits.sum()

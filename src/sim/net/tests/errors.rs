@@ -2,7 +2,7 @@
 
 use std::net::{Shutdown, SocketAddr};
 
-use super::super::{Errno, Family, Readiness, Settings, SocketId};
+use super::super::{Errno, Family, Settings, SocketId, SocketReadiness};
 use super::support::{A, B, Net, any, assert_errno, ms, net, net_with, secs, v4};
 
 fn socket(net: &mut Net) -> SocketId {
@@ -17,7 +17,7 @@ fn at(text: &str) -> SocketAddr {
 fn calls_on_a_fresh_socket() {
     let mut net = net();
     let id = socket(&mut net);
-    assert_eq!(net.readiness(id).unwrap(), Readiness::WRITABLE | Readiness::HANGUP);
+    assert_eq!(net.readiness(id).unwrap(), SocketReadiness::WRITABLE | SocketReadiness::HANGUP);
     assert_errno(net.recv(id, &mut [0]), Errno::NotConnected);
     assert_errno(net.send(id, b"x"), Errno::BrokenPipe);
     assert_errno(net.peer_addr(id), Errno::NotConnected);
@@ -44,7 +44,7 @@ fn calls_on_a_closed_socket() {
 fn calls_on_a_listener() {
     let mut net = net();
     let id = net.listener(A, 80, 8);
-    assert_eq!(net.readiness(id).unwrap(), Readiness::NONE);
+    assert_eq!(net.readiness(id).unwrap(), SocketReadiness::NONE);
     assert_errno(net.accept(id), Errno::WouldBlock);
     assert_errno(net.recv(id, &mut [0]), Errno::NotConnected);
     assert_errno(net.send(id, b"x"), Errno::BrokenPipe);
@@ -58,8 +58,8 @@ fn nothing_listens() {
     let mut net = net();
     let id = net.dial(A, v4(B, 80));
     net.run(ms(2));
-    let failed = Readiness::READABLE | Readiness::WRITABLE | Readiness::READ_HANGUP;
-    assert_eq!(net.edges(id), [failed | Readiness::HANGUP | Readiness::ERROR]);
+    let failed = SocketReadiness::READABLE | SocketReadiness::WRITABLE | SocketReadiness::READ_HANGUP;
+    assert_eq!(net.edges(id), [failed | SocketReadiness::HANGUP | SocketReadiness::ERROR]);
     assert_eq!(net.error(id), Some(Errno::ConnectionRefused as i32));
     assert_eq!(net.error(id), None, "the error is reported once");
     assert_errno(net.connect(id, v4(B, 80)), Errno::ConnectionAborted);
@@ -79,7 +79,7 @@ fn nothing_answers() {
     net.partition(A, B);
     let id = net.dial(A, v4(B, 80));
     net.run(secs(126));
-    assert_eq!(net.readiness(id).unwrap(), Readiness::NONE);
+    assert_eq!(net.readiness(id).unwrap(), SocketReadiness::NONE);
     net.run(secs(2));
     assert_eq!(net.error(id), Some(Errno::TimedOut as i32));
 }
@@ -98,7 +98,7 @@ fn no_host() {
     let mut net = net();
     let id = net.dial(A, at("192.168.9.9:80"));
     net.run(ms(2900));
-    assert_eq!(net.readiness(id).unwrap(), Readiness::NONE);
+    assert_eq!(net.readiness(id).unwrap(), SocketReadiness::NONE);
     net.run(ms(200));
     assert_eq!(net.error(id), Some(Errno::HostUnreachable as i32));
 }

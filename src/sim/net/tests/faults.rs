@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use super::super::{Body, Errno, Kernel, Readiness, SocketId, Verdict};
+use super::super::{Errno, Kernel, PacketBody, SocketId, SocketReadiness, Verdict};
 use super::support::{A, B, Net, assert_errno, ms, net, net_with, secs, small, v4};
 
 /// Sends bytes from a socket to another, reads them as they come, and asserts that they are the same.
@@ -32,7 +32,7 @@ fn a_partition_that_heals_in_time_is_not_noticed() {
     net.partition(A, B);
     net.send(client, b"patience").unwrap();
     net.run(secs(2));
-    assert!(!net.is(server, Readiness::READABLE));
+    assert!(!net.is(server, SocketReadiness::READABLE));
     net.repair(A, B);
     net.run(secs(2));
     assert_eq!(net.read_all(server), (b"patience".to_vec(), false));
@@ -47,10 +47,10 @@ fn a_partition_that_lasts_times_out() {
     net.partition(A, B);
     net.send(client, b"lost").unwrap();
     net.run(secs(900));
-    assert!(!net.is(client, Readiness::ERROR));
+    assert!(!net.is(client, SocketReadiness::ERROR));
     net.run(secs(60));
     assert_errno(net.recv(client, &mut [0]), Errno::TimedOut);
-    assert!(!net.is(server, Readiness::ERROR), "the server has sent nothing");
+    assert!(!net.is(server, SocketReadiness::ERROR), "the server has sent nothing");
     net.repair(A, B);
     net.send(server, b"x").unwrap();
     net.run(secs(1));
@@ -127,7 +127,7 @@ fn one_lost_segment_is_sent_again_before_the_timeout() {
     let (client, server) = net.pair();
     let mut count = 0;
     net.add_rule(move |packet| {
-        let has_data = matches!(&packet.body, Body::Tcp(segment) if !segment.data.is_empty());
+        let has_data = matches!(&packet.body, PacketBody::Tcp(segment) if !segment.data.is_empty());
         count += u32::from(has_data);
         if has_data && count == 2 { Verdict::Drop } else { Verdict::Pass }
     });
@@ -186,15 +186,15 @@ fn latency_of_a_link() {
     let client = net.dial(A, v4(B, 80));
     assert_eq!(net.next_event(), Some(ms(40)));
     net.run(ms(79));
-    assert!(!net.is(client, Readiness::WRITABLE));
+    assert!(!net.is(client, SocketReadiness::WRITABLE));
     net.run(ms(1));
-    assert!(net.is(client, Readiness::WRITABLE));
+    assert!(net.is(client, SocketReadiness::WRITABLE));
 }
 
 #[test]
 fn the_default_link_can_change() {
     let mut net = net();
-    net.set_default_link(ms(7)..=ms(7), 0.0);
+    net.set_default_latency(ms(7)..=ms(7));
     net.dial(A, v4(B, 80));
     assert_eq!(net.next_event(), Some(ms(7)));
 }
@@ -316,7 +316,7 @@ fn the_same_seed_gives_the_same_packets() {
         transfer(&mut net, client, server, 100_000);
         net.close(client).unwrap();
         net.assert_leak_free_after(server);
-        hash.borrow().finish()
+        hash.lock().unwrap().finish()
     };
     let hashes: Vec<u64> = (0..4).map(run).collect();
     assert_eq!(hashes, (0..4).map(run).collect::<Vec<u64>>());

@@ -2,7 +2,7 @@
 
 use std::net::Shutdown;
 
-use super::super::{Errno, Readiness, SocketId, UnixKind};
+use super::super::{Errno, SocketId, SocketReadiness, UnixKind};
 use super::support::{A, B, Net, assert_errno, net, net_with, small};
 
 fn pair(net: &mut Net) -> (SocketId, SocketId) {
@@ -11,7 +11,7 @@ fn pair(net: &mut Net) -> (SocketId, SocketId) {
     net.listen(listener, 4).unwrap();
     let client = net.unix_socket(A, UnixKind::Stream).unwrap();
     net.unix_connect(client, b"/s").unwrap();
-    assert_eq!(net.edges(listener), [Readiness::READABLE]);
+    assert_eq!(net.edges(listener), [SocketReadiness::READABLE]);
     let (server, peer) = net.unix_accept(listener).unwrap();
     assert_eq!(peer, None);
     net.close(listener).unwrap();
@@ -25,7 +25,7 @@ fn a_stream_by_path() {
     let mut net = net();
     let (client, server) = pair(&mut net);
     net.send(client, b"hello").unwrap();
-    assert_eq!(net.edges(server), [Readiness::READABLE | Readiness::WRITABLE]);
+    assert_eq!(net.edges(server), [SocketReadiness::READABLE | SocketReadiness::WRITABLE]);
     assert_eq!(net.peek(server, &mut [0; 3]).unwrap(), 3);
     assert_eq!(net.read_all(server), (b"hello".to_vec(), false));
     net.shutdown(client, Shutdown::Write).unwrap();
@@ -78,12 +78,12 @@ fn a_full_stream_stops_the_writer() {
     let mut net = net_with(small(), 1);
     let (client, server) = pair(&mut net);
     assert_eq!(net.fill(client), 3000);
-    assert!(!net.is(client, Readiness::WRITABLE));
+    assert!(!net.is(client, SocketReadiness::WRITABLE));
     net.clear_edges();
     net.recv(server, &mut [0; 500]).unwrap();
     assert_eq!(net.edges(client), []);
     net.recv(server, &mut [0; 700]).unwrap();
-    assert_eq!(net.edges(client), [Readiness::WRITABLE]);
+    assert_eq!(net.edges(client), [SocketReadiness::WRITABLE]);
     assert_eq!(net.fill(client), 1200);
 }
 
@@ -111,10 +111,10 @@ fn datagrams_by_path() {
     assert_errno(net.send(a, b"x"), Errno::NotConnected);
     net.unix_connect(a, b"/b").unwrap();
     while net.send(a, b"x").is_ok() {}
-    assert!(!net.is(a, Readiness::WRITABLE));
+    assert!(!net.is(a, SocketReadiness::WRITABLE));
     net.clear_edges();
     net.recv(b, &mut [0]).unwrap();
-    assert_eq!(net.edges(a), [Readiness::WRITABLE]);
+    assert_eq!(net.edges(a), [SocketReadiness::WRITABLE]);
     net.close(b).unwrap();
     assert_errno(net.send(a, b"x"), Errno::ConnectionRefused);
 }

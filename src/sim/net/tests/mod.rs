@@ -10,3 +10,11 @@ mod random;
 mod speed;
 mod streams;
 mod support;
+
+use super::Kernel;
+
+#[test]
+fn a_kernel_can_move_to_another_thread() {
+    fn assert_send<T: Send>() {}
+    assert_send::<Kernel>();
+}

@@ -14,7 +14,7 @@ use std::hash::Hasher;
 use std::io::ErrorKind;
 use std::net::Shutdown;
 
-use super::super::{Family, HostId, Readiness, Settings, SocketId};
+use super::super::{Family, HostId, Settings, SocketId, SocketReadiness};
 use super::support::{A, B, Net, assert_errno, ms, net_with, random};
 
 const C: HostId = HostId(2);
@@ -158,7 +158,7 @@ impl World {
                     assert_eq!(*got, byte(peer, end.read), "byte {} of {peer:?}", end.read);
                     end.read += 1;
                 }
-                if count < buffer.len() && !self.net.is(id, Readiness::READ_HANGUP) {
+                if count < buffer.len() && !self.net.is(id, SocketReadiness::READ_HANGUP) {
                     end.known &= !READABLE;
                 }
             }
@@ -273,9 +273,9 @@ impl World {
     }
 }
 
-fn bits(readiness: Readiness) -> u8 {
-    let readable = readiness.contains(Readiness::READABLE);
-    let writable = readiness.contains(Readiness::WRITABLE);
+fn bits(readiness: SocketReadiness) -> u8 {
+    let readable = readiness.contains(SocketReadiness::READABLE);
+    let writable = readiness.contains(SocketReadiness::WRITABLE);
     (u8::from(readable) * READABLE) | (u8::from(writable) * WRITABLE)
 }
 
@@ -287,7 +287,7 @@ fn run(seed: u64, steps: usize) -> (u64, u64) {
         world.check();
     }
     let end = world.finish();
-    let hash = hash.borrow().finish();
+    let hash = hash.lock().unwrap().finish();
     (hash, end)
 }
 
@@ -314,7 +314,7 @@ fn a_writable_socket_accepts_a_byte() {
             world.step();
             world.net.clear_edges();
             for id in world.ends.keys().copied().collect::<Vec<_>>() {
-                let is_writable = world.net.is(id, Readiness::WRITABLE);
+                let is_writable = world.net.is(id, SocketReadiness::WRITABLE);
                 let end = world.ends.get_mut(&id).unwrap();
                 match world.net.send(id, &[byte(end.name, end.written)]) {
                     Ok(_) => end.written += 1,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::super::{Kernel, Readiness};
+use super::super::{Kernel, SocketReadiness};
 use super::support::{A, B, ms, net};
 
 #[test]
@@ -17,7 +17,7 @@ fn echo() {
     let wait = |kernel: &mut Kernel, id| {
         loop {
             while let Some((other, readiness)) = kernel.next_edge() {
-                if other == id && readiness.contains(Readiness::READABLE) {
+                if other == id && readiness.contains(SocketReadiness::READABLE) {
                     return;
                 }
             }

@@ -2,10 +2,10 @@
 
 use std::net::Shutdown;
 
-use super::super::{Errno, Family, Netstat, Readiness, Settings};
+use super::super::{Errno, Family, Netstat, Settings, SocketReadiness};
 use super::support::{A, B, Net, any, assert_errno, ms, net, net_with, secs, small, v4};
 
-const BOTH: Readiness = Readiness::READ_HANGUP;
+const BOTH: SocketReadiness = SocketReadiness::READ_HANGUP;
 
 fn state(net: &Net, host: super::super::HostId) -> Vec<&'static str> {
     let Netstat(rows) = net.netstat(host);
@@ -17,13 +17,13 @@ fn connect_is_in_progress_and_then_writable() {
     let mut net = net();
     net.listener(B, 80, 8);
     let client = net.dial(A, v4(B, 80));
-    assert_eq!(net.readiness(client).unwrap(), Readiness::NONE);
+    assert_eq!(net.readiness(client).unwrap(), SocketReadiness::NONE);
     assert_errno(net.connect(client, v4(B, 80)), Errno::AlreadyConnecting);
     assert_errno(net.send(client, b"x"), Errno::WouldBlock);
     assert_errno(net.recv(client, &mut [0]), Errno::WouldBlock);
     assert_errno(net.peer_addr(client), Errno::NotConnected);
     net.run(ms(2));
-    assert_eq!(net.edges(client), [Readiness::WRITABLE]);
+    assert_eq!(net.edges(client), [SocketReadiness::WRITABLE]);
     assert!(net.take_error(client).unwrap().is_none());
     net.connect(client, v4(B, 80)).unwrap();
     assert_errno(net.connect(client, v4(B, 80)), Errno::IsConnected);
@@ -35,7 +35,7 @@ fn bytes_arrive_in_both_directions() {
     let (client, server) = net.pair();
     assert_eq!(net.send(client, b"ping").unwrap(), 4);
     net.run(ms(1));
-    assert_eq!(net.edges(server), [Readiness::READABLE | Readiness::WRITABLE]);
+    assert_eq!(net.edges(server), [SocketReadiness::READABLE | SocketReadiness::WRITABLE]);
     assert_eq!(net.read_all(server), (b"ping".to_vec(), false));
     net.send(server, b"pong").unwrap();
     net.run(ms(1));
@@ -71,7 +71,7 @@ fn peek_leaves_the_bytes() {
     let mut buffer = [0; 2];
     assert_eq!(net.peek(server, &mut buffer).unwrap(), 2);
     assert_eq!(&buffer, b"ab");
-    assert!(net.is(server, Readiness::READABLE));
+    assert!(net.is(server, SocketReadiness::READABLE));
     assert_eq!(net.read_all(server).0, b"abc");
     assert_errno(net.peek(server, &mut buffer), Errno::WouldBlock);
 }
@@ -84,7 +84,7 @@ fn a_full_window_stops_the_writer_until_the_reader_reads() {
     net.run(secs(1));
     sent += net.fill(client);
     assert_eq!(sent, 6000, "both buffers are full");
-    assert!(!net.is(client, Readiness::WRITABLE));
+    assert!(!net.is(client, SocketReadiness::WRITABLE));
     net.run(secs(600));
     net.clear_edges();
     assert_errno(net.send(client, b"x"), Errno::WouldBlock);
@@ -92,9 +92,9 @@ fn a_full_window_stops_the_writer_until_the_reader_reads() {
     let (bytes, _) = net.read_all(server);
     assert_eq!(bytes, [7; 3000]);
     net.run(secs(1));
-    assert_eq!(net.edges(client), [Readiness::WRITABLE], "one edge");
+    assert_eq!(net.edges(client), [SocketReadiness::WRITABLE], "one edge");
     assert_eq!(net.read_all(server).0.len(), 3000);
-    assert!(net.is(client, Readiness::WRITABLE));
+    assert!(net.is(client, SocketReadiness::WRITABLE));
 }
 
 #[test]
@@ -134,14 +134,14 @@ fn half_close_by_the_client() {
     assert_errno(net.send(client, b"x"), Errno::BrokenPipe);
     net.run(ms(2));
     assert_eq!(net.read_all(server), (b"question".to_vec(), true));
-    assert!(net.is(server, BOTH) && !net.is(server, Readiness::HANGUP));
+    assert!(net.is(server, BOTH) && !net.is(server, SocketReadiness::HANGUP));
     net.send(server, b"answer").unwrap();
     net.run(ms(2));
     assert_eq!(net.read_all(client), (b"answer".to_vec(), false));
     net.close(server).unwrap();
     net.run(ms(2));
     assert_eq!(net.read_all(client), (vec![], true));
-    assert!(net.is(client, Readiness::HANGUP));
+    assert!(net.is(client, SocketReadiness::HANGUP));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn half_close_by_the_server() {
     let (client, server) = net.pair();
     net.shutdown(server, Shutdown::Write).unwrap();
     net.run(ms(2));
-    assert_eq!(net.edges(client), [Readiness::READABLE | Readiness::WRITABLE | BOTH]);
+    assert_eq!(net.edges(client), [SocketReadiness::READABLE | SocketReadiness::WRITABLE | BOTH]);
     assert_eq!(net.read_all(client), (vec![], true));
     net.send(client, b"still").unwrap();
     net.run(ms(2));
@@ -176,7 +176,7 @@ fn data_for_a_closed_socket_resets_the_sender() {
     net.run(ms(2));
     assert_eq!(net.send(client, b"late").unwrap(), 4);
     net.run(ms(2));
-    assert!(net.is(client, Readiness::ERROR | Readiness::HANGUP));
+    assert!(net.is(client, SocketReadiness::ERROR | SocketReadiness::HANGUP));
     assert_errno(net.send(client, b"x"), Errno::BrokenPipe);
 }
 
@@ -351,11 +351,11 @@ fn a_full_backlog_delays_further_connections() {
     net.run(ms(100));
     let accepted: Vec<_> = std::iter::from_fn(|| net.accept(listener).ok()).collect();
     assert_eq!(accepted.len(), 2, "the backlog and one more");
-    assert!(net.is(clients[0], Readiness::WRITABLE));
+    assert!(net.is(clients[0], SocketReadiness::WRITABLE));
     net.run(secs(4));
     let accepted: Vec<_> = std::iter::from_fn(|| net.accept(listener).ok()).collect();
     assert_eq!(accepted.len(), 2, "the SYN or its answer is sent again");
-    assert!(clients.iter().all(|&client| net.is(client, Readiness::WRITABLE)));
+    assert!(clients.iter().all(|&client| net.is(client, SocketReadiness::WRITABLE)));
 }
 
 #[test]

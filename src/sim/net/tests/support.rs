@@ -1,16 +1,15 @@
 //! Two hosts, and short forms of the calls.
 
-use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::sim::Rng;
 
-use super::super::{Body, Errno, Family, HostId, Kernel, Readiness, Settings, SocketId};
+use super::super::{Errno, Family, HostId, Kernel, PacketBody, Settings, SocketId, SocketReadiness};
 
 /// A network of the hosts `a` and `b`.
 pub(super) struct Net {
@@ -109,7 +108,7 @@ impl Net {
     pub(super) fn pair(&mut self) -> (SocketId, SocketId) {
         let listener = self.listener(B, 80, 8);
         let client = self.dial(A, v4(B, 80));
-        self.run_until(|kernel| kernel.readiness(listener).unwrap().contains(Readiness::READABLE));
+        self.run_until(|kernel| kernel.readiness(listener).unwrap().contains(SocketReadiness::READABLE));
         let (server, _) = self.accept(listener).unwrap();
         self.close(listener).unwrap();
         self.clear_edges();
@@ -138,7 +137,7 @@ impl Net {
     }
 
     /// Returns the edges of a socket, and forgets those of others.
-    pub(super) fn edges(&mut self, id: SocketId) -> Vec<Readiness> {
+    pub(super) fn edges(&mut self, id: SocketId) -> Vec<SocketReadiness> {
         let mut edges = Vec::new();
         while let Some((other, readiness)) = self.next_edge() {
             if other == id {
@@ -148,7 +147,7 @@ impl Net {
         edges
     }
 
-    pub(super) fn is(&self, id: SocketId, readiness: Readiness) -> bool {
+    pub(super) fn is(&self, id: SocketId, readiness: SocketReadiness) -> bool {
         self.readiness(id).unwrap().contains(readiness)
     }
 
@@ -184,13 +183,13 @@ impl Net {
     }
 
     /// Returns a hash over the packets from now on.
-    pub(super) fn trace_hash(&mut self) -> Rc<RefCell<DefaultHasher>> {
-        let hash = Rc::new(RefCell::new(DefaultHasher::new()));
+    pub(super) fn trace_hash(&mut self) -> Arc<Mutex<DefaultHasher>> {
+        let hash = Arc::new(Mutex::new(DefaultHasher::new()));
         let target = hash.clone();
         self.set_trace(move |now, fate, packet| {
-            let mut hasher = target.borrow_mut();
+            let mut hasher = target.lock().unwrap();
             (now, fate, packet.from, packet.to).hash(&mut *hasher);
-            if let Body::Tcp(segment) = &packet.body {
+            if let PacketBody::Tcp(segment) = &packet.body {
                 (segment.seq, segment.ack, segment.window, &segment.data).hash(&mut *hasher);
             }
         });
