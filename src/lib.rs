@@ -414,6 +414,9 @@ pub use runtime::{
 };
 #[doc(hidden)]
 pub use runtime::{Load, ThreadLoad};
+// For the package that replaces tokio.
+#[doc(hidden)]
+pub use simulated::sockets as simulated_sockets;
 pub use strand::Strand;
 #[cfg(paceline_contention)]
 pub use sync::contention::{Contention, WriteCount, WriteKind, contention, count_writes, writes};

@@ -68,7 +68,7 @@ use crate::blocking_threads::Threads;
 use crate::executor::{Caught, Overseer, PollCounters, State};
 use crate::flight::{Reason, Recording};
 use crate::leadership::{Leadership, Order};
-use crate::reactor::{Batch, Clock, ClockHeld, Reactor};
+use crate::reactor::{Batch, Clock, ClockHeld, Reactor, WayChoice};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
 
 /// When a leader that found an event wakes a follower to lead in its place.
@@ -99,7 +99,7 @@ pub(crate) struct Policy {
     pub(crate) spin: Duration,
     pub(crate) max_blind: Duration,
     pub(crate) timer_slack: Duration,
-    pub(crate) portable: bool,
+    pub(crate) way: WayChoice,
 }
 
 impl Default for Policy {
@@ -110,7 +110,7 @@ impl Default for Policy {
             spin: Duration::from_micros(50),
             max_blind: Duration::from_millis(1),
             timer_slack: Duration::from_micros(50),
-            portable: false,
+            way: WayChoice::Best,
         }
     }
 }
@@ -153,7 +153,7 @@ impl Pool {
         // An unknown name in `PACELINE_REPORT` is reported when the program starts, and not at the first
         // stall.
         requests::read();
-        let (reactor, batch) = Reactor::new(policy.portable, policy.spin, policy.timer_slack)?;
+        let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
         let deputy = Deputy::new(policy.max_blind, watch)?;
         let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(batch, policy.order, policy.spin),

@@ -190,9 +190,9 @@ impl Batch {
         self.fetch(reactor, wait).map(|_| ())
     }
 
-    /// If the clock is stopped and no event is there, moves it on to the next timer, unless the clock is
-    /// held. Returns whether there may be something to do: an event, a due timer, or a task that a holder of
-    /// the clock has woken. Returns false, without a look, if the clock runs.
+    /// If the clock is stopped and no event is there, moves it on to the next timer or simulated event,
+    /// unless the clock is held. Returns whether there may be something to do: an event, a due timer, or a
+    /// task that a holder of the clock has woken. Returns false, without a look, if the clock runs.
     #[inline]
     pub(crate) fn try_leap(&mut self, reactor: &Reactor) -> io::Result<bool> {
         if !reactor.clock.stands() {
@@ -200,7 +200,9 @@ impl Batch {
         }
         let next = || {
             reactor.timers.forget_the_cancelled();
-            reactor.timers.instant(reactor.timers.earliest())
+            let timer = reactor.timers.instant(reactor.timers.earliest());
+            let event = reactor.sys.way.next_event(reactor.clock.now());
+            [timer, event].into_iter().flatten().min()
         };
         if self.look(reactor)? {
             return Ok(true);
@@ -232,12 +234,7 @@ impl Batch {
         self.next = 0;
         // An overdue timer needs no event of the clock, and waits for sources no longer than a look takes.
         let wait_now = if overdue.is_some() { EventWait::None } else { wait };
-        if reactor.is_simulated() && wait_now == EventWait::None {
-            // There are no sources. A look would be a system call for each leap of the clock.
-            self.events.list.clear();
-        } else {
-            reactor.sys.way.wait(&mut self.events, wait_now)?;
-        }
+        reactor.sys.way.wait(&mut self.events, wait_now)?;
         if let Some(now) = overdue {
             self.expire(reactor, now);
         }
@@ -267,9 +264,7 @@ impl Batch {
             return Ok(Some(now));
         }
         let (rings, now) = reactor.clock.in_real_time(deadline, now);
-        if !reactor.is_simulated() {
-            reactor.sys.way.announce(rings, now, &mut self.events)?;
-        }
+        reactor.sys.way.announce(rings, now, &mut self.events)?;
         (self.deadline, self.changes) = (earliest, changes);
         self.gathers = reactor.timers.gathers(earliest);
         Ok(None)

@@ -57,6 +57,7 @@ use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
 use records::Records;
+pub(crate) use sys::WayChoice;
 use sys::raw::RawSource;
 use timers::{Change, Timers};
 
@@ -135,11 +136,11 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// Makes a reactor, and the leader's half of it, and starts no thread. Uses no epoll if `portable`.
-    /// `spin` is how long a leader may stay awake without work; without epoll it counts as zero. `slack` is
-    /// for how long timers that are due one after the other are gathered.
-    pub(crate) fn new(portable: bool, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
-        let sys = sys::Sys::new(portable)?;
+    /// Makes a reactor, and the leader's half of it, and starts no thread. `spin` is how long a leader may
+    /// stay awake without work; without epoll it counts as zero. `slack` is for how long timers that are due
+    /// one after the other are gathered.
+    pub(crate) fn new(way: WayChoice, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
+        let sys = sys::Sys::new(way)?;
         // If a look costs as much as a sleep, spinning gains nothing.
         let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
         let reactor = Self {
@@ -257,17 +258,14 @@ impl Reactor {
     }
 
     /// Registers a source, and asks the owner for a thread that leads. If none can be found, that is no
-    /// error: the next caller asks again. Returns an error if the system does not take the source, once
-    /// the reactor is closed, or in a simulation.
+    /// error: the next caller asks again. Returns an error if the system does not take the source, or once
+    /// the reactor is closed.
     ///
     /// # Safety
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
         self.assert_open()?;
-        if self.is_simulated() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, simulated::NO_SOURCES));
-        }
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
         let added = unsafe { self.sys.way.add(raw, key) };
@@ -433,7 +431,7 @@ mod tests {
     /// is gone.
     #[test]
     fn a_registration_that_fails_is_gone_like_any_other() {
-        let (reactor, _batch) = Reactor::new(false, Duration::ZERO, Duration::ZERO).unwrap();
+        let (reactor, _batch) = Reactor::new(WayChoice::Best, Duration::ZERO, Duration::ZERO).unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let tells = told.clone();
         reactor.set_hooks(Hooks {

@@ -360,7 +360,8 @@ mod tests {
 
     #[test]
     fn an_alarm_is_armed_until_it_fires_is_dropped_or_its_reactor_is_closed() {
-        let (reactor, _watch) = Reactor::new(false, Duration::ZERO, Duration::ZERO).unwrap();
+        let (reactor, _watch) =
+            Reactor::new(crate::reactor::WayChoice::Best, Duration::ZERO, Duration::ZERO).unwrap();
         let (reactor, waiter) = (Arc::new(reactor), Arc::<WakeCounter>::default());
         let (waker, past) = (Waker::from(waiter.clone()), reactor.timers.origin);
         let later = past + Duration::from_secs(3_600);

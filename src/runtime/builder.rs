@@ -12,6 +12,7 @@ use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::stall::StallHook;
 use crate::pool::{CrewConfig, Hook, PanicHook, Policy, Pool, Promotion, ThreadNames, default_blocking};
+use crate::reactor::WayChoice;
 use crate::watch;
 
 /// The longest duration that is stored. Unlike [`Duration::MAX`] it can be added to another duration or to an
@@ -45,7 +46,7 @@ pub struct Builder {
     threads: Option<usize>,
     current_thread: bool,
     max_threads: Option<usize>,
-    policy: Policy,
+    pub(crate) policy: Policy,
     thread_name: String,
     thread_names: Option<ThreadNames>,
     stack_size: Option<usize>,
@@ -279,7 +280,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn portable(mut self, portable: bool) -> Self {
-        self.policy.portable = portable;
+        self.policy.way = if portable { WayChoice::Portable } else { WayChoice::Best };
         self
     }
 

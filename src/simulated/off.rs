@@ -1,5 +1,9 @@
 //! The seam of `on.rs` without the feature `sim`: there are no simulations.
 
+pub mod sockets;
+
+pub(crate) use sockets::*;
+
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
@@ -17,9 +21,6 @@ pub(crate) fn queue(injector: &Injector) -> &ConcurrentQueue<Runnable> {
     injector
 }
 
-/// The error for a source that is registered in a simulation.
-pub(crate) const NO_SOURCES: &str = "";
-
 /// Returns false: no simulation runs on this thread.
 #[inline]
 pub(crate) const fn is_running() -> bool {
@@ -28,6 +29,21 @@ pub(crate) const fn is_running() -> bool {
 
 /// Is not called.
 pub(crate) fn would_sleep(_: impl Fn() -> bool) {}
+
+/// Returns `None`: no simulation runs on this thread.
+#[inline]
+pub(crate) fn with_sockets<R>(_: impl FnOnce(&dyn SocketCalls) -> R) -> Option<R> {
+    None
+}
+
+/// Returns `None`: no descriptor stands for a socket of a simulation.
+#[inline]
+pub(crate) fn on_socket<R>(
+    _: &impl MaybeSimulated,
+    _: impl FnOnce(&dyn SocketCalls, SocketNumber) -> R,
+) -> Option<R> {
+    None
+}
 
 /// Returns the piece of work that blocks, because no simulation takes it.
 #[inline]

@@ -15,7 +15,12 @@ use std::mem;
 use std::panic::Location;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
+
+pub mod sockets;
+
+pub(crate) use sockets::*;
 
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PopError, PushError};
@@ -31,12 +36,16 @@ pub(crate) trait Simulation: Send + Sync {
     fn wakes(&self, task: u64);
     fn begins_poll(&self, task: u64);
     fn ends_poll(&self);
-    /// The future of a task was dropped.
-    fn ends(&self, task: u64);
+    /// The future of a task was dropped. Returns a waker that is to be dropped.
+    fn ends(&self, task: u64) -> Option<Waker>;
     /// Returns the number of the task that was spawned or woken last, which is the one that is queued now.
     fn queues(&self, task: &Runnable) -> u64;
     /// Returns the position of the task to poll next among the `ready` ones, of which there is at least one.
     fn picks(&self, ready: &VecDeque<ReadyTask>) -> usize;
+    /// Returns the position of a task that is to be dropped before others are polled.
+    fn find_cancelled(&self, ready: &VecDeque<ReadyTask>) -> Option<usize>;
+    /// Drops a task as one of its host.
+    fn cancels(&self, task: ReadyTask);
     /// Notes that a task was queued by a thread that is not in the simulation now. Returns its number if that
     /// thread is the simulation's own. Otherwise the simulation fails.
     fn note_outsider(&self, task: &Runnable) -> u64;
@@ -46,6 +55,8 @@ pub(crate) trait Simulation: Send + Sync {
     fn takes(&self, piece: Box<dyn BlockingPiece>);
     /// Returns the virtual time since the start of the simulation.
     fn elapsed(&self) -> Duration;
+    /// Returns the network.
+    fn sockets(&self) -> &dyn SocketCalls;
 }
 
 /// A piece of work that blocks, with its steps.
@@ -108,10 +119,6 @@ fn is_current(simulation: &dyn Simulation) -> bool {
     with_current(|current| ptr::addr_eq(current, simulation)).unwrap_or(false)
 }
 
-/// The error for a source that is registered in a simulation.
-pub(crate) const NO_SOURCES: &str = "a simulation has no sockets, pipes or other descriptors of the system: their events would come \
-     from outside of it";
-
 /// Returns whether this thread is in a simulation.
 #[inline]
 pub(crate) fn is_running() -> bool {
@@ -131,6 +138,27 @@ pub(crate) fn would_sleep(is_woken: impl Fn() -> bool) {
 /// Returns the virtual time since the start of the simulation that this thread is in, if there is one.
 pub(crate) fn elapsed() -> Option<Duration> {
     with_current(|simulation| simulation.elapsed())
+}
+
+/// Calls `call` with the network of the simulation that this thread is in, if there is one.
+pub(crate) fn with_sockets<R>(call: impl FnOnce(&dyn SocketCalls) -> R) -> Option<R> {
+    // The calls for streams ask only there.
+    let is_supported = cfg!(any(target_os = "linux", target_os = "android"));
+    // Not by the pointer: a rule of the network is code of the program.
+    if is_supported { current().map(|simulation| call(simulation.sockets())) } else { None }
+}
+
+/// Calls `call` with the socket that a descriptor stands for, if this thread is in a simulation and the
+/// descriptor stands for a socket there.
+#[inline]
+pub(crate) fn on_socket<R>(
+    descriptor: &impl MaybeSimulated,
+    call: impl FnOnce(&dyn SocketCalls, SocketNumber) -> R,
+) -> Option<R> {
+    if !is_running() {
+        return None;
+    }
+    with_sockets(|sockets| sockets.find(descriptor.raw()).map(|socket| call(sockets, socket))).flatten()
 }
 
 #[inline]
@@ -155,7 +183,7 @@ pub(crate) fn ends_poll() {
 
 #[inline]
 pub(crate) fn ends(task: u64) {
-    with_current(|simulation| simulation.ends(task));
+    drop(with_current(|simulation| simulation.ends(task)));
 }
 
 /// Passes the piece to the simulation that this thread is in. Returns it if there is none.
@@ -244,13 +272,20 @@ impl SimulatedQueue {
 
     /// Takes the task that the simulation chooses; the oldest one if the simulation does not run here.
     fn pop(&self) -> Result<Runnable, PopError> {
-        let mut ready = self.ready();
-        if ready.is_empty() {
-            return Err(PopError::Empty);
+        loop {
+            let mut ready = self.ready();
+            if ready.is_empty() {
+                return Err(PopError::Empty);
+            }
+            if let Some(cancelled) = self.simulation.find_cancelled(&ready).and_then(|at| ready.remove(at)) {
+                drop(ready);
+                self.simulation.cancels(cancelled);
+                continue;
+            }
+            let at = if is_current(&*self.simulation) { self.simulation.picks(&ready) } else { 0 };
+            let taken = if at == 0 { ready.pop_front() } else { ready.swap_remove_back(at) };
+            return taken.map(|(_, task)| task).ok_or(PopError::Empty);
         }
-        let at = if is_current(&*self.simulation) { self.simulation.picks(&ready) } else { 0 };
-        let taken = if at == 0 { ready.pop_front() } else { ready.swap_remove_back(at) };
-        taken.map(|(_, task)| task).ok_or(PopError::Empty)
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::reactor::raw::RawSource;
 use crate::reactor::sys::{Events, Wants, Way};
-use crate::reactor::{Alarm, Direction};
+use crate::reactor::{Alarm, Direction, WayChoice};
 use crate::waking::WakeCounter;
 
 const LONG: Duration = Duration::from_secs(100);
@@ -66,12 +66,12 @@ struct Scene {
 
 /// Runs the test for each way to wait.
 fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
-    for portable in [false, true] {
+    for way in [WayChoice::Best, WayChoice::Portable] {
         // Miri has no portable way.
-        if portable && cfg!(miri) {
+        if way == WayChoice::Portable && cfg!(miri) {
             continue;
         }
-        let (mut reactor, batch) = Reactor::new(portable, Duration::ZERO, slack).unwrap();
+        let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, slack).unwrap();
         let announced = Announced::default();
         let watch = |way| Box::new(Watched(way, announced.clone()));
         let sys::Sys { way, is_epoll } = reactor.sys;

@@ -18,7 +18,7 @@ use rustix::time::{
 };
 
 use super::raw::{self, RawSource};
-use super::{BATCH, CLOCK, EventWait, Events, Wants, Way, now};
+use super::{BATCH, CLOCK, EventWait, Events, Wants, Way, ends, now};
 use crate::reactor::marks::Marks;
 use crate::reactor::readiness::Happened;
 use crate::reactor::{Direction, Key};
@@ -171,11 +171,4 @@ fn marks(flags: Flags) -> Marks {
     ends(flags.contains(Flags::HUP), flags.contains(Flags::RDHUP))
         .and(Marks::ERROR.if_said(flags.contains(Flags::ERR)))
         .and(Marks::PRIORITY.if_said(flags.contains(Flags::PRI)))
-}
-
-/// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
-/// the only sign of a pipe without a reader: a datagram socket that reports an error still sends.
-fn ends(hang_up: bool, peer_sends_no_more: bool) -> Marks {
-    let read = Marks::READ_CLOSED.if_said(hang_up || peer_sends_no_more);
-    read.and(Marks::WRITE_CLOSED.if_said(hang_up))
 }

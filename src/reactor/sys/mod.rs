@@ -25,6 +25,8 @@ mod epoll;
 #[cfg(all(unix, not(paceline_kqueue)))]
 mod listed;
 mod portable;
+#[cfg(feature = "sim")]
+mod simulated;
 
 /// For platforms without epoll.
 #[cfg(not(any(paceline_epoll, paceline_shuttle, miri)))]
@@ -157,6 +159,24 @@ pub(super) trait Way: Debug + Send + Sync {
 
     /// Ends the wait in progress, or the next one.
     fn interrupt(&self) -> io::Result<()>;
+
+    /// Returns when the next event comes, if that is known before: in a simulation.
+    fn next_event(&self, _now: Instant) -> Option<Instant> {
+        None
+    }
+}
+
+/// The choice of a way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WayChoice {
+    /// The best way there is.
+    #[default]
+    Best,
+    /// The best way but epoll.
+    Portable,
+    /// The network of a simulation.
+    #[cfg(feature = "sim")]
+    Simulated,
 }
 
 /// The chosen way.
@@ -169,10 +189,14 @@ pub(super) struct Sys {
 }
 
 impl Sys {
-    /// Makes the best way there is, without epoll if `portable`. Where the system refuses a way, takes the
-    /// next one. Returns an error if resources are exhausted, or if the last way fails.
-    pub(super) fn new(portable: bool) -> io::Result<Self> {
-        if !portable || cfg!(paceline_shuttle) {
+    /// Makes the chosen way. Where the system refuses a way, takes the next one. Returns an error if
+    /// resources are exhausted, or if the last way fails.
+    pub(super) fn new(choice: WayChoice) -> io::Result<Self> {
+        #[cfg(feature = "sim")]
+        if choice == WayChoice::Simulated {
+            return Ok(Self { way: Box::<simulated::SimulatedWay>::default(), is_epoll: true });
+        }
+        if choice == WayChoice::Best || cfg!(paceline_shuttle) {
             if let Some(Some(way)) = unless_refused(epoll::new_checked())? {
                 return Ok(Self { way, is_epoll: true });
             }
@@ -214,4 +238,12 @@ pub(crate) fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
 #[cfg(not(unix))]
 fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
     made.map(Some)
+}
+
+/// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
+/// the only sign of a pipe without a reader: a datagram socket that reports an error still sends.
+#[cfg(any(paceline_epoll, feature = "sim"))]
+fn ends(hang_up: bool, peer_sends_no_more: bool) -> Marks {
+    let read = Marks::READ_CLOSED.if_said(hang_up || peer_sends_no_more);
+    read.and(Marks::WRITE_CLOSED.if_said(hang_up))
 }

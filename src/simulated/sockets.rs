@@ -1,0 +1,433 @@
+//! `SocketCalls`: the network of a simulation, as the calls for sockets see it.
+//!
+//! A socket of the network stands behind a descriptor of the system: that of a fresh socket, which is never
+//! bound or connected. So the types of the standard library own it, and the options that others set on it are
+//! kept.
+//!
+//! The functions here stand before the calls of the system for sockets. Each makes the call in the network if
+//! this thread is in a simulation and the descriptor stands for a socket there. Otherwise it returns `None`,
+//! and the caller makes the call of the system.
+
+#![cfg_attr(not(feature = "sim"), allow(dead_code, reason = "no simulation calls it"))]
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::time::Duration;
+
+use socket2::{SockRef, Type};
+
+use super::{is_running, on_socket, with_sockets};
+
+#[cfg(unix)]
+pub use std::os::fd::{
+    AsFd as AsDescriptor, BorrowedFd as BorrowedDescriptor, OwnedFd as OwnedDescriptor,
+    RawFd as RawDescriptor,
+};
+#[cfg(windows)]
+pub use std::os::windows::io::{
+    AsSocket as AsDescriptor, BorrowedSocket as BorrowedDescriptor, OwnedSocket as OwnedDescriptor,
+    RawSocket as RawDescriptor,
+};
+
+/// A socket that may stand for one of the network of a simulation.
+pub trait MaybeSimulated {
+    /// Returns the number of its descriptor.
+    fn raw(&self) -> RawDescriptor;
+}
+
+impl<T: AsDescriptor> MaybeSimulated for T {
+    #[cfg(unix)]
+    fn raw(&self) -> RawDescriptor {
+        std::os::fd::AsRawFd::as_raw_fd(&self.as_fd())
+    }
+
+    #[cfg(windows)]
+    fn raw(&self) -> RawDescriptor {
+        std::os::windows::io::AsRawSocket::as_raw_socket(&self.as_socket())
+    }
+}
+
+/// A socket of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SocketNumber(pub(crate) u64);
+
+/// What is known of a socket, in the terms of epoll.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an event of its own")]
+pub(crate) struct SocketEvents {
+    /// A read does not block.
+    pub(crate) readable: bool,
+    /// A write does not block.
+    pub(crate) writable: bool,
+    /// No further bytes arrive.
+    pub(crate) read_hangup: bool,
+    /// Both directions are closed, or there is no connection.
+    pub(crate) hangup: bool,
+    /// There is an error to collect.
+    pub(crate) error: bool,
+}
+
+/// The kind of a socket: a stream or a datagram socket of one of three families.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketType {
+    /// Whether the socket is a stream, or is to listen for streams.
+    pub is_stream: bool,
+    /// The family of its addresses.
+    pub family: AddressFamily,
+}
+
+/// A family of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressFamily {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+    /// Paths.
+    Unix,
+}
+
+/// The address of a socket: an IP address, or the path of a Unix socket, which is empty if it has none. An
+/// abstract name begins with a zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An IP address with a port.
+    Ip(SocketAddr),
+    /// A path.
+    Path(Vec<u8>),
+}
+
+impl Address {
+    fn family(&self) -> AddressFamily {
+        match self {
+            Self::Ip(SocketAddr::V4(_)) => AddressFamily::V4,
+            Self::Ip(SocketAddr::V6(_)) => AddressFamily::V6,
+            Self::Path(_) => AddressFamily::Unix,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self::Ip(address)
+    }
+}
+
+impl TryFrom<Address> for SocketAddr {
+    type Error = io::Error;
+
+    fn try_from(address: Address) -> io::Result<Self> {
+        match address {
+            Address::Ip(address) => Ok(address),
+            Address::Path(_) => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+}
+
+#[cfg(unix)]
+mod paths {
+    use std::ffi::OsStr;
+    use std::io;
+    #[cfg(target_os = "android")]
+    use std::os::android::net::SocketAddrExt;
+    #[cfg(target_os = "linux")]
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::SocketAddr;
+    use std::path::Path;
+
+    use super::Address;
+
+    impl From<&Path> for Address {
+        fn from(path: &Path) -> Self {
+            Self::Path(path.as_os_str().as_bytes().to_vec())
+        }
+    }
+
+    impl From<&SocketAddr> for Address {
+        fn from(address: &SocketAddr) -> Self {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            if let Some(name) = address.as_abstract_name() {
+                return Self::Path([b"\0", name].concat());
+            }
+            Self::from(address.as_pathname().unwrap_or(Path::new("")))
+        }
+    }
+
+    impl TryFrom<Address> for SocketAddr {
+        type Error = io::Error;
+
+        fn try_from(address: Address) -> io::Result<Self> {
+            let Address::Path(path) = address else { return Err(io::ErrorKind::InvalidInput.into()) };
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            if let Some(name) = path.strip_prefix(b"\0") {
+                return Self::from_abstract_name(name);
+            }
+            Self::from_pathname(OsStr::from_bytes(&path))
+        }
+    }
+}
+
+/// What a call receives: how many bytes, and from whom, if it is a datagram.
+pub(crate) type Received = (usize, Option<Address>);
+
+/// The network of a simulation. The calls have the results and the errors of Linux, as for non-blocking
+/// sockets.
+pub(crate) trait SocketCalls {
+    /// Makes a socket of the host on which the present task runs. Returns the descriptor that stands for it.
+    fn socket(&self, kind: SocketType) -> io::Result<OwnedDescriptor>;
+    /// Makes two Unix sockets that are connected with each other.
+    fn pair(&self, is_stream: bool) -> io::Result<[OwnedDescriptor; 2]>;
+    /// Lets a fresh stream socket of the system stand for a socket of the host on which the present task
+    /// runs. Does nothing if it stands for one already.
+    fn adopt(&self, descriptor: RawDescriptor, family: AddressFamily) -> io::Result<()>;
+    /// Returns the socket that the descriptor stands for.
+    fn find(&self, descriptor: RawDescriptor) -> Option<SocketNumber>;
+    fn bind(&self, socket: SocketNumber, address: Address) -> io::Result<()>;
+    fn listen(&self, socket: SocketNumber, backlog: usize) -> io::Result<()>;
+    /// Begins to connect a socket, or connects it. Both are a success.
+    fn connect(&self, socket: SocketNumber, address: Address) -> io::Result<()>;
+    fn accept(&self, socket: SocketNumber) -> io::Result<(OwnedDescriptor, Address)>;
+    fn receive(&self, socket: SocketNumber, buffer: &mut [u8], peeks: bool) -> io::Result<Received>;
+    fn send(&self, socket: SocketNumber, slices: &[IoSlice<'_>], to: Option<Address>) -> io::Result<usize>;
+    fn shutdown(&self, socket: SocketNumber, how: Shutdown) -> io::Result<()>;
+    fn local_addr(&self, socket: SocketNumber) -> io::Result<Address>;
+    fn peer_addr(&self, socket: SocketNumber) -> io::Result<Address>;
+    fn take_error(&self, socket: SocketNumber) -> io::Result<Option<io::Error>>;
+    /// Returns the addresses of the host of that name. `None` if there is no such host.
+    fn look_up(&self, name: &str) -> Option<Vec<IpAddr>>;
+
+    /// Reports the events of a socket with this key from now on, beginning with what it is ready for.
+    fn watch(&self, socket: SocketNumber, key: u64);
+    /// Closes a socket.
+    fn close(&self, socket: SocketNumber);
+    /// Returns what a socket is ready for.
+    fn readiness(&self, socket: SocketNumber) -> SocketEvents;
+    /// Processes what happens up to the present time, and returns the next event of a watched socket.
+    fn next_event(&self) -> Option<(u64, SocketEvents)>;
+    /// Returns for how long nothing happens in the network; `None` if that is for ever.
+    fn until_next(&self) -> Option<Duration>;
+}
+
+/// Returns whether the calling thread is in a simulation.
+pub fn is_simulated() -> bool {
+    is_running()
+}
+
+/// The length of the queue of a listener, as the standard library asks for.
+pub const STD_BACKLOG: usize = 128;
+
+/// A Unix datagram socket.
+pub const UNBOUND: SocketType = SocketType { is_stream: false, family: AddressFamily::Unix };
+
+/// Makes a socket of the network.
+pub fn socket(kind: SocketType) -> Option<io::Result<OwnedDescriptor>> {
+    with_sockets(|sockets| sockets.socket(kind))
+}
+
+/// Lets a fresh socket of the system stand for one of the network, if it is a TCP socket that is neither
+/// bound nor connected: some programs make one to set its options, and then pass it on. Leaves others as they
+/// are.
+pub fn adopt(descriptor: &impl AsDescriptor) {
+    with_sockets(|sockets| {
+        let socket = SockRef::from(descriptor);
+        let local = socket.local_addr().ok().and_then(|local| local.as_socket());
+        let is_stream = socket.r#type().is_ok_and(|kind| kind == Type::STREAM);
+        if let Some(local) = local.filter(|local| is_stream && local.port() == 0) {
+            let family = if local.is_ipv6() { AddressFamily::V6 } else { AddressFamily::V4 };
+            // On an error it stays a socket of the system, which has no way into a simulation.
+            let _ = sockets.adopt(descriptor.raw(), family);
+        }
+    });
+}
+
+/// Returns the error for a socket of the system in a simulation.
+#[cold]
+pub(crate) fn unsupported() -> io::Error {
+    let what = "a simulation has no pipes, files or sockets of the system: their events would come from \
+                outside of it. Its own sockets are made by `bind` and `connect` of `paceline::net` and \
+                `tokio::net`, and not by the standard library";
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
+/// Makes a socket for this address, and calls `call` with both. Closes the socket if that fails.
+fn made_for<R>(
+    address: impl Into<Address>,
+    is_stream: bool,
+    call: impl FnOnce(&OwnedDescriptor, Address) -> io::Result<R>,
+) -> Option<io::Result<OwnedDescriptor>> {
+    if !is_running() {
+        return None;
+    }
+    let address = address.into();
+    let made = socket(SocketType { is_stream, family: address.family() })?;
+    Some(made.and_then(|made| match call(&made, address) {
+        Ok(_) => Ok(made),
+        Err(error) => {
+            on_socket(&made, |sockets, socket| sockets.close(socket));
+            Err(error)
+        }
+    }))
+}
+
+/// Makes a listener that is bound to an address, with the options that the standard library sets.
+pub fn listener(address: impl Into<Address>, backlog: usize) -> Option<io::Result<OwnedDescriptor>> {
+    made_for(address, true, |made, address| {
+        SockRef::from(made).set_reuse_address(true)?;
+        bind(made, address).transpose()?;
+        listen(made, backlog).transpose()
+    })
+}
+
+/// Makes a datagram socket that is bound to an address.
+pub fn datagrams(address: impl Into<Address>) -> Option<io::Result<OwnedDescriptor>> {
+    made_for(address, false, |made, address| bind(made, address).transpose())
+}
+
+/// Makes a stream socket that begins to connect to an address. [`connected`] says how that ends.
+pub fn connecting(address: impl Into<Address>) -> Option<io::Result<OwnedDescriptor>> {
+    made_for(address, true, |made, address| connect(made, address).transpose())
+}
+
+/// Makes two Unix sockets that are connected with each other.
+pub fn pair(is_stream: bool) -> Option<io::Result<[OwnedDescriptor; 2]>> {
+    with_sockets(|sockets| sockets.pair(is_stream))
+}
+
+/// Checks a socket that is connecting. Returns `WouldBlock` while the peer has not answered, and the error of
+/// an attempt that has failed.
+pub fn connected(socket: &impl MaybeSimulated) -> Option<io::Result<()>> {
+    let error = match take_error(socket)? {
+        Ok(None) => on_socket(socket, |sockets, socket| sockets.peer_addr(socket))?.err(),
+        Ok(error) => error,
+        Err(error) => Some(error),
+    };
+    Some(match error {
+        Some(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
+        Some(error) => Err(error),
+        None => Ok(()),
+    })
+}
+
+/// Receives bytes or a datagram. If it `peeks`, leaves them there.
+pub fn receive(socket: &impl MaybeSimulated, buffer: &mut [u8], peeks: bool) -> Option<io::Result<usize>> {
+    on_socket(socket, |sockets, socket| sockets.receive(socket, buffer, peeks).map(|(len, _)| len))
+}
+
+/// Receives a datagram, and returns its sender. If it `peeks`, leaves it there.
+pub fn receive_from<A: TryFrom<Address, Error = io::Error>>(
+    socket: &impl MaybeSimulated,
+    buffer: &mut [u8],
+    peeks: bool,
+) -> Option<io::Result<(usize, A)>> {
+    on_socket(socket, |sockets, socket| match sockets.receive(socket, buffer, peeks)? {
+        (len, Some(from)) => Ok((len, from.try_into()?)),
+        (_, None) => Err(io::ErrorKind::InvalidInput.into()),
+    })
+}
+
+/// Receives bytes into the buffers, one after the other, until one of them is not filled.
+pub fn receive_vectored(
+    socket: &impl MaybeSimulated,
+    buffers: &mut [IoSliceMut<'_>],
+) -> Option<io::Result<usize>> {
+    on_socket(socket, |_, _| ())?;
+    let (mut sum, mut last) = (0, Ok(0));
+    for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
+        last = receive(socket, buffer, false)?;
+        sum += last.as_ref().map_or(0, |len| *len);
+        if !matches!(last, Ok(len) if len == buffer.len()) {
+            break;
+        }
+    }
+    // An error after the first bytes comes again.
+    Some(if sum > 0 { Ok(sum) } else { last })
+}
+
+/// Initializes a buffer, if the socket is simulated, for a call that only writes to it.
+pub fn initialize<'b>(
+    socket: &impl MaybeSimulated,
+    buffer: &'b mut [MaybeUninit<u8>],
+) -> Option<&'b mut [u8]> {
+    on_socket(socket, |_, _| ())?;
+    buffer.fill(MaybeUninit::new(0));
+    // SAFETY: all of it is initialized.
+    Some(unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [u8]) })
+}
+
+/// Sends bytes.
+pub fn send(socket: &impl MaybeSimulated, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+    on_socket(socket, |sockets, socket| sockets.send(socket, slices, None))
+}
+
+/// Sends a datagram to an address.
+pub fn send_to(
+    socket: &impl MaybeSimulated,
+    bytes: &[u8],
+    to: impl Into<Address>,
+) -> Option<io::Result<usize>> {
+    on_socket(socket, |sockets, socket| sockets.send(socket, &[IoSlice::new(bytes)], Some(to.into())))
+}
+
+/// Binds a socket to an address.
+pub fn bind(socket: &impl MaybeSimulated, address: impl Into<Address>) -> Option<io::Result<()>> {
+    on_socket(socket, |sockets, socket| sockets.bind(socket, address.into()))
+}
+
+/// Makes a socket a listener.
+pub fn listen(socket: &impl MaybeSimulated, backlog: usize) -> Option<io::Result<()>> {
+    on_socket(socket, |sockets, socket| sockets.listen(socket, backlog))
+}
+
+/// Begins to connect a stream socket, or sets the peer of a datagram socket.
+/// In a simulation, refuses a socket of the system, so that it sends no packet.
+pub fn connect(socket: &impl MaybeSimulated, address: impl Into<Address>) -> Option<io::Result<()>> {
+    on_socket(socket, |sockets, socket| sockets.connect(socket, address.into()))
+        .or_else(|| with_sockets(|_| Err(unsupported())))
+}
+
+/// Accepts a connection.
+pub fn accept<S: From<OwnedDescriptor>, A: TryFrom<Address, Error = io::Error>>(
+    socket: &impl MaybeSimulated,
+) -> Option<io::Result<(S, A)>> {
+    on_socket(socket, |sockets, socket| {
+        let (accepted, peer) = sockets.accept(socket)?;
+        Ok((accepted.into(), peer.try_into()?))
+    })
+}
+
+/// Shuts down one direction of a stream, or both.
+pub fn shutdown(socket: &impl MaybeSimulated, how: Shutdown) -> Option<io::Result<()>> {
+    on_socket(socket, |sockets, socket| sockets.shutdown(socket, how))
+}
+
+/// Returns the address that a socket is bound to.
+pub fn local_addr<A: TryFrom<Address, Error = io::Error>>(
+    socket: &impl MaybeSimulated,
+) -> Option<io::Result<A>> {
+    on_socket(socket, |sockets, socket| sockets.local_addr(socket)?.try_into())
+}
+
+/// Returns the address of the peer.
+pub fn peer_addr<A: TryFrom<Address, Error = io::Error>>(
+    socket: &impl MaybeSimulated,
+) -> Option<io::Result<A>> {
+    on_socket(socket, |sockets, socket| sockets.peer_addr(socket)?.try_into())
+}
+
+/// Returns the error of a socket that no call has returned.
+pub fn take_error(socket: &impl MaybeSimulated) -> Option<io::Result<Option<io::Error>>> {
+    on_socket(socket, |sockets, socket| sockets.take_error(socket))
+}
+
+/// Looks up the name of a host. A name that the network does not know is an error.
+pub fn look_up(name: &str, port: u16) -> Option<io::Result<Vec<SocketAddr>>> {
+    with_sockets(|sockets| match sockets.look_up(name) {
+        Some(addresses) => Ok(addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()),
+        None => {
+            let what = format!("no host of the simulated network has the name {name:?}");
+            Err(io::Error::new(io::ErrorKind::NotFound, what))
+        }
+    })
+}
