@@ -46,7 +46,7 @@ macro_rules! transfers {
                 let (source, mut io) = $parts;
                 let len = sure_len(bufs.iter().map(|buf| buf.len()));
                 poll_transfer(source, Direction::Read, trust::of_read::<T>(), cx, len, || {
-                    Read::read_vectored(&mut io, bufs)
+                    sys::read_vectored(source, bufs).unwrap_or_else(|| Read::read_vectored(&mut io, bufs))
                 })
             }
         }

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::{fmt, slice};
 
 use crate::blocking::try_unblock;
+use crate::simulated::sockets;
 
 /// A name of one address, or of several: `"localhost:80"`, `("localhost", 80)`, `([127, 0, 0, 1], 80)`, a
 /// `SocketAddr`, a slice of them.
@@ -178,6 +179,9 @@ impl Target {
 async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     use std::net::ToSocketAddrs;
 
+    if let Some(found) = sockets::look_up(&name, port) {
+        return found;
+    }
     let asked = name.clone();
     let found = try_unblock(move || (asked.as_str(), port).to_socket_addrs()).await.and_then(|found| found);
     match found.map(Iterator::collect::<Vec<_>>) {

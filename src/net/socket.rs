@@ -70,9 +70,10 @@ macro_rules! handle {
     };
 }
 
-/// Defines methods for options of the socket in `$handle.$field`, which call those of the standard library.
+/// Defines methods for options of the socket in `$handle.$field`, which call those of the standard library,
+/// unless the socket is simulated and there is a function for that.
 macro_rules! options {
-    ($handle:ident.$field:tt: $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
+    ($handle:ident.$field:tt: $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $result:ty $(= $simulated:path)?;)*) => {
         impl $handle {
             $(
                 $(#[$doc])*
@@ -81,6 +82,11 @@ macro_rules! options {
                 ///
                 /// Returns the error of the system call.
                 pub fn $name(&self $(, $arg: $type)*) -> io::Result<$result> {
+                    $(
+                        if let Some(answer) = $simulated(self.$field.get_ref()) {
+                            return answer;
+                        }
+                    )?
                     self.$field.get_ref().$name($($arg),*)
                 }
             )*

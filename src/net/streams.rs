@@ -13,6 +13,7 @@ use futures::io::{AsyncRead, AsyncWrite};
 use super::tcp::TcpStream;
 #[cfg(unix)]
 use super::unix::UnixStream;
+use crate::simulated::sockets;
 
 /// The operations of a stream that its halves need. A clone is the same stream.
 pub trait Stream: Clone {
@@ -257,7 +258,8 @@ macro_rules! stream {
             ///
             /// Returns the errors of `shutdown`, such as `NotConnected`.
             pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-                self.0.get_ref().shutdown(how)
+                let socket = self.0.get_ref();
+                sockets::shutdown(socket, how).unwrap_or_else(|| socket.shutdown(how))
             }
 
             /// Returns the error that the socket has stored, and clears it.
@@ -266,7 +268,8 @@ macro_rules! stream {
             ///
             /// Returns the errors of `getsockopt`.
             pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-                self.0.get_ref().take_error()
+                let socket = self.0.get_ref();
+                sockets::take_error(socket).unwrap_or_else(|| socket.take_error())
             }
 
             /// Borrows the stream as two halves, at no cost.

@@ -11,10 +11,10 @@ use super::acceptor::Acceptor;
 use super::addresses::{ToSocketAddrs, try_each};
 use super::socket::{handle, options};
 use crate::io::{Async, timeout};
+use crate::simulated::sockets;
 
 /// The number of connections that may wait for an accept, if the system allows it.
-#[cfg(unix)]
-const BACKLOG: i32 = 4096;
+const BACKLOG: u16 = 4096;
 
 /// A listener for TCP connections.
 ///
@@ -69,10 +69,13 @@ impl TcpListener {
 
     /// Binds a listener to one address, on Unix with a queue of [`BACKLOG`] connections, and registers it.
     fn listen(address: SocketAddr) -> io::Result<Self> {
+        if let Some(made) = sockets::listener(address, BACKLOG.into()) {
+            return Self::try_from(std::net::TcpListener::from(made?));
+        }
         let listener = std::net::TcpListener::bind(address)?;
         // The standard library calls `listen` with a queue length of its own: a second call changes that.
         #[cfg(unix)]
-        SockRef::from(&listener).listen(BACKLOG)?;
+        SockRef::from(&listener).listen(BACKLOG.into())?;
         Self::try_from(listener)
     }
 
@@ -230,7 +233,7 @@ impl TcpStream {
 
 options! { TcpListener.io:
     /// Returns the address that the listener is bound to.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
     /// Returns how many routers a packet may pass.
     ttl() -> u32;
     /// Sets how many routers a packet may pass, also for connections that are accepted later.
@@ -239,9 +242,9 @@ options! { TcpListener.io:
 
 options! { TcpStream.0:
     /// Returns the local address.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
     /// Returns the address of the peer. If the peer has reset the connection, the error is `NotConnected`.
-    peer_addr() -> SocketAddr;
+    peer_addr() -> SocketAddr = sockets::peer_addr;
     /// Returns whether small writes are sent at once: see [`set_nodelay`](TcpStream::set_nodelay).
     nodelay() -> bool;
     /// Sets whether small writes are sent at once, instead of waiting until the peer has acknowledged earlier

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::addresses::{AttemptError, ToSocketAddrs, first, try_each};
 use super::socket::{handle, options};
 use crate::io::Async;
+use crate::simulated::sockets;
 
 /// A UDP socket.
 ///
@@ -51,7 +52,12 @@ impl UdpSocket {
     ///
     /// Returns the errors of [`resolve`](super::resolve) and of `connect`.
     pub async fn connect<A: ToSocketAddrs>(&self, name: A) -> io::Result<()> {
-        try_each(name, "connect to", |address| std::future::ready(self.0.get_ref().connect(address))).await
+        let socket = self.0.get_ref();
+        let connect = |address| {
+            let simulated = sockets::connect(socket, address);
+            std::future::ready(simulated.unwrap_or_else(|| socket.connect(address)))
+        };
+        try_each(name, "connect to", connect).await
     }
 
     /// Sends a datagram to the peer of [`connect`](UdpSocket::connect).
@@ -130,11 +136,11 @@ impl UdpSocket {
 
 options! { UdpSocket.0:
     /// Returns the local address.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
     /// Returns the address of the peer of [`connect`](UdpSocket::connect).
-    peer_addr() -> SocketAddr;
+    peer_addr() -> SocketAddr = sockets::peer_addr;
     /// Returns the error that the socket has stored, and clears it.
-    take_error() -> Option<io::Error>;
+    take_error() -> Option<io::Error> = sockets::take_error;
     /// Returns whether the socket may send to broadcast addresses.
     broadcast() -> bool;
     /// Sets whether the socket may send to broadcast addresses.

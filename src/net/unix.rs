@@ -12,6 +12,7 @@ use super::acceptor::Acceptor;
 use super::addresses::AttemptError;
 use super::socket::{handle, options};
 use crate::io::Async;
+use crate::simulated::sockets;
 
 /// A listener for Unix stream connections. Clones are the same listener.
 ///
@@ -158,7 +159,9 @@ impl UnixDatagram {
     /// Returns the errors of `connect`.
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         let path = path.as_ref();
-        self.0.get_ref().connect(path).map_err(with(path, "connect to"))
+        let socket = self.0.get_ref();
+        let connected = sockets::connect(socket, path).unwrap_or_else(|| socket.connect(path));
+        connected.map_err(with(path, "connect to"))
     }
 
     /// Sends a datagram to the peer.
@@ -218,19 +221,19 @@ impl UnixDatagram {
 
 options! { UnixListener.io:
     /// Returns the address that the listener is bound to.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
 }
 
 options! { UnixStream.0:
     /// Returns the local address.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
     /// Returns the address of the peer.
-    peer_addr() -> SocketAddr;
+    peer_addr() -> SocketAddr = sockets::peer_addr;
 }
 
 options! { UnixDatagram.0:
     /// Returns the local address.
-    local_addr() -> SocketAddr;
+    local_addr() -> SocketAddr = sockets::local_addr;
     /// Returns the address of the peer.
-    peer_addr() -> SocketAddr;
+    peer_addr() -> SocketAddr = sockets::peer_addr;
 }

@@ -3,6 +3,7 @@
 use crate::io::Async;
 use crate::io::{errors, sys};
 use crate::reactor::Direction;
+use crate::simulated::sockets::{self, STD_BACKLOG};
 use futures::stream::{self, Stream};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -28,7 +29,9 @@ impl Async<TcpListener> {
     ///
     /// Returns the errors of `bind` and `listen`, such as `AddrInUse`, and those of [`Async::new`].
     pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<TcpListener>> {
-        Async::new(TcpListener::bind(addr.into())?)
+        let addr = addr.into();
+        let simulated = sockets::listener(addr, STD_BACKLOG).map(|made| made.map(TcpListener::from));
+        Async::new(simulated.unwrap_or_else(|| TcpListener::bind(addr))?)
     }
 
     /// Waits for the next connection and returns its stream and its peer's address.
@@ -167,6 +170,8 @@ impl Async<TcpStream> {
     ///
     /// No bytes are removed, so dropping the future loses none.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().perform(Direction::Read, || self.get_ref().peek(buf)).await
+        let socket = self.get_ref();
+        let peek = || sockets::receive(socket, buf, true).unwrap_or_else(|| socket.peek(buf));
+        self.source().perform(Direction::Read, peek).await
     }
 }

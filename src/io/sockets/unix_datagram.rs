@@ -6,7 +6,8 @@ use crate::io::Async;
 use crate::io::retry::retry;
 use crate::io::sys;
 use crate::reactor::Direction;
-use std::io;
+use crate::simulated::sockets::{self, UNBOUND};
+use std::io::{self, IoSlice};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
@@ -32,7 +33,9 @@ impl Async<UnixDatagram> {
     /// Returns the errors of `bind`, such as `AddrInUse` for a path that exists, `InvalidInput` for one that
     /// is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixDatagram>> {
-        Async::new(UnixDatagram::bind_addr(&sys::unix_address(path.as_ref())?)?)
+        let addr = sys::unix_address(path.as_ref())?;
+        let simulated = sockets::datagrams(&addr).map(|made| made.map(UnixDatagram::from));
+        Async::new(simulated.unwrap_or_else(|| UnixDatagram::bind_addr(&addr))?)
     }
 
     /// Creates a datagram socket without a name: it can send, but no peer can answer.
@@ -54,7 +57,8 @@ impl Async<UnixDatagram> {
     ///
     /// Returns the errors of `socket` and of [`Async::new`].
     pub fn unbound() -> io::Result<Async<UnixDatagram>> {
-        Async::new(UnixDatagram::unbound()?)
+        let simulated = sockets::socket(UNBOUND).map(|made| made.map(UnixDatagram::from));
+        Async::new(simulated.unwrap_or_else(UnixDatagram::unbound)?)
     }
 
     /// Creates two datagram sockets that are connected to each other.
@@ -79,6 +83,10 @@ impl Async<UnixDatagram> {
     ///
     /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixDatagram>, Async<UnixDatagram>)> {
+        if let Some(made) = sockets::pair(false) {
+            let [one, other] = made?.map(UnixDatagram::from);
+            return Ok((Async::new(one)?, Async::new(other)?));
+        }
         let (one, other) = UnixDatagram::pair()?;
         Ok((Async::new(one)?, Async::new(other)?))
     }
@@ -112,7 +120,9 @@ impl Async<UnixDatagram> {
     ///
     /// A datagram is received in the same poll that returns it: dropping the future loses none.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.source().perform(Direction::Read, || self.get_ref().recv_from(buf)).await
+        let socket = self.get_ref();
+        let call = || sockets::receive_from(socket, buf, false).unwrap_or_else(|| socket.recv_from(buf));
+        self.source().perform(Direction::Read, call).await
     }
 
     /// Sends a datagram to the socket at a path, or on Linux at an abstract name, and returns the number of
@@ -153,7 +163,9 @@ impl Async<UnixDatagram> {
         let addr = sys::unix_address(path.as_ref())?;
         // Here the kernel's `WouldBlock` is about the receiver's queue, but readiness is about this socket's
         // own buffer: no edge reports room in the receiver's queue, so interest is armed again for each try.
-        retry(self.source(), Direction::Write, || self.get_ref().send_to_addr(buf, &addr)).await
+        let socket = self.get_ref();
+        let call = || sockets::send_to(socket, buf, &addr).unwrap_or_else(|| socket.send_to_addr(buf, &addr));
+        retry(self.source(), Direction::Write, call).await
     }
 
     /// Waits for a datagram from the peer that the socket is connected to and returns its length.
@@ -184,7 +196,9 @@ impl Async<UnixDatagram> {
     ///
     /// The same as for [`recv_from`](Async::<UnixDatagram>::recv_from).
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().perform(Direction::Read, || self.get_ref().recv(buf)).await
+        let socket = self.get_ref();
+        let call = || sockets::receive(socket, buf, false).unwrap_or_else(|| socket.recv(buf));
+        self.source().perform(Direction::Read, call).await
     }
 
     /// Sends a datagram to the peer that the socket is connected to and returns the number of bytes sent.
@@ -210,6 +224,8 @@ impl Async<UnixDatagram> {
     ///
     /// The same as for [`send_to`](Async::<UnixDatagram>::send_to).
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.source().perform(Direction::Write, || self.get_ref().send(buf)).await
+        let socket = self.get_ref();
+        let call = || sockets::send(socket, &[IoSlice::new(buf)]).unwrap_or_else(|| socket.send(buf));
+        self.source().perform(Direction::Write, call).await
     }
 }

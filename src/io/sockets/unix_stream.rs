@@ -5,6 +5,7 @@
 use crate::io::Async;
 use crate::io::{errors, sys};
 use crate::reactor::Direction;
+use crate::simulated::sockets::{self, STD_BACKLOG};
 use futures::stream::{self, Stream};
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -32,7 +33,9 @@ impl Async<UnixListener> {
     /// Returns the errors of `bind` and `listen`, such as `AddrInUse` for a path that exists, `InvalidInput`
     /// for one that is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixListener>> {
-        Async::new(UnixListener::bind_addr(&sys::unix_address(path.as_ref())?)?)
+        let addr = sys::unix_address(path.as_ref())?;
+        let simulated = sockets::listener(&addr, STD_BACKLOG).map(|made| made.map(UnixListener::from));
+        Async::new(simulated.unwrap_or_else(|| UnixListener::bind_addr(&addr))?)
     }
 
     /// Waits for the next connection and returns its stream and its peer's address, which rarely has a name.
@@ -68,7 +71,7 @@ impl Async<UnixListener> {
     /// is dropped with the task's output, which closes it.
     pub async fn accept(&self) -> io::Result<(Async<UnixStream>, SocketAddr)> {
         let stream = self.next_stream().await?;
-        let peer = stream.get_ref().peer_addr()?;
+        let peer = sockets::peer_addr(stream.get_ref()).unwrap_or_else(|| stream.get_ref().peer_addr())?;
         Ok((stream, peer))
     }
 
@@ -161,6 +164,10 @@ impl Async<UnixStream> {
     ///
     /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixStream>, Async<UnixStream>)> {
+        if let Some(made) = sockets::pair(true) {
+            let [one, other] = made?.map(UnixStream::from);
+            return Ok((Async::new(one)?, Async::new(other)?));
+        }
         let (one, other) = UnixStream::pair()?;
         Ok((Async::new(one)?, Async::new(other)?))
     }

@@ -4,20 +4,25 @@
 
 use crate::io::trust::is_stream_socket;
 use crate::reactor::Source;
+use crate::simulated::sockets;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 
 /// Reads as `Read::read` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn read_stream<T>(socket: &Source, buf: &mut [u8]) -> Option<io::Result<usize>> {
-    is_stream_socket::<T>()
-        .then(|| recv(socket, buf, RecvFlags::empty()).map(|(read, _)| read).map_err(Into::into))
+    sockets::receive(socket, buf, false).or_else(|| {
+        is_stream_socket::<T>()
+            .then(|| recv(socket, buf, RecvFlags::empty()).map(|(read, _)| read).map_err(Into::into))
+    })
 }
 
 /// Writes as `Write::write` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn write_stream<T>(socket: &Source, buf: &[u8]) -> Option<io::Result<usize>> {
-    is_stream_socket::<T>().then(|| send(socket, buf, SendFlags::NOSIGNAL).map_err(Into::into))
+    sockets::send(socket, &[IoSlice::new(buf)]).or_else(|| {
+        is_stream_socket::<T>().then(|| send(socket, buf, SendFlags::NOSIGNAL).map_err(Into::into))
+    })
 }
 
 /// The largest sum of slices, in bytes, that is copied into one buffer first: the kernel takes about 150 ns
@@ -31,6 +36,9 @@ pub(in crate::io) fn write_stream_vectored<T>(
     socket: &Source,
     bufs: &[IoSlice<'_>],
 ) -> Option<io::Result<usize>> {
+    if let Some(sent) = sockets::send(socket, bufs) {
+        return Some(sent);
+    }
     let sum = || bufs.iter().map(|buf| buf.len()).fold(0, usize::saturating_add);
     if !is_stream_socket::<T>() || sum() > COPIED {
         return None;
@@ -44,6 +52,15 @@ pub(in crate::io) fn write_stream_vectored<T>(
     write_stream::<T>(socket, &copy[..len])
 }
 
+/// Reads as `Read::read_vectored` does if the socket is simulated; else returns `None`.
+#[inline]
+pub(in crate::io) fn read_vectored(
+    socket: &Source,
+    bufs: &mut [IoSliceMut<'_>],
+) -> Option<io::Result<usize>> {
+    sockets::receive_vectored(socket, bufs)
+}
+
 /// Receives into memory that may be uninitialized. Returns how many bytes it received; they are at the start
 /// of `buf`.
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
@@ -52,6 +69,9 @@ pub(in crate::io) fn read_uninit<T>(
     socket: &crate::io::Async<T>,
     buf: &mut [std::mem::MaybeUninit<u8>],
 ) -> io::Result<usize> {
+    if let Some(buf) = sockets::initialize(socket.source(), buf) {
+        return sockets::receive(socket.source(), buf, false).unwrap_or(Ok(0));
+    }
     let ((read, _), _) = recv(socket.source(), buf, RecvFlags::empty())?;
     Ok(read.len())
 }

@@ -1,7 +1,7 @@
 //! Stream sockets by way of the standard library, which knows what the platform needs.
 
 use crate::reactor::Source;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 
 /// Returns `None`: the caller uses `Read::read`.
 #[inline]
@@ -18,6 +18,12 @@ pub(in crate::io) fn write_stream<T>(_: &Source, _: &[u8]) -> Option<io::Result<
 /// Returns `None`: the caller uses `Write::write_vectored`.
 #[inline]
 pub(in crate::io) fn write_stream_vectored<T>(_: &Source, _: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+    None
+}
+
+/// Returns `None`: the caller uses `Read::read_vectored`.
+#[inline]
+pub(in crate::io) fn read_vectored(_: &Source, _: &mut [IoSliceMut<'_>]) -> Option<io::Result<usize>> {
     None
 }
 

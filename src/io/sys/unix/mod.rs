@@ -12,6 +12,7 @@ pub(in crate::io) use sockets::{accept_tcp, accept_unix};
 
 use crate::io::async_handle::Async;
 use crate::reactor::Direction;
+use crate::simulated::sockets as simulated;
 use rustix::io::Errno;
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{AddressFamily, getpeername, ipproto, sockopt};
@@ -51,6 +52,12 @@ pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<Tcp
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
+    if let Some(made) = simulated::connecting(addr) {
+        let stream = Async::new_nonblocking(TcpStream::from(made?))?;
+        let connected = || simulated::connected(stream.get_ref()).unwrap_or(Ok(()));
+        stream.source().perform(Direction::Write, connected).await?;
+        return Ok(stream);
+    }
     connect(sockets::stream_socket(family, Some(ipproto::TCP))?, addr).await
 }
 
@@ -58,6 +65,9 @@ pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<Tcp
 /// not wait for room.
 pub(in crate::io) async fn connect_unix(path: &Path) -> io::Result<Async<UnixStream>> {
     let addr = names::to_kernel(path)?;
+    if let Some(made) = simulated::connecting(path) {
+        return Async::new_nonblocking(UnixStream::from(made?));
+    }
     connect(sockets::stream_socket(AddressFamily::UNIX, None)?, addr).await
 }
 
