@@ -24,6 +24,8 @@ pub(super) enum SimEventKind {
     Ended,
     /// The task noted a text.
     Noted,
+    /// Something happened to a packet of the network, while the task was polled.
+    Packet,
 }
 
 /// Something that happened.
@@ -33,7 +35,7 @@ pub(super) struct SimEvent {
     pub(super) at: u64,
     pub(super) task: TaskId,
     pub(super) kind: SimEventKind,
-    /// The line and column of a spawn; the task that wakes; the hash of a text.
+    /// The line and column of a spawn; the task that wakes; the hash of a text or of a packet.
     pub(super) detail: u64,
 }
 
@@ -113,6 +115,13 @@ impl SimEvents {
         Ok(())
     }
 
+    /// Keeps a text that has this hash, if it may be part of a difference.
+    pub(super) fn keep_text(&mut self, hash: u64, text: String) {
+        if let Use::Record(FirstRun { texts, .. }) | Use::Compare(_, _, texts) = &mut self.used {
+            texts.entry(hash).or_insert(text);
+        }
+    }
+
     /// Returns the hash of a text. Keeps the text if it may be part of a difference.
     pub(super) fn hash_text(&mut self, text: &str) -> u64 {
         let mix = |hash: u64, byte: u8| Rng::new(hash ^ u64::from(byte)).next_u64();
@@ -185,6 +194,10 @@ impl SimEvent {
             SimEventKind::Woken => format!("at {at:?}, {task} is woken by {}", name(detail as TaskId, lines)),
             SimEventKind::Polled => format!("at {at:?}, {task} is polled"),
             SimEventKind::Ended => format!("at {at:?}, {task} ends"),
+            SimEventKind::Packet => {
+                let text = texts.get(&detail).map_or("something happens to a packet", |text| text);
+                format!("at {at:?}, while {task} is polled, {text}")
+            }
             SimEventKind::Noted => {
                 let text = texts.get(&detail).map_or("", |text| text);
                 format!("at {at:?}, {task} notes {text:?}")

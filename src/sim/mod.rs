@@ -2,9 +2,9 @@
 //! Requires the feature `sim`.
 //!
 //! A simulation chooses by its seed which of the ready tasks is polled next, and how long closures that block
-//! take. Its clock stands while tasks are ready, and then jumps to the next timer. So a run takes no longer
-//! than its polls do, the same seed gives the same run, and other seeds give other runs: what goes wrong once
-//! in ten thousand runs is found, and then happens again as often as it takes to understand it.
+//! take. Its clock stands while tasks are ready, and then jumps to the next timer or packet. So a run takes
+//! no longer than its polls do. The same seed gives the same run, and other seeds give other runs: a bug that
+//! shows once in ten thousand runs is found, and then happens again as often as it takes to understand it.
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,8 +44,17 @@
 //! random later time. A [job](crate::blocking::Job)'s result comes at a random time after that, so its
 //! deadline may pass before the closure begins, or between its effects and its result.
 //!
-//! There are no sockets yet, or anything else that waits for a descriptor of the system: their constructors
-//! return an error of the kind [`Unsupported`](std::io::ErrorKind::Unsupported).
+//! What waits for a descriptor of the system is an error of the kind
+//! [`Unsupported`](std::io::ErrorKind::Unsupported): pipes, signals, child processes.
+//!
+//! # The network
+//!
+//! The sockets of [`net`](crate::net) belong to a simulated network. Its hosts are the nodes of the
+//! simulation: see [`Sim::node`] and [`Network`]. A task runs on the host of the task that spawned it.
+//! The test itself is on a host named `test`. Names of nodes can be looked up.
+//!
+//! Packets take time, and may be lost; TCP sends them again. What happens to a packet is an event, as a poll
+//! is. The network exists on Linux only; elsewhere, sockets are an error.
 //!
 //! # What is an error
 //!
@@ -58,10 +67,12 @@
 //! - [`check`] finds that its second run differs from the first.
 
 mod closures;
+mod control;
 mod events;
-// The network, which no simulation uses yet: tested alone, against the errors and the readiness of Linux.
-#[cfg(all(test, target_os = "linux", not(any(miri, paceline_loom, paceline_shuttle))))]
+mod hooks;
 mod net;
+mod network;
+mod nodes;
 mod order;
 mod presence;
 mod report;
@@ -70,9 +81,12 @@ mod seeds;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
 mod sim;
 mod simulation;
+mod sockets;
 mod tasks;
 mod trace_file;
 
+pub use control::Network;
+pub use net::{Packet, PacketBody, RuleId, Segment, Unreachable, Verdict};
 pub use order::Order;
 pub use report::Report;
 pub use rng::Rng;

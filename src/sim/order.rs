@@ -117,6 +117,7 @@ fn highest(ready: &VecDeque<ReadyTask>, tasks: &mut SimTasks) -> usize {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
+    use crate::sim::net::HostId;
     use std::panic::Location;
 
     use super::*;
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn priorities_change_after_the_order_was_set_also_two_at_one_poll() {
         let (mut choices, mut tasks) = (Choices::new(1), SimTasks::default());
-        tasks.add(1, Location::caller(), choices.first_priority());
+        tasks.add(1, Location::caller(), HostId::FIRST, choices.first_priority());
         let (runnable, _task) = async_task::spawn(async {}, |_| {});
         let ready = VecDeque::from([(1, runnable)]);
 

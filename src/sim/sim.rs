@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use super::control::Network;
 use super::events::CheckRun;
 use super::order::Order;
 use super::presence::Presence;
@@ -20,6 +21,7 @@ use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::Pool;
+use crate::reactor::WayChoice;
 use crate::runtime::{Entered, Runtime};
 
 /// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer when no task
@@ -68,6 +70,7 @@ impl Sim {
         let presence = Presence::begin(&simulation);
         let mut builder = Runtime::builder().current_thread().spin(Duration::ZERO);
         builder.prepare = Some(leave_to_the_simulation);
+        builder.policy.way = WayChoice::Simulated;
         let runtime = builder.build().unwrap_or_else(|error| panic!("a simulation cannot begin: {error}"));
         let pool = runtime.handle().pool().expect("the runtime exists");
         simulation.settle(runtime.handle(), pool.reactor.clone());
@@ -138,6 +141,66 @@ impl Sim {
         let _presence = Presence::begin(&self.simulation);
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         self.simulation.handle().spawn_with(future, meta)
+    }
+
+    /// Adds a host of this name to the network, and runs a program on it. After a
+    /// [crash](Network::crash), [`Network::restart`] calls `main` again.
+    ///
+    /// The tasks that a program spawns run on its host, and so do theirs. Other programs look the host up by
+    /// its name.
+    ///
+    /// ```
+    /// use paceline::net::{TcpListener, TcpStream};
+    /// use paceline::prelude::*;
+    /// use paceline::sim::Sim;
+    ///
+    /// let mut sim = Sim::new(7);
+    /// sim.node("server", || async {
+    ///     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+    ///     while let Ok((mut stream, _peer)) = listener.accept().await {
+    ///         stream.write_all(b"hello").await.unwrap();
+    ///     }
+    /// });
+    /// let answer = sim.block_on(async {
+    ///     let mut answer = String::new();
+    ///     TcpStream::connect("server:80").await?.read_to_string(&mut answer).await?;
+    ///     std::io::Result::Ok(answer)
+    /// });
+    /// assert_eq!(answer.unwrap(), "hello");
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is a node of that name.
+    #[track_caller]
+    pub fn node<F>(&mut self, name: &str, mut main: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let _presence = Presence::begin(&self.simulation);
+        self.simulation.add_node(name, Location::caller(), Box::new(move || Box::pin(main())));
+    }
+
+    /// Adds a host of this name to the network, and spawns a task there.
+    ///
+    /// # Panics
+    ///
+    /// If there is a node of that name.
+    #[track_caller]
+    pub fn client<T: Send + 'static>(
+        &mut self,
+        name: &str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Task<T> {
+        let _presence = Presence::begin(&self.simulation);
+        let host = self.simulation.add_host(name);
+        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
+        self.simulation.on_host(host, || self.simulation.handle().spawn_with(future, meta))
+    }
+
+    /// Returns the network, for faults.
+    pub fn network(&self) -> Network {
+        Network(Arc::downgrade(&self.simulation))
     }
 
     /// Calls `event` in a task of its own, so long after the start of the simulation; or, if that is over, as

@@ -4,27 +4,28 @@
 //! say that it has woken a task, which is an error. No waker is called while the lock is held.
 
 use std::any::Any;
-use std::collections::VecDeque;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use async_task::Runnable;
-
-use super::closures;
-use super::events::{CheckRun, Difference, FirstRun, SimEvent, SimEventKind, SimEvents, name, place};
+use super::events::{CheckRun, Difference, FirstRun, SimEvent, SimEventKind, SimEvents, name};
+use super::net::HostId;
+use super::network::{NetworkState, SimulatedNetwork};
+use super::nodes::Nodes;
 use super::order::{Choices, Order};
 use super::report::Report;
 use super::rng::Rng;
 use super::tasks::{SimTasks, TaskId};
 use crate::reactor::Reactor;
 use crate::runtime::Handle;
-use crate::simulated::{BlockingPiece, ReadyTask, Simulation};
 
 /// Upper bound of the polls at one time: more are tasks that wake each other for ever. Takes some seconds.
-const MOST_POLLS_AT_ONCE: u64 = 10_000_000;
+pub(super) const MOST_POLLS_AT_ONCE: u64 = 10_000_000;
+
+/// Upper bound of the leaps of the clock to events of the network without a poll. Takes about a second.
+const MOST_LEAPS: u64 = 1_000_000;
 
 /// Upper bound of the tasks that an error lists.
 const MOST_LISTED: usize = 20;
@@ -33,50 +34,62 @@ const MOST_LISTED: usize = 20;
 #[derive(Debug)]
 pub(super) struct Simulated {
     pub(super) seed: u64,
-    thread: ThreadId,
+    pub(super) thread: ThreadId,
     /// Set when the runtime exists.
     place: OnceLock<(Handle, Arc<Reactor>, Instant)>,
     state: Mutex<SimState>,
     /// Values of other crates.
     locals: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    network: SimulatedNetwork,
+    pub(super) nodes: Nodes,
 }
 
 #[derive(Debug)]
-struct SimState {
-    choices: Choices,
+pub(super) struct SimState {
+    pub(super) choices: Choices,
     /// For the durations of closures.
-    durations: Rng,
+    pub(super) durations: Rng,
     /// For the program.
-    rng: Rng,
+    pub(super) rng: Rng,
     /// For the faults that it injects.
-    faults: Rng,
-    tasks: SimTasks,
-    events: SimEvents,
-    polls: u64,
+    pub(super) faults: Rng,
+    pub(super) tasks: SimTasks,
+    pub(super) events: SimEvents,
+    pub(super) polls: u64,
     /// The time of the last poll, and how many polls there were at that time.
-    at_once: (Duration, u64),
+    pub(super) at_once: (Duration, u64),
     /// The number of the task that was spawned or woken last.
-    last: u64,
+    pub(super) last: u64,
     /// The number of the task that is polled now, and those below it on the stack.
-    polled: Vec<u64>,
+    pub(super) polled: Vec<u64>,
     /// The task that was polled last, if nothing has happened since the end of that poll.
-    rested: Option<u64>,
-    failure: Option<String>,
+    pub(super) rested: Option<u64>,
+    pub(super) failure: Option<String>,
     /// Whether a panic on the simulation's own thread has said so, or is about to.
-    is_reported: bool,
+    pub(super) is_reported: bool,
     /// The waker of the future that drives the simulation.
-    driver: Option<Waker>,
-    is_over: bool,
+    pub(super) driver: Option<Waker>,
+    pub(super) is_over: bool,
+    /// The host of the tasks that are spawned now, instead of that of the task that spawns them.
+    pub(super) host: Option<HostId>,
+    /// Leaps of the clock since the last poll.
+    pub(super) leaps: u64,
+    /// Hosts that have crashed.
+    pub(super) down: Vec<HostId>,
 }
 
 impl Simulated {
     pub(super) fn new(seed: u64, run: CheckRun) -> Self {
         let mut seeds = Rng::new(seed);
+        let is_check = !matches!(run, CheckRun::No);
         let state = SimState {
             choices: Choices::new(seeds.next_u64()),
             durations: Rng::new(seeds.next_u64()),
             rng: Rng::new(seeds.next_u64()),
             faults: Rng::new(seeds.next_u64()),
+            host: None,
+            down: Vec::new(),
+            leaps: 0,
             tasks: SimTasks::default(),
             events: SimEvents::new(run),
             polls: 0,
@@ -95,10 +108,12 @@ impl Simulated {
             place: OnceLock::new(),
             state: Mutex::new(state),
             locals: Mutex::default(),
+            nodes: Nodes::default(),
+            network: SimulatedNetwork::new(Rng::new(seeds.next_u64()), is_check),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, SimState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SimState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +150,7 @@ impl Simulated {
 
     /// Returns for how long a closure that blocks waits, or runs: 2^k microseconds, where each k from 0 to 17
     /// is equally likely. So most closures are quick, and some take a tenth of a second.
-    fn duration(&self) -> Duration {
+    pub(super) fn duration(&self) -> Duration {
         const DURATION_MAGNITUDES: u64 = 18;
         Duration::from_micros(1 << self.state().durations.below(DURATION_MAGNITUDES))
     }
@@ -150,6 +165,56 @@ impl Simulated {
             let made = Arc::new(make());
             self.locals.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
             made
+        })
+    }
+
+    /// Returns whether the clock may leap to an event of the network, and counts that: not after very many
+    /// leaps without a poll.
+    pub(super) fn leaps(&self) -> bool {
+        let mut state = self.state();
+        state.leaps += 1;
+        state.leaps <= MOST_LEAPS
+    }
+
+    /// Returns the host on which the present task runs.
+    pub(super) fn host(&self) -> HostId {
+        self.state().host()
+    }
+
+    /// Calls `call`. The tasks that it spawns run on this host.
+    pub(super) fn on_host<R>(&self, host: HostId, call: impl FnOnce() -> R) -> R {
+        let before = self.state().host.replace(host);
+        // `call` is code of the program.
+        let result = catch_unwind(AssertUnwindSafe(call));
+        self.state().host = before;
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Cancels the tasks of a host, and those that they spawn meanwhile.
+    pub(super) fn crash_tasks(&self, host: HostId) {
+        let wakers = {
+            let mut state = self.state();
+            state.down.push(host);
+            state.tasks.cancel(host)
+        };
+        // Each of them is dropped before another task is polled: not in its wake, which may hold a lock.
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Lets the tasks that are spawned on a host from now on run.
+    pub(super) fn restart_tasks(&self, host: HostId) {
+        self.state().down.retain(|down| *down != host);
+    }
+
+    /// Calls `call` with the network, at the present time. What it does to packets is added to the events.
+    pub(super) fn network<R>(&self, call: impl FnOnce(&mut NetworkState) -> R) -> R {
+        self.network.at(self.elapsed(), call, |packet| {
+            let mut state = self.state();
+            if let Some(text) = packet.text {
+                state.events.keep_text(packet.detail, text);
+            }
+            let task = state.polled_id();
+            self.add(state, SimEventKind::Packet, task, packet.detail);
         })
     }
 
@@ -180,7 +245,13 @@ impl Simulated {
 
     /// Adds an event. The simulation fails if that differs from the first run.
     #[inline]
-    fn add(&self, mut state: MutexGuard<'_, SimState>, kind: SimEventKind, task: TaskId, detail: u64) {
+    pub(super) fn add(
+        &self,
+        mut state: MutexGuard<'_, SimState>,
+        kind: SimEventKind,
+        task: TaskId,
+        detail: u64,
+    ) {
         if state.is_over || state.failure.is_some() {
             return;
         }
@@ -204,7 +275,7 @@ impl Simulated {
 
     /// Makes the simulation fail, unless it has failed. Wakes the driver, which reports that.
     #[cold]
-    fn fail(mut state: MutexGuard<'_, SimState>, text: String) {
+    pub(super) fn fail(mut state: MutexGuard<'_, SimState>, text: String) {
         state.failure.get_or_insert(text);
         let driver = state.driver.take();
         drop(state);
@@ -234,7 +305,7 @@ impl Simulated {
 
     /// Returns the message for a simulation in which nothing will happen any more. First waits for a moment
     /// of real time: a thread outside of the simulation may be about to wake a task, which is the error then.
-    fn deadlock(&self) -> String {
+    pub(super) fn deadlock(&self) -> String {
         let patience = Instant::now() + Duration::from_millis(100);
         while self.state().failure.is_none() && Instant::now() < patience {
             thread::sleep(Duration::from_millis(1));
@@ -287,125 +358,22 @@ impl Simulated {
 
 impl SimState {
     /// Returns the task that is polled; 0 if none is.
-    fn polled_id(&self) -> TaskId {
+    pub(super) fn polled_id(&self) -> TaskId {
         self.polled.last().map_or(0, |number| self.tasks.id(*number))
     }
-}
 
-impl Simulation for Simulated {
-    fn spawns(&self, number: u64, at: &'static Location<'static>) {
-        let mut state = self.state();
-        let priority = state.choices.first_priority();
-        let task = state.tasks.add(number, at, priority);
-        (state.last, state.rested) = (number, None);
-        self.add(state, SimEventKind::Spawned, task, place(at));
-    }
-
-    fn wakes(&self, number: u64) {
-        let mut state = self.state();
-        state.last = number;
-        if state.rested.take() == Some(number) {
-            let priority = state.choices.next_lowest();
-            if let Some(task) = state.tasks.get(number) {
-                task.priority = priority;
-            }
-        }
-        let (task, by) = (state.tasks.id(number), state.polled_id());
-        if task != 0 {
-            self.add(state, SimEventKind::Woken, task, by.into());
-        }
-    }
-
-    fn begins_poll(&self, number: u64) {
-        let now = self.elapsed();
-        let mut state = self.state();
-        state.polls += 1;
-        state.polled.push(number);
-        state.rested = None;
-        state.at_once = if state.at_once.0 == now { (now, state.at_once.1 + 1) } else { (now, 1) };
-        let task = state.tasks.id(number);
-        if state.at_once.1 > MOST_POLLS_AT_ONCE {
-            let text = format!(
-                "the clock of the simulation with seed {} stands {now:?} after its start: tasks wake each other for \
-                 ever, among them {} which is polled now",
-                self.seed,
-                name(task, state.tasks.lines())
-            );
-            return Self::fail(state, text);
-        }
-        self.add(state, SimEventKind::Polled, task, 0);
-    }
-
-    fn ends_poll(&self) {
-        let mut state = self.state();
-        state.rested = state.polled.pop();
-    }
-
-    fn ends(&self, number: u64) {
-        let mut state = self.state();
-        if let Some(task) = state.tasks.remove(number) {
-            state.rested = None;
-            self.add(state, SimEventKind::Ended, task, 0);
-        }
-    }
-
-    fn queues(&self, task: &Runnable) -> u64 {
-        let mut state = self.state();
-        let number = state.last;
-        if let Some(known) = state.tasks.get(number).filter(|known| known.address == 0) {
-            known.address = task.waker().data().addr();
-        }
-        number
-    }
-
-    fn picks(&self, ready: &VecDeque<ReadyTask>) -> usize {
-        let SimState { choices, tasks, is_over, .. } = &mut *self.state();
-        if *is_over { 0 } else { choices.pick(ready, tasks) }
-    }
-
-    fn note_outsider(&self, task: &Runnable) -> u64 {
-        let found = self.state().tasks.find(task.waker().data().addr());
-        let state = self.state();
-        let here = thread::current();
-        if here.id() == self.thread || state.is_over {
-            let Some((number, id)) = found else { return 0 };
-            self.add(state, SimEventKind::Woken, id, 0);
-            return number;
-        }
-        let thread = match here.name() {
-            Some(name) => format!("the thread {name:?} ({:?})", here.id()),
-            None => format!("a thread without a name ({:?})", here.id()),
-        };
-        let what = match found {
-            Some((_, id)) => format!("{thread} has woken {}", name(id, state.tasks.lines())),
-            None => format!("{thread} has spawned a task"),
-        };
-        let text = format!(
-            "{what} from outside of the simulation with seed {}, {:?} after its start: when that happens is not decided \
-             by the seed",
-            self.seed,
-            state.events.last()
-        );
-        Self::fail(state, text);
-        found.map_or(0, |(number, _)| number)
-    }
-
-    fn would_sleep(&self) -> String {
-        self.deadlock()
-    }
-
-    fn takes(&self, piece: Box<dyn BlockingPiece>) {
-        closures::spawn(self.handle(), piece, [(); 2].map(|()| self.duration()));
-    }
-
-    fn elapsed(&self) -> Duration {
-        Simulated::elapsed(self)
+    /// Returns the host on which the task runs that is polled.
+    pub(super) fn host(&mut self) -> HostId {
+        let polled = self.polled.last().copied();
+        let of_polled = || polled.and_then(|number| self.tasks.get(number)).map(|task| task.host);
+        self.host.or_else(of_polled).unwrap_or(HostId::FIRST)
     }
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
+    use crate::simulated::Simulation;
 
     /// Fails if polls are not counted, or if a leap of the clock does not begin the count anew.
     #[test]

@@ -1,8 +1,12 @@
 //! [`SimTasks`]: the unfinished tasks of a simulation, and the spawn lines of all tasks so far.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::Location;
+use std::task::Waker;
+
+use super::net::HostId;
+use crate::simulated::ReadyTask;
 
 /// A task as reports name it: tasks count from 1 in the order in which they were spawned. 0 stands for the
 /// simulation itself: for a timer, and for the code around the simulation.
@@ -14,6 +18,12 @@ pub(super) struct TaskRecord {
     pub(super) id: TaskId,
     /// The address that its waker points to; 0 until it is queued for the first time. Only compared.
     pub(super) address: usize,
+    /// `None` until it is queued for the first time.
+    pub(super) waker: Option<Waker>,
+    /// Its host has crashed. It is not polled again.
+    pub(super) is_cancelled: bool,
+    /// The host of the network on which it runs.
+    pub(super) host: HostId,
     /// For [`Order::Pct`](super::Order::Pct): the ready task with the highest priority is polled.
     pub(super) priority: u64,
 }
@@ -24,13 +34,22 @@ pub(super) struct SimTasks {
     known: HashMap<u64, TaskRecord, BuildHasherDefault<NumberHasher>>,
     /// The spawn line of each task, also of those that have ended.
     lines: Vec<&'static Location<'static>>,
+    /// How many of the known tasks are cancelled.
+    cancelled: usize,
 }
 
 impl SimTasks {
-    pub(super) fn add(&mut self, number: u64, at: &'static Location<'static>, priority: u64) -> TaskId {
+    pub(super) fn add(
+        &mut self,
+        number: u64,
+        at: &'static Location<'static>,
+        host: HostId,
+        priority: u64,
+    ) -> TaskId {
         self.lines.push(at);
         let id = TaskId::try_from(self.lines.len()).expect("fewer than 2^32 tasks");
-        self.known.insert(number, TaskRecord { id, address: 0, priority });
+        self.known
+            .insert(number, TaskRecord { id, address: 0, waker: None, is_cancelled: false, host, priority });
         id
     }
 
@@ -43,8 +62,35 @@ impl SimTasks {
         self.known.get(&number).map_or(0, |task| task.id)
     }
 
-    pub(super) fn remove(&mut self, number: u64) -> Option<TaskId> {
-        self.known.remove(&number).map(|task| task.id)
+    pub(super) fn remove(&mut self, number: u64) -> Option<TaskRecord> {
+        let task = self.known.remove(&number)?;
+        self.cancelled -= usize::from(task.is_cancelled);
+        Some(task)
+    }
+
+    /// Marks the tasks of a host as cancelled. Returns their wakers in the order of their ids.
+    pub(super) fn cancel(&mut self, host: HostId) -> Vec<Waker> {
+        let is_left = |task: &&mut TaskRecord| task.host == host && !task.is_cancelled;
+        let mut all: Vec<_> = self.known.values_mut().filter(is_left).collect();
+        all.sort_unstable_by_key(|task| task.id);
+        all.iter_mut().for_each(|task| task.is_cancelled = true);
+        self.cancelled += all.len();
+        all.into_iter().filter_map(|task| task.waker.clone()).collect()
+    }
+
+    pub(super) fn cancel_one(&mut self, number: u64) {
+        if let Some(task) = self.known.get_mut(&number).filter(|task| !task.is_cancelled) {
+            task.is_cancelled = true;
+            self.cancelled += 1;
+        }
+    }
+
+    /// Returns the position of the first cancelled task.
+    pub(super) fn find_cancelled(&self, ready: &VecDeque<ReadyTask>) -> Option<usize> {
+        if self.cancelled == 0 {
+            return None;
+        }
+        ready.iter().position(|(number, _)| self.known.get(number).is_some_and(|task| task.is_cancelled))
     }
 
     /// Returns the number and the id of the task with a waker that points to that address.
@@ -67,7 +113,7 @@ impl SimTasks {
 
 /// Hashes numbers that are counted up. The order of the map decides nothing.
 #[derive(Debug, Default)]
-struct NumberHasher(u64);
+pub(super) struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {

@@ -132,10 +132,14 @@ fn the_test_wakes_tasks_between_two_runs() {
 }
 
 #[test]
-fn a_socket_cannot_be_registered() {
-    let error = Sim::new(7).block_on(async { TcpListener::bind("127.0.0.1:0").await.map(drop) }).unwrap_err();
+fn a_socket_of_the_system_cannot_be_registered() {
+    let register = async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        TcpListener::try_from(listener).map(drop)
+    };
+    let error = Sim::new(7).block_on(register).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-    assert_parts(&error.to_string(), &["a simulation has no sockets"]);
+    assert_parts(&error.to_string(), &["a simulation has no pipes, files or sockets of the system"]);
 }
 
 #[test]
