@@ -186,7 +186,9 @@ fn tasks_are_joined_aborted_and_local() {
 #[test]
 fn what_is_outside() {
     let mut sim = Sim::new(7);
-    let error = sim.block_on(async { tokio::net::TcpListener::bind("127.0.0.1:0").await }).unwrap_err();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let error = sim.block_on(async { tokio::net::TcpListener::from_std(listener).map(drop) }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(tokio::runtime::Handle::try_current().is_ok());
     drop(sim);
@@ -195,4 +197,178 @@ fn what_is_outside() {
     let begin = Instant::now();
     runtime.block_on(async { tokio::spawn(sleep(Duration::from_millis(10))).await.unwrap() });
     assert!(begin.elapsed() >= Duration::from_millis(10));
+}
+
+/// Echoes over TCP and UDP between two nodes, with the types of tokio.
+#[test]
+fn sockets_are_those_of_the_network() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket, lookup_host};
+
+    let report = check(7, |sim| {
+        sim.node("server", || async {
+            let listener = TcpListener::bind("0.0.0.0:7").await.unwrap();
+            let datagrams = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+            let mut buf = [0; 100];
+            loop {
+                tokio::select! {
+                    Ok((mut stream, _peer)) = listener.accept() => {
+                        tokio::spawn(async move {
+                            let (mut read, mut write) = stream.split();
+                            let _ = tokio::io::copy(&mut read, &mut write).await;
+                        });
+                    }
+                    Ok((len, from)) = datagrams.recv_from(&mut buf) => {
+                        datagrams.send_to(&buf[..len], from).await.unwrap();
+                    }
+                }
+            }
+        });
+        let client = sim.client("client", async {
+            let addr = lookup_host("server:7").await.unwrap().next().unwrap();
+            let mut stream = TcpStream::connect("server:7").await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            assert!(stream.nodelay().unwrap());
+            assert_eq!(stream.peer_addr().unwrap(), addr);
+            let data = vec![7; 300_000];
+            let (mut read, mut write) = stream.split();
+            let write_all = async {
+                write.write_all(&data).await.unwrap();
+                write.shutdown().await.unwrap();
+            };
+            let mut echoed = Vec::new();
+            let (_, read) = tokio::join!(write_all, read.read_to_end(&mut echoed));
+            assert_eq!((read.unwrap(), echoed == data), (data.len(), true));
+
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind("0.0.0.0:1234".parse().unwrap()).unwrap();
+            let stream = socket.connect(addr).await.unwrap();
+            assert_eq!(stream.local_addr().unwrap().port(), 1234);
+            assert_eq!(stream.try_read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+            stream.writable().await.unwrap();
+            assert_eq!(stream.try_write(b"abc").unwrap(), 3);
+            stream.readable().await.unwrap();
+            assert_eq!(stream.peek(&mut [0; 10]).await.unwrap(), 3);
+
+            let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+            socket.send_to(b"hello", "server:7").await.unwrap();
+            let mut buf = [0; 100];
+            let (len, from) = socket.recv_from(&mut buf).await.unwrap();
+            assert_eq!((&buf[..len], from), (&b"hello"[..], addr));
+            let error = TcpStream::connect("server:8").await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        });
+        sim.block_on(client);
+    });
+    assert!(report.elapsed > Duration::ZERO && report.elapsed < Duration::from_secs(1), "{report:?}");
+}
+
+/// Unix sockets of tokio, with a path and in pairs.
+#[cfg(unix)]
+#[test]
+fn unix_sockets_are_those_of_the_node() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{UnixDatagram, UnixListener, UnixSocket, UnixStream};
+
+    let mut sim = Sim::new(7);
+    sim.block_on(async {
+        let listener = UnixListener::bind("/run/a").unwrap();
+        assert_eq!(listener.local_addr().unwrap().as_pathname().unwrap().to_str(), Some("/run/a"));
+        let mut stream = UnixStream::connect("/run/a").await.unwrap();
+        let (mut accepted, peer) = listener.accept().await.unwrap();
+        assert!(peer.is_unnamed());
+        stream.write_all(b"hello").await.unwrap();
+        let mut buf = [0; 5];
+        accepted.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"hello");
+        drop((listener, stream));
+        assert_eq!(accepted.read(&mut buf).await.unwrap(), 0);
+
+        let socket = UnixSocket::new_stream().unwrap();
+        socket.bind("/run/a").unwrap();
+        let listener = socket.listen(10).unwrap();
+        UnixStream::connect("/run/a").await.unwrap();
+        listener.accept().await.unwrap();
+
+        let (one, other) = UnixDatagram::pair().unwrap();
+        one.send(b"to the other").await.unwrap();
+        let mut buf = [0; 100];
+        assert_eq!(other.recv(&mut buf).await.unwrap(), 12);
+        let named = UnixDatagram::bind("/run/b").unwrap();
+        let unbound = UnixDatagram::unbound().unwrap();
+        unbound.send_to(b"to a path", "/run/b").await.unwrap();
+        let (len, from) = named.recv_from(&mut buf).await.unwrap();
+        assert_eq!((&buf[..len], from.is_unnamed()), (&b"to a path"[..], true));
+        let error = unbound.send_to(b"to nobody", "/run/c").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+    });
+}
+
+/// Some programs make a socket by the standard library or by socket2, set its options, and pass it on:
+/// hyper's connector does. Fails if such a socket stays one of the system, or if one of the system sends a
+/// packet.
+#[test]
+fn a_fresh_socket_of_the_system_becomes_one_of_the_network() {
+    use socket2::{Domain, Socket, Type};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    let fresh = || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        socket
+    };
+    let real = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    real.set_nonblocking(true).unwrap();
+    let outside = real.local_addr().unwrap();
+    check(7, |sim| {
+        sim.node("server", || async {
+            let listener = TcpListener::bind("0.0.0.0:7").await.unwrap();
+            while let Ok(accepted) = listener.accept().await {
+                drop(accepted);
+            }
+        });
+        let server = std::net::SocketAddr::new(sim.network().address("server"), 7);
+        let client = sim.client("client", async move {
+            let stream = TcpSocket::from_std_stream(fresh().into()).connect(server).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), server);
+            #[cfg(unix)]
+            {
+                use std::os::fd::{FromRawFd, IntoRawFd};
+                // Taken in once, and once more with its address.
+                // SAFETY: the descriptor is that of a socket, and nothing else owns it.
+                let socket = unsafe { TcpSocket::from_raw_fd(fresh().into_raw_fd()) };
+                socket.bind("0.0.0.0:1234".parse().unwrap()).unwrap();
+                // SAFETY: as above.
+                let socket = unsafe { TcpSocket::from_raw_fd(socket.into_raw_fd()) };
+                assert_eq!(socket.local_addr().unwrap().port(), 1234);
+                assert_eq!(socket.connect(server).await.unwrap().local_addr().unwrap().port(), 1234);
+            }
+            let bound = fresh();
+            bound.bind(&"127.0.0.1:0".parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
+            let error = TcpSocket::from_std_stream(bound.into()).connect(outside).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+        });
+        sim.block_on(client);
+    });
+    assert_eq!(real.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+/// Fails if a socket keeps its address after its owner has dropped it, or passes it on to the next one with
+/// its descriptor.
+#[test]
+fn a_socket_that_was_only_bound_is_closed() {
+    use socket2::{Domain, Socket, Type};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    Sim::new(7).block_on(async {
+        let addr = "0.0.0.0:1234".parse().unwrap();
+        for _ in 0..2 {
+            TcpSocket::new_v4().unwrap().bind(addr).unwrap();
+        }
+        // With the same descriptor.
+        let next = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        next.set_nonblocking(true).unwrap();
+        assert_eq!(TcpSocket::from_std_stream(next.into()).local_addr().unwrap().port(), 0);
+        TcpListener::bind(addr).await.unwrap();
+    });
 }

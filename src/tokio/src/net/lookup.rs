@@ -51,6 +51,9 @@ macro_rules! looked_up {
                     Some(addr) => Lookup::known(addr),
                     None => {
                         let owned = $owned;
+                        if let Some(found) = look_up_simulated(&owned) {
+                            return Lookup(State::Found(Some(found)));
+                        }
                         Lookup::begin(move || std::net::ToSocketAddrs::to_socket_addrs(&owned))
                     }
                 }
@@ -61,6 +64,30 @@ macro_rules! looked_up {
 
 fn parse_ip(host: &str, port: u16) -> Option<SocketAddr> {
     Some(SocketAddr::new(host.parse().ok()?, port))
+}
+
+/// A host name and a port.
+trait HostAndPort {
+    fn host_and_port(&self) -> Option<(&str, u16)>;
+}
+
+impl HostAndPort for String {
+    fn host_and_port(&self) -> Option<(&str, u16)> {
+        let (host, port) = self.rsplit_once(':')?;
+        Some((host, port.parse().ok()?))
+    }
+}
+
+impl HostAndPort for (String, u16) {
+    fn host_and_port(&self) -> Option<(&str, u16)> {
+        Some((&self.0, self.1))
+    }
+}
+
+/// Looks a host up in the network of a simulation, if the calling thread is in one.
+fn look_up_simulated(name: &impl HostAndPort) -> Option<Found> {
+    let (host, port) = name.host_and_port()?;
+    paceline::simulated_sockets::look_up(host, port).map(|found| found.map(Vec::into_iter))
 }
 
 looked_up! {
@@ -78,6 +105,8 @@ type Found = io::Result<vec::IntoIter<SocketAddr>>;
 #[derive(Debug)]
 enum State {
     Known(SocketAddr),
+    /// The answer of the network of a simulation.
+    Found(Option<Found>),
     Asked(JoinHandle<Found>),
 }
 
@@ -98,6 +127,7 @@ impl Future for Lookup {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match &mut self.0 {
             State::Known(addr) => Ok(OneOrMore::One(Some(*addr).into_iter())),
+            State::Found(found) => found.take().expect("it is polled once").map(OneOrMore::More),
             State::Asked(answer) => ready!(Pin::new(answer).poll(cx))?.map(OneOrMore::More),
         })
     }

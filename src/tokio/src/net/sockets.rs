@@ -2,6 +2,7 @@
 
 use std::io;
 
+use paceline::simulated_sockets as simulated;
 use socket2::{SockAddr, SockRef, Socket};
 
 use crate::io::Interest;
@@ -31,14 +32,34 @@ pub(super) async fn connect<T: Source + From<Socket>>(
     begin(&socket, addr)?;
     let io = Registration::new(T::from(socket))?;
     io.ready(Interest::WRITABLE).await?;
-    match SockRef::from(io.get_ref()).take_error()? {
+    let simulated = simulated::take_error(io.get_ref());
+    match simulated.unwrap_or_else(|| SockRef::from(io.get_ref()).take_error())? {
         Some(error) => Err(error),
         None => Ok(io),
     }
 }
 
+/// Returns the path of a Unix address.
+fn path_of(addr: &SockAddr) -> simulated::Address {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Some(name) = addr.as_abstract_namespace() {
+        return simulated::Address::Path([b"\0", name].concat());
+    }
+    #[cfg(unix)]
+    if let Some(path) = addr.as_pathname() {
+        return path.into();
+    }
+    let _ = addr;
+    simulated::Address::Path(Vec::new())
+}
+
 fn begin(socket: &Socket, addr: &SockAddr) -> io::Result<()> {
-    match socket.connect(addr) {
+    let simulated = match addr.as_socket() {
+        _ if !simulated::is_simulated() => None,
+        Some(addr) => simulated::connect(socket, addr),
+        None => simulated::connect(socket, path_of(addr)),
+    };
+    match simulated.unwrap_or_else(|| socket.connect(addr)) {
         Err(error) if is_in_progress(&error) => Ok(()),
         result => result,
     }
@@ -176,19 +197,25 @@ macro_rules! readiness {
             }
 
             pub fn take_error(&self) -> std::io::Result<Option<std::io::Error>> {
-                self.io.get_ref().take_error()
+                let simulated = paceline::simulated_sockets::take_error(self.io.get_ref());
+                simulated.unwrap_or_else(|| self.io.get_ref().take_error())
             }
         }
     };
 }
 
-/// Socket options of `$io`, by the names of its own methods.
+/// Socket options of `$io`, by the names of its own methods, or of a function for a simulated socket.
 macro_rules! options {
-    ($socket:ident, |$this:ident| $io:expr; $($name:ident($($arg:ident: $type:ty)?) -> $result:ty = $as:ident;)*) => {
+    ($socket:ident, |$this:ident| $io:expr; $($name:ident($($arg:ident: $type:ty)?) -> $result:ty = $as:ident $(, $simulated:path)?;)*) => {
         impl $socket {
             $(
                 pub fn $name(&self $(, $arg: $type)?) -> std::io::Result<$result> {
                     let $this = self;
+                    $(
+                        if let Some(answer) = $simulated(&$io) {
+                            return answer;
+                        }
+                    )?
                     $io.$as($($arg)?)
                 }
             )*
@@ -268,7 +295,9 @@ macro_rules! takes_descriptors {
         impl std::os::fd::FromRawFd for $socket {
             unsafe fn from_raw_fd(fd: std::os::fd::RawFd) -> Self {
                 // SAFETY: the caller keeps the promises of `from_raw_fd`.
-                Self { inner: unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) } }
+                let inner = unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) };
+                paceline::simulated_sockets::adopt(&inner);
+                Self { inner }
             }
         }
 

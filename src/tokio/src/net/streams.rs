@@ -14,7 +14,10 @@ macro_rules! stream {
             }
 
             pub fn try_read_vectored(&self, bufs: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
-                self.io.try_io(Interest::READABLE, |mut io| io::Read::read_vectored(&mut io, bufs))
+                self.io.try_io(Interest::READABLE, |mut io| {
+                    let simulated = paceline::simulated_sockets::receive_vectored(io, bufs);
+                    simulated.unwrap_or_else(|| io::Read::read_vectored(&mut io, bufs))
+                })
             }
 
             #[cfg(feature = "io-util")]
@@ -36,7 +39,9 @@ macro_rules! stream {
 
             /// Shuts the write side down. An error of a closed connection is ignored.
             pub(super) fn close(&self) -> io::Result<()> {
-                match self.io.get_ref().shutdown(std::net::Shutdown::Write) {
+                let (socket, how) = (self.io.get_ref(), std::net::Shutdown::Write);
+                let simulated = paceline::simulated_sockets::shutdown(socket, how);
+                match simulated.unwrap_or_else(|| socket.shutdown(how)) {
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                     result => result,
                 }

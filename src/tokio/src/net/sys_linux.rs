@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
+use paceline::simulated_sockets as simulated;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with};
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -15,19 +16,26 @@ pub(super) const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::C
 /// Receives, and returns how many bytes of `buf` have been written.
 #[inline]
 pub(super) fn recv(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    if let Some(buf) = simulated::initialize(socket, buf) {
+        return simulated::receive(socket, buf, false).unwrap_or(Ok(0));
+    }
     let ((received, _), _) = rustix::net::recv(socket, buf, RecvFlags::empty())?;
     Ok(received.len())
 }
 
 /// [`recv`] that leaves the bytes in the socket.
 pub(super) fn peek(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    if let Some(buf) = simulated::initialize(socket, buf) {
+        return simulated::receive(socket, buf, true).unwrap_or(Ok(0));
+    }
     let ((received, _), _) = rustix::net::recv(socket, buf, RecvFlags::PEEK)?;
     Ok(received.len())
 }
 
 #[inline]
 pub(super) fn send(socket: &impl AsFd, buf: &[u8]) -> io::Result<usize> {
-    Ok(rustix::net::send(socket, buf, SendFlags::NOSIGNAL)?)
+    let simulated = simulated::send(socket, &[IoSlice::new(buf)]);
+    simulated.unwrap_or_else(|| Ok(rustix::net::send(socket, buf, SendFlags::NOSIGNAL)?))
 }
 
 /// Up to this size slices are copied and written by one call with one piece of memory: a call with several
@@ -38,6 +46,9 @@ pub(super) fn send_vectored<T: AsFd>(socket: &T, bufs: &[IoSlice<'_>]) -> io::Re
 where
     for<'a> &'a T: Write,
 {
+    if let Some(sent) = simulated::send(socket, bufs) {
+        return sent;
+    }
     let sum = bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.len()));
     if sum > COPIED {
         return Write::write_vectored(&mut &*socket, bufs);
@@ -53,6 +64,9 @@ where
 
 /// Accepts a connection in non-blocking mode.
 pub(super) fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    if let Some(accepted) = simulated::accept(listener) {
+        return accepted;
+    }
     let (socket, peer) = acceptfrom_with(listener, FLAGS)?;
     let stream = TcpStream::from(socket);
     let peer = match peer.and_then(|peer| peer.try_into().ok()) {
@@ -64,5 +78,13 @@ pub(super) fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAdd
 
 /// Makes a socket in non-blocking mode.
 pub(super) fn socket(domain: Domain, kind: Type, protocol: Option<Protocol>) -> io::Result<Socket> {
+    let family = match domain {
+        Domain::IPV4 => simulated::AddressFamily::V4,
+        Domain::IPV6 => simulated::AddressFamily::V6,
+        _ => simulated::AddressFamily::Unix,
+    };
+    if let Some(made) = simulated::socket(simulated::SocketType { is_stream: kind == Type::STREAM, family }) {
+        return made.map(Socket::from);
+    }
     Socket::new(domain, kind.nonblocking(), protocol)
 }

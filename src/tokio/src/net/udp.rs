@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::net::{self, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 
+use paceline::simulated_sockets as simulated;
 use socket2::{SockAddr, SockRef};
 
 use super::addr::ToSocketAddrs;
@@ -27,21 +28,38 @@ pub struct UdpSocket {
 datagrams!(UdpSocket, net::UdpSocket, SocketAddr, recv_from);
 
 fn recv_from(socket: &net::UdpSocket, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
+    if let Some(buf) = simulated::initialize(socket, buf) {
+        return simulated::receive_from(socket, buf, false).unwrap_or_else(|| Err(no_sender()));
+    }
     let (len, sender) = SockRef::from(socket).recv_from(buf)?;
     Ok((len, ip(sender)?))
 }
 
 fn peek_from(socket: &net::UdpSocket, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
+    if let Some(buf) = simulated::initialize(socket, buf) {
+        return simulated::receive_from(socket, buf, true).unwrap_or_else(|| Err(no_sender()));
+    }
     let (len, sender) = SockRef::from(socket).peek_from(buf)?;
     Ok((len, ip(sender)?))
 }
 
 fn peek_sender(socket: &net::UdpSocket) -> io::Result<SocketAddr> {
+    if let Some(received) = simulated::receive_from(socket, &mut [], true) {
+        return received.map(|(_, sender)| sender);
+    }
     ip(SockRef::from(socket).peek_sender()?)
 }
 
 fn ip(addr: SockAddr) -> io::Result<SocketAddr> {
-    addr.as_socket().ok_or_else(|| io::Error::other("sender not available"))
+    addr.as_socket().ok_or_else(no_sender)
+}
+
+fn no_sender() -> io::Error {
+    io::Error::other("sender not available")
+}
+
+fn send_to(socket: &net::UdpSocket, buf: &[u8], target: SocketAddr) -> io::Result<usize> {
+    simulated::send_to(socket, buf, target).unwrap_or_else(|| socket.send_to(buf, target))
 }
 
 impl UdpSocket {
@@ -50,20 +68,25 @@ impl UdpSocket {
     }
 
     fn bind_to(addr: SocketAddr) -> io::Result<UdpSocket> {
+        if let Some(made) = simulated::datagrams(addr) {
+            return UdpSocket::new(made?.into());
+        }
         let socket = net::UdpSocket::bind(addr)?;
         socket.set_nonblocking(true)?;
         UdpSocket::new(socket)
     }
 
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> io::Result<()> {
-        first(addr, |addr| future::ready(self.io.get_ref().connect(addr))).await
+        let socket = self.io.get_ref();
+        let connect = |addr| simulated::connect(socket, addr).unwrap_or_else(|| socket.connect(addr));
+        first(addr, |addr| future::ready(connect(addr))).await
     }
 
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], addr: A) -> io::Result<usize> {
         let Some(target) = resolve(addr).await?.next() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no addresses to send data to"));
         };
-        self.io.async_io(Interest::WRITABLE, |io| io.send_to(buf, target)).await
+        self.io.async_io(Interest::WRITABLE, |io| send_to(io, buf, target)).await
     }
 
     pub fn poll_send_to(
@@ -72,11 +95,11 @@ impl UdpSocket {
         buf: &[u8],
         target: SocketAddr,
     ) -> Poll<io::Result<usize>> {
-        self.io.poll_io(Direction::Write, cx, |io| io.send_to(buf, target))
+        self.io.poll_io(Direction::Write, cx, |io| send_to(io, buf, target))
     }
 
     pub fn try_send_to(&self, buf: &[u8], target: SocketAddr) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |io| io.send_to(buf, target))
+        self.io.try_io(Interest::WRITABLE, |io| send_to(io, buf, target))
     }
 
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
@@ -149,8 +172,8 @@ impl UdpSocket {
 
 options! {
     UdpSocket, |this| this.io.get_ref();
-    local_addr() -> SocketAddr = local_addr;
-    peer_addr() -> SocketAddr = peer_addr;
+    local_addr() -> SocketAddr = local_addr, simulated::local_addr;
+    peer_addr() -> SocketAddr = peer_addr, simulated::peer_addr;
     broadcast() -> bool = broadcast;
     set_broadcast(on: bool) -> () = set_broadcast;
     multicast_loop_v4() -> bool = multicast_loop_v4;

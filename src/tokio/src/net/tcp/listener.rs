@@ -5,6 +5,8 @@ use std::io;
 use std::net::{self, SocketAddr};
 use std::task::{Context, Poll, ready};
 
+use paceline::simulated_sockets as simulated;
+
 use super::stream::TcpStream;
 use crate::io::Interest;
 use crate::io::registration::{Direction, Registration};
@@ -26,6 +28,9 @@ impl TcpListener {
     }
 
     fn bind_to(addr: SocketAddr) -> io::Result<TcpListener> {
+        if let Some(made) = simulated::listener(addr, simulated::STD_BACKLOG) {
+            return TcpListener::new(made?.into());
+        }
         let listener = net::TcpListener::bind(addr)?;
         listener.set_nonblocking(true)?;
         TcpListener::new(listener)
@@ -47,7 +52,8 @@ impl TcpListener {
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
+        let listener = self.io.get_ref();
+        simulated::local_addr(listener).unwrap_or_else(|| listener.local_addr())
     }
 
     pub fn ttl(&self) -> io::Result<u32> {

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{self, SocketAddr};
 use std::time::Duration;
 
+use paceline::simulated_sockets as simulated;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::listener::TcpListener;
@@ -58,11 +59,14 @@ impl TcpSocket {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let not_ip =
             || io::Error::new(io::ErrorKind::InvalidInput, "invalid address family (not IPv4 or IPv6)");
+        if let Some(addr) = simulated::local_addr(&self.inner) {
+            return addr;
+        }
         self.inner.local_addr()?.as_socket().ok_or_else(not_ip)
     }
 
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        self.inner.bind(&addr.into())
+        simulated::bind(&self.inner, addr).unwrap_or_else(|| self.inner.bind(&addr.into()))
     }
 
     pub async fn connect(self, addr: SocketAddr) -> io::Result<TcpStream> {
@@ -70,12 +74,18 @@ impl TcpSocket {
     }
 
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        let listened = simulated::listen(&self.inner, backlog as usize);
+        listened.unwrap_or_else(|| self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX)))?;
         TcpListener::of(self.inner)
     }
 
     pub fn from_std_stream(stream: net::TcpStream) -> TcpSocket {
-        TcpSocket { inner: stream.into() }
+        TcpSocket::of(stream.into())
+    }
+
+    fn of(inner: Socket) -> TcpSocket {
+        simulated::adopt(&inner);
+        TcpSocket { inner }
     }
 }
 
@@ -88,7 +98,7 @@ options! {
     linger() -> Option<Duration> = linger;
     nodelay() -> bool = tcp_nodelay;
     set_nodelay(nodelay: bool) -> () = set_tcp_nodelay;
-    take_error() -> Option<io::Error> = take_error;
+    take_error() -> Option<io::Error> = take_error, simulated::take_error;
 }
 
 #[cfg(all(unix, not(any(target_os = "solaris", target_os = "illumos", target_os = "cygwin"))))]
@@ -114,7 +124,7 @@ crate::net::sockets::takes_descriptors!(TcpSocket);
 impl std::os::windows::io::FromRawSocket for TcpSocket {
     unsafe fn from_raw_socket(socket: std::os::windows::io::RawSocket) -> TcpSocket {
         // SAFETY: the caller keeps the promises of `from_raw_socket`.
-        TcpSocket { inner: unsafe { std::os::windows::io::FromRawSocket::from_raw_socket(socket) } }
+        TcpSocket::of(unsafe { std::os::windows::io::FromRawSocket::from_raw_socket(socket) })
     }
 }
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use paceline::simulated_sockets as simulated;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::io::registration::{Direction, Registration};
@@ -43,11 +44,13 @@ impl TcpStream {
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr()
+        let stream = self.io.get_ref();
+        simulated::local_addr(stream).unwrap_or_else(|| stream.local_addr())
     }
 
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr()
+        let stream = self.io.get_ref();
+        simulated::peer_addr(stream).unwrap_or_else(|| stream.peer_addr())
     }
 
     pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {

@@ -7,6 +7,7 @@ use std::os::unix::net;
 use std::path::Path;
 use std::task::{Context, Poll};
 
+use paceline::simulated_sockets as simulated;
 use rustix::net::{RecvFlags, recvfrom};
 
 use super::SocketAddr;
@@ -26,22 +27,40 @@ pub struct UnixDatagram {
 datagrams!(UnixDatagram, net::UnixDatagram, SocketAddr, recv_from);
 
 fn recv_from(socket: &net::UnixDatagram, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
+    if let Some(buf) = simulated::initialize(socket, buf) {
+        let received = simulated::receive_from(socket, buf, false);
+        return received
+            .unwrap_or(Err(io::ErrorKind::InvalidInput.into()))
+            .map(|(len, from)| (len, SocketAddr(from)));
+    }
     let ((received, _), _, sender) = recvfrom(socket, buf, RecvFlags::empty())?;
     Ok((received.len(), SocketAddr::of_system(sender)?))
 }
 
+fn send_to(socket: &net::UnixDatagram, buf: &[u8], target: &Path) -> io::Result<usize> {
+    simulated::send_to(socket, buf, target).unwrap_or_else(|| socket.send_to(buf, target))
+}
+
 impl UnixDatagram {
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixDatagram> {
+        if let Some(made) = simulated::datagrams(path.as_ref()) {
+            return UnixDatagram::of(made?.into());
+        }
         UnixDatagram::of(net::UnixDatagram::bind(path)?)
     }
 
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
+        if let Some(made) = simulated::pair(false) {
+            let [one, other] = made?.map(net::UnixDatagram::from);
+            return Ok((UnixDatagram::of_pair(one)?, UnixDatagram::of_pair(other)?));
+        }
         let (one, other) = net::UnixDatagram::pair()?;
         Ok((UnixDatagram::of_pair(one)?, UnixDatagram::of_pair(other)?))
     }
 
     pub fn unbound() -> io::Result<UnixDatagram> {
-        UnixDatagram::of(net::UnixDatagram::unbound()?)
+        let simulated = simulated::socket(simulated::UNBOUND).map(|made| made.map(net::UnixDatagram::from));
+        UnixDatagram::of(simulated.unwrap_or_else(net::UnixDatagram::unbound)?)
     }
 
     fn of(socket: net::UnixDatagram) -> io::Result<UnixDatagram> {
@@ -67,11 +86,12 @@ impl UnixDatagram {
     }
 
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
-        self.io.get_ref().connect(path)
+        let socket = self.io.get_ref();
+        simulated::connect(socket, path.as_ref()).unwrap_or_else(|| socket.connect(path))
     }
 
     pub async fn send_to<P: AsRef<Path>>(&self, buf: &[u8], target: P) -> io::Result<usize> {
-        self.io.async_io(Interest::WRITABLE, |io| io.send_to(buf, target.as_ref())).await
+        self.io.async_io(Interest::WRITABLE, |io| send_to(io, buf, target.as_ref())).await
     }
 
     pub fn poll_send_to<P: AsRef<Path>>(
@@ -80,22 +100,25 @@ impl UnixDatagram {
         buf: &[u8],
         target: P,
     ) -> Poll<io::Result<usize>> {
-        self.io.poll_io(Direction::Write, cx, |io| io.send_to(buf, target.as_ref()))
+        self.io.poll_io(Direction::Write, cx, |io| send_to(io, buf, target.as_ref()))
     }
 
     pub fn try_send_to<P: AsRef<Path>>(&self, buf: &[u8], target: P) -> io::Result<usize> {
-        self.io.try_io(Interest::WRITABLE, |io| io.send_to(buf, target))
+        self.io.try_io(Interest::WRITABLE, |io| send_to(io, buf, target.as_ref()))
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr().map(SocketAddr)
+        let socket = self.io.get_ref();
+        simulated::local_addr(socket).unwrap_or_else(|| socket.local_addr()).map(SocketAddr)
     }
 
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr().map(SocketAddr)
+        let socket = self.io.get_ref();
+        simulated::peer_addr(socket).unwrap_or_else(|| socket.peer_addr()).map(SocketAddr)
     }
 
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.io.get_ref().shutdown(how)
+        let socket = self.io.get_ref();
+        simulated::shutdown(socket, how).unwrap_or_else(|| socket.shutdown(how))
     }
 }

@@ -5,6 +5,8 @@ use std::os::unix::net;
 use std::path::Path;
 use std::task::{Context, Poll, ready};
 
+use paceline::simulated_sockets as simulated;
+
 use super::SocketAddr;
 use super::stream::UnixStream;
 use crate::io::Interest;
@@ -26,6 +28,9 @@ impl UnixListener {
 
     #[track_caller]
     pub fn bind_addr(socket_addr: &SocketAddr) -> io::Result<UnixListener> {
+        if let Some(made) = simulated::listener(&socket_addr.0, simulated::STD_BACKLOG) {
+            return UnixListener::new(made?.into());
+        }
         let listener = net::UnixListener::bind_addr(&socket_addr.0)?;
         listener.set_nonblocking(true)?;
         UnixListener::new(listener)
@@ -47,16 +52,21 @@ impl UnixListener {
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr().map(SocketAddr)
+        let listener = self.io.get_ref();
+        simulated::local_addr(listener).unwrap_or_else(|| listener.local_addr()).map(SocketAddr)
     }
 
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.io.get_ref().take_error()
+        let listener = self.io.get_ref();
+        simulated::take_error(listener).unwrap_or_else(|| listener.take_error())
     }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn accept(listener: &net::UnixListener) -> io::Result<(net::UnixStream, SocketAddr)> {
+    if let Some(accepted) = simulated::accept(listener) {
+        return accepted.map(|(stream, peer)| (stream, SocketAddr(peer)));
+    }
     let (socket, peer) = rustix::net::acceptfrom_with(listener, crate::net::sys::FLAGS)?;
     Ok((socket.into(), SocketAddr::of_system(peer)?))
 }

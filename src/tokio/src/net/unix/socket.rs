@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use paceline::simulated_sockets as simulated;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::datagram::UnixDatagram;
@@ -30,12 +31,14 @@ impl UnixSocket {
     }
 
     pub fn bind(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.inner.bind(&SockAddr::unix(path)?)
+        let addr = SockAddr::unix(&path)?;
+        simulated::bind(&self.inner, path.as_ref()).unwrap_or_else(|| self.inner.bind(&addr))
     }
 
     pub fn listen(self, backlog: u32) -> io::Result<UnixListener> {
         self.is_not(Type::DGRAM, "listen cannot be called on a datagram socket")?;
-        self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        let listened = simulated::listen(&self.inner, backlog as usize);
+        listened.unwrap_or_else(|| self.inner.listen(i32::try_from(backlog).unwrap_or(i32::MAX)))?;
         UnixListener::of(self.inner)
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use paceline::simulated_sockets as simulated;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::{SocketAddr, UCred};
@@ -44,6 +45,10 @@ impl UnixStream {
     }
 
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
+        if let Some(made) = simulated::pair(true) {
+            let [one, other] = made?.map(net::UnixStream::from);
+            return Ok((UnixStream::of_pair(one)?, UnixStream::of_pair(other)?));
+        }
         let (one, other) = net::UnixStream::pair()?;
         Ok((UnixStream::of_pair(one)?, UnixStream::of_pair(other)?))
     }
@@ -57,11 +62,13 @@ impl UnixStream {
     }
 
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().local_addr().map(SocketAddr)
+        let stream = self.io.get_ref();
+        simulated::local_addr(stream).unwrap_or_else(|| stream.local_addr()).map(SocketAddr)
     }
 
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.io.get_ref().peer_addr().map(SocketAddr)
+        let stream = self.io.get_ref();
+        simulated::peer_addr(stream).unwrap_or_else(|| stream.peer_addr()).map(SocketAddr)
     }
 
     pub fn peer_cred(&self) -> io::Result<UCred> {
