@@ -1,5 +1,6 @@
-//! Nodes that gossip over UDP in a simulation. Each one tells two others each second which nodes it knows of.
-//! A tenth of the nodes crash and start again meanwhile, and one packet in a hundred is lost.
+//! Nodes that gossip over UDP in a simulation. About once a second, each node sends the set of nodes that it
+//! knows of to two random nodes. For each ten nodes, a random one crashes, and restarts ten seconds later. One
+//! packet in a hundred is lost.
 //!
 //! ```sh
 //! cargo run --release --example gossip --features sim [NODES MINUTES [SEED]]
@@ -17,7 +18,7 @@ use paceline::net::UdpSocket;
 use paceline::sim::{self, Sim};
 use paceline::{Timer, spawn};
 
-/// The number of nodes that each node knows of, which is what this example waits for.
+/// For each node, how many nodes it knows of.
 #[derive(Default)]
 struct Known(Vec<AtomicUsize>);
 
@@ -26,7 +27,7 @@ async fn node(number: usize, known: Arc<Known>) {
     let nodes = known.0.len();
     let socket = UdpSocket::bind("0.0.0.0:7000").await.expect("the port is free");
     let heard = socket.clone();
-    // Bit n says that node n has started.
+    // Bit n is set if this node has heard of node n.
     let mut seen = vec![0_u64; nodes.div_ceil(64)];
     seen[number / 64] |= 1 << (number % 64);
     let (tell, told) = async_channel::unbounded::<Vec<u64>>();

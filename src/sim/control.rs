@@ -55,8 +55,8 @@ impl Simulated {
 ///
 /// # Panics
 ///
-/// All methods panic if there is no node of that name, if the simulation is gone, on another thread than the
-/// simulation's, and in a rule of the network.
+/// Each method panics if a name belongs to no node, if the [`Sim`](super::Sim) was dropped, if another thread
+/// calls it, and if a rule calls it (see [`add_rule`](Self::add_rule)).
 ///
 /// ```
 /// use std::time::Duration;
@@ -77,7 +77,7 @@ impl Simulated {
 /// let repaired = network.clone();
 /// sim.at(Duration::from_secs(5), move || repaired.repair("test", "server"));
 ///
-/// // The connection is made when the network is repaired: by a packet that is sent again.
+/// // The connection succeeds after the repair, when TCP sends the SYN again.
 /// let elapsed = sim.block_on(async {
 ///     let begin = paceline::clock::now();
 ///     TcpStream::connect("server:80").await.unwrap();
@@ -151,8 +151,8 @@ impl Network {
         self.on(&[a, b], |kernel, hosts| kernel.set_loss(hosts[0], hosts[1], loss));
     }
 
-    /// Sets how many bytes a TCP segment between nodes has at most, with its headers, from the next
-    /// connection on. The default is 1500, as with Ethernet.
+    /// Sets the MTU between nodes: the largest size of a TCP packet with its headers, for connections that are
+    /// opened from now on. The default is 1500, as with Ethernet. Datagrams are not limited.
     ///
     /// # Panics
     ///
@@ -163,18 +163,15 @@ impl Network {
         self.on(&[], |kernel, _| kernel.settings_mut().segment = bytes - 40);
     }
 
-    /// Sets how many connections a listener keeps at most that are not accepted, whatever it asks for: from
-    /// the next one on. The default is 4096, as of `net.core.somaxconn` on Linux.
+    /// Limits the backlog of listeners from the next `listen` on, as `net.core.somaxconn` does. The default is
+    /// 4096.
     #[track_caller]
     pub fn set_max_backlog(&self, connections: usize) {
         self.on(&[], |kernel, _| kernel.settings_mut().max_backlog = connections);
     }
 
-    /// Sets how often TCP sends a packet again before a connection fails with
-    /// [`TimedOut`](std::io::ErrorKind::TimedOut): one that opens the connection, and a later one.
-    ///
-    /// The defaults are 6 and 15, as of `net.ipv4.tcp_syn_retries` and `tcp_retries2` on Linux: such a
-    /// connection fails after 127 seconds, and after about 15 minutes.
+    /// Sets how often TCP sends a segment again before the connection fails with `TimedOut`: `opening` for the
+    /// SYN, `later` for data. The defaults are 6, which takes 127 seconds, and 15, about 15 minutes.
     #[track_caller]
     pub fn set_retries(&self, opening: u32, later: u32) {
         self.on(&[], |kernel, _| {
@@ -183,32 +180,35 @@ impl Network {
         });
     }
 
-    /// Drops all packets between two nodes, until [`repair`](Self::repair): also those on their way. Neither
-    /// node is told.
+    /// Drops all packets between two nodes until [`repair`](Self::repair), including those on their way. No
+    /// socket gets an error.
     #[track_caller]
     pub fn partition(&self, a: &str, b: &str) {
         self.on(&[a, b], |kernel, hosts| kernel.partition(hosts[0], hosts[1]));
     }
 
-    /// Drops all packets from one node to another.
+    /// Drops all packets from one node to another until [`repair`](Self::repair), including those on their
+    /// way.
     #[track_caller]
     pub fn partition_oneway(&self, from: &str, to: &str) {
         self.on(&[from, to], |kernel, hosts| kernel.partition_oneway(hosts[0], hosts[1]));
     }
 
-    /// Ends a partition, in both directions.
+    /// Ends a partition in both directions, also a one-way partition.
     #[track_caller]
     pub fn repair(&self, a: &str, b: &str) {
         self.on(&[a, b], |kernel, hosts| kernel.repair(hosts[0], hosts[1]));
     }
 
-    /// Keeps the packets that are sent between two nodes from now on, until [`release`](Self::release).
+    /// Queues all packets that are sent between two nodes, in both directions, until
+    /// [`release`](Self::release). Packets that are on their way still arrive.
     #[track_caller]
     pub fn hold(&self, a: &str, b: &str) {
         self.on(&[a, b], |kernel, hosts| kernel.hold(hosts[0], hosts[1]));
     }
 
-    /// Delivers the packets that [`hold`](Self::hold) has kept.
+    /// Ends a [`hold`](Self::hold), and delivers the queued packets at once, in the order in which they were
+    /// sent.
     #[track_caller]
     pub fn release(&self, a: &str, b: &str) {
         self.on(&[a, b], |kernel, hosts| kernel.release(hosts[0], hosts[1]));

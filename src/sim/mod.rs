@@ -44,8 +44,8 @@
 //! random later time. A [job](crate::blocking::Job)'s result comes at a random time after that, so its
 //! deadline may pass before the closure begins, or between its effects and its result.
 //!
-//! What waits for a descriptor of the system is an error of the kind
-//! [`Unsupported`](std::io::ErrorKind::Unsupported): pipes, signals, child processes.
+//! To make a pipe, to wait for a child process, or to register any other descriptor of the operating system
+//! is an error of the kind [`Unsupported`](std::io::ErrorKind::Unsupported).
 //!
 //! # The network
 //!
@@ -54,7 +54,7 @@
 //! The test itself is on a host named `test`. Names of nodes can be looked up.
 //!
 //! Packets take time, and may be lost; TCP sends them again. What happens to a packet is an event, as a poll
-//! is. The network exists on Linux only; elsewhere, sockets are an error.
+//! is. The network exists on Linux and Android. Elsewhere, to make a socket is an error, too.
 //!
 //! # What is an error
 //!

@@ -1,5 +1,5 @@
-//! The network of a simulation between its runtime and the kernel in `net`: which descriptor stands for which
-//! socket, on whose host, and what packets add to the events.
+//! The state of a simulation's network: the simulated sockets in `net`, the placeholder descriptor of each, and
+//! notes of what happened to packets.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -36,8 +36,8 @@ pub(super) struct NetworkState {
     /// The sockets by their descriptors.
     pub(super) sockets: ByNumber<u64, u64>,
     pub(super) open: ByNumber<u64, OpenSocket>,
-    /// Keys of sockets that are gone.
-    pub(super) lost: VecDeque<u64>,
+    /// Reactor keys of sockets that a crash has removed, and whose hang-up is not reported yet.
+    pub(super) crashed: VecDeque<u64>,
 }
 
 /// A socket that a descriptor stands for.
@@ -72,7 +72,7 @@ impl SimulatedNetwork {
             kernel,
             sockets: HashMap::default(),
             open: HashMap::default(),
-            lost: VecDeque::new(),
+            crashed: VecDeque::new(),
         };
         Self { state: Mutex::new(state), noted }
     }
@@ -115,13 +115,13 @@ impl NetworkState {
         self.open.get(&id.to_bits()).map_or(unknown, |open| open.kind)
     }
 
-    /// Returns whether this very descriptor stands for a socket.
+    /// Returns whether the descriptor is a placeholder, and not another one with the number of an earlier one.
     pub(super) fn is_known(&self, descriptor: RawDescriptor) -> bool {
         let id = self.sockets.get(&(descriptor as u64));
         id.and_then(|id| self.open.get(id)).is_some_and(|open| open.identity == identity(descriptor))
     }
 
-    /// Lets the descriptor stand for the socket, and no longer for an earlier one.
+    /// Makes the descriptor the placeholder of the socket. If it was that of another one, closes that.
     pub(super) fn stand_for(&mut self, descriptor: RawDescriptor, id: SocketId, kind: SocketType) {
         if let Some(earlier) = self.sockets.insert(descriptor as u64, id.to_bits()) {
             self.close(SocketId::from_bits(earlier));
@@ -131,8 +131,8 @@ impl NetworkState {
         self.open.insert(id.to_bits(), OpenSocket { descriptor, kind, identity, key: None });
     }
 
-    /// Closes the sockets whose owners have closed the descriptor without a call that the network has seen:
-    /// sockets that were only bound, or that were dropped outside of the simulation.
+    /// Closes the sockets whose placeholder was closed without a call that the network has seen: sockets that
+    /// no reactor has registered, or that were dropped outside of the simulation.
     pub(super) fn close_abandoned(&mut self) {
         let is_abandoned = |open: &OpenSocket| identity(open.descriptor) != open.identity;
         let all = self.open.iter().filter(|(_, open)| is_abandoned(open));
@@ -141,12 +141,13 @@ impl NetworkState {
         abandoned.into_iter().for_each(|id| self.close(id));
     }
 
-    /// Reports an end of each watched socket that is gone by a crash: a task of another host may wait for it.
+    /// Queues a hang-up for each registered socket that a crash has removed: a task of another host may wait
+    /// for it.
     pub(super) fn report_lost(&mut self) {
         let is_lost = |id: u64| self.kernel.readiness(SocketId::from_bits(id)).is_err();
         let mut lost: Vec<_> = self.open.keys().copied().filter(|id| is_lost(*id)).collect();
         lost.sort_unstable();
-        self.lost.extend(lost.iter().filter_map(|id| self.open[id].key));
+        self.crashed.extend(lost.iter().filter_map(|id| self.open[id].key));
     }
 
     pub(super) fn close(&mut self, id: SocketId) {

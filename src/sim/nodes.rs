@@ -11,7 +11,7 @@ use super::net::HostId;
 
 pub(super) type Main = Box<dyn FnMut() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// The programs of the nodes, which run again after a crash.
+/// The programs of the nodes, which a restart runs again.
 #[derive(Default)]
 pub(super) struct Nodes(Mutex<BTreeMap<HostId, NodeProgram>>);
 

@@ -24,7 +24,7 @@ use crate::pool::Pool;
 use crate::reactor::WayChoice;
 use crate::runtime::{Entered, Runtime};
 
-/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer when no task
+/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer or packet when no task
 /// is ready; its choices come from a seed.
 ///
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
@@ -143,11 +143,12 @@ impl Sim {
         self.simulation.handle().spawn_with(future, meta)
     }
 
-    /// Adds a host of this name to the network, and runs a program on it. After a
-    /// [crash](Network::crash), [`Network::restart`] calls `main` again.
+    /// Adds a host of this name to the network, and spawns a program on it. After a [crash](Network::crash),
+    /// [`Network::restart`] calls `main` again.
     ///
-    /// The tasks that a program spawns run on its host, and so do theirs. Other programs look the host up by
-    /// its name.
+    /// The tasks that the program spawns, directly or indirectly, run on its host. Other hosts reach it by its
+    /// name. If the program returns, the node stays up. If it panics, the simulation goes on:
+    /// [`Report::panics`] counts that.
     ///
     /// ```
     /// use paceline::net::{TcpListener, TcpStream};
@@ -181,7 +182,21 @@ impl Sim {
         self.simulation.add_node(name, Location::caller(), Box::new(move || Box::pin(main())));
     }
 
-    /// Adds a host of this name to the network, and spawns a task there.
+    /// Adds a host of this name to the network, and spawns `future` as a task on it. Dropping the [`Task`]
+    /// cancels it: await it, pass it to [`block_on`](Self::block_on), or [detach](Task::detach) it. After a crash
+    /// of the host nothing runs on it again. Code that awaits the task of a host that crashes panics.
+    ///
+    /// ```
+    /// use paceline::net::UdpSocket;
+    /// use paceline::sim::Sim;
+    ///
+    /// let mut sim = Sim::new(7);
+    /// let sends = sim.client("sender", async {
+    ///     let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    ///     socket.send_to(b"hello", "test:7").await.unwrap()
+    /// });
+    /// assert_eq!(sim.block_on(sends), 5);
+    /// ```
     ///
     /// # Panics
     ///
@@ -198,7 +213,7 @@ impl Sim {
         self.simulation.on_host(host, || self.simulation.handle().spawn_with(future, meta))
     }
 
-    /// Returns the network, for faults.
+    /// Returns a handle to the network: for latency, loss, partitions and crashes. It keeps nothing alive.
     pub fn network(&self) -> Network {
         Network(Arc::downgrade(&self.simulation))
     }

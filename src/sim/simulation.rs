@@ -168,9 +168,8 @@ impl Simulated {
         })
     }
 
-    /// Returns whether the clock may leap to an event of the network, and counts that: not after very many
-    /// leaps without a poll.
-    pub(super) fn leaps(&self) -> bool {
+    /// Counts a leap of the clock to an event of the network. Returns false after very many without a poll.
+    pub(super) fn count_leap(&self) -> bool {
         let mut state = self.state();
         state.leaps += 1;
         state.leaps <= MOST_LEAPS

@@ -1,4 +1,4 @@
-//! The calls for sockets of a simulation: each is a call of the kernel in `net`, at the present time.
+//! The calls for sockets of a simulation: each is a call of the network stack in `net`, at the virtual time.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown};
@@ -209,7 +209,7 @@ impl SocketCalls for Simulated {
 
     fn next_event(&self) -> Option<(u64, SocketEvents)> {
         self.network(|network| {
-            if let Some(key) = network.lost.pop_front() {
+            if let Some(key) = network.crashed.pop_front() {
                 let ended = SocketEvents { hangup: true, error: true, ..SocketEvents::default() };
                 return Some((key, ended));
             }
@@ -223,8 +223,9 @@ impl SocketCalls for Simulated {
     }
 
     fn until_next(&self) -> Option<Duration> {
-        // A connection asks a peer that reads nothing for ever. A deadlock is to be found nevertheless.
-        if !self.leaps() {
+        // Probes of a closed window are sent for ever, so the network always has a next event. Without this, a
+        // deadlock would not be found.
+        if !self.count_leap() {
             return None;
         }
         let now = self.elapsed();

@@ -1,12 +1,11 @@
 //! `SocketCalls`: the network of a simulation, as the calls for sockets see it.
 //!
-//! A socket of the network stands behind a descriptor of the system: that of a fresh socket, which is never
-//! bound or connected. So the types of the standard library own it, and the options that others set on it are
-//! kept.
+//! Each simulated socket is identified by a placeholder descriptor: that of a new socket of the operating
+//! system, which is never bound or connected. So the types of the standard library own it, and keep the
+//! options that are set on it.
 //!
-//! The functions here stand before the calls of the system for sockets. Each makes the call in the network if
-//! this thread is in a simulation and the descriptor stands for a socket there. Otherwise it returns `None`,
-//! and the caller makes the call of the system.
+//! Callers try the functions here before the system call. Each returns `None` if this thread is not in a
+//! simulation, or if the descriptor is no placeholder; the caller then makes the system call.
 
 #![cfg_attr(not(feature = "sim"), allow(dead_code, reason = "no simulation calls it"))]
 
@@ -30,7 +29,7 @@ pub use std::os::windows::io::{
     RawSocket as RawDescriptor,
 };
 
-/// A socket that may stand for one of the network of a simulation.
+/// A handle whose descriptor may be the placeholder of a simulated socket.
 pub trait MaybeSimulated {
     /// Returns the number of its descriptor.
     fn raw(&self) -> RawDescriptor;
@@ -48,7 +47,7 @@ impl<T: AsDescriptor> MaybeSimulated for T {
     }
 }
 
-/// A socket of the network.
+/// The number of a simulated socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SocketNumber(pub(crate) u64);
 
@@ -175,14 +174,14 @@ pub(crate) type Received = (usize, Option<Address>);
 /// The network of a simulation. The calls have the results and the errors of Linux, as for non-blocking
 /// sockets.
 pub(crate) trait SocketCalls {
-    /// Makes a socket of the host on which the present task runs. Returns the descriptor that stands for it.
+    /// Makes a socket of the host on which the present task runs. Returns its placeholder.
     fn socket(&self, kind: SocketType) -> io::Result<OwnedDescriptor>;
     /// Makes two Unix sockets that are connected with each other.
     fn pair(&self, is_stream: bool) -> io::Result<[OwnedDescriptor; 2]>;
-    /// Lets a fresh stream socket of the system stand for a socket of the host on which the present task
-    /// runs. Does nothing if it stands for one already.
+    /// Makes a socket of the host on which the present task runs, with this descriptor as its placeholder. Does
+    /// nothing if the descriptor is a placeholder already.
     fn adopt(&self, descriptor: RawDescriptor, family: AddressFamily) -> io::Result<()>;
-    /// Returns the socket that the descriptor stands for.
+    /// Returns the socket whose placeholder the descriptor is.
     fn find(&self, descriptor: RawDescriptor) -> Option<SocketNumber>;
     fn bind(&self, socket: SocketNumber, address: Address) -> io::Result<()>;
     fn listen(&self, socket: SocketNumber, backlog: usize) -> io::Result<()>;
@@ -219,14 +218,14 @@ pub fn is_simulated() -> bool {
 pub const STD_BACKLOG: usize = 128;
 
 /// A Unix datagram socket.
-pub const UNBOUND: SocketType = SocketType { is_stream: false, family: AddressFamily::Unix };
+pub const UNIX_DATAGRAM: SocketType = SocketType { is_stream: false, family: AddressFamily::Unix };
 
 /// Makes a socket of the network.
 pub fn socket(kind: SocketType) -> Option<io::Result<OwnedDescriptor>> {
     with_sockets(|sockets| sockets.socket(kind))
 }
 
-/// Lets a fresh socket of the system stand for one of the network, if it is a TCP socket that is neither
+/// Makes a socket of the system the placeholder of a simulated one, if it is a TCP socket that is neither
 /// bound nor connected: some programs make one to set its options, and then pass it on. Leaves others as they
 /// are.
 pub fn adopt(descriptor: &impl AsDescriptor) {
@@ -327,22 +326,22 @@ pub fn receive_from<A: TryFrom<Address, Error = io::Error>>(
     })
 }
 
-/// Receives bytes into the buffers, one after the other, until one of them is not filled.
+/// Receives bytes into several buffers, one after the other.
 pub fn receive_vectored(
     socket: &impl MaybeSimulated,
     buffers: &mut [IoSliceMut<'_>],
 ) -> Option<io::Result<usize>> {
-    on_socket(socket, |_, _| ())?;
-    let (mut sum, mut last) = (0, Ok(0));
-    for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
-        last = receive(socket, buffer, false)?;
-        sum += last.as_ref().map_or(0, |len| *len);
-        if !matches!(last, Ok(len) if len == buffer.len()) {
-            break;
+    on_socket(socket, |sockets, socket| {
+        let mut joined = vec![0; buffers.iter().map(|buffer| buffer.len()).sum()];
+        let (len, _) = sockets.receive(socket, &mut joined, false)?;
+        let mut left = &joined[..len];
+        for buffer in buffers {
+            let (taken, rest) = left.split_at(left.len().min(buffer.len()));
+            buffer[..taken.len()].copy_from_slice(taken);
+            left = rest;
         }
-    }
-    // An error after the first bytes comes again.
-    Some(if sum > 0 { Ok(sum) } else { last })
+        Ok(len)
+    })
 }
 
 /// Initializes a buffer, if the socket is simulated, for a call that only writes to it.

@@ -6,7 +6,7 @@ use crate::io::Async;
 use crate::io::retry::retry;
 use crate::io::sys;
 use crate::reactor::Direction;
-use crate::simulated::sockets::{self, UNBOUND};
+use crate::simulated::sockets::{self, UNIX_DATAGRAM};
 use std::io::{self, IoSlice};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Async<UnixDatagram> {
     ///
     /// Returns the errors of `socket` and of [`Async::new`].
     pub fn unbound() -> io::Result<Async<UnixDatagram>> {
-        let simulated = sockets::socket(UNBOUND).map(|made| made.map(UnixDatagram::from));
+        let simulated = sockets::socket(UNIX_DATAGRAM).map(|made| made.map(UnixDatagram::from));
         Async::new(simulated.unwrap_or_else(UnixDatagram::unbound)?)
     }
 

@@ -26,7 +26,7 @@ fn on_source<R>(raw: RawSource, call: impl FnOnce(&dyn SocketCalls, SocketNumber
     simulated::with_sockets(|sockets| sockets.find(raw).map(|socket| call(sockets, socket))).flatten()
 }
 
-/// Returns `None`: only Linux has simulated sockets.
+/// Returns `None`: only Linux and Android have simulated sockets.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn on_source<R>(_: RawSource, _: impl FnOnce(&dyn SocketCalls, SocketNumber) -> R) -> Option<R> {
     None
@@ -42,8 +42,8 @@ impl Way for SimulatedWay {
         on_source(raw, |sockets, socket| sockets.watch(socket, key.0)).ok_or_else(simulated::unsupported)
     }
 
-    /// Closes the socket, because no other call is made when its owner is dropped. So it is an error for an
-    /// owner that wants to keep the socket.
+    /// Closes the socket: this call is the only notice that its owner is dropped. Always returns an error, so
+    /// that an owner who wants to keep the socket gets no closed one.
     fn delete(&self, raw: RawSource, _: Key) -> io::Result<()> {
         on_source(raw, |sockets, socket| sockets.close(socket));
         let what = "a socket of a simulation cannot be taken out of its wrapper";
@@ -73,7 +73,7 @@ impl Way for SimulatedWay {
         Ok(())
     }
 
-    /// Returns at once, but for a wait that nothing in the simulation ends: that ends with an interrupt.
+    /// Does not block, but for [`EventWait::Forever`] without an event: then waits for an interrupt.
     fn wait(&self, events: &mut Events, wait: EventWait) -> io::Result<()> {
         events.list.clear();
         while events.list.len() < BATCH {

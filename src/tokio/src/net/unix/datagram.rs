@@ -59,7 +59,8 @@ impl UnixDatagram {
     }
 
     pub fn unbound() -> io::Result<UnixDatagram> {
-        let simulated = simulated::socket(simulated::UNBOUND).map(|made| made.map(net::UnixDatagram::from));
+        let simulated =
+            simulated::socket(simulated::UNIX_DATAGRAM).map(|made| made.map(net::UnixDatagram::from));
         UnixDatagram::of(simulated.unwrap_or_else(net::UnixDatagram::unbound)?)
     }
 
