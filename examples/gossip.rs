@@ -1,6 +1,6 @@
 //! Nodes that gossip over UDP in a simulation. About once a second, each node sends the set of nodes that it
-//! knows of to two random nodes. For each ten nodes, a random one crashes, and restarts ten seconds later. One
-//! packet in a hundred is lost.
+//! knows of to two random nodes. For each ten nodes, a random one crashes, and restarts ten seconds later.
+//! One packet in a hundred is lost.
 //!
 //! ```sh
 //! cargo run --release --example gossip --features sim [NODES MINUTES [SEED]]

@@ -151,8 +151,8 @@ impl Network {
         self.on(&[a, b], |kernel, hosts| kernel.set_loss(hosts[0], hosts[1], loss));
     }
 
-    /// Sets the MTU between nodes: the largest size of a TCP packet with its headers, for connections that are
-    /// opened from now on. The default is 1500, as with Ethernet. Datagrams are not limited.
+    /// Sets the MTU between nodes: the largest size of a TCP packet with its headers, for connections that
+    /// are opened from now on. The default is 1500, as with Ethernet. Datagrams are not limited.
     ///
     /// # Panics
     ///
@@ -163,15 +163,15 @@ impl Network {
         self.on(&[], |kernel, _| kernel.settings_mut().segment = bytes - 40);
     }
 
-    /// Limits the backlog of listeners from the next `listen` on, as `net.core.somaxconn` does. The default is
-    /// 4096.
+    /// Limits the backlog of listeners from the next `listen` on, as `net.core.somaxconn` does. The default
+    /// is 4096.
     #[track_caller]
     pub fn set_max_backlog(&self, connections: usize) {
         self.on(&[], |kernel, _| kernel.settings_mut().max_backlog = connections);
     }
 
-    /// Sets how often TCP sends a segment again before the connection fails with `TimedOut`: `opening` for the
-    /// SYN, `later` for data. The defaults are 6, which takes 127 seconds, and 15, about 15 minutes.
+    /// Sets how often TCP sends a segment again before the connection fails with `TimedOut`: `opening` for
+    /// the SYN, `later` for data. The defaults are 6, which takes 127 seconds, and 15, about 15 minutes.
     #[track_caller]
     pub fn set_retries(&self, opening: u32, later: u32) {
         self.on(&[], |kernel, _| {

@@ -1,5 +1,5 @@
-//! The state of a simulation's network: the simulated sockets in `net`, the placeholder descriptor of each, and
-//! notes of what happened to packets.
+//! The state of a simulation's network: the simulated sockets in `net`, the placeholder descriptor of each,
+//! and notes of what happened to packets.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -115,7 +115,8 @@ impl NetworkState {
         self.open.get(&id.to_bits()).map_or(unknown, |open| open.kind)
     }
 
-    /// Returns whether the descriptor is a placeholder, and not another one with the number of an earlier one.
+    /// Returns whether the descriptor is a placeholder, and not another one with the number of an earlier
+    /// one.
     pub(super) fn is_known(&self, descriptor: RawDescriptor) -> bool {
         let id = self.sockets.get(&(descriptor as u64));
         id.and_then(|id| self.open.get(id)).is_some_and(|open| open.identity == identity(descriptor))

@@ -24,8 +24,8 @@ use crate::pool::Pool;
 use crate::reactor::WayChoice;
 use crate::runtime::{Entered, Runtime};
 
-/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer or packet when no task
-/// is ready; its choices come from a seed.
+/// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer or packet when
+/// no task is ready; its choices come from a seed.
 ///
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
 /// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
@@ -146,8 +146,8 @@ impl Sim {
     /// Adds a host of this name to the network, and spawns a program on it. After a [crash](Network::crash),
     /// [`Network::restart`] calls `main` again.
     ///
-    /// The tasks that the program spawns, directly or indirectly, run on its host. Other hosts reach it by its
-    /// name. If the program returns, the node stays up. If it panics, the simulation goes on:
+    /// The tasks that the program spawns, directly or indirectly, run on its host. Other hosts reach it by
+    /// its name. If the program returns, the node stays up. If it panics, the simulation goes on:
     /// [`Report::panics`] counts that.
     ///
     /// ```
@@ -183,8 +183,8 @@ impl Sim {
     }
 
     /// Adds a host of this name to the network, and spawns `future` as a task on it. Dropping the [`Task`]
-    /// cancels it: await it, pass it to [`block_on`](Self::block_on), or [detach](Task::detach) it. After a crash
-    /// of the host nothing runs on it again. Code that awaits the task of a host that crashes panics.
+    /// cancels it: await it, pass it to [`block_on`](Self::block_on), or [detach](Task::detach) it. After a
+    /// crash of the host nothing runs on it again. Code that awaits the task of a host that crashes panics.
     ///
     /// ```
     /// use paceline::net::UdpSocket;

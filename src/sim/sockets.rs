@@ -223,8 +223,8 @@ impl SocketCalls for Simulated {
     }
 
     fn until_next(&self) -> Option<Duration> {
-        // Probes of a closed window are sent for ever, so the network always has a next event. Without this, a
-        // deadlock would not be found.
+        // Probes of a closed window are sent for ever, so the network always has a next event. Without this,
+        // a deadlock would not be found.
         if !self.count_leap() {
             return None;
         }

@@ -178,8 +178,8 @@ pub(crate) trait SocketCalls {
     fn socket(&self, kind: SocketType) -> io::Result<OwnedDescriptor>;
     /// Makes two Unix sockets that are connected with each other.
     fn pair(&self, is_stream: bool) -> io::Result<[OwnedDescriptor; 2]>;
-    /// Makes a socket of the host on which the present task runs, with this descriptor as its placeholder. Does
-    /// nothing if the descriptor is a placeholder already.
+    /// Makes a socket of the host on which the present task runs, with this descriptor as its placeholder.
+    /// Does nothing if the descriptor is a placeholder already.
     fn adopt(&self, descriptor: RawDescriptor, family: AddressFamily) -> io::Result<()>;
     /// Returns the socket whose placeholder the descriptor is.
     fn find(&self, descriptor: RawDescriptor) -> Option<SocketNumber>;
