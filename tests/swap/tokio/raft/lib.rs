@@ -1,0 +1,39 @@
+//! A cluster of openraft in simulations of paceline: three nodes with a store in memory, RPCs over the TCP of
+//! the simulated network, partitions and crashes at times that the seed decides, and checks of what Raft
+//! promises.
+
+pub mod cluster;
+pub mod record;
+pub mod rpc;
+pub mod runtime;
+pub mod store;
+
+use std::fmt;
+use std::io::Cursor;
+
+use serde::{Deserialize, Serialize};
+
+openraft::declare_raft_types!(
+    /// The types of this program.
+    pub Types:
+        D = Write,
+        R = (),
+        NodeId = u64,
+        Node = openraft::BasicNode,
+        Entry = openraft::Entry<Types>,
+        SnapshotData = Cursor<Vec<u8>>,
+        AsyncRuntime = runtime::Seeded,
+);
+
+/// One write of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Write {
+    pub client: u64,
+    pub number: u64,
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "write {} of client {}", self.number, self.client)
+    }
+}
