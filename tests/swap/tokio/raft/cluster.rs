@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::record::Record;
 use crate::rpc::{self, Peers, Request, Written};
 use crate::store::{Bug, Content, Disk, Log, Machine};
-use crate::{Types, Write};
+use crate::{Types, WriteRequest};
 
 const NODES: [u64; 3] = [1, 2, 3];
 const CLIENTS: u64 = 2;
@@ -77,7 +77,7 @@ async fn client(client: u64, end: Instant, record: Arc<Record>) {
         if Instant::now() > end {
             return;
         }
-        let write = Write { client, number };
+        let write = WriteRequest { client, number };
         loop {
             let (address, request) = (rpc::address(leader), Request::Write(write));
             match timeout(millis(700), rpc::ask::<Written>(&address, &request)).await {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 openraft::declare_raft_types!(
     /// The types of this program.
     pub Types:
-        D = Write,
+        D = WriteRequest,
         R = (),
         NodeId = u64,
         Node = openraft::BasicNode,
@@ -27,12 +27,12 @@ openraft::declare_raft_types!(
 
 /// One write of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Write {
+pub struct WriteRequest {
     pub client: u64,
     pub number: u64,
 }
 
-impl fmt::Display for Write {
+impl fmt::Display for WriteRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "write {} of client {}", self.number, self.client)
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use openraft::{Entry, EntryPayload};
 use paceline::sim;
 
-use crate::{Types, Write};
+use crate::{Types, WriteRequest};
 
 /// The deeds of all nodes together, in all of their lives.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ struct Noted {
     /// The entry that was applied first at each index: its term, and a text of the rest.
     applied: BTreeMap<u64, (u64, String)>,
     /// The writes that were acknowledged, with the index that the client was told.
-    acknowledged: BTreeMap<Write, u64>,
+    acknowledged: BTreeMap<WriteRequest, u64>,
     violations: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Record {
     }
 
     /// Notes that a client was told that its write is at this index.
-    pub fn acknowledges(&self, write: Write, index: u64) {
+    pub fn acknowledges(&self, write: WriteRequest, index: u64) {
         sim::note(format_args!("{write} is acknowledged at {index}"));
         let mut noted = self.0.lock().unwrap();
         noted.acknowledged.insert(write, index);
@@ -73,10 +73,10 @@ impl Record {
 
     /// Checks the content of a node when all is done: all writes that were applied are there, at their
     /// indices, and with them those that were acknowledged.
-    pub fn compare(&self, node: u64, writes: &BTreeMap<u64, Write>) {
+    pub fn compare(&self, node: u64, writes: &BTreeMap<u64, WriteRequest>) {
         let mut noted = self.0.lock().unwrap();
         let differs = noted.applied.iter().find_map(|(index, (_, text))| {
-            let there = writes.get(index).map(Write::to_string);
+            let there = writes.get(index).map(WriteRequest::to_string);
             let is_write = text.starts_with("write ") || there.is_some();
             (is_write && there.as_ref() != Some(text)).then(|| (*index, text.clone(), there))
         });

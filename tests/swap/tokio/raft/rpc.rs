@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::record::Record;
-use crate::{Types, Write};
+use crate::{Types, WriteRequest};
 
 /// A request to a node, of another one or of a client.
 #[derive(Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum Request {
     Append(AppendEntriesRequest<Types>),
     Vote(VoteRequest<u64>),
     Snapshot(InstallSnapshotRequest<Types>),
-    Write(Write),
+    Write(WriteRequest),
 }
 
 /// The index of a write, or the node to ask instead, if one is known.

@@ -16,7 +16,7 @@ use paceline::sim;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Record;
-use crate::{Types, Write};
+use crate::{Types, WriteRequest};
 
 /// A bug of the store that is planted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl RaftLogStorage<Types> for Log {
 pub struct Content {
     pub applied: Option<LogId<u64>>,
     pub membership: StoredMembership<u64, BasicNode>,
-    pub writes: BTreeMap<u64, Write>,
+    pub writes: BTreeMap<u64, WriteRequest>,
 }
 
 /// The state machine of a node.
