@@ -34,7 +34,7 @@ pub(super) struct SimulatedNetwork {
 pub(super) struct NetworkState {
     pub(super) kernel: Kernel,
     /// The sockets by their descriptors.
-    pub(super) sockets: ByNumber<u64, u64>,
+    sockets: ByNumber<u64, u64>,
     pub(super) open: ByNumber<u64, OpenSocket>,
     /// Reactor keys of sockets that a crash has removed, and whose hang-up is not reported yet.
     pub(super) crashed: VecDeque<u64>,
@@ -77,6 +77,21 @@ impl SimulatedNetwork {
         Self { state: Mutex::new(state), noted }
     }
 
+    fn state(&self) -> MutexGuard<'_, NetworkState> {
+        match self.state.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                panic!("a rule of the network calls the network, which calls the rule")
+            }
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Ok(state) => state,
+        }
+    }
+
+    /// Returns the number of the socket whose placeholder the descriptor is.
+    pub(super) fn find(&self, descriptor: RawDescriptor) -> Option<u64> {
+        self.state().sockets.get(&(descriptor as u64)).copied()
+    }
+
     /// Calls `call` at the time `now`, and passes what happened to packets to `note`. Only the simulation's
     /// thread calls this.
     ///
@@ -89,13 +104,7 @@ impl SimulatedNetwork {
         call: impl FnOnce(&mut NetworkState) -> R,
         note: impl FnMut(PacketNote),
     ) -> R {
-        let mut state = match self.state.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                panic!("a rule of the network calls the network, which calls the rule")
-            }
-            Err(TryLockError::Poisoned(error)) => error.into_inner(),
-            Ok(state) => state,
-        };
+        let mut state = self.state();
         state.kernel.advance(now);
         let result = call(&mut state);
         drop(state);

@@ -40,7 +40,7 @@ pub(super) struct Simulated {
     state: Mutex<SimState>,
     /// Values of other crates.
     locals: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
-    network: SimulatedNetwork,
+    pub(super) network: SimulatedNetwork,
     pub(super) nodes: Nodes,
 }
 

@@ -72,7 +72,7 @@ impl SocketCalls for Simulated {
     }
 
     fn find(&self, descriptor: RawDescriptor) -> Option<SocketNumber> {
-        self.network(|network| network.sockets.get(&(descriptor as u64)).copied().map(SocketNumber))
+        self.network.find(descriptor).map(SocketNumber)
     }
 
     fn bind(&self, socket: SocketNumber, address: Address) -> io::Result<()> {
