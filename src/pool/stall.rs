@@ -42,7 +42,6 @@ impl Stall {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use std::time::Duration;
     ///
     /// # fn main() -> std::io::Result<()> {
     /// let (tell, told) = mpsc::channel();
@@ -50,9 +49,12 @@ impl Stall {
     ///     .threads(1)
     ///     .on_stall(move |stall| _ = tell.send(stall.is_first()))
     ///     .build()?;
-    /// runtime.block_on(runtime.spawn(async { std::thread::sleep(Duration::from_millis(300)) }));
+    /// let (end, ended) = mpsc::channel::<()>();
+    /// let task = runtime.spawn(async move { drop(ended.recv()) });
     /// assert!(told.recv().unwrap());     // after 10 ms
     /// assert!(!told.recv().unwrap());    // after 100 ms: the same stall
+    /// drop(end);
+    /// runtime.block_on(task);
     /// assert_eq!(runtime.metrics().stalls, 1);
     /// # Ok(())
     /// # }
@@ -76,12 +78,14 @@ impl Stall {
 /// # fn main() -> std::io::Result<()> {
 /// let (tell, told) = mpsc::channel();
 /// let runtime = Runtime::builder().threads(1).on_stall(move |stall| drop(tell.send(stall.kind))).build()?;
-/// runtime.spawn(async { std::thread::sleep(std::time::Duration::from_millis(200)) }).detach();
+/// let (end, ended) = mpsc::channel::<()>();
+/// runtime.spawn(async move { drop(ended.recv()) }).detach();
 /// match told.recv().unwrap() {
 ///     StallKind::Blocked(Some(call)) => println!("it sleeps in {call}"),
 ///     StallKind::Blocked(None) | StallKind::Unknown => println!("it sleeps somewhere"),
 ///     kind => unreachable!("{kind:?}"),
 /// }
+/// drop(end);
 /// # Ok(())
 /// # }
 /// ```

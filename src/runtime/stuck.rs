@@ -57,8 +57,8 @@ impl StuckError {
     /// }).detach();
     /// # begun.recv().unwrap();
     /// let error = runtime.shutdown(Duration::from_millis(10)).unwrap_err();
-    /// let [stuck] = error.threads() else { panic!("there is one worker") };
-    /// assert_eq!(stuck.name.as_deref(), Some("paceline-1"));
+    /// let [stuck] = error.threads() else { panic!("one worker is stuck") };
+    /// assert!(stuck.name.as_deref().expect("workers have names").starts_with("paceline-"));
     /// assert_eq!(stuck.spawned_at.expect("it is in the task").line(), line);
     /// # Ok(())
     /// # }

@@ -151,7 +151,7 @@ impl Runtime {
     /// use paceline::Timer;
     ///
     /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// let runtime = paceline::Runtime::builder().current_thread().build()?;
     /// let line = line!() + 2;
     /// for _ in 0..3 {
     ///     runtime.spawn(pending::<()>()).detach();    // leaks

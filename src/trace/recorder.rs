@@ -135,12 +135,19 @@ impl Recorder {
     /// This works on any thread, also while all threads of the runtime are blocked.
     ///
     /// ```
+    /// use std::time::Duration;
+    ///
+    /// use paceline::Timer;
     /// use paceline::trace::{Action, FlightRecorder};
     ///
     /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let runtime = paceline::Runtime::builder().current_thread().build()?;
     /// let recorder = FlightRecorder::new().start(&runtime);
-    /// runtime.block_on(runtime.spawn(async {}));
+    /// runtime.block_on(async {
+    ///     // The thread begins to record when it has waited.
+    ///     Timer::after(Duration::from_millis(1)).await;
+    ///     runtime.spawn(async {}).await;
+    /// });
     /// let trace = recorder.snapshot();
     /// let events = trace.threads.iter().flat_map(|thread| &thread.events);
     /// let polls = events.filter(|event| matches!(event.action, Action::PollBegins { .. })).count();

@@ -180,8 +180,6 @@ impl Builder {
     ///
     /// ```
     /// use std::sync::mpsc;
-    /// use std::thread;
-    /// use std::time::Duration;
     ///
     /// # fn main() -> std::io::Result<()> {
     /// let (tell, told) = mpsc::channel();
@@ -191,9 +189,12 @@ impl Builder {
     ///         let _ = tell.send(stall.spawned_at);
     ///     })
     ///     .build()?;
+    /// // A channel of the standard library blocks its thread, here until `end` is dropped.
+    /// let (end, ended) = mpsc::channel::<()>();
     /// let line = line!() + 1;
-    /// runtime.spawn(async { thread::sleep(Duration::from_millis(200)) }).detach();
+    /// runtime.spawn(async move { drop(ended.recv()) }).detach();
     /// assert_eq!(told.recv().unwrap().line(), line);
+    /// drop(end);
     /// # Ok(())
     /// # }
     /// ```
