@@ -9,7 +9,7 @@ use std::{env, fs, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::programs::command;
+use crate::programs::{command, output};
 
 /// Longer than any step takes, even on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -119,7 +119,7 @@ pub fn other(program: &str, args: &[&str], input: &[u8]) -> Option<Output> {
     let (mut stdin, input) = (child.stdin.take().expect("it is piped"), input.to_vec());
     // The program may end before it has read all of its input.
     let writes = thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
+    let output = output(child, 4 * LONG);
     writes.join().unwrap();
     Some(output)
 }

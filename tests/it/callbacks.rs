@@ -15,8 +15,8 @@ use futures_lite::future;
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, child, eventually, for_each_builder, for_each_setup, is_child, waker_that,
-    without_deputy,
+    Latch, OpenOnDrop, Ping, SOON, child, ends, eventually, for_each_builder, for_each_setup, is_child,
+    waker_that, without_deputy,
 };
 
 /// Wakers do everything that a program may do: no internal lock is held, and no internal cell is borrowed
@@ -341,14 +341,14 @@ fn p9_signals_during_echo() {
     }
     let mut child = child(NAME, ":").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
-    let mut signals = 0;
-    while child.try_wait().unwrap().is_none() {
+    let (mut signals, begin) = (0, Instant::now());
+    while child.try_wait().unwrap().is_none() && begin.elapsed() < SOON {
         for signal in [rustix::process::Signal::STOP, rustix::process::Signal::CONT] {
             signals += usize::from(rustix::process::kill_process(pid, signal).is_ok());
             thread::sleep(Duration::from_micros(300));
         }
     }
-    let output = child.wait_with_output().unwrap();
+    let output = ends(child);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),

@@ -15,7 +15,7 @@ use paceline::{Async, Runtime, Timer, block_on, spawn};
 
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, Setup, arm, child, eventually, for_each_builder, for_each_setup,
-    for_setups, is_child, waker_that,
+    for_setups, is_child, output, waker_that,
 };
 
 /// Panics when it is dropped.
@@ -173,7 +173,7 @@ fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
         block_on(Timer::after(SOON));
         return;
     }
-    let output = child(NAME, "ulimit -c 0").output().unwrap();
+    let output = output(child(NAME, "ulimit -c 0"));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
         std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(),
@@ -420,7 +420,7 @@ fn p2_the_hook_for_panics_replaces_the_line() {
         }
         return;
     }
-    let output = child(NAME, ":").output().unwrap();
+    let output = output(child(NAME, ":"));
     let text = String::from_utf8_lossy(&output.stderr);
     let (hooked, plain) = text.split_once("next").expect("it runs");
     assert!(hooked.contains("told: the task spawned at") && !hooked.contains("paceline: "), "{text}");

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::pin::Pin;
-use std::process::Command;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
@@ -134,7 +134,7 @@ fn run<B: Send + 'static, F: FnOnce()>(
         Err(_) => {
             let runtime = watched.lock().unwrap().upgrade();
             let metrics = runtime.map_or(String::new(), |runtime| format!("\n{}", runtime.metrics()));
-            panic!("[{setup}] hung for {WATCHDOG:?}{metrics}");
+            panic!("[{setup}] hung for {WATCHDOG:?}{metrics}\n{}", stacks(std::process::id()));
         }
     }
 }
@@ -342,12 +342,65 @@ pub fn is_child(test: &str, shell: &str) -> bool {
     if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == test) {
         return true;
     }
-    let output = child(test, shell).output().expect("a shell can be started");
+    let output = output(child(test, shell));
     let text =
         format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "the child of {test} failed:\n{text}");
     assert!(text.contains("1 passed"), "there is no test {test}:\n{text}");
     false
+}
+
+/// Runs a program until it ends. A program that hangs fails the test.
+#[track_caller]
+pub fn output(mut command: Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    ends(child.expect("it can be started"))
+}
+
+/// Waits for the end of a child, and returns what it prints until then. A child that hangs fails the test.
+#[track_caller]
+pub fn ends(mut child: Child) -> Output {
+    let pipes = [child.stdout.take().map(read), child.stderr.take().map(read)];
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Ok(status);
+        }
+        if start.elapsed() > 6 * WATCHDOG {
+            let stacks = stacks(child.id());
+            child.kill().unwrap();
+            break Err(stacks);
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let [stdout, stderr] = pipes.map(|pipe| {
+        pipe.map_or(Vec::new(), |pipe| pipe.recv_timeout(SOON).expect("no other process has the pipe"))
+    });
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    match status {
+        Ok(status) => Output { status, stdout, stderr },
+        Err(stacks) => panic!("the child hangs\n{}\n{}\n{stacks}", text(&stdout), text(&stderr)),
+    }
+}
+
+/// Reads a pipe to its end, on a thread of its own.
+fn read(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        let _ = tell.send(bytes);
+    });
+    told
+}
+
+/// Returns the functions in which the threads of a process are, if a debugger is installed.
+fn stacks(process: u32) -> String {
+    let arguments = ["-batch", "-ex", "thread apply all backtrace 40", "-p"];
+    let output = Command::new("gdb").args(arguments).arg(process.to_string()).stdin(Stdio::null()).output();
+    let text = output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let lines = text.lines().filter(|line| line.starts_with("Thread ") || line.contains("::"));
+    lines.map(|line| line.chars().take(160).collect::<String>() + "\n").collect()
 }
 
 /// Returns the command that runs `test` as a child. For a foreign processor `PACELINE_TEST_RUNNER` has the

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::future::{pending, poll_fn};
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread;
@@ -13,7 +11,7 @@ use futures_lite::future::{self, yield_now};
 use paceline::blocking::Job;
 use paceline::{Executor, Handle, LocalExecutor, Runtime, StaticExecutor, TaskGroup, Timer, block_on, spawn};
 
-use crate::setups::{Latch, OpenOnDrop, child, eventually, for_each_setup, is_child};
+use crate::setups::{Latch, OpenOnDrop, child, eventually, for_each_setup, is_child, output};
 
 /// How much too small an age may be: a coarse clock is some milliseconds late.
 const COARSE: Duration = Duration::from_millis(10);
@@ -280,12 +278,10 @@ fn the_spawn_line_of_a_task_that_panics_is_told_once() {
         }
         return;
     }
-    let mut child = child(NAME, ":");
-    child.env("RUST_BACKTRACE", "0").stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = child.spawn().unwrap();
-    let said: Vec<_> = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).collect();
-    assert!(child.wait().unwrap().success(), "{said:#?}");
-    let told: Vec<_> = said.iter().filter(|line| line.starts_with("paceline: ")).collect();
+    let output = output(child(NAME, ":"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let told: Vec<_> = said.lines().filter(|line| line.starts_with("paceline: ")).collect();
     assert_eq!(told.len(), 2, "{told:#?}");
     for line in [first, second] {
         let place = format!("paceline: the task spawned at tests/it/tasks.rs:{line}:");

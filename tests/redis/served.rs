@@ -4,21 +4,24 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime};
-use std::{env, fs, io};
+use std::{env, fs, io, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::programs::command;
 
 /// Longer than any step takes, even on a loaded machine.
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct Served {
     child: Child,
     output: BufReader<ChildStdout>,
     errors: Option<BufReader<ChildStderr>>,
     pub address: SocketAddr,
+    /// Ends the thread that kills a server that hangs.
+    _ended: Sender<()>,
 }
 
 /// Starts the example with this limit of connections.
@@ -39,12 +42,18 @@ fn start(limit: usize, errors: Stdio) -> Served {
         .stderr(errors)
         .spawn()
         .expect("it can be started");
+    let (pid, (ended, end)) = (Pid::from_child(&child), mpsc::channel::<()>());
+    thread::spawn(move || {
+        if end.recv_timeout(3 * LONG) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
     let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut line = String::new();
     output.read_line(&mut line).unwrap();
     let address = line.strip_prefix("serving on ").and_then(|line| line.split(',').next()).expect(&line);
     let errors = child.stderr.take().map(BufReader::new);
-    Served { address: address.parse().expect(&line), child, output, errors }
+    Served { address: address.parse().expect(&line), child, output, errors, _ended: ended }
 }
 
 /// Returns the path of the example, which `cargo test` builds beside this test.

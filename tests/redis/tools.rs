@@ -1,14 +1,17 @@
 //! Third-party clients: those that come with redis.
 
 use std::io::{self, Write};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::served::{Served, serve};
+use crate::programs::output;
+use crate::served::{LONG, Served, serve};
 
 /// Returns the output of a program, or `None` with a message if it is not installed.
 fn run(program: &str, server: &Served, args: &[&str]) -> Option<String> {
-    let output = match Command::new(program).args(["-p", &server.port()]).args(args).output() {
-        Ok(output) => output,
+    let mut command = Command::new(program);
+    command.args(["-p", &server.port()]).args(args).stdin(Stdio::null());
+    let output = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
+        Ok(child) => output(child, LONG),
         Err(error) => {
             // Written directly, because the test harness captures the output of a test.
             let _ = writeln!(io::stderr(), "SKIPPED: {program} cannot be run ({error}): install redis-tools");
