@@ -42,15 +42,13 @@ pub(crate) fn block_on_in<T, F: Future<Output = T>>(
 }
 
 /// Waits for `future`, and polls the pool's tasks meanwhile, because no worker does. A `block_on` inside
-/// one of these tasks polls other tasks on top of it.
-///
-/// When the runtime is stopped, some tasks may be in a poll on this thread while all others are cancelled.
-/// The thread then cancels the rest, as a worker does, and waits for `future` alone.
+/// one of these tasks polls other tasks on top of it. If the runtime is stopped, the thread stops polling
+/// tasks, and waits for `future` alone.
 #[cold]
 fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Location<'static>) {
     let crew = pool.crew().expect("the caller has checked it");
     let mut is_done = false;
-    {
+    let served = {
         let mut stopped = pin!(crew.until_stopped());
         let either = poll_fn(|cx| {
             is_done = future.as_mut().poll(cx).is_ready();
@@ -58,10 +56,16 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
         });
         let either: Root<'_> = pin!(either);
         let run = RunInOrder::new(crew.state().clone(), either);
-        stay::poll_deeper(pool, crew.stack_size(), || block_on_at(PoolSource::Given(pool), run, caller));
-    }
-    if !is_done {
+        let serve = || block_on_at(PoolSource::Given(pool), run, caller);
+        catch_unwind(AssertUnwindSafe(|| stay::poll_deeper(pool, crew.stack_size(), serve)))
+    };
+    // As a worker does after its last poll. This thread may have polled a task after all others have woken
+    // and cancelled what they found: no other thread would wake that task again.
+    if crew.is_stopped() {
         crew.clear_up(pool);
+    }
+    served.unwrap_or_else(|panic| resume_unwind(panic));
+    if !is_done {
         block_on_at(PoolSource::Given(pool), future, caller);
     }
 }

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use futures_lite::future;
 use paceline::{Handle, Runtime, Timer, spawn, unblock};
 
 use crate::io::tcp_pair;
-use crate::setups::eventually;
+use crate::setups::{Latch, SOON, eventually};
 
 fn runtime() -> Runtime {
     Runtime::builder().current_thread().build().unwrap()
@@ -263,6 +264,39 @@ fn no_task_survives_the_end_where_another_thread_polls_it() {
         }
         drop(runtime);
         others.into_iter().for_each(|other| other.join().unwrap());
+    }
+}
+
+/// While the runtime is dropped, a thread polls a task again that is to be cancelled, and the future that it
+/// awaits is done, or panics. (Fails, in a few rounds at most, if that thread leaves the task to others.)
+#[test]
+fn a_thread_whose_wait_is_over_leaves_no_task_that_it_polled() {
+    for round in 0..20 {
+        let runtime = runtime();
+        let (handle, latch) = (runtime.handle(), Latch::new());
+        let serves = thread::spawn(move || {
+            let task = handle.spawn(future::pending::<()>());
+            if round % 2 == 0 {
+                assert_eq!(handle.block_on(task.fallible()), None);
+            } else {
+                assert!(catch_unwind(AssertUnwindSafe(|| handle.block_on(task))).is_err());
+            }
+        });
+        let ((begin, begun), (tell, told), opens) = (mpsc::channel(), mpsc::channel(), latch.clone());
+        let task = runtime.spawn(future::poll_fn(move |_| {
+            let _ = begin.send(());
+            latch.wait();
+            Poll::<()>::Pending
+        }));
+        thread::spawn(move || tell.send(future::block_on(task.fallible())));
+        begun.recv_timeout(SOON).expect("the task is polled");
+        let ends = thread::spawn(move || drop(runtime));
+        // The end cancels the other task, and waits for this one for a tenth of a second.
+        thread::sleep(Duration::from_millis(30));
+        opens.open();
+        serves.join().unwrap();
+        ends.join().unwrap();
+        assert_eq!(told.recv_timeout(SOON), Ok(None), "in round {round}");
     }
 }
 
