@@ -43,10 +43,15 @@ impl Record {
         self.marks.push((self.now(), what));
     }
 
+    /// Returns the time of the last look, if there was one.
+    pub fn looked(&self) -> Option<Duration> {
+        self.lanes.iter().filter_map(Lane::end).max()
+    }
+
     /// Each thread has its current role now, and is assumed to have had it since the last look.
     pub fn look(&mut self, threads: Vec<ThreadInfo>) {
         let now = self.now();
-        let looked = self.lanes.iter().filter_map(|lane| lane.end()).max().unwrap_or(now);
+        let looked = self.looked().unwrap_or(now);
         for thread in threads {
             let lane = self.lane(&thread);
             match lane.spans.last_mut() {

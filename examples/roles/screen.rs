@@ -34,7 +34,8 @@ fn cell(role: Option<Role>, in_colour: bool) -> String {
 
 /// Returns the whole view.
 pub fn frame(ride: &Ride, record: &Record, width: usize, in_colour: bool) -> String {
-    let (mut text, now) = (String::new(), record.now());
+    // On a busy machine the last look may be some time ago: nothing is known of the time since then.
+    let (mut text, now) = (String::new(), record.looked().unwrap_or_default());
     let metrics = ride.runtime.metrics();
     let slots = width.saturating_sub(NAME + 1).min(100);
     for lane in &record.lanes {

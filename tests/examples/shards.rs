@@ -42,7 +42,8 @@ fn without_arguments_each_shard_serves_some_clients() {
 #[test]
 fn ctrl_c_cuts_no_client_off_on_any_shard() {
     let (shards, addr) = serve();
-    let mut clients: Vec<_> = (0..30).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    // Few, because all echoes after the signal have to come within the grace time of a second.
+    let mut clients: Vec<_> = (0..8).map(|_| TcpStream::connect(addr).unwrap()).collect();
     let ask = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(LONG)).unwrap();
         stream.write_all(b"word").unwrap();
@@ -55,7 +56,7 @@ fn ctrl_c_cuts_no_client_off_on_any_shard() {
     clients.iter_mut().for_each(ask);
     drop(clients);
     let said = shards.end();
-    assert_eq!(served(&said).iter().sum::<usize>(), 30, "{said}");
+    assert_eq!(served(&said).iter().sum::<usize>(), 8, "{said}");
     assert_eq!(said.matches("none was cancelled").count(), 2, "{said}");
 }
 
