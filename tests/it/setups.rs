@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use paceline::{Async, Builder, Promotion, Runtime, Timer};
 
+#[cfg(unix)]
+use crate::programs::stacks;
+
 /// How long one body may run in one set-up before it counts as hung.
 const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 });
 
@@ -357,50 +360,19 @@ pub fn output(mut command: Command) -> Output {
     ends(child.expect("it can be started"))
 }
 
-/// Waits for the end of a child, and returns what it prints until then. A child that hangs fails the test.
+/// Waits for the end of a child, and returns what it prints until then. On Unix, a child that hangs fails the
+/// test.
 #[track_caller]
-pub fn ends(mut child: Child) -> Output {
-    let pipes = [child.stdout.take().map(read), child.stderr.take().map(read)];
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break Ok(status);
-        }
-        if start.elapsed() > 6 * WATCHDOG {
-            let stacks = stacks(child.id());
-            child.kill().unwrap();
-            break Err(stacks);
-        }
-        thread::sleep(Duration::from_millis(2));
-    };
-    let [stdout, stderr] = pipes.map(|pipe| {
-        pipe.map_or(Vec::new(), |pipe| pipe.recv_timeout(SOON).expect("no other process has the pipe"))
-    });
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    match status {
-        Ok(status) => Output { status, stdout, stderr },
-        Err(stacks) => panic!("the child hangs\n{}\n{}\n{stacks}", text(&stdout), text(&stderr)),
-    }
+pub fn ends(child: Child) -> Output {
+    #[cfg(unix)]
+    return crate::programs::output(child, 6 * WATCHDOG);
+    #[cfg(not(unix))]
+    return child.wait_with_output().unwrap();
 }
 
-/// Reads a pipe to its end, on a thread of its own.
-fn read(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        pipe.read_to_end(&mut bytes).unwrap();
-        let _ = tell.send(bytes);
-    });
-    told
-}
-
-/// Returns the functions in which the threads of a process are, if a debugger is installed.
-fn stacks(process: u32) -> String {
-    let arguments = ["-batch", "-ex", "thread apply all backtrace 40", "-p"];
-    let output = Command::new("gdb").args(arguments).arg(process.to_string()).stdin(Stdio::null()).output();
-    let text = output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let lines = text.lines().filter(|line| line.starts_with("Thread ") || line.contains("::"));
-    lines.map(|line| line.chars().take(160).collect::<String>() + "\n").collect()
+#[cfg(not(unix))]
+fn stacks(_process: u32) -> String {
+    String::new()
 }
 
 /// Returns the command that runs `test` as a child. For a foreign processor `PACELINE_TEST_RUNNER` has the

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use programs::{command, ends, explains_itself, names_an_address_in_use, output, refuses};
+pub use programs::{command, ends, explains_itself, names_an_address_in_use, output, refuses, stacks};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 
 /// Longer than any step should take, even on a busy machine.

@@ -1,6 +1,6 @@
 //! An example in a process: its environment, its help and its errors.
 //!
-//! `tests/examples` and `tests/redis` include this file, too.
+//! `tests/examples`, `tests/it` and `tests/redis` include this file, too.
 
 #![allow(dead_code)] // Each includer uses a part of it.
 
@@ -37,11 +37,22 @@ pub fn output(child: Child, limit: Duration) -> Output {
     match end.recv_timeout(limit) {
         Ok(output) => output.expect("it is ours"),
         Err(_) => {
+            let stacks = stacks(pid.as_raw_nonzero().get().unsigned_abs());
             // The thread has not waited for the child yet, or is about to report its end.
             let _ = kill_process(pid, Signal::KILL);
-            panic!("it has not ended within {limit:?}");
+            let said = end.recv_timeout(SOON);
+            panic!("it has not ended within {limit:?}: {said:?}\n{stacks}");
         }
     }
+}
+
+/// Returns the functions in which the threads of a process are, if a debugger is installed.
+pub fn stacks(process: u32) -> String {
+    let arguments = ["-batch", "-ex", "thread apply all backtrace 40", "-p"];
+    let output = Command::new("gdb").args(arguments).arg(process.to_string()).stdin(Stdio::null()).output();
+    let text = output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let lines = text.lines().filter(|line| line.starts_with("Thread ") || line.contains("::"));
+    lines.map(|line| line.chars().take(160).collect::<String>() + "\n").collect()
 }
 
 /// Returns the exit code of a program with these arguments, and its output on stdout and on stderr.
