@@ -86,9 +86,6 @@ mod notify;
 mod outlive;
 #[cfg(unix)]
 mod panics;
-#[cfg(unix)]
-#[path = "../../examples/testing/src/programs.rs"]
-mod programs;
 mod promotion;
 #[cfg(unix)]
 mod relatives;

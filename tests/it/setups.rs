@@ -18,7 +18,10 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use paceline::{Async, Builder, Promotion, Runtime, Timer};
 
 #[cfg(unix)]
-use crate::programs::stacks;
+#[path = "../../examples/testing/src/programs.rs"]
+mod programs;
+#[cfg(unix)]
+use programs::stacks;
 
 /// How long one body may run in one set-up before it counts as hung.
 const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 });
@@ -365,7 +368,7 @@ pub fn output(mut command: Command) -> Output {
 #[track_caller]
 pub fn ends(child: Child) -> Output {
     #[cfg(unix)]
-    return crate::programs::output(child, 6 * WATCHDOG);
+    return programs::output(child, 6 * WATCHDOG);
     #[cfg(not(unix))]
     return child.wait_with_output().unwrap();
 }

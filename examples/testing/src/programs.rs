@@ -1,6 +1,6 @@
 //! An example in a process: its environment, its help and its errors.
 //!
-//! `tests/examples`, `tests/it` and `tests/redis` include this file, too.
+//! `tests/examples`, `tests/redis` and `tests/it/setups.rs` include this file, too.
 
 #![allow(dead_code)] // Each includer uses a part of it.
 
