@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::extras;
-use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking, budget};
+use super::{RuntimeFlavor, RuntimeMetrics, Shared, TryCurrentError, blocking};
 use crate::context::{self, Entry, Frame, Place};
 use crate::task::{self, Home, JoinHandle, SpawnMeta, TaskKind};
 use crate::time;
@@ -151,7 +151,7 @@ impl Handle {
         self.shared.extras.inside(|| {
             let mut future = pin!(future);
             let future = poll_fn(|cx| {
-                budget::refill();
+                super::begin_poll();
                 future.as_mut().poll(cx)
             });
             // After the shutdown, a future that does not need the runtime still works.

@@ -1,7 +1,7 @@
 //! Signals of the process.
 
 #[cfg(unix)]
-mod registry;
+pub(crate) mod registry;
 #[cfg(all(test, unix, feature = "rt"))]
 mod tests;
 #[cfg(unix)]

@@ -9,10 +9,16 @@
 //!
 //! A handler stays for the life of the process, as in the real tokio: after the last listener was dropped, a
 //! signal does not end the process.
+//!
+//! The thread may run in the midst of a poll, in which a current-thread runtime of the real tokio delivers
+//! nothing: there, a listener receives a signal that was sent before, in the poll that makes the listener.
+//! So deliveries are counted, a thread remembers the count when a poll begins, and a new listener also
+//! receives what was delivered since ([`SEEN`]).
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -20,8 +26,17 @@ use real::sync::watch;
 use signal_hook_registry::FORBIDDEN;
 
 use crate::bell::{self, Bell};
+use crate::context::{self, Place};
 use crate::quiet::quietly;
 use crate::runtime::Handle;
+
+/// How often the thread has notified the listeners of a slot.
+static DELIVERIES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// [`DELIVERIES`] when this thread last began a poll, or the last delivery that a listener received on it.
+    static SEEN: Cell<usize> = const { Cell::new(0) };
+}
 
 struct Registry {
     /// One slot for each signal, from 1.
@@ -33,13 +48,27 @@ struct Registry {
 #[derive(Default)]
 struct Slot {
     is_pending: AtomicBool,
-    told: watch::Sender<()>,
+    /// The number of the last delivery.
+    told: watch::Sender<usize>,
     /// The error's number, if there is one.
     handler: OnceLock<Result<(), Option<i32>>>,
 }
 
+/// Called at the beginning of each poll on this thread.
+#[inline]
+pub(crate) fn begin_poll() {
+    // ORDER: Relaxed. What woke the task may be a delivery, and then this is not older; a delivery that is
+    // missed otherwise is as if it came during the poll.
+    SEEN.set(DELIVERIES.load(Ordering::Relaxed));
+}
+
+/// Called when a listener has received that delivery: another one that the same poll makes does not.
+pub(super) fn received(delivery: usize) {
+    SEEN.set(SEEN.get().max(delivery));
+}
+
 /// Makes a listener for a signal, for a task of `runtime`.
-pub(super) fn subscribe(number: c_int, runtime: &Handle) -> io::Result<watch::Receiver<()>> {
+pub(super) fn subscribe(number: c_int, runtime: &Handle) -> io::Result<watch::Receiver<usize>> {
     if number <= 0 || FORBIDDEN.contains(&number) {
         return Err(io::Error::other(format!("Refusing to register signal {number}")));
     }
@@ -49,7 +78,19 @@ pub(super) fn subscribe(number: c_int, runtime: &Handle) -> io::Result<watch::Re
     let registry = registry()?;
     let slot = registry.slots.get(number as usize - 1).ok_or_else(|| io::Error::other("signal too large"))?;
     slot.enable(number, &registry.bell)?;
-    Ok(slot.told.subscribe())
+    let mut told = slot.told.subscribe();
+    // Where no poll runs, `SEEN` may be old.
+    let is_in_poll = context::place() != Place::Outside;
+    if is_in_poll && *told.borrow() > SEEN.get() {
+        told.mark_changed();
+    }
+    Ok(told)
+}
+
+/// Returns the number of the last delivery of a signal that has had a listener.
+#[cfg(all(test, feature = "rt"))]
+pub(super) fn last_delivery(number: c_int) -> usize {
+    *registry().unwrap().slots[number as usize - 1].told.borrow()
 }
 
 /// The first call starts the thread; if that fails, this call returns the error, and the next call tries
@@ -100,8 +141,9 @@ impl Slot {
     fn tell(&self) {
         // ORDER: see `enable`.
         if self.is_pending.swap(false, Ordering::SeqCst) {
-            // Without listeners the notification is lost, and later listeners do not get it.
-            let _ = self.told.send(());
+            // ORDER: Relaxed. A task that this wakes sees the new count in `begin_poll`.
+            let delivery = DELIVERIES.fetch_add(1, Ordering::Relaxed) + 1;
+            self.told.send_replace(delivery);
         }
     }
 }

@@ -73,7 +73,7 @@ impl From<SignalKind> for c_int {
 #[must_use = "streams do nothing unless polled"]
 pub struct Signal {
     /// Returns its receiver, for the next wait.
-    next: Pin<Box<dyn Future<Output = Receiver<()>> + Send + Sync>>,
+    next: Pin<Box<dyn Future<Output = Receiver<usize>> + Send + Sync>>,
 }
 
 #[track_caller]
@@ -81,7 +81,7 @@ pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     registry::subscribe(kind.0, &context::expect_io()).map(|told| Signal { next: Box::pin(next(told)) })
 }
 
-async fn next(mut told: Receiver<()>) -> Receiver<()> {
+async fn next(mut told: Receiver<usize>) -> Receiver<usize> {
     told.changed().await.expect("the senders are never dropped");
     told
 }
@@ -93,6 +93,7 @@ impl Signal {
 
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
         self.next.as_mut().poll(cx).map(|told| {
+            registry::received(*told.borrow());
             self.next = Box::pin(next(told));
             Some(())
         })

@@ -14,7 +14,7 @@ use paceline::Watched;
 use super::{Cell, Id, JoinError, JoinHandle, SpawnMeta};
 use crate::context::Frame;
 use crate::quiet::quietly;
-use crate::runtime::{Shared, refill};
+use crate::runtime::{Shared, begin_poll};
 
 /// The context in which a task is polled and dropped.
 pub(crate) trait Home {
@@ -39,7 +39,7 @@ impl Home for Arc<Shared> {
     #[inline]
     fn poll<R>(&self, id: Id, poll: impl FnOnce() -> R) -> R {
         let _frame = Frame::begin(self, Some(id), self.place());
-        refill();
+        begin_poll();
         poll()
     }
 
