@@ -45,7 +45,8 @@ mod unix {
 #[cfg(unix)]
 mod unix {
     use std::io::{self, Read, Write};
-    use std::net::SocketAddr;
+    use std::net::{SocketAddr, TcpStream as StdStream};
+    use std::sync::mpsc::{self, Sender};
     use std::time::Duration;
     use std::{process, thread};
 
@@ -65,13 +66,18 @@ mod unix {
             let mut signals = Signals::new([Signal::Interrupt, Signal::Terminate])?;
             let listener = TcpListener::bind("127.0.0.1:0").await?;
             let addr = listener.local_addr()?;
-            let clients: Vec<_> =
-                (0..CLIENTS).map(|number| thread::spawn(move || talk(addr, number))).collect();
-            let silent = TcpStream::connect(addr).await?;
+            let (served, is_served) = mpsc::channel();
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| {
+                    let served = served.clone();
+                    thread::spawn(move || talk(addr, number, &served))
+                })
+                .collect();
+            let silent = thread::spawn(move || stay_silent(addr, &served));
 
-            // Sends the signal while the clients are busy.
+            // Sends the signal while the clients are busy: each has had its first answer.
             let sender = thread::spawn(move || {
-                thread::sleep(Duration::from_millis(50));
+                is_served.iter().take(CLIENTS + 1).for_each(drop);
                 kill_process(getpid(), Number::TERM)
             });
             let signal = async { signals.next().await.map(drop) };
@@ -91,7 +97,7 @@ mod unix {
             let joined = clients.into_iter().map(|client| client.join().expect("no client panics"));
             let done = joined.filter(Result::is_ok).count();
             println!("{done} of {CLIENTS} clients had all their answers");
-            drop(silent);
+            silent.join().expect("it does not panic")?;
             io::Result::Ok(report)
         })?;
         println!("{report}");
@@ -117,13 +123,33 @@ mod unix {
     }
 
     /// Runs a client that pauses between its messages, and waits for an answer to each.
-    fn talk(addr: SocketAddr, number: usize) -> io::Result<()> {
-        let mut stream = std::net::TcpStream::connect(addr)?;
-        for _ in 0..ROUNDS {
+    fn talk(addr: SocketAddr, number: usize, served: &Sender<()>) -> io::Result<()> {
+        let mut stream = connect(addr, served)?;
+        for _ in 1..ROUNDS {
             thread::sleep(Duration::from_millis(1 + number as u64 % 5));
-            stream.write_all(b"word")?;
-            stream.read_exact(&mut [0; 4])?;
+            ask(&mut stream)?;
         }
         Ok(())
+    }
+
+    /// Runs a client that sends one message, and then only waits until the server disconnects it.
+    fn stay_silent(addr: SocketAddr, served: &Sender<()>) -> io::Result<()> {
+        let mut stream = connect(addr, served)?;
+        let _reads = stream.read(&mut [0; 4])?;
+        Ok(())
+    }
+
+    /// Connects, and reports the first answer.
+    fn connect(addr: SocketAddr, served: &Sender<()>) -> io::Result<StdStream> {
+        let mut stream = StdStream::connect(addr)?;
+        ask(&mut stream)?;
+        // Nobody waits for the report after the signal.
+        let _ = served.send(());
+        Ok(stream)
+    }
+
+    fn ask(stream: &mut StdStream) -> io::Result<()> {
+        stream.write_all(b"word")?;
+        stream.read_exact(&mut [0; 4])
     }
 }

@@ -166,7 +166,7 @@ fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
     without_deputy(|setup, runtime| {
         let (begun, handler) = long_handler(setup.threads);
         let (tell, told) = mpsc::channel();
-        // Handles of one socket: a single write reports all of them, so no wait returns a part.
+        // Handles of one socket: a single write reports all of them.
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         for _ in 0..2 * setup.threads {
             let (socket, tell, handler) = (theirs.try_clone().unwrap(), tell.clone(), handler.clone());
@@ -180,7 +180,16 @@ fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
         }
         (0..2 * setup.threads).for_each(|_| told.recv_timeout(SOON).unwrap());
         let start = Instant::now();
-        ours.write_all(b"x").unwrap();
+        // A task writes, so that the wait that follows returns all events. A thread that is waiting may be
+        // woken by the first of them, and find no other one yet.
+        let (wrote, written) = mpsc::channel();
+        let write = async move {
+            ours.write_all(b"x").unwrap();
+            wrote.send(ours)
+        };
+        runtime.spawn(write).detach();
+        // Kept, because a closed socket is one more event.
+        let _ours = written.recv_timeout(SOON).unwrap();
         eventually("all handlers have begun", || begun.load(SeqCst) == 2 * setup.threads);
         assert!(start.elapsed() < SOON, "a thread slept beside events");
     });
