@@ -13,7 +13,7 @@ use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
 
-use crate::resting::{assert_all_rest, switches};
+use crate::resting::{assert_all_rest, statuses, switches, switches_in};
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
     without_deputy,
@@ -61,20 +61,39 @@ impl Burst {
     }
 
     /// Triggers the burst while all workers sleep, so that a worker that is awake afterwards was woken for
-    /// this burst.
+    /// this burst, and no worker that was still awake takes some of its events. The test needs a process of
+    /// its own.
     fn trigger(&mut self) {
         let sleep = [Role::Leads, Role::Follows];
         eventually("all workers sleep", || {
-            self.runtime.threads().iter().all(|thread| sleep.contains(&thread.role))
+            let threads = self.runtime.threads();
+            let have_roles = threads.iter().all(|thread| sleep.contains(&thread.role));
+            have_roles && are_asleep("worker", self.runtime.metrics().workers)
         });
         self.trigger.write_all(b"x").unwrap();
     }
+}
+
+/// Returns whether exactly `number` threads of this process have names that begin with `name`, and all of
+/// them sleep: two looks agree, with no context switch between them. A thread that was woken and waits for a
+/// processor does not sleep, and one that has not started has no name.
+fn are_asleep(name: &str, number: usize) -> bool {
+    let look = || -> Option<Vec<u64>> {
+        let threads = statuses().into_iter().filter(|(thread, _)| thread.contains(&format!("Name:\t{name}")));
+        let sleeps = |status: &str| status.lines().any(|line| line.starts_with("State:\tS"));
+        threads.map(|(_, status)| sleeps(&status).then(|| switches_in(&status))).collect()
+    };
+    let first = look();
+    first.as_ref().is_some_and(|switches| switches.len() == number) && look() == first
 }
 
 /// What `Promotion::Adaptive` promises: a follower is woken if two events are left beside the first, and not
 /// for fewer. Without the deputy, which wakes followers for reasons of its own.
 #[test]
 fn r1_two_events_that_are_left_wake_a_follower_and_one_does_not() {
+    if !is_child("cost::r1_two_events_that_are_left_wake_a_follower_and_one_does_not", ":") {
+        return;
+    }
     without_deputy(|setup, runtime| {
         if setup.promotion != Promotion::Adaptive || setup.threads == 1 {
             return;
@@ -163,34 +182,31 @@ fn long_handler(threads: usize) -> (Arc<AtomicUsize>, impl Fn() + Clone + Send +
 /// no thread leads.
 #[test]
 fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
+    if !is_child("cost::r1_long_handlers_of_a_burst_spread_over_all_threads", ":") {
+        return;
+    }
     without_deputy(|setup, runtime| {
-        let (begun, handler) = long_handler(setup.threads);
-        let (tell, told) = mpsc::channel();
-        // Handles of one socket: a single write reports all of them.
-        let (mut ours, theirs) = UnixStream::pair().unwrap();
-        for _ in 0..2 * setup.threads {
-            let (socket, tell, handler) = (theirs.try_clone().unwrap(), tell.clone(), handler.clone());
-            let serve = async move {
-                let socket = Async::new(socket).unwrap();
-                tell.send(()).unwrap();
-                socket.readable().await.unwrap();
-                handler();
-            };
-            runtime.spawn(serve).detach();
+        // Eager promotion wakes a second thread for the trigger. That thread may ask the poller while the
+        // task still writes, get only some of the events, and find no follower to wake, because the first
+        // thread is not asleep yet. The deputy would mend that.
+        if setup.promotion == Promotion::Eager {
+            return;
         }
-        (0..2 * setup.threads).for_each(|_| told.recv_timeout(SOON).unwrap());
-        let start = Instant::now();
-        // A task writes, so that the wait that follows returns all events. A thread that is waiting may be
-        // woken by the first of them, and find no other one yet.
-        let (wrote, written) = mpsc::channel();
-        let write = async move {
-            ours.write_all(b"x").unwrap();
-            wrote.send(ours)
+        let (events, calls) = (2 * setup.threads, Arc::new(AtomicUsize::new(0)));
+        let (begun, handler) = long_handler(setup.threads);
+        let counted = calls.clone();
+        let handler = move || {
+            if counted.fetch_add(1, SeqCst) >= events {
+                handler()
+            }
         };
-        runtime.spawn(write).detach();
-        // Kept, because a closed socket is one more event.
-        let _ours = written.recv_timeout(SOON).unwrap();
-        eventually("all handlers have begun", || begun.load(SeqCst) == 2 * setup.threads);
+        let mut burst = Burst::new(runtime, events, handler);
+        // In the first round each socket also reports that it is writable, so the first round does not count.
+        burst.trigger();
+        eventually("the first round is over", || calls.load(SeqCst) == events);
+        burst.trigger();
+        let start = Instant::now();
+        eventually("all handlers have begun", || begun.load(SeqCst) == events);
         assert!(start.elapsed() < SOON, "a thread slept beside events");
     });
 }

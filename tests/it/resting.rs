@@ -9,6 +9,12 @@ use crate::setups::eventually;
 
 /// Returns how often each thread of this process but the current one was switched to, by name.
 pub fn switches() -> HashMap<String, u64> {
+    statuses().into_iter().map(|(name, status)| (name, switches_in(&status))).collect()
+}
+
+/// Returns the status of each thread of this process but the current one, as the system prints it, by the
+/// path and the name of the thread.
+pub fn statuses() -> Vec<(String, String)> {
     let me = fs::read_link("/proc/thread-self").unwrap();
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
     let others = tasks.filter(|task| task.file_name() != me.file_name());
@@ -16,13 +22,16 @@ pub fn switches() -> HashMap<String, u64> {
         .filter_map(|task| {
             // The thread may have ended: a replacement of another worker.
             let status = fs::read_to_string(task.join("status")).ok()?;
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
-            let sum =
-                counts.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
-            let name = status.lines().next().unwrap_or_default().to_owned();
-            Some((format!("{} {name}", task.display()), sum))
+            let name = status.lines().next().unwrap_or_default();
+            Some((format!("{} {name}", task.display()), status))
         })
         .collect()
+}
+
+/// Returns how often the thread with this status was switched to.
+pub fn switches_in(status: &str) -> u64 {
+    let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
+    counts.map(|line| line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum()
 }
 
 /// Waits until no thread runs, and then two seconds, in which none may run.
