@@ -52,7 +52,7 @@ pub use real::runtime::{
     RngSeed, UnhandledPanic,
 };
 
-pub(crate) use budget::with_budget;
+pub(crate) use budget::{refill, with_budget};
 #[allow(unused_imports, reason = "for what waits for a runtime that ends, if that is compiled in")]
 pub(crate) use errors::SHUTTING_DOWN;
 pub(crate) use extras::{LocalExtras, launch_local};
@@ -62,10 +62,11 @@ pub(crate) use local::current_local;
 pub(crate) use shared::Shared;
 pub(crate) use simulated::of_simulation;
 
-/// Called at the beginning of each poll of a task or of `block_on`'s future.
+/// Called at the beginning of each poll of a task or of `block_on`'s future. Not for the tasks of a
+/// `LocalSet`: these are polled within the set's poll, and only get a full budget.
 #[inline]
 pub(crate) fn begin_poll() {
-    budget::refill();
+    refill();
     #[cfg(all(unix, feature = "signal"))]
     crate::signal::registry::begin_poll();
 }

@@ -10,10 +10,10 @@
 //! A handler stays for the life of the process, as in the real tokio: after the last listener was dropped, a
 //! signal does not end the process.
 //!
-//! The thread may run in the midst of a poll, in which a current-thread runtime of the real tokio delivers
-//! nothing: there, a listener receives a signal that was sent before, in the poll that makes the listener.
-//! So deliveries are counted, a thread remembers the count when a poll begins, and a new listener also
-//! receives what was delivered since ([`SEEN`]).
+//! A current-thread runtime of the real tokio delivers no signal during a poll. So there, a listener also
+//! receives a signal that was sent earlier in the poll that makes it. Here the thread may deliver during a
+//! poll. So deliveries are counted, a thread remembers the count when a poll begins, and a new listener also
+//! receives what was delivered since ([`SEEN`]). (A nested `block_on` begins polls of its own.)
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -34,7 +34,8 @@ use crate::runtime::Handle;
 static DELIVERIES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// [`DELIVERIES`] when this thread last began a poll, or the last delivery that a listener received on it.
+    /// [`DELIVERIES`] when this thread last began a poll, or the last delivery that a listener received on
+    /// it.
     static SEEN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -57,12 +58,13 @@ struct Slot {
 /// Called at the beginning of each poll on this thread.
 #[inline]
 pub(crate) fn begin_poll() {
-    // ORDER: Relaxed. What woke the task may be a delivery, and then this is not older; a delivery that is
-    // missed otherwise is as if it came during the poll.
+    // ORDER: Relaxed. If a delivery woke the task, this load sees its number. A later delivery that it misses
+    // counts as one during the poll.
     SEEN.set(DELIVERIES.load(Ordering::Relaxed));
 }
 
-/// Called when a listener has received that delivery: another one that the same poll makes does not.
+/// Called when a listener has received that delivery: a listener that the same poll makes later receives no
+/// delivery up to this one, of any signal.
 pub(super) fn received(delivery: usize) {
     SEEN.set(SEEN.get().max(delivery));
 }

@@ -14,7 +14,7 @@ use super::future::Home;
 use super::queue::{Number, Queue};
 use super::{Id, JoinHandle, SpawnMeta, TaskKind};
 use crate::context::{self, Moved, Named, Place};
-use crate::runtime::{self, LocalExtras, Runtime, begin_poll, with_budget};
+use crate::runtime::{self, LocalExtras, Runtime, refill, with_budget};
 
 thread_local! {
     /// The set that is polled or entered on this thread.
@@ -90,7 +90,7 @@ impl Home for AtHome {
         // The task has a budget of its own beside that of the set's poll.
         self.drop_in(id, || {
             with_budget(|| {
-                begin_poll();
+                refill();
                 poll()
             })
         })
