@@ -73,7 +73,7 @@ mod unix {
                     thread::spawn(move || talk(addr, number, &served))
                 })
                 .collect();
-            let silent = thread::spawn(move || stay_silent(addr, &served));
+            let silent = thread::spawn(move || stay_silent(addr, served));
 
             // Sends the signal while the clients are busy: each has had its first answer.
             let sender = thread::spawn(move || {
@@ -133,17 +133,19 @@ mod unix {
     }
 
     /// Runs a client that sends one message, and then only waits until the server disconnects it.
-    fn stay_silent(addr: SocketAddr, served: &Sender<()>) -> io::Result<()> {
-        let mut stream = connect(addr, served)?;
+    fn stay_silent(addr: SocketAddr, served: Sender<()>) -> io::Result<()> {
+        let mut stream = connect(addr, &served)?;
+        // Otherwise the sender of the signal would wait for ever if another client fails.
+        drop(served);
         let _reads = stream.read(&mut [0; 4])?;
         Ok(())
     }
 
-    /// Connects, and reports the first answer.
+    /// Connects, and tells the sender of the signal that there was an answer.
     fn connect(addr: SocketAddr, served: &Sender<()>) -> io::Result<StdStream> {
         let mut stream = StdStream::connect(addr)?;
         ask(&mut stream)?;
-        // Nobody waits for the report after the signal.
+        // After the signal, no thread receives this.
         let _ = served.send(());
         Ok(stream)
     }
