@@ -9,7 +9,7 @@
 //! From there the panic goes to the code that awaits the task, or nowhere if the task is detached. Only
 //! `async-task` knows which, so the line names both.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -17,8 +17,10 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use crate::notice;
 use crate::sync::{Counter, thread};
 
-/// The lines that were told of, in the whole process. Std's lock: no step of a protocol is made under it.
-static TOLD: LazyLock<Mutex<HashSet<Location<'static>>>> = LazyLock::new(Mutex::default);
+/// The lines that were told of, in the whole process. No hash set, because to make one in a simulation
+/// changes the keys of the program's next one, and only the first run in a process would. Std's lock: no step
+/// of a protocol is made under it.
+static TOLD: LazyLock<Mutex<BTreeSet<Location<'static>>>> = LazyLock::new(Mutex::default);
 
 /// A task whose poll has panicked: see [`Builder::on_task_panic`](crate::Builder::on_task_panic).
 ///

@@ -24,6 +24,7 @@ use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
 use crate::reactor::{Batch, Event};
+use crate::simulated;
 
 /// How a `block_on` gets its pool.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +68,8 @@ pub(crate) fn drive<F: Future>(
             }
         }
     };
+    // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
+    let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
     let (hooks, flight) = (ParkHooks::new(&pool, &station), Membership::new());
     let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };

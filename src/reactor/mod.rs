@@ -140,6 +140,8 @@ impl Reactor {
     /// stay awake without work; without epoll it counts as zero. `slack` is for how long timers that are due
     /// one after the other are gathered.
     pub(crate) fn new(way: WayChoice, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
+        // The timers count from the system's time, also if the program is in a simulation.
+        let _clocks = (!way.is_simulated()).then(simulated::system_clocks);
         let sys = sys::Sys::new(way)?;
         // If a look costs as much as a sleep, spinning gains nothing.
         let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });

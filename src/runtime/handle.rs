@@ -16,6 +16,7 @@ use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
 use crate::pool::{Drained, Entry, Pool, ThreadInfo};
+use crate::simulated;
 use crate::sync::Instant;
 
 /// A reference to a runtime, for code that does not run on its threads. A handle is cheap to clone and does
@@ -460,6 +461,7 @@ impl Handle {
     /// ```
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         let pool = self.pool();
+        let _clocks = simulated::system_clocks();
         let deadline = Instant::now().checked_add(deadline);
         async move {
             match pool {

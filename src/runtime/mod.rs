@@ -38,6 +38,7 @@ use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
 use crate::pool::{Crew, Drained, Pool, ThreadInfo};
+use crate::simulated;
 use crate::sync::Instant;
 use crate::waking;
 
@@ -263,6 +264,7 @@ impl Runtime {
     /// report. (If the process cannot start a thread, the drain goes on only while it is awaited: the
     /// awaiting code tries again from time to time, and performs the third step in its own poll.)
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
+        let _clocks = simulated::system_clocks();
         drain(self.pool.clone(), Instant::now().checked_add(deadline))
     }
 
@@ -298,6 +300,7 @@ impl Runtime {
             return Ok(());
         }
         self.is_shut_down.store(true, Relaxed);
+        let _clocks = simulated::system_clocks();
         let until = Instant::now().checked_add(timeout);
         let threads = end::shut_down(&self.pool, &self.crew, until);
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
@@ -319,6 +322,7 @@ impl Drop for Runtime {
         if self.pool.is_inherited() {
             return;
         }
+        let _clocks = simulated::system_clocks();
         // A caller that needs the names of stuck tasks calls `shutdown`, which has waited already.
         let has_ended = self.is_shut_down.load(Relaxed) || self.crew.is_drained();
         let timeout = if has_ended { Duration::ZERO } else { DROP_TIMEOUT };

@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::net::{HostId, Kernel, Packet, RuleId, Verdict};
 use super::network::{NetworkState, TEST};
 use super::nodes::{Main, NodeProgram};
 use super::simulation::Simulated;
+use super::system;
 use crate::observed::{SpawnMeta, TaskKind};
 
 impl Simulated {
@@ -286,6 +287,47 @@ impl Network {
     pub fn remove_rule(&self, rule: RuleId) {
         // Dropped after the call.
         drop(self.on(&[], |kernel, _| kernel.remove_rule(rule)));
+    }
+
+    /// Returns what the wall clock of a node shows. At the start of the simulation it shows
+    /// 2026-01-01 00:00 UTC.
+    #[track_caller]
+    pub fn wall_clock(&self, name: &str) -> SystemTime {
+        let simulation = self.simulation();
+        let host = self.host(&simulation, name);
+        let offset = simulation.state().wall_offsets.get(&host).copied().unwrap_or(0);
+        SystemTime::UNIX_EPOCH + system::wall_clock(simulation.elapsed(), offset)
+    }
+
+    /// Sets the wall clock of a node, forwards or back. It runs on from there, and a [crash](Self::crash)
+    /// does not reset it. Timers and `Instant`s do not follow it. With [`sim_libc!`](crate::sim_libc!), it is
+    /// the `SystemTime::now` of the node's tasks.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::sim::Sim;
+    ///
+    /// let mut sim = Sim::new(7);
+    /// sim.node("late", || async {});
+    /// let network = sim.network();
+    /// network.set_wall_clock("late", network.wall_clock("test") - Duration::from_secs(2));
+    /// sim.run_for(Duration::from_secs(60));
+    /// let skew = network.wall_clock("test").duration_since(network.wall_clock("late"));
+    /// assert_eq!(skew.unwrap(), Duration::from_secs(2));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the time is before 1970, or more than 292 years from the time of a clock that was not set.
+    #[track_caller]
+    pub fn set_wall_clock(&self, name: &str, time: SystemTime) {
+        let simulation = self.simulation();
+        let host = self.host(&simulation, name);
+        let Some(offset) = system::offset_of(time, simulation.elapsed()) else {
+            panic!("a wall clock cannot show {time:?}");
+        };
+        simulation.state().wall_offsets.insert(host, offset);
+        simulation.show_time();
     }
 
     /// Returns a table of the sockets of a node, as netstat prints it.

@@ -5,7 +5,9 @@
 //! them, and on the line and column of each spawn. It does not depend on addresses, on names of files, or on
 //! what else the process does.
 
-use std::collections::HashMap;
+// Not `HashMap`: to make one changes the keys of the program's next one, and not each run makes the same
+// here.
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::Location;
 use std::sync::Arc;
@@ -46,7 +48,7 @@ pub(super) struct FirstRun {
     /// The spawn lines of its tasks.
     pub(super) lines: Vec<&'static Location<'static>>,
     /// The texts that were noted, by their hashes.
-    texts: HashMap<u64, String>,
+    texts: BTreeMap<u64, String>,
 }
 
 /// What becomes of the events beside their hash.
@@ -55,7 +57,7 @@ enum Use {
     None,
     Record(FirstRun),
     /// The events are compared with those of the first run, of which so many were equal.
-    Compare(Arc<FirstRun>, usize, HashMap<u64, String>),
+    Compare(Arc<FirstRun>, usize, BTreeMap<u64, String>),
 }
 
 /// The events of a run.
@@ -87,7 +89,7 @@ impl SimEvents {
         let used = match run {
             CheckRun::No => Use::None,
             CheckRun::First => Use::Record(FirstRun::default()),
-            CheckRun::Second(first) => Use::Compare(first, 0, HashMap::new()),
+            CheckRun::Second(first) => Use::Compare(first, 0, BTreeMap::new()),
         };
         Self { hash: 0, number: 0, last: 0, used }
     }
@@ -184,7 +186,7 @@ impl SimEvents {
 }
 
 impl SimEvent {
-    fn describe(&self, lines: &[&'static Location<'static>], texts: &HashMap<u64, String>) -> String {
+    fn describe(&self, lines: &[&'static Location<'static>], texts: &BTreeMap<u64, String>) -> String {
         let Self { at, task, kind, detail } = *self;
         let at = Duration::from_nanos(at);
         let task = name(task, lines);

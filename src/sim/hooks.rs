@@ -48,6 +48,7 @@ impl Simulation for Simulated {
         state.leaps = 0;
         state.polled.push(number);
         state.rested = None;
+        self.system.set(now, state.wall_offset());
         state.at_once = if state.at_once.0 == now { (now, state.at_once.1 + 1) } else { (now, 1) };
         let task = state.tasks.id(number);
         if state.at_once.1 > MOST_POLLS_AT_ONCE {
@@ -65,6 +66,10 @@ impl Simulation for Simulated {
     fn ends_poll(&self) {
         let mut state = self.state();
         state.rested = state.polled.pop();
+        // The task below may be on another node.
+        if !state.wall_offsets.is_empty() {
+            self.system.set(self.elapsed(), state.wall_offset());
+        }
     }
 
     fn ends(&self, number: u64) -> Option<Waker> {
@@ -144,5 +149,17 @@ impl Simulation for Simulated {
 
     fn sockets(&self) -> &dyn SocketCalls {
         self
+    }
+
+    fn random(&self) -> u64 {
+        self.system.random()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.system.monotonic()
+    }
+
+    fn wall(&self) -> Duration {
+        self.system.wall()
     }
 }

@@ -47,6 +47,9 @@
 //! To make a pipe, to wait for a child process, or to register any other descriptor of the operating system
 //! is an error of the kind [`Unsupported`](std::io::ErrorKind::Unsupported).
 //!
+//! The clocks and random numbers of the operating system, and with them the order of a `HashMap`, belong to
+//! the simulation if the test program has [`sim_libc!`](crate::sim_libc!) outside of its functions.
+//!
 //! # The network
 //!
 //! The sockets of [`net`](crate::net) belong to a simulated network. Its hosts are the nodes of the
@@ -70,6 +73,12 @@ mod closures;
 mod control;
 mod events;
 mod hooks;
+#[doc(hidden)]
+#[cfg_attr(
+    not(all(any(target_os = "linux", target_os = "android"), target_pointer_width = "64")),
+    path = "libc_calls_off.rs"
+)]
+pub mod libc_calls;
 mod net;
 mod network;
 mod nodes;
@@ -82,9 +91,12 @@ mod seeds;
 mod sim;
 mod simulation;
 mod sockets;
+mod system;
 mod tasks;
 mod trace_file;
 
+#[doc(hidden)]
+pub use crate::simulated::{SystemClocks, system_clocks};
 pub use control::Network;
 pub use net::{Packet, PacketBody, RuleId, Segment, Unreachable, Verdict};
 pub use order::Order;

@@ -17,6 +17,8 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Presence {
     number: u64,
+    /// Whether the thread saw the clocks of the system before.
+    saw_system: bool,
     /// Makes the value `!Send`.
     stays: PhantomData<*const ()>,
 }
@@ -26,12 +28,13 @@ impl Presence {
         let number = NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1);
         INSIDE.with_borrow_mut(|inside| inside.push((number, simulation.clone())));
         drop(simulated::set_current(Some(simulation.clone())));
-        Self { number, stays: PhantomData }
+        Self { number, saw_system: simulated::set_sees_system(false), stays: PhantomData }
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
+        simulated::set_sees_system(self.saw_system);
         // The value is dropped after the borrow, because that may drop values of the program. At the end of
         // a thread the list may be gone.
         let leave = |inside: &RefCell<Vec<(u64, _)>>| {

@@ -3,7 +3,7 @@
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use super::sim::{Sim, check};
+use super::sim::{Sim, check, on_new_thread};
 use super::trace_file::TraceFile;
 use crate::executor::panic_text;
 
@@ -14,14 +14,14 @@ const VARIABLE: &str = "PACELINE_SEED";
 const TRACE_VARIABLE: &str = "PACELINE_TRACE";
 
 /// Runs `test` under the seeds 0 to `seeds` - 1, or under the one in `PACELINE_SEED` if that is set. The
-/// first of them runs [twice](check). If `PACELINE_TRACE` is set, the last run leaves its trace in the file
-/// of that name. `name` is the path of the test, with its crate, in `package`.
+/// first of them runs [twice](check). Each run is on a new thread. If `PACELINE_TRACE` is set, the last run
+/// leaves its trace in the file of that name. `name` is the path of the test, with its crate, in `package`.
 ///
 /// # Panics
 ///
 /// If there are no seeds, or if a run panics. Then the seed and the command that runs it again are printed
 /// before.
-pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim)) {
+pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim) + Sync) {
     let only = env::var_os(VARIABLE).map(|text| {
         let seed = text.to_str().and_then(|text| text.parse().ok());
         seed.unwrap_or_else(|| panic!("{VARIABLE} is {text:?}; it should be a seed, a number"))
@@ -36,7 +36,7 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim))
     for seed in all {
         let run = || match seed == first {
             true => drop(check(seed, test)),
-            false => test(&mut Sim::new(seed)),
+            false => on_new_thread(|| test(&mut Sim::new(seed))),
         };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
             // Without the crate: that is the test binary, and not in the path that the binary filters by.

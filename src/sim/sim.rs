@@ -309,10 +309,21 @@ impl Sim {
             None => end.as_mut().poll(cx).map(Ok),
         });
         let runtime = self.runtime.as_ref().expect("it is not dropped");
+        // A guard, so that it happens after a panic, too.
+        let _shows = ShowsTime(simulation);
         match runtime.block_on(driver) {
             Ok(output) => output,
             Err(failure) => panic!("{failure}"),
         }
+    }
+}
+
+/// Its drop shows the program the virtual time, and the wall clock of the test.
+struct ShowsTime<'a>(&'a Simulated);
+
+impl Drop for ShowsTime<'_> {
+    fn drop(&mut self) {
+        self.0.show_time();
     }
 }
 
@@ -368,25 +379,44 @@ fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
 /// });
 /// ```
 ///
-/// The events of the first run are kept in memory, in 24 bytes each.
+/// Each run is on a new thread, with new thread-locals; `RUST_MIN_STACK` sets the size of its stack. The
+/// events of the first run are kept in memory, in 24 bytes each.
 ///
 /// # Panics
 ///
-/// If `run` panics; and if the runs differ. Then the message has the seed, and the first event that differs:
-/// its time, what happened in either run, and the spawn lines of the tasks.
+/// If `run` panics; if a thread cannot be started; and if the runs differ. Then the message has the seed, and
+/// the first event that differs: its time, what happened in either run, and the spawn lines of the tasks.
 #[track_caller]
-pub fn check(seed: u64, mut run: impl FnMut(&mut Sim)) -> Report {
-    let mut first = Sim::begin(seed, CheckRun::First);
-    run(&mut first);
-    let report = first.report();
-    let recording = first.simulation.end().0.expect("the first run is recorded");
-    drop(first);
-    let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
-    match (outcome, second.simulation.end().1) {
+pub fn check(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Report {
+    let (report, recording) = on_new_thread(|| {
+        let mut first = Sim::begin(seed, CheckRun::First);
+        run(&mut first);
+        (first.report(), first.simulation.end().0.expect("the first run is recorded"))
+    });
+    let (outcome, failure) = on_new_thread(|| {
+        let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
+        (outcome, second.simulation.end_reported())
+    });
+    match (outcome, failure) {
         (Err(panic), Some(failure)) if panic.downcast_ref() == Some(&failure) => resume_unwind(panic),
         (_, Some(failure)) => panic!("{failure}"),
         (Err(panic), None) => resume_unwind(panic),
         (Ok(()), None) => report,
     }
+}
+
+/// Calls `run` on a new thread of the same name, where all thread-locals, also the keys of the standard
+/// library's hash maps, have their first values. If `run` panics, so
+/// does this call.
+#[track_caller]
+pub(super) fn on_new_thread<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+    let name = thread::current().name().unwrap_or("simulation").into();
+    thread::scope(|scope| {
+        let started = thread::Builder::new().name(name).spawn_scoped(scope, run);
+        match started.expect("a thread for the simulation can be started").join() {
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
+    })
 }

@@ -4,6 +4,7 @@
 //! say that it has woken a task, which is an error. No waker is called while the lock is held.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -17,6 +18,7 @@ use super::nodes::Nodes;
 use super::order::{Choices, Order};
 use super::report::Report;
 use super::rng::Rng;
+use super::system::{SystemValues, WallOffset};
 use super::tasks::{SimTasks, TaskId};
 use crate::reactor::Reactor;
 use crate::runtime::Handle;
@@ -40,6 +42,7 @@ pub(super) struct Simulated {
     state: Mutex<SimState>,
     /// Values of other crates.
     locals: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(super) system: SystemValues,
     pub(super) network: SimulatedNetwork,
     pub(super) nodes: Nodes,
 }
@@ -76,6 +79,8 @@ pub(super) struct SimState {
     pub(super) leaps: u64,
     /// Hosts that have crashed.
     pub(super) down: Vec<HostId>,
+    /// The offsets of the wall clocks that were set.
+    pub(super) wall_offsets: BTreeMap<HostId, WallOffset>,
 }
 
 impl Simulated {
@@ -89,6 +94,7 @@ impl Simulated {
             faults: Rng::new(seeds.next_u64()),
             host: None,
             down: Vec::new(),
+            wall_offsets: BTreeMap::new(),
             leaps: 0,
             tasks: SimTasks::default(),
             events: SimEvents::new(run),
@@ -110,6 +116,7 @@ impl Simulated {
             locals: Mutex::default(),
             nodes: Nodes::default(),
             network: SimulatedNetwork::new(Rng::new(seeds.next_u64()), is_check),
+            system: SystemValues::new(seeds.next_u64()),
         }
     }
 
@@ -137,6 +144,13 @@ impl Simulated {
     pub(super) fn elapsed(&self) -> Duration {
         let elapsed = |(_, reactor, begin): &(_, Arc<Reactor>, Instant)| reactor.clock.now() - *begin;
         self.place.get().map_or(Duration::ZERO, elapsed)
+    }
+
+    /// Updates the clocks that the program sees: the virtual time, and the wall clock of the present task's
+    /// host.
+    pub(super) fn show_time(&self) {
+        let elapsed = self.elapsed();
+        self.system.set(elapsed, self.state().wall_offset());
     }
 
     pub(super) fn set_order(&self, order: Order) {
@@ -183,9 +197,11 @@ impl Simulated {
     /// Calls `call`. The tasks that it spawns run on this host.
     pub(super) fn on_host<R>(&self, host: HostId, call: impl FnOnce() -> R) -> R {
         let before = self.state().host.replace(host);
+        self.show_time();
         // `call` is code of the program.
         let result = catch_unwind(AssertUnwindSafe(call));
         self.state().host = before;
+        self.show_time();
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -267,7 +283,8 @@ impl Simulated {
         format!(
             "the program is not deterministic: with seed {} twice, {what}\n\
              Something decides there that is not the simulation's: the order of a `HashMap`, the system's clock or \
-             its random numbers, a thread, a file, or a `static` that the first run has left changed",
+             its random numbers (for these, see `sim_libc!`), a thread, a file, or a `static` that the first run has \
+             left changed",
             self.seed
         )
     }
@@ -305,9 +322,12 @@ impl Simulated {
     /// Returns the message for a simulation in which nothing will happen any more. First waits for a moment
     /// of real time: a thread outside of the simulation may be about to wake a task, which is the error then.
     pub(super) fn deadlock(&self) -> String {
-        let patience = Instant::now() + Duration::from_millis(100);
-        while self.state().failure.is_none() && Instant::now() < patience {
-            thread::sleep(Duration::from_millis(1));
+        // Counts sleeps, because `Instant::now` may be the virtual time, which does not advance.
+        for _ in 0..10 {
+            if self.state().failure.is_some() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
         let mut state = self.state();
         if let Some(failure) = state.failure.clone() {
@@ -343,6 +363,13 @@ impl Simulated {
         }
     }
 
+    /// [`end`](Self::end), for a caller that reports the failure.
+    pub(super) fn end_reported(&self) -> Option<String> {
+        let failure = self.end().1;
+        self.state().is_reported = true;
+        failure
+    }
+
     /// Ends the simulation: what happens from now on is no event. Returns the recording of the first run of a
     /// check, and the message if this is the second one and the first run went on.
     pub(super) fn end(&self) -> (Option<FirstRun>, Option<String>) {
@@ -359,6 +386,15 @@ impl SimState {
     /// Returns the task that is polled; 0 if none is.
     pub(super) fn polled_id(&self) -> TaskId {
         self.polled.last().map_or(0, |number| self.tasks.id(*number))
+    }
+
+    /// Returns the offset of the wall clock of the present task's host.
+    pub(super) fn wall_offset(&mut self) -> WallOffset {
+        if self.wall_offsets.is_empty() {
+            return 0;
+        }
+        let host = self.host();
+        self.wall_offsets.get(&host).copied().unwrap_or(0)
     }
 
     /// Returns the host on which the task runs that is polled.

@@ -208,6 +208,8 @@ impl SocketCalls for Simulated {
     }
 
     fn next_event(&self) -> Option<(u64, SocketEvents)> {
+        // The clock may have leapt, and the call below may run rules, which may read it.
+        self.show_time();
         self.network(|network| {
             if let Some(key) = network.crashed.pop_front() {
                 let ended = SocketEvents { hangup: true, error: true, ..SocketEvents::default() };

@@ -11,6 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem;
 use std::panic::Location;
 use std::ptr;
@@ -57,6 +58,15 @@ pub(crate) trait Simulation: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Returns the network.
     fn sockets(&self) -> &dyn SocketCalls;
+    /// Returns 64 random bits, in place of the operating system's.
+    #[allow(dead_code, reason = "as for `with_system`")]
+    fn random(&self) -> u64;
+    /// Returns what the monotonic clock shows.
+    #[allow(dead_code, reason = "as for `with_system`")]
+    fn monotonic(&self) -> Duration;
+    /// Returns what the wall clock of the present node shows, since 1970.
+    #[allow(dead_code, reason = "as for `with_system`")]
+    fn wall(&self) -> Duration;
 }
 
 /// A piece of work that blocks, with its steps.
@@ -78,6 +88,8 @@ thread_local! {
     /// The simulation that this thread is in. [`ALIVE`] keeps it alive.
     static CURRENT: Cell<Option<ptr::NonNull<dyn Simulation>>> = const { Cell::new(None) };
     static ALIVE: RefCell<Held> = const { RefCell::new(Held(None)) };
+    /// Whether this thread sees the clocks of the system, although it is in a simulation.
+    static SEES_SYSTEM: Cell<bool> = const { Cell::new(false) };
 }
 
 struct Held(Option<Arc<dyn Simulation>>);
@@ -123,6 +135,40 @@ fn is_current(simulation: &dyn Simulation) -> bool {
 #[inline]
 pub(crate) fn is_running() -> bool {
     with_current(|_| ()).is_some()
+}
+
+/// Calls `f` with the simulation that this thread gets its clocks and random numbers from. Returns `None` if
+/// they are the system's.
+#[allow(dead_code, reason = "only the functions of `sim_libc!` use it, which some systems do not have")]
+pub(crate) fn with_system<R>(f: impl FnOnce(&dyn Simulation) -> R) -> Option<R> {
+    if SEES_SYSTEM.get() { None } else { with_current(f) }
+}
+
+/// Sets whether this thread sees the clocks of the system, and returns whether it did before.
+pub(crate) fn set_sees_system(sees: bool) -> bool {
+    SEES_SYSTEM.replace(sees)
+}
+
+/// Until this is dropped, the thread sees the clocks and random numbers of the operating system, even in a
+/// simulation. Code that waits for other threads needs this.
+#[derive(Debug)]
+pub struct SystemClocks {
+    before: bool,
+    /// Makes the value `!Send`.
+    stays: PhantomData<*const ()>,
+}
+
+/// Returns a [`SystemClocks`]. A simulation that begins, or runs, while it exists has its own clocks.
+#[inline]
+pub fn system_clocks() -> SystemClocks {
+    SystemClocks { before: set_sees_system(true), stays: PhantomData }
+}
+
+impl Drop for SystemClocks {
+    #[inline]
+    fn drop(&mut self) {
+        set_sees_system(self.before);
+    }
 }
 
 /// Panics: a thread in a simulation is about to sleep, and nothing in the simulation will wake it. Returns if

@@ -149,7 +149,7 @@ fn the_clock_cannot_be_resumed() {
 }
 
 /// Asserts that `check` fails, at an event after the first, and that the message has both runs and `parts`.
-fn assert_differs(program: impl Fn(&mut Sim), parts: &[&str]) {
+fn assert_differs(program: impl Fn(&mut Sim) + Sync, parts: &[&str]) {
     let text = panic_of(|| _ = check(7, &program));
     assert_parts(&text, &["not deterministic: with seed 7 twice, event ", " is the first that differs"]);
     assert_parts(&text, &["\n   first run: ", "\n  second run: "]);

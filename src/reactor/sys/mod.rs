@@ -179,6 +179,16 @@ pub(crate) enum WayChoice {
     Simulated,
 }
 
+impl WayChoice {
+    /// Returns whether the reactor is that of a simulation, and follows its clock.
+    pub(super) fn is_simulated(self) -> bool {
+        #[cfg(feature = "sim")]
+        return self == Self::Simulated;
+        #[cfg(not(feature = "sim"))]
+        false
+    }
+}
+
 /// The chosen way.
 #[derive(Debug)]
 pub(super) struct Sys {

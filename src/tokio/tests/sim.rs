@@ -127,8 +127,8 @@ fn the_seed_decides_which_branch_of_a_select_is_first() {
 
 #[test]
 fn closures_that_block_run_on_the_simulation_s_thread() {
-    let here = thread::current().id();
     check(7, |sim| {
+        let here = thread::current().id();
         sim.block_on(async move {
             let handle = tokio::runtime::Handle::current();
             assert_eq!(spawn_blocking(|| thread::current().id()).await.unwrap(), here);

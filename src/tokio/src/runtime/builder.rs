@@ -193,6 +193,7 @@ impl Builder {
             RuntimeFlavor::CurrentThread => 1,
             RuntimeFlavor::MultiThread => self.worker_threads.unwrap_or_else(workers_by_default),
         };
+        let _clocks = super::simulated::system_clocks();
         let shared = Arc::new(Shared::new(
             Config {
                 flavor: self.flavor,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::extras::Extras;
+use super::simulated::system_clocks;
 use super::{EnterGuard, Handle, RuntimeMetrics, Shared};
 use crate::context::{self, Place};
 use crate::task::JoinHandle;
@@ -94,6 +95,7 @@ impl Runtime {
     ///
     /// If a future is being polled on this thread, as for a drop.
     pub fn shutdown_timeout(mut self, duration: Duration) {
+        let _clocks = system_clocks();
         let until = Instant::now().checked_add(duration);
         self.end(match until {
             _ if duration.is_zero() => Patience::None,
@@ -108,6 +110,7 @@ impl Runtime {
 
     fn end(&mut self, patience: Patience) {
         let Some(paceline) = self.paceline.take() else { return };
+        let _clocks = system_clocks();
         let shared = &self.handle.shared;
         shared.shuts_down();
         let may_wait = context::place() == Place::Outside;

@@ -16,6 +16,9 @@ pub(crate) fn of_simulation() -> Option<Handle> {
     paceline::sim::local(make).map(|handle| Handle::clone(&handle))
 }
 
+/// Until the result is dropped, the thread sees the clocks of the system: for waits for other threads.
+pub(super) use paceline::sim::system_clocks;
+
 fn make() -> Handle {
     const WORKERS: usize = 1;
     let config = Config {

@@ -23,8 +23,8 @@ use tower::util::MapResponseLayer;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Longer than a run.
-const NEVER: Duration = Duration::from_secs(3600);
+/// Longer than a run, also by the clock of the system.
+pub const NEVER: Duration = Duration::from_secs(3600);
 
 /// How many requests each client sends, one after another.
 const REQUESTS: u32 = 10;
@@ -43,17 +43,22 @@ pub struct Seen {
 
 /// Runs the program, and returns what the clients saw.
 pub fn program(sim: &mut Sim) -> Seen {
-    program_with(sim, |_| {})
+    program_with(sim, NEVER, |_| {})
 }
 
-/// Runs the program. Calls `repairs` with the length of the partition when that ends.
-pub fn program_with(sim: &mut Sim, repairs: impl FnOnce(Duration) + Send + 'static) -> Seen {
+/// Runs the program, whose h2 remembers a stream that was reset for the time `remembers`. Calls `repairs`
+/// with the length of the partition when that ends.
+pub fn program_with(
+    sim: &mut Sim,
+    remembers: Duration,
+    repairs: impl FnOnce(Duration) + Send + 'static,
+) -> Seen {
     let network = sim.network();
     network.set_loss(0.01);
     network.set_latency(MILLISECOND..=5 * MILLISECOND);
     sim.node("rpc", rpc);
     let service = SocketAddr::new(network.address("rpc"), 50051);
-    sim.node("web", move || web(service));
+    sim.node("web", move || web(service, remembers));
 
     let mut rng = sim.rng();
     let cut = Duration::from_millis(200 + rng.below(1000));
@@ -100,16 +105,17 @@ fn dated<B>(mut answer: Response<B>) -> Response<B> {
 
 /// The web server. Reaches the service over one connection, and makes a new one if that is broken.
 ///
-/// h2 keeps a stream that was reset for a second by the clock of the system. After that, what still arrives
-/// for the stream is answered with another reset: one packet more in a run that takes longer than usual.
-async fn web(service: SocketAddr) {
+/// h2 remembers a stream that was reset for the time `remembers`, by the clock of the system.
+/// After that, what still arrives for the stream is answered with another reset: one packet more in a run
+/// that takes longer than usual.
+async fn web(service: SocketAddr, remembers: Duration) {
     let channel = Channel::from_shared(format!("http://{service}"))
         .unwrap()
         .connect_timeout(500 * MILLISECOND)
         .http2_keep_alive_interval(500 * MILLISECOND)
         .keep_alive_timeout(500 * MILLISECOND)
         .keep_alive_while_idle(true)
-        .http2_reset_stream_duration(NEVER)
+        .http2_reset_stream_duration(remembers)
         .connect_lazy();
     let routes = Router::new().route("/status/{name}", get(status)).with_state(HealthClient::new(channel));
     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();

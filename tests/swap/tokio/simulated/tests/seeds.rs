@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::sim::check;
-use simulated::{program, program_with};
+use simulated::{NEVER, program, program_with};
 
 /// Variable with the number of seeds, and with the first one.
 const SEEDS: &str = "PACELINE_SEEDS";
@@ -88,7 +88,7 @@ fn a_run_that_takes_longer_is_the_same() {
         check(seed, |sim| {
             let pauses = pauses.next().is_some_and(|pauses| pauses);
             let pause = move |_| thread::sleep(Duration::from_millis(if pauses { 1100 } else { 0 }));
-            program_with(sim, pause);
+            program_with(sim, NEVER, pause);
         });
     }
 }
