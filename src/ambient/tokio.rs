@@ -17,11 +17,11 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
 
 use crate::fork::Origin;
-use crate::waking;
 
 /// The tokio runtime of a process. A child leaves its parent's as it is; its lock may be held by a thread
 /// that does not exist in the child.
@@ -158,23 +158,31 @@ impl Hidden {
         }
     }
 
-    /// Starts the runtime, with one worker unless `TOKIO_WORKER_THREADS` says otherwise. If another thread
-    /// has started it meanwhile, returns that one. A panic of tokio, which gets no thread, becomes an error.
+    /// Starts the runtime. If another thread has started it meanwhile, returns that one. A panic of tokio,
+    /// which gets no thread, becomes an error.
     #[cold]
     fn start(&self) -> io::Result<&Runtime> {
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = self.runtime.get() {
             return Ok(runtime);
         }
-        let mut builder = Builder::new_multi_thread();
-        builder.enable_all().thread_name("paceline-tokio").on_thread_start(|| IS_HIDDEN.set(true));
-        // A program that wants more threads sets the variable that tokio reads.
-        if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
-            builder.worker_threads(1);
-        }
-        // tokio panics if it gets no thread.
-        let runtime = waking::catch(|| builder.build());
-        let runtime = runtime.unwrap_or_else(|| Err(io::Error::other("tokio cannot start a thread")))?;
+        // On another thread, because tokio takes random numbers here. If this thread is in a simulation, its
+        // next run would take fewer. tokio panics if it gets no thread.
+        let runtime = thread::scope(|scope| {
+            let builds = thread::Builder::new().spawn_scoped(scope, build)?;
+            builds.join().unwrap_or_else(|_| Err(io::Error::other("tokio cannot start a thread")))
+        })?;
         Ok(self.runtime.get_or_init(|| runtime))
     }
+}
+
+/// Builds the runtime, with one worker unless `TOKIO_WORKER_THREADS` says otherwise.
+fn build() -> io::Result<Runtime> {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().thread_name("paceline-tokio").on_thread_start(|| IS_HIDDEN.set(true));
+    // A program that wants more threads sets the variable that tokio reads.
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        builder.worker_threads(1);
+    }
+    builder.build()
 }

@@ -407,8 +407,7 @@ pub fn check(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Report {
 }
 
 /// Calls `run` on a new thread of the same name, where all thread-locals, also the keys of the standard
-/// library's hash maps, have their first values. If `run` panics, so
-/// does this call.
+/// library's hash maps, have their first values. If `run` panics, so does this call.
 #[track_caller]
 pub(super) fn on_new_thread<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     let name = thread::current().name().unwrap_or("simulation").into();
