@@ -90,9 +90,13 @@ fn an_entry_that_is_purged_too_early_is_found() {
 /// package would not be needed.
 #[test]
 fn random_numbers_of_the_system_are_found() {
-    runtime::OF_THE_SYSTEM.set(true);
     let differs = (0..50).any(|seed| {
-        let run = || sim::check(seed, |sim| _ = cluster::run(sim, Bug::None));
+        let run = || {
+            sim::check(seed, |sim| {
+                runtime::OF_THE_SYSTEM.set(true);
+                cluster::run(sim, Bug::None);
+            })
+        };
         let panic = catch_unwind(run).err();
         panic.is_some_and(|panic| {
             panic.downcast::<String>().is_ok_and(|text| text.contains("the program is not deterministic"))
