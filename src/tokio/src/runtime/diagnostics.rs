@@ -151,7 +151,8 @@ fn a_line_is_printed_for_each_spawn_line_whose_tasks_panic() {
         return;
     }
     let (mut child, said) = start(NAME);
-    let said: Vec<_> = said.collect();
+    // On a busy machine there may be a line about a stall.
+    let said: Vec<_> = said.filter(|text| text.contains(" panicked")).collect();
     assert!(child.wait().unwrap().success(), "{said:#?}");
     let of = |line| format!("paceline: the task spawned at {}", place(line));
     let printed = |line| said.iter().filter(|text| text.contains(&place(line))).count();
