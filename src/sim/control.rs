@@ -295,7 +295,7 @@ impl Network {
     pub fn wall_clock(&self, name: &str) -> SystemTime {
         let simulation = self.simulation();
         let host = self.host(&simulation, name);
-        let offset = simulation.state().wall_offsets.get(&host).copied().unwrap_or(0);
+        let offset = simulation.state().wall_offset_of(host);
         SystemTime::UNIX_EPOCH + system::wall_clock(simulation.elapsed(), offset)
     }
 

@@ -5,7 +5,7 @@
 //! them, and on the line and column of each spawn. It does not depend on addresses, on names of files, or on
 //! what else the process does.
 
-// Not `HashMap`: to make one changes the keys of the program's next one, and not each run makes the same
+// Not `HashMap`: each new one changes the keys of the program's next one, and only some runs would make one
 // here.
 use std::collections::BTreeMap;
 use std::fmt::Write;

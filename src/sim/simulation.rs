@@ -394,6 +394,11 @@ impl SimState {
             return 0;
         }
         let host = self.host();
+        self.wall_offset_of(host)
+    }
+
+    /// Returns the offset of the wall clock of a host.
+    pub(super) fn wall_offset_of(&self, host: HostId) -> WallOffset {
         self.wall_offsets.get(&host).copied().unwrap_or(0)
     }
 

@@ -2,6 +2,7 @@
 //! service of tonic. None of these crates knows of the simulation.
 
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::header::{DATE, HeaderValue};
 use axum::http::{Response, StatusCode};
 use axum::routing::get;
-use paceline::sim::{Sim, note};
+use paceline::sim::{Sim, check, note};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -48,11 +49,7 @@ pub fn program(sim: &mut Sim) -> Seen {
 
 /// Runs the program, whose h2 remembers a stream that was reset for the time `remembers`. Calls `repairs`
 /// with the length of the partition when that ends.
-pub fn program_with(
-    sim: &mut Sim,
-    remembers: Duration,
-    repairs: impl FnOnce(Duration) + Send + 'static,
-) -> Seen {
+fn program_with(sim: &mut Sim, remembers: Duration, repairs: impl FnOnce(Duration) + Send + 'static) -> Seen {
     let network = sim.network();
     network.set_loss(0.01);
     network.set_latency(MILLISECOND..=5 * MILLISECOND);
@@ -74,6 +71,19 @@ pub fn program_with(
     let seen = sim.block_on(clients);
     note(format_args!("{seen:?}"));
     seen
+}
+
+/// Checks two seeds in which there are streams that were reset. The second run of each takes a second longer,
+/// at a moment when there are such streams.
+pub fn check_slow_runs(remembers: Duration) {
+    for seed in [231, 759] {
+        let mut pauses = [false, true].into_iter();
+        check(seed, |sim| {
+            let pauses = pauses.next().is_some_and(|pauses| pauses);
+            let pause = move |_| thread::sleep(Duration::from_millis(if pauses { 1100 } else { 0 }));
+            program_with(sim, remembers, pause);
+        });
+    }
 }
 
 /// The service: tonic's own health service. The state of one part changes now and then.

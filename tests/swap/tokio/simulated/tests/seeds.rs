@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use paceline::sim::check;
-use simulated::{NEVER, program, program_with};
+use simulated::{NEVER, check_slow_runs, program};
 
 /// Variable with the number of seeds, and with the first one.
 const SEEDS: &str = "PACELINE_SEEDS";
@@ -79,16 +78,8 @@ fn another_process_has_the_same_hashes() {
     }
 }
 
-/// The second run takes a second longer at a moment when there are streams that were reset. Without the
-/// setting in `web`, both seeds differ there.
+/// Without the setting in `web`, both seeds differ.
 #[test]
 fn a_run_that_takes_longer_is_the_same() {
-    for seed in [231, 759] {
-        let mut pauses = [false, true].into_iter();
-        check(seed, |sim| {
-            let pauses = pauses.next().is_some_and(|pauses| pauses);
-            let pause = move |_| thread::sleep(Duration::from_millis(if pauses { 1100 } else { 0 }));
-            program_with(sim, NEVER, pause);
-        });
-    }
+    check_slow_runs(NEVER);
 }
