@@ -37,14 +37,11 @@
 //! | a runtime without workers | `current_thread` |
 //! | what each thread does | `threads` |
 //! | the lists of tasks: unfinished, cancelled, panicked | `tasks` |
-//! | the map of the source; circles of files | `layers` |
 #![allow(unreachable_pub)]
 
 mod again;
 mod answerable;
 mod io;
-#[cfg(unix)]
-mod layers;
 
 #[cfg(unix)]
 mod alone;
