@@ -13,7 +13,7 @@ use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
 
-use crate::resting::{assert_all_rest, statuses, switches, switches_in};
+use crate::idle_threads::{assert_all_rest, statuses, switches, switches_in};
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
     without_deputy,

@@ -17,7 +17,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Async, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
 use rustix::process::{Pid, Signal};
 
-use crate::children::{end_of, in_child, leave, split};
+use crate::forked_children::{end_of, in_child, leave, split};
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, is_child, text_of};
 
 /// Uses workers, sources and timers.

@@ -11,24 +11,24 @@
 //! | L9 | unit tests of `reactor::batch`, and the model of `reactor::slumber` |
 //! | N1, N3-N8 | `notify` |
 //! | L13 | `blocking`, and a loom model beside the code |
-//! | B1, B2, B4-B8 | `blind`; B3 is `promotion::l11_b3_...` |
-//! | LF5 | `alone`; with workers, tests with `Ping`; broken promises: `answerable`, `stuck`, `relatives` |
-//! | blocked is not busy | `busy`; its reports, `stalls`; reports by the environment, `reports` |
-//! | S1-S6, S8 | `stale`; S6 also in `io` |
-//! | objects that outlive a runtime | `outlive` |
+//! | B1, B2, B4-B8 | `blocked_worker`; B3 is `promotion::l11_b3_...` |
+//! | LF5 | `default_without_workers`; with workers, tests with `Ping`; broken promises: `blocked_leader`, `all_workers_blocked`, `blocked_corner_cases` |
+//! | blocked is not busy | `busy`; its reports, `stalls`; reports by the environment, `environment_reports` |
+//! | S1-S6, S8 | `event_dispatch`; S6 also in `io` |
+//! | objects that outlive a runtime | `outlives_runtime` |
 //! | P1, P2 | `panics` |
 //! | P5-P7, P9 | `callbacks` |
 //! | P3, P4, P8 | `shutdown` |
 //! | P10 | `fork` |
 //! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
-//! | D1-D6 | `direct` |
-//! | short transfers that are not the last | `short` |
+//! | D1-D6 | `direct_polling` |
+//! | short transfers that are not the last | `short_transfers` |
 //! | R1-R7 | `cost` (R3 and R5 without their speed, which benches measure; R6 by what is left registered) |
 //! | a `block_on` inside of a task | `nested` |
 //! | strands | `strand`, `strand_inside` |
-//! | closures that block: L13; deadlines, input; streams | `blocking`; `jobs`, `lost`; `unblock_streams` |
+//! | closures that block: L13; deadlines, input; streams | `blocking`; `jobs`, `hanging_jobs`; `unblock_streams` |
 //! | bad input, exhausted limits | `limits` |
-//! | large futures, and where they are dropped | `large` |
+//! | large futures, and where they are dropped | `large_futures` |
 //! | a limit for a future | `timeout` |
 //! | a runtime used from other threads | `handle` |
 //! | sandboxes that refuse system calls of a runtime | `sandbox` |
@@ -39,74 +39,73 @@
 //! | the lists of tasks: unfinished, cancelled, panicked | `tasks` |
 #![allow(unreachable_pub)]
 
-mod again;
-mod answerable;
-mod io;
-
+mod all_workers_blocked;
 #[cfg(unix)]
-mod alone;
+mod blocked_corner_cases;
+mod blocked_leader;
 #[cfg(unix)]
-mod blind;
+mod blocked_worker;
 mod blocking;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod busy;
 #[cfg(unix)]
 mod callbacks;
 #[cfg(unix)]
-mod children;
-#[cfg(unix)]
 mod cost;
 mod current_thread;
-mod direct;
+#[cfg(unix)]
+mod default_without_workers;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod deputy_in_long_polls;
+mod direct_polling;
 mod drain;
 mod drain_inside;
 mod drain_stuck;
 mod drain_with;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod environment_reports;
 #[cfg(unix)]
-mod foreign;
+mod event_dispatch;
+#[cfg(unix)]
+mod foreign_tasks;
 #[cfg(unix)]
 mod fork;
+#[cfg(unix)]
+mod forked_children;
 mod handle;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod hanging_jobs;
+#[cfg(unix)]
+mod idle_threads;
+mod io;
 #[cfg(unix)]
 mod io_unix;
 mod jobs;
 #[cfg(unix)]
-mod large;
+mod large_futures;
 #[cfg(unix)]
 mod limits;
-#[cfg(all(target_os = "linux", not(miri)))]
-mod lost;
 mod nested;
 mod net;
 #[cfg(unix)]
 mod notify;
-mod outlive;
+mod outlives_runtime;
 #[cfg(unix)]
 mod panics;
+mod polled_again;
 mod promotion;
-#[cfg(unix)]
-mod relatives;
-#[cfg(all(target_os = "linux", not(miri)))]
-mod reports;
-#[cfg(unix)]
-mod resting;
-#[cfg(all(target_os = "linux", not(miri)))]
-mod rests;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod sandbox;
 mod setups;
 #[cfg(target_os = "linux")]
-mod short;
+mod short_transfers;
 mod shutdown;
 #[cfg(unix)]
 mod signal;
-#[cfg(unix)]
-mod stale;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod stalls;
 mod strand;
 mod strand_inside;
-mod stuck;
 mod tasks;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod threads;

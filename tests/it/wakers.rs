@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_lite::future;
 use paceline::{Async, Runtime, Timer, block_on};
 
-use crate::answerable::soon;
+use crate::blocked_leader::soon;
 use crate::setups::{
     AsleepThread, SOON, arm, eventually, for_each_builder, for_each_setup, is_child, waker_that,
 };

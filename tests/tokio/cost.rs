@@ -5,7 +5,7 @@ use std::time::Duration;
 use paceline::{Timer, block_on, spawn, unblock};
 
 use crate::context::all_of_tokio;
-use crate::resting::{assert_all_rest, switches};
+use crate::idle_threads::{assert_all_rest, switches};
 use crate::setups::{eventually, is_child};
 
 /// An idle process makes no system calls, even after it has used tokio, and only one thread was added.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use paceline::{Timer, block_on, spawn};
 use rustix::process::Signal;
 
-use crate::children::{end_of, in_child, leave, split};
 use crate::context::all_of_tokio;
+use crate::forked_children::{end_of, in_child, leave, split};
 use crate::setups::is_child;
 
 fn all_is_well() {

@@ -2,16 +2,16 @@
 #![cfg(unix)]
 #![allow(unreachable_pub)]
 
-#[path = "../it/children.rs"]
-mod children;
 mod context;
 #[cfg(target_os = "linux")]
 mod cost;
 mod fork;
-mod io;
+#[path = "../it/forked_children.rs"]
+mod forked_children;
 #[cfg(target_os = "linux")]
-#[path = "../it/resting.rs"]
-mod resting;
+#[path = "../it/idle_threads.rs"]
+mod idle_threads;
+mod io;
 #[allow(dead_code)]
 #[path = "../it/setups.rs"]
 mod setups;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Executor, Order, Promotion, Runtime, Timer, block_on};
 
-use crate::answerable::{MOMENT, a_socket, a_timer, soon};
+use crate::blocked_leader::{MOMENT, a_socket, a_timer, soon};
 use crate::setups::{
     AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, pair, waker_that,
 };
@@ -82,7 +82,7 @@ fn b5_a_nested_block_on_at_the_limit_of_threads() {
 /// thread leads.
 #[test]
 fn lf5_a_waker_that_blocks_the_relief() {
-    if !is_child("stuck::lf5_a_waker_that_blocks_the_relief", ":") {
+    if !is_child("all_workers_blocked::lf5_a_waker_that_blocks_the_relief", ":") {
         return;
     }
     let (called, end) = (Latch::new(), Latch::new());
@@ -181,7 +181,7 @@ fn replacements_go_under_load() {
 /// events.)
 #[test]
 fn direct_polling_comes_back() {
-    if !is_child("stuck::direct_polling_comes_back", ":") {
+    if !is_child("all_workers_blocked::direct_polling_comes_back", ":") {
         return;
     }
     let executor: Arc<Executor<'static>> = Arc::default();

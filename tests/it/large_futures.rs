@@ -51,7 +51,7 @@ fn on_a_usual_stack(test: &str, bytes: usize, ways: &'static [(&'static str, Way
 fn block_on_takes_a_future_of_384_kib() {
     const BYTES: usize = 384 << 10;
     on_a_usual_stack(
-        "large::block_on_takes_a_future_of_384_kib",
+        "large_futures::block_on_takes_a_future_of_384_kib",
         BYTES,
         &[
             ("block_on", || block_on(large::<BYTES>())),
@@ -77,7 +77,7 @@ fn spawn_run_and_timeout_take_a_future_of_128_kib() {
     const BYTES: usize = 128 << 10;
     static EXECUTOR: StaticExecutor = StaticExecutor::new();
     on_a_usual_stack(
-        "large::spawn_run_and_timeout_take_a_future_of_128_kib",
+        "large_futures::spawn_run_and_timeout_take_a_future_of_128_kib",
         BYTES,
         &[
             ("spawn", || block_on(spawn(large::<BYTES>()))),

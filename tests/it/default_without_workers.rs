@@ -18,7 +18,7 @@ use crate::setups::{SOON, eventually, is_child};
 /// No thread is in `block_on`: sources and timers work under the executor of another library, too (LF5).
 #[test]
 fn lf5_no_thread_in_block_on() {
-    if !is_child("alone::lf5_no_thread_in_block_on", ":") {
+    if !is_child("default_without_workers::lf5_no_thread_in_block_on", ":") {
         return;
     }
     let alone = threads();
@@ -62,7 +62,7 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
 /// first request keeps the next deputy from being started.
 #[test]
 fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
-    if !is_child("alone::lf5_a_task_that_blocks_when_the_deputy_has_gone_home", ":") {
+    if !is_child("default_without_workers::lf5_a_task_that_blocks_when_the_deputy_has_gone_home", ":") {
         return;
     }
     let (executor, alone) = (Executor::new(), threads());
@@ -91,7 +91,7 @@ fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
 /// Either of `Reactor::note_foreign_wait` and `Pool::leaves` keeps the wait from being lost.
 #[test]
 fn lf5_the_last_thread_leaves_another_one_that_waits() {
-    if !is_child("alone::lf5_the_last_thread_leaves_another_one_that_waits", ":") {
+    if !is_child("default_without_workers::lf5_the_last_thread_leaves_another_one_that_waits", ":") {
         return;
     }
     let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -155,28 +155,34 @@ fn left_alone_with_a_timer(has_waited: bool) {
 
 #[test]
 fn lf5_the_last_thread_leaves_a_source_that_is_waited_for() {
-    if is_child("alone::lf5_the_last_thread_leaves_a_source_that_is_waited_for", ":") {
+    if is_child("default_without_workers::lf5_the_last_thread_leaves_a_source_that_is_waited_for", ":") {
         left_alone_with_a_source(true);
     }
 }
 
 #[test]
 fn lf5_a_thread_that_never_waits_leaves_a_source_that_is_waited_for() {
-    if is_child("alone::lf5_a_thread_that_never_waits_leaves_a_source_that_is_waited_for", ":") {
+    if is_child(
+        "default_without_workers::lf5_a_thread_that_never_waits_leaves_a_source_that_is_waited_for",
+        ":",
+    ) {
         left_alone_with_a_source(false);
     }
 }
 
 #[test]
 fn lf5_the_last_thread_leaves_a_timer_that_is_waited_for() {
-    if is_child("alone::lf5_the_last_thread_leaves_a_timer_that_is_waited_for", ":") {
+    if is_child("default_without_workers::lf5_the_last_thread_leaves_a_timer_that_is_waited_for", ":") {
         left_alone_with_a_timer(true);
     }
 }
 
 #[test]
 fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
-    if is_child("alone::lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for", ":") {
+    if is_child(
+        "default_without_workers::lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for",
+        ":",
+    ) {
         left_alone_with_a_timer(false);
     }
 }
@@ -185,7 +191,10 @@ fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
 /// that is dropped with its future, need no leader.
 #[test]
 fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
-    if !is_child("alone::lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy", ":") {
+    if !is_child(
+        "default_without_workers::lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy",
+        ":",
+    ) {
         return;
     }
     let before = threads();

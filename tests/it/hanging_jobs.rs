@@ -5,8 +5,8 @@
 //! with a deadline of 100 ms:
 //!
 //! ```text
-//! PACELINE_TEST_CHILD=lost::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else \
-//!     cargo test --release --test it -- lost:: --nocapture
+//! PACELINE_TEST_CHILD=hanging_jobs::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else \
+//!     cargo test --release --test it -- hanging_jobs:: --nocapture
 //! ```
 
 use std::fs;
@@ -120,7 +120,10 @@ fn memory() -> usize {
 /// pool; without a watch over the deadlines the first one stops its caller.
 #[test]
 fn a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else() {
-    if !is_child("lost::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else", ":") {
+    if !is_child(
+        "hanging_jobs::a_hundred_jobs_that_never_return_cost_a_hundred_threads_and_nothing_else",
+        ":",
+    ) {
         return;
     }
     let runtime = Runtime::builder().threads(2).blocking_threads(POOL).build().unwrap();

@@ -88,7 +88,7 @@ fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
 /// deputy (`State::join`).
 #[test]
 fn lf5_an_executor_run_in_two_runtimes() {
-    if !is_child("answerable::lf5_an_executor_run_in_two_runtimes", ":") {
+    if !is_child("blocked_leader::lf5_an_executor_run_in_two_runtimes", ":") {
         return;
     }
     soon("the other runtime's thread runs it", move || {
@@ -137,7 +137,7 @@ fn foreign_inside(name: &str, inside: fn(BlockOn)) {
 
 #[test]
 fn lf5_foreign_block_on_in_a_root_future() {
-    foreign_inside("answerable::lf5_foreign_block_on_in_a_root_future", |foreign| {
+    foreign_inside("blocked_leader::lf5_foreign_block_on_in_a_root_future", |foreign| {
         block_on(async { foreign(Box::pin(a_timer())) });
         block_on(async { foreign(Box::pin(a_socket())) });
     });
@@ -145,7 +145,7 @@ fn lf5_foreign_block_on_in_a_root_future() {
 
 #[test]
 fn lf5_foreign_block_on_in_a_root_future_that_has_waited() {
-    foreign_inside("answerable::lf5_foreign_block_on_in_a_root_future_that_has_waited", |foreign| {
+    foreign_inside("blocked_leader::lf5_foreign_block_on_in_a_root_future_that_has_waited", |foreign| {
         block_on(async {
             for _ in 0..3 {
                 Timer::after(Duration::from_micros(100)).await;
@@ -171,18 +171,18 @@ fn the_first_of_all(name: &str, first: fn() -> Pin<Box<dyn Future<Output = ()> +
 /// Fails if the first timer does not start the deputy: `Changed::First`.
 #[test]
 fn lf5_foreign_block_on_with_the_first_timer() {
-    the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_timer", || Box::pin(a_timer()));
+    the_first_of_all("blocked_leader::lf5_foreign_block_on_with_the_first_timer", || Box::pin(a_timer()));
 }
 
 /// Fails if the first source does not start the deputy: `find_leader` in `Reactor::register`.
 #[test]
 fn lf5_foreign_block_on_with_the_first_source() {
-    the_first_of_all("answerable::lf5_foreign_block_on_with_the_first_source", || Box::pin(a_socket()));
+    the_first_of_all("blocked_leader::lf5_foreign_block_on_with_the_first_source", || Box::pin(a_socket()));
 }
 
 #[test]
 fn lf5_foreign_block_on_in_a_task() {
-    foreign_inside("answerable::lf5_foreign_block_on_in_a_task", |foreign| {
+    foreign_inside("blocked_leader::lf5_foreign_block_on_in_a_task", |foreign| {
         let executor = Executor::new();
         let task = executor.spawn(async move {
             foreign(Box::pin(a_timer()));

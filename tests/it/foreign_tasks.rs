@@ -195,7 +195,7 @@ fn a_wake_after_the_end_of_the_runtime_cancels_the_task() {
 /// Fails if the future is dropped by a thread that the end of the default instance has stopped.
 #[test]
 fn a_wake_after_the_drain_of_the_default_instance_cancels_the_task() {
-    if !is_child("foreign::a_wake_after_the_drain_of_the_default_instance_cancels_the_task", ":") {
+    if !is_child("foreign_tasks::a_wake_after_the_drain_of_the_default_instance_cancels_the_task", ":") {
         return;
     }
     let handle = Handle::current();

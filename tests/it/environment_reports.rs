@@ -9,7 +9,7 @@ use paceline::{Executor, Runtime, Timer, block_on};
 
 use crate::setups::{Latch, SOON, child};
 
-const NAME: &str = "reports::stalls_of_every_runtime_are_printed_if_the_environment_asks";
+const NAME: &str = "environment_reports::stalls_of_every_runtime_are_printed_if_the_environment_asks";
 
 /// Runs tasks that block: of a runtime with a hook of its own, of the default instance, and of an executor in
 /// a free `block_on`. The tasks block until standard input ends, when the parent has read all awaited lines.
@@ -76,9 +76,9 @@ fn stalls_of_every_runtime_are_printed_if_the_environment_asks() {
         return program();
     }
     let spawned = |what: &str| {
-        let source = include_str!("reports.rs");
+        let source = include_str!("environment_reports.rs");
         let line = source.lines().position(|line| line.trim_start().starts_with(what)).unwrap() + 1;
-        format!("paceline: the task spawned at tests/it/reports.rs:{line}:")
+        format!("paceline: the task spawned at tests/it/environment_reports.rs:{line}:")
     };
     let places = [spawned("let own"), spawned("let default"), spawned("executor.spawn")];
     let mut awaited: Vec<_> = places.iter().map(String::as_str).collect();

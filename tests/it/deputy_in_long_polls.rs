@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use paceline::{Runtime, Timer, block_on, spawn};
 
-use crate::resting::switches;
+use crate::idle_threads::switches;
 use crate::setups::{SOON, eventually, is_child};
 
 /// The deputy rests a tenth of a second at most; each look may switch to it more than once, if it waits for a
@@ -79,7 +79,7 @@ fn nothing() -> impl Future<Output = ()> + Send + 'static {
 
 #[test]
 fn beside_a_root_future_that_blocks() {
-    if !is_child("rests::beside_a_root_future_that_blocks", ":") {
+    if !is_child("deputy_in_long_polls::beside_a_root_future_that_blocks", ":") {
         return;
     }
     block_on(spawn(Timer::after(Duration::from_millis(1))));
@@ -89,7 +89,7 @@ fn beside_a_root_future_that_blocks() {
 
 #[test]
 fn beside_a_root_future_that_blocks_where_there_are_no_workers() {
-    if !is_child("rests::beside_a_root_future_that_blocks_where_there_are_no_workers", ":") {
+    if !is_child("deputy_in_long_polls::beside_a_root_future_that_blocks_where_there_are_no_workers", ":") {
         return;
     }
     let runtime = Arc::new(Runtime::builder().current_thread().build().unwrap());
@@ -100,7 +100,7 @@ fn beside_a_root_future_that_blocks_where_there_are_no_workers() {
 
 #[test]
 fn beside_tasks_that_block() {
-    if !is_child("rests::beside_tasks_that_block", ":") {
+    if !is_child("deputy_in_long_polls::beside_tasks_that_block", ":") {
         return;
     }
     for tasks in [1, 2, 5] {
@@ -123,7 +123,7 @@ fn beside_tasks_that_block() {
 
 #[test]
 fn beside_a_task_that_computes() {
-    if !is_child("rests::beside_a_task_that_computes", ":") {
+    if !is_child("deputy_in_long_polls::beside_a_task_that_computes", ":") {
         return;
     }
     let runtime = Runtime::builder().threads(1).build().unwrap();
@@ -139,7 +139,7 @@ fn beside_a_task_that_computes() {
 /// thread would poll the other task next, and other workers sleep.
 #[test]
 fn what_a_poll_wakes_after_a_long_time_is_polled() {
-    if !is_child("rests::what_a_poll_wakes_after_a_long_time_is_polled", ":") {
+    if !is_child("deputy_in_long_polls::what_a_poll_wakes_after_a_long_time_is_polled", ":") {
         return;
     }
     for threads in [1, 2] {

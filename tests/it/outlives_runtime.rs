@@ -162,7 +162,7 @@ fn left_of_a_runtime() -> Left {
 #[test]
 fn what_is_left_of_a_runtime_keeps_no_descriptor() {
     use crate::setups::is_child;
-    if !is_child("outlive::what_is_left_of_a_runtime_keeps_no_descriptor", ":") {
+    if !is_child("outlives_runtime::what_is_left_of_a_runtime_keeps_no_descriptor", ":") {
         return;
     }
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();

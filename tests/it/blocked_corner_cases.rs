@@ -1,5 +1,5 @@
-//! Variants of the scenes in `answerable` and `stuck`: the same promises, broken in places that are harder to
-//! see.
+//! Variants of the scenes in `blocked_leader` and `all_workers_blocked`: threads block in wakers, in drops, and
+//! in nested or other runtimes.
 
 use std::future::{Future, pending, poll_fn};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Executor, Runtime, Timer, block_on};
 
-use crate::answerable::{MOMENT, a_timer, soon};
+use crate::blocked_leader::{MOMENT, a_timer, soon};
 use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, is_child, waker_that};
 
 /// Polls once with this waker.
@@ -36,7 +36,7 @@ fn blocks_until(end: &Latch) -> (Waker, Latch) {
 /// runs on a thread of its own. Fails if the deputy calls it (`State::run_errand`).
 #[test]
 fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
-    if !is_child("relatives::lf5_a_strangers_waker_that_the_deputy_would_call_blocks", ":") {
+    if !is_child("blocked_corner_cases::lf5_a_strangers_waker_that_the_deputy_would_call_blocks", ":") {
         return;
     }
     static EXECUTOR: Executor<'static> = Executor::new();
@@ -66,7 +66,7 @@ fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
 /// stranger's waker as the leader (LF2).
 #[test]
 fn lf2_no_strangers_waker_is_called_by_a_leader() {
-    if !is_child("relatives::lf2_no_strangers_waker_is_called_by_a_leader", ":") {
+    if !is_child("blocked_corner_cases::lf2_no_strangers_waker_is_called_by_a_leader", ":") {
         return;
     }
     static EXECUTOR: Executor<'static> = Executor::new();
