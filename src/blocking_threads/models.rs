@@ -49,7 +49,7 @@ fn submit(threads: &Arc<Threads>) -> Arc<Latch> {
 /// while it ends, or after it has ended. Fails if a thread does not look at the queue before its seat goes on
 /// the list, if a called thread ends, or if the seat of a thread that ends stays on the list.
 #[test]
-fn l13_work_that_comes_as_the_last_thread_goes_is_taken() {
+fn work_that_comes_as_the_last_thread_goes_is_taken() {
     model(|| {
         let threads = lone();
         submit(&threads).wait();
@@ -60,7 +60,7 @@ fn l13_work_that_comes_as_the_last_thread_goes_is_taken() {
 /// L13: the same for two pieces at once. One submitter calls the thread, or starts one, and the other relies
 /// on that.
 #[test]
-fn l13_of_two_pieces_that_come_as_the_last_thread_goes_both_are_taken() {
+fn of_two_pieces_that_come_as_the_last_thread_goes_both_are_taken() {
     model(|| {
         let threads = lone();
         submit(&threads).wait();

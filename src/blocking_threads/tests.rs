@@ -7,7 +7,7 @@ use super::*;
 /// The second of the thread is over, and another thread has taken its seat off the list, but has not called
 /// it yet.
 #[test]
-fn l13_a_thread_that_is_called_as_it_is_about_to_end_stays() {
+fn a_thread_that_is_called_as_it_is_about_to_end_stays() {
     let threads = Arc::new(Threads::new(1, None));
     sync::lock(&threads.inner).threads = 1;
     let (tell, told) = mpsc::channel();

@@ -84,7 +84,7 @@ fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
 /// L2: a leader that leaves for good, for example by a panic, has no promotion left to make but the one in
 /// its `drop`.
 #[test]
-fn l2_a_leader_that_is_dropped_passes_leadership_on() {
+fn a_leader_that_is_dropped_passes_leadership_on() {
     model(|| {
         let set = set(Order::default());
         let leader = lead_first(&set, Rank::Host);
@@ -100,7 +100,7 @@ fn l2_a_leader_that_is_dropped_passes_leadership_on() {
 
 /// L3, L5: the promotion comes before, while, or after the follower falls asleep.
 #[test]
-fn l3_l5_a_promotion_beside_a_park_is_not_lost() {
+fn a_promotion_beside_a_park_is_not_lost() {
     model(|| {
         let set = set(Order::default());
         let mut leader = lead_first(&set, Rank::Host);
@@ -137,7 +137,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
 /// L4, LF8: a follower is chosen to lead and its root future is woken at the same time. The follower returns
 /// to its future, so the other follower has to lead.
 #[test]
-fn l4_a_follower_with_both_tokens_uses_both() {
+fn a_follower_with_both_tokens_uses_both() {
     model(|| {
         let set = set(Order::default());
         let seat = Arc::new(Seat::new(Rank::Host));
@@ -182,7 +182,7 @@ fn l4_a_follower_with_both_tokens_uses_both() {
 
 /// L6: the chosen follower leaves the set instead of leading, because its future is done.
 #[test]
-fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
+fn a_woken_follower_that_leaves_passes_leadership_on() {
     model(|| {
         let set = set(Order::default());
         let seat = Arc::new(Seat::new(Rank::Host));
@@ -203,7 +203,7 @@ fn l6_a_woken_follower_that_leaves_passes_leadership_on() {
 /// L1: the limit passes at the moment at which the follower is chosen. The follower then leads, or leaves and
 /// passes leadership on.
 #[test]
-fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
+fn a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
     model(|| {
         let set = set(Order::default());
         let leader = lead_first(&set, Rank::Host);
@@ -228,7 +228,7 @@ fn l1_a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
 /// all. So no absent follower is chosen, no present one is forgotten, and no token is left in an empty seat
 /// (L1).
 #[test]
-fn l10_the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
+fn the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
     model(|| {
         let set = set(Order::LastInFirstOut);
         let leader = lead_first(&set, Rank::Host);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn l5_no_thread_falls_asleep_over_a_token() {
+    fn no_thread_falls_asleep_over_a_token() {
         for before in 0..4 {
             let seat = seat(before);
             assert_eq!(seat.start_polling(), before == 0);

@@ -300,7 +300,7 @@ fn lf5_a_guest_that_led_wakes_the_host_it_stood_in_for() {
 }
 
 #[test]
-fn l4_a_choice_that_came_too_late_is_forgotten() {
+fn a_choice_that_came_too_late_is_forgotten() {
     let set = set();
     let _leader = join(&set, Host).try_lead().expect("no thread leads");
     let mut guest = join(&set, Guest);
@@ -323,7 +323,7 @@ fn a_follower_is_unneeded_when_its_limit_has_passed() {
 
 /// L1: a chosen thread has a token, or gets it a moment later, from the thread that chose it.
 #[test]
-fn l1_a_chosen_follower_leads_although_its_limit_has_passed() {
+fn a_chosen_follower_leads_although_its_limit_has_passed() {
     for delay in [None, Some(Duration::from_millis(5))] {
         let set = set();
         let seat = seat(Host);

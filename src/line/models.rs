@@ -86,7 +86,7 @@ fn spawn(users: &Arc<Users>, body: impl FnOnce(&Users) + 'static) -> thread::Joi
 
 /// N2, L3: the reason becomes visible before, while, or after the only thread that waits for it enters.
 #[test]
-fn n2_a_reason_beside_a_sleeper_that_enters_is_not_lost() {
+fn a_reason_beside_a_sleeper_that_enters_is_not_lost() {
     model(|| {
         let users = Users::new();
         let giver = spawn(&users, |users| users.give(0));
@@ -98,7 +98,7 @@ fn n2_a_reason_beside_a_sleeper_that_enters_is_not_lost() {
 
 /// N2, L8: two threads give a reason each, and one of them may rely on the other's call.
 #[test]
-fn l8_two_reasons_at_once_for_one_are_both_taken() {
+fn two_reasons_at_once_for_one_are_both_taken() {
     model(|| {
         let users = Users::new();
         let givers = [0, 1].map(|kind| spawn(&users, move |users| users.give(kind)));
@@ -110,7 +110,7 @@ fn l8_two_reasons_at_once_for_one_are_both_taken() {
 
 /// L8: each thread takes one reason and does not return, so the called thread has to call the other.
 #[test]
-fn l8_a_called_sleeper_calls_the_next_for_the_reasons_left() {
+fn a_called_sleeper_calls_the_next_for_the_reasons_left() {
     model(|| {
         let users = Users::new();
         let others = [(); 2].map(|()| spawn(&users, |users| users.take_or_sleep(Rank::Host)));
@@ -144,7 +144,7 @@ fn lf4_two_calls_at_once_wake_one_sleeper() {
 
 /// L8: a call for hosts that finds only a guest does not hide a host that enters after it.
 #[test]
-fn l8_a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
+fn a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
     model(|| {
         let users = Users::new();
         let guest = users.enter_asleep(Rank::Guest);
@@ -161,7 +161,7 @@ fn l8_a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
 /// L1, L6: a thread leaves for good, and is called before, while, or after it does. If it was called, it
 /// calls the next.
 #[test]
-fn l6_a_call_to_a_sleeper_that_leaves_is_passed_on() {
+fn a_call_to_a_sleeper_that_leaves_is_passed_on() {
     model(|| {
         let users = Users::new();
         let leaver = spawn(&users, |users| {

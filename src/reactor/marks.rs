@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s3_an_event_of_an_older_generation_marks_nothing() {
+    fn an_event_of_an_older_generation_marks_nothing() {
         let marked = MarkWord::new();
         marked.open(7);
         let is_marked =

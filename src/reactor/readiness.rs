@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_event_of_an_older_generation_does_nothing() {
+    fn event_of_an_older_generation_does_nothing() {
         let (word, generation) = open();
         assert_eq!(word.retire(), Release::Free);
         assert_ne!(word.open(), generation);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn s7_clearing_loses_no_event_that_came_meanwhile() {
+    fn clearing_loses_no_event_that_came_meanwhile() {
         let (word, generation) = open();
         let tick = word.snapshot().tick(Direction::Read);
         let _ = word.event(generation, IN);

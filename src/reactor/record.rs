@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn s4_a_waiter_keeps_the_cell_until_another_displaces_it() {
+    fn a_waiter_keeps_the_cell_until_another_displaces_it() {
         let (record, generation) = open();
         let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         let waker = Waker::from(first.clone());
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
+    fn what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
         let (record, _) = open();
         let waiter = Arc::<WakeCounter>::default();
         assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_only_an_earlier_deadline_and_the_first_unwatched_one_are_reported() {
+    fn only_an_earlier_deadline_and_the_first_unwatched_one_are_reported() {
         let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
         let mut insert = |nanos| timers.insert(nanos, &waiter).1;
         assert_eq!(insert(5_000), Change::First);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn n8_the_end_of_time_is_a_deadline_that_never_comes() {
+    fn the_end_of_time_is_a_deadline_that_never_comes() {
         let timers = Timers::new(Duration::ZERO);
         let far = |seconds, nanos| timers.nanos(timers.origin + Duration::new(seconds, nanos));
         assert_eq!(far(3, 7), 3_000_000_007);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn n4_what_is_due_is_handed_out_from_the_last_to_the_first_and_counts_until_it_is_taken() {
+    fn what_is_due_is_handed_out_from_the_last_to_the_first_and_counts_until_it_is_taken() {
         let (timers, waiter, hour) = (Timers::new(Duration::ZERO), Arc::default(), 3_600_000_000_000);
         let mut due = Vec::new();
         timers.expire(Instant::now(), &mut due);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_the_earliest_deadline_may_be_of_a_timer_that_is_gone() {
+    fn the_earliest_deadline_may_be_of_a_timer_that_is_gone() {
         let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
         assert!(!timers.any());
         let (id, _) = timers.insert(5, &waiter);

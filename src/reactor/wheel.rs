@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn n4_equal_deadlines_rank_by_their_arming() {
+    fn equal_deadlines_rank_by_their_arming() {
         let mut wheel = Wheel::new();
         wheel.armings = u32::MAX - 3;
         let ids: Vec<_> = (0..8).map(|number| wheel.insert(1 << 30, number)).collect();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn n6_a_deadline_closer_than_a_slot_is_exact() {
+    fn a_deadline_closer_than_a_slot_is_exact() {
         let mut wheel = Wheel::new();
         wheel.advance(1 << 40, |_| panic!());
         wheel.insert((1 << 40) + 10_000, ());
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn n6_near_deadlines_are_exact_however_many_there_are_and_far_ones_if_they_are_few() {
+    fn near_deadlines_are_exact_however_many_there_are_and_far_ones_if_they_are_few() {
         let mut wheel = Wheel::new();
         let now = 3 << 40;
         wheel.advance(now, |_| panic!());

@@ -67,7 +67,7 @@ fn nest(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
 /// A task waits in a nested `block_on` for another one of the same runtime. Fails if `max_threads` counts the
 /// worker that waits.
 #[test]
-fn b5_a_nested_block_on_at_the_limit_of_threads() {
+fn a_nested_block_on_does_not_count_towards_max_threads() {
     for portable in [false, true] {
         let runtime = Runtime::builder().threads(1).max_threads(1).portable(portable).build().unwrap();
         soon("another worker runs what the first one waits for", move || {

@@ -145,7 +145,7 @@ fn lf5_workers_that_do_not_start_one_after_the_other() {
 
 /// A task waits in a nested `block_on` of another pool for a task of the first pool, whose only worker waits.
 #[test]
-fn b5_a_nested_block_on_in_another_runtime() {
+fn a_nested_block_on_in_another_runtime_may_wait_for_the_outer_one() {
     let build = || Arc::new(Runtime::builder().threads(1).max_threads(1).build().unwrap());
     let (one, other) = (build(), build());
     soon("another worker runs what the first one waits for", move || {
@@ -160,7 +160,7 @@ fn b5_a_nested_block_on_in_another_runtime() {
 /// Many tasks nest side by side, where one worker is allowed: each holds a worker until the task that it
 /// waits for is done.
 #[test]
-fn b5_many_nested_block_ons_side_by_side() {
+fn many_nested_block_ons_get_a_worker_each() {
     let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
     soon("all are done", move || {
         let tasks: Vec<_> = (0..100)
@@ -299,7 +299,7 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
 /// it marks the first runner as asleep and then gives the second one's task away: to the first runner, which
 /// is on the same thread. Fails if the thread sleeps all the same: `is_woken` in `StayGuard::try_rest`.
 #[test]
-fn b8_a_runner_that_is_called_by_its_own_thread() {
+fn a_thread_that_calls_its_own_runner_does_not_sleep() {
     static EXECUTOR: Executor<'static> = Executor::new();
     let (sleeps, asleep) = AsleepThread::new();
     // This thread leads all the time, so that the other one parks.

@@ -277,7 +277,7 @@ fn lf5_a_timer_of_a_runtime_that_was_shut_down() {
 /// Spawns on a runtime that is shutting down, while holding a lock that the destructor of another task's
 /// future takes.
 #[test]
-fn d1_spawning_beside_a_shutdown_drops_no_other_future() {
+fn spawning_beside_a_shutdown_drops_no_other_future() {
     struct Locks(Arc<Mutex<u32>>);
     impl Drop for Locks {
         fn drop(&mut self) {
@@ -319,7 +319,7 @@ fn d1_spawning_beside_a_shutdown_drops_no_other_future() {
 /// A caller of `shutdown` that got an error has already waited: dropping the runtime then does not wait
 /// again.
 #[test]
-fn p4_a_drop_after_a_shutdown_that_failed_does_not_wait() {
+fn a_drop_after_a_shutdown_that_failed_does_not_wait() {
     let runtime = Runtime::builder().threads(1).build().unwrap();
     let (begun, end) = (Latch::new(), Latch::new());
     let _end = OpenOnDrop(end.clone());

@@ -16,7 +16,7 @@ use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, f
 
 /// A task that an event woke blocks its thread until another task's event was handled (tokio 4730).
 #[test]
-fn b1_a_task_blocks_on_another_tasks_io() {
+fn a_task_may_block_on_another_tasks_io() {
     for_each_setup(|runtime| {
         let (mut one, one_end) = UnixStream::pair().unwrap();
         let (mut other, other_end) = UnixStream::pair().unwrap();
@@ -44,7 +44,7 @@ fn b1_a_task_blocks_on_another_tasks_io() {
 /// The thread that waits for the blocked worker hosts an executor of its own. The idle runner of that
 /// executor cannot run the pool's tasks.
 #[test]
-fn b1_an_idle_executor_elsewhere_does_not_count_as_help() {
+fn an_idle_executor_elsewhere_does_not_count_as_help() {
     for_setups(
         |setup| setup.threads == 1,
         |_, runtime| {
@@ -64,7 +64,7 @@ fn b1_an_idle_executor_elsewhere_does_not_count_as_help() {
 
 /// As many tasks as workers block; other connections are served meanwhile.
 #[test]
-fn b2_blocking_handlers_do_not_hang_the_pool() {
+fn blocking_handlers_do_not_hang_the_pool() {
     for_setups(
         |_| true,
         |setup, runtime| {
@@ -143,7 +143,7 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
 /// the deputy. Fails if a worker that is notified of a task does not wake another one for the remaining
 /// tasks.
 #[test]
-fn b2_each_idle_worker_takes_one_of_the_tasks_that_block() {
+fn each_idle_worker_takes_one_of_the_tasks_that_block() {
     without_deputy(|setup, runtime| {
         for round in 0..20 {
             let latch = Latch::new();
@@ -170,7 +170,7 @@ fn b2_each_idle_worker_takes_one_of_the_tasks_that_block() {
 /// All workers wait in a nested `block_on` for something that only the pool can provide: an event, a timer,
 /// another task.
 #[test]
-fn b4_every_worker_waits_in_a_nested_block_on() {
+fn every_worker_may_wait_in_a_nested_block_on() {
     for_setups(
         |_| true,
         |setup, runtime| {
@@ -200,7 +200,7 @@ fn b4_every_worker_waits_in_a_nested_block_on() {
 
 /// The nested `block_on` hosts an executor of its own that is idle and cannot run the pool's tasks.
 #[test]
-fn b4_a_nested_local_executor_waits_for_the_pool() {
+fn a_nested_local_executor_may_wait_for_the_pool() {
     for_each_setup(|runtime| {
         let nested = runtime.spawn(async {
             let local = LocalExecutor::new();
@@ -221,7 +221,7 @@ fn deeper(depth: usize) -> usize {
 }
 
 #[test]
-fn b5_nested_deeper_than_the_pool() {
+fn block_on_may_nest_deeper_than_the_pool() {
     for_each_setup(|runtime| {
         assert_eq!(runtime.block_on(runtime.spawn(async { deeper(9) })), 9);
     });
@@ -230,7 +230,7 @@ fn b5_nested_deeper_than_the_pool() {
 /// Fails if a runner polls its tasks without ever looking at the reactor: the budget in `Run::poll`. Without
 /// the deputy, which would make other threads look.
 #[test]
-fn b6_a_busy_run_queue_does_not_starve_the_poller() {
+fn a_busy_run_queue_does_not_starve_the_poller() {
     without_deputy(|setup, runtime| {
         let mut ping = Ping::new(runtime);
         let stop = Arc::new(AtomicBool::new(false));
@@ -259,7 +259,7 @@ fn b6_a_busy_run_queue_does_not_starve_the_poller() {
 
 /// The thread that registered the sources blocks; other threads handle their events.
 #[test]
-fn b7_sources_of_a_blocked_worker_are_served_by_others() {
+fn sources_of_a_blocked_worker_are_served_by_others() {
     for_each_setup(|runtime| {
         let latch = Latch::new();
         let free = OpenOnDrop(latch.clone());
@@ -294,7 +294,7 @@ fn b7_sources_of_a_blocked_worker_are_served_by_others() {
 
 /// A wakes B, which goes into A's slot; then A blocks its thread until B has run.
 #[test]
-fn b8_a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
+fn a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
     for_each_setup(|runtime| {
         let (tell, told) = bounded::<()>(1);
         let (ran, has_run) = mpsc::channel();
@@ -317,7 +317,7 @@ fn b8_a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
 
 /// The same for more tasks than the slot holds, and for a task that the blocked task spawned.
 #[test]
-fn b8_tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
+fn tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
     for_each_setup(|runtime| {
         let runtime2 = runtime.clone();
         let a = runtime.spawn(async move {
@@ -334,7 +334,7 @@ fn b8_tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
 
 /// Two runtimes: one waits for the other inside a task.
 #[test]
-fn b4_a_task_waits_for_another_runtime() {
+fn a_task_may_wait_for_another_runtime() {
     for_each_setup(|runtime| {
         let inner = Arc::new(Runtime::builder().threads(1).build().unwrap());
         let inner2 = inner.clone();

@@ -142,7 +142,7 @@ fn threads_go_after_a_second_without_work() {
 /// a thread that was called ends nevertheless.
 #[test]
 #[cfg_attr(miri, ignore = "it waits for threads to go home, again and again")]
-fn l13_work_that_comes_as_the_last_thread_goes() {
+fn a_closure_that_comes_as_the_last_thread_goes_is_run() {
     let runtime = runtime(1);
     for round in 0..4 {
         runtime.block_on(async { unblock(|| ()).await });
@@ -237,13 +237,13 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
 /// A child of `fork` has threads of its own.
 #[test]
 #[cfg(all(unix, not(miri)))]
-fn p10_a_child_has_threads_of_its_own() {
+fn a_child_has_threads_of_its_own() {
     use rustix::process::{WaitOptions, waitpid};
     unsafe extern "C" {
         fn fork() -> std::ffi::c_int;
         fn _exit(status: std::ffi::c_int) -> !;
     }
-    if is_child("blocking::p10_a_child_has_threads_of_its_own", "true") {
+    if is_child("blocking::a_child_has_threads_of_its_own", "true") {
         assert_eq!(pollster::block_on(unblock(|| 1)), 1);
         // SAFETY: the child uses threads of its own and the allocator, as the C library allows.
         let child = unsafe { fork() };

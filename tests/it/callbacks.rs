@@ -22,7 +22,7 @@ use crate::setups::{
 /// Wakers do everything that a program may do: no internal lock is held, and no internal cell is borrowed
 /// (LF3).
 #[test]
-fn p5_wakers_may_call_anything() {
+fn wakers_may_call_anything() {
     for_each_setup(|runtime| {
         let cell = Arc::new(OnceLock::new());
         let (cell2, runtime2) = (cell.clone(), Arc::downgrade(runtime));
@@ -53,9 +53,9 @@ fn p5_wakers_may_call_anything() {
 /// The waker of a future in which an executor runs is called when one of its tasks is woken. That waker nests
 /// a `block_on`.
 #[test]
-fn p5_the_waker_of_a_run_may_nest_a_block_on() {
+fn the_waker_of_a_run_may_nest_a_block_on() {
     // In a child, because a panic inside a waker may abort.
-    if !is_child("callbacks::p5_the_waker_of_a_run_may_nest_a_block_on", "ulimit -c 0") {
+    if !is_child("callbacks::the_waker_of_a_run_may_nest_a_block_on", "ulimit -c 0") {
         return;
     }
     let executor = Executor::new();
@@ -79,7 +79,7 @@ fn p5_the_waker_of_a_run_may_nest_a_block_on() {
 
 /// Futures whose drop calls back into the runtime.
 #[test]
-fn p5_drops_of_futures_may_call_anything() {
+fn drops_of_futures_may_call_anything() {
     struct CallsBack(mpsc::Sender<()>);
     impl Drop for CallsBack {
         fn drop(&mut self) {
@@ -247,7 +247,7 @@ fn futures_that_are_cancelled_are_inside_of_their_runtime() {
 /// then, so an awake thread takes it at once. Without the deputy, which would open leadership. Fails if an
 /// event is fired before leadership is given up (LF2).
 #[test]
-fn p6_a_thread_that_blocks_does_not_lead() {
+fn a_thread_that_blocks_does_not_lead() {
     without_deputy(|setup, runtime| {
         let end = Latch::new();
         let _end = OpenOnDrop(end.clone());
@@ -284,7 +284,7 @@ fn in_time<T: Send + 'static>(runtime: &Arc<Runtime>, future: impl Future<Output
 /// `Debug` of everything, from inside a hook, a task and a waker: formatting takes no lock that a waiting
 /// thread holds.
 #[test]
-fn p7_debug_of_everything_from_anywhere() {
+fn everything_can_be_formatted_from_anywhere() {
     for_each_builder(|setup| {
         let cell: Arc<OnceLock<std::sync::Weak<paceline::Runtime>>> = Arc::default();
         let (tell, told) = mpsc::channel();
@@ -325,8 +325,8 @@ fn p7_debug_of_everything_from_anywhere() {
 
 /// A child echoes while it is stopped and continued all the time, which ends its waits with EINTR.
 #[test]
-fn p9_signals_during_echo() {
-    const NAME: &str = "callbacks::p9_signals_during_echo";
+fn an_echo_survives_a_storm_of_signals() {
+    const NAME: &str = "callbacks::an_echo_survives_a_storm_of_signals";
     if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
         for_each_setup(|runtime| {
             let mut ping = Ping::new(runtime);

@@ -90,8 +90,8 @@ fn are_asleep(name: &str, number: usize) -> bool {
 /// What `Promotion::Adaptive` promises: a follower is woken if two events are left beside the first, and not
 /// for fewer. Without the deputy, which wakes followers for reasons of its own.
 #[test]
-fn r1_two_events_that_are_left_wake_a_follower_and_one_does_not() {
-    if !is_child("cost::r1_two_events_that_are_left_wake_a_follower_and_one_does_not", ":") {
+fn two_events_that_are_left_wake_a_follower_and_one_does_not() {
+    if !is_child("cost::two_events_that_are_left_wake_a_follower_and_one_does_not", ":") {
         return;
     }
     without_deputy(|setup, runtime| {
@@ -134,7 +134,7 @@ fn r1_two_events_that_are_left_wake_a_follower_and_one_does_not() {
 /// not tell the leader so: with one connection two events are never left.
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
-fn r1_single_events_that_cause_long_polls_wake_followers() {
+fn single_events_that_cause_long_polls_wake_followers() {
     use crate::busy::own_processor_time;
 
     for_setups(
@@ -181,8 +181,8 @@ fn long_handler(threads: usize) -> (Arc<AtomicUsize>, impl Fn() + Clone + Send +
 /// Each woken follower wakes the next one while events are left. Without the deputy, which would notice that
 /// no thread leads.
 #[test]
-fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
-    if !is_child("cost::r1_long_handlers_of_a_burst_spread_over_all_threads", ":") {
+fn long_handlers_of_a_burst_spread_over_all_threads() {
+    if !is_child("cost::long_handlers_of_a_burst_spread_over_all_threads", ":") {
         return;
     }
     without_deputy(|setup, runtime| {
@@ -213,7 +213,7 @@ fn r1_long_handlers_of_a_burst_spread_over_all_threads() {
 
 /// Each woken runner wakes the next one while tasks are left. Without the deputy, which moves waiting tasks.
 #[test]
-fn r1_long_tasks_of_one_parent_spread_over_all_threads() {
+fn long_tasks_of_one_parent_spread_over_all_threads() {
     without_deputy(|setup, runtime| {
         let (begun, handler) = long_handler(setup.threads);
         let start = Instant::now();
@@ -231,7 +231,7 @@ fn r1_long_tasks_of_one_parent_spread_over_all_threads() {
 
 /// The promotion of the paper, on request: a follower is woken before each event.
 #[test]
-fn r1_eager_promotion_wakes_a_follower_per_event() {
+fn eager_promotion_wakes_a_follower_per_event() {
     for_setups(
         |setup| setup.promotion == Promotion::Eager && setup.threads > 1,
         |_, runtime| {
@@ -249,7 +249,7 @@ fn r1_eager_promotion_wakes_a_follower_per_event() {
 /// Two tasks that wake each other in turn stay on one thread, regardless of other threads. Without the
 /// deputy, which takes a descheduled thread for a stuck one, and lets other threads help.
 #[test]
-fn r2_ping_pong_stays_on_one_thread() {
+fn ping_pong_stays_on_one_thread() {
     const ROUNDS: usize = 2_000;
     without_deputy(|_, runtime| {
         let threads: Arc<Mutex<HashMap<thread::ThreadId, usize>>> = Arc::default();
@@ -281,7 +281,7 @@ fn r2_ping_pong_stays_on_one_thread() {
 /// Four tasks share one lock: every wake runs them somewhere, with as few thefts as possible. (A benchmark
 /// shows that two workers are no slower than one.)
 #[test]
-fn r3_tasks_on_one_mutex_all_get_it() {
+fn tasks_on_one_mutex_all_get_it() {
     for_each_setup(|runtime| {
         let (give, take) = bounded::<usize>(1);
         give.try_send(0).unwrap();
@@ -312,7 +312,7 @@ fn sleeps() -> u64 {
 /// limit is so long that a busy machine makes no difference. Fails if a follower parks at once: `spin::wait`
 /// in `Follower::park`.
 #[test]
-fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
+fn a_guest_whose_waits_are_short_does_not_sleep() {
     const ROUNDS: u64 = 1_000;
     for_each_builder(|setup| {
         let runtime = setup.builder().spin(SOON).build().unwrap();
@@ -331,8 +331,8 @@ fn r1_a_guest_whose_waits_are_short_does_not_sleep() {
 /// Idle with sources and a far timer, no thread runs at all (LF9). The test measures two seconds without
 /// activity, so it sleeps.
 #[test]
-fn r4_an_idle_process_does_nothing() {
-    if !is_child("cost::r4_an_idle_process_does_nothing", ":") {
+fn an_idle_process_does_nothing() {
+    if !is_child("cost::an_idle_process_does_nothing", ":") {
         return;
     }
     let mut kept = Vec::new();
@@ -362,7 +362,7 @@ fn r4_an_idle_process_does_nothing() {
 
 /// Tasks are spawned from many threads at once: every task runs exactly once.
 #[test]
-fn r5_spawning_from_many_threads() {
+fn tasks_spawned_from_many_threads_run_once() {
     const SPAWNERS: usize = 6;
     const TASKS: usize = 1_000;
     for_each_setup(|runtime| {
@@ -390,7 +390,7 @@ fn r5_spawning_from_many_threads() {
 
 /// A steady stream of requests adds no registrations: no source and no timer is left behind.
 #[test]
-fn r6_nothing_piles_up() {
+fn nothing_piles_up() {
     for_each_setup(|runtime| {
         let before = runtime.metrics();
         for _ in 0..30 {
@@ -412,7 +412,7 @@ fn r6_nothing_piles_up() {
 
 /// One wait returns many events, and the handler of the first one blocks: awake threads handle the rest.
 #[test]
-fn r7_a_batch_hides_no_events_from_other_threads() {
+fn a_batch_hides_no_events_from_other_threads() {
     const SOCKETS: usize = 60;
     for_each_setup(|runtime| {
         let (mut ours, theirs): (Vec<_>, Vec<_>) = (0..SOCKETS).map(|_| UnixStream::pair().unwrap()).unzip();
@@ -529,9 +529,9 @@ async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
     polling_test_poll_backend,
     ignore = "a thread that never stays awake does not know how long it sleeps"
 )]
-fn r4_the_deputy_sleeps_through_short_bursts() {
+fn the_deputy_sleeps_through_short_bursts() {
     const BURSTS: u64 = 40;
-    if !is_child("cost::r4_the_deputy_sleeps_through_short_bursts", ":") {
+    if !is_child("cost::the_deputy_sleeps_through_short_bursts", ":") {
         return;
     }
     let runtime = Runtime::builder().threads(2).max_blind(Duration::from_millis(20)).build().unwrap();

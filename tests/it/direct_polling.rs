@@ -25,7 +25,7 @@ fn undisturbed<T>(future: impl Future<Output = T>) -> T {
 
 /// The waker is called under a mutex that the woken task takes: polling inside `wake` would deadlock.
 #[test]
-fn d1_wake_under_a_mutex_that_the_task_takes() {
+fn a_wake_under_a_mutex_that_the_task_takes_does_not_deadlock() {
     for_each_setup(|runtime| {
         type Shared = Arc<Mutex<(u32, Option<Waker>)>>;
         let shared: Shared = Arc::default();
@@ -56,7 +56,7 @@ fn d1_wake_under_a_mutex_that_the_task_takes() {
 
 /// Each task of a long chain wakes the next one, in constant stack. The stack is small here.
 #[test]
-fn d2_a_chain_of_wakes_in_constant_stack() {
+fn a_chain_of_wakes_needs_constant_stack() {
     const LENGTH: usize = 20_000;
     for_each_setup(|runtime| {
         let (first, mut last) = bounded::<usize>(1);
@@ -78,7 +78,7 @@ fn d2_a_chain_of_wakes_in_constant_stack() {
 
 /// The longest chain, on one thread with an executor polled by hand: 100 000 tasks.
 #[test]
-fn d2_a_hundred_thousand_wakes_by_hand() {
+fn a_chain_of_a_hundred_thousand_wakes_ends_on_one_thread() {
     let executor = Executor::new();
     let (first, mut last) = bounded::<usize>(1);
     for _ in 0..100_000 {
@@ -94,7 +94,7 @@ fn d2_a_hundred_thousand_wakes_by_hand() {
 /// Two tasks wake each other for ever. A third task on the same thread runs soon all the same, counted in
 /// their turns.
 #[test]
-fn d3_ping_pong_does_not_starve_a_third_task() {
+fn ping_pong_does_not_starve_a_third_task() {
     for_each_setup(|runtime| {
         let mut ping = Ping::new(runtime);
         let stop = Arc::new(AtomicBool::new(false));
@@ -126,7 +126,7 @@ fn d3_ping_pong_does_not_starve_a_third_task() {
 /// The same with a bound, on an executor alone: a task in the ring waits for no more than the streak of
 /// direct polls. Fails without `STREAK`.
 #[test]
-fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
+fn the_third_task_waits_for_a_bounded_number_of_polls() {
     static TURNS: AtomicUsize = AtomicUsize::new(0);
     let local = LocalExecutor::new();
     let play = |tell: async_channel::Sender<()>, told: async_channel::Receiver<()>| {
@@ -161,7 +161,7 @@ fn d3_the_third_task_waits_for_a_bounded_number_of_polls() {
 
 /// Self-wakes go to the back: tasks in the ring come first. Fails if self-wakes go to the slot.
 #[test]
-fn d4_self_wakes_go_to_the_back() {
+fn self_wakes_go_to_the_back() {
     static EXECUTOR: Executor<'static> = Executor::new();
     static ORDER: Mutex<String> = Mutex::new(String::new());
     let task = |name: char| {
@@ -186,7 +186,7 @@ fn d4_self_wakes_go_to_the_back() {
 /// Tasks that were spawned from outside wait while the ring is busy with self-woken tasks, but not for ever.
 /// Fails without `INJECTOR_TURN`.
 #[test]
-fn d4_the_injector_gets_its_turn() {
+fn the_injector_gets_its_turn() {
     static EXECUTOR: Executor<'static> = Executor::new();
     static TURNS: AtomicUsize = AtomicUsize::new(0);
     let spinner = |_| {
@@ -213,7 +213,7 @@ fn d4_the_injector_gets_its_turn() {
 
 /// Other threads wake a task while it is being polled: the task is polled again, never twice at once.
 #[test]
-fn d4_woken_while_being_polled_elsewhere() {
+fn a_task_woken_while_it_is_polled_is_polled_again_and_never_twice_at_once() {
     for_each_setup(|runtime| {
         let inside = Arc::new(AtomicUsize::new(0));
         let (told, last) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -245,7 +245,7 @@ fn d4_woken_while_being_polled_elsewhere() {
 
 /// Two executors on one thread: each polls only its own tasks, regardless of the waking thread.
 #[test]
-fn d5_one_thread_hosts_two_executors() {
+fn one_thread_hosts_two_executors() {
     let (one, other) = (Executor::new(), Executor::new());
     let (left, right) = (bounded::<u32>(1), bounded::<u32>(1));
     // Tasks record the executor in whose `run` they are polled.
@@ -289,7 +289,7 @@ fn d5_one_thread_hosts_two_executors() {
 
 /// Tasks that are not `Send`, woken from the leader's thread and from others, are polled only by their owner.
 #[test]
-fn d6_local_tasks_are_polled_by_their_owner() {
+fn local_tasks_are_polled_by_their_owner() {
     for_each_setup(|runtime| {
         let owner = thread::current().id();
         let polls = Rc::new(Cell::new(0));

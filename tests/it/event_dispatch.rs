@@ -32,7 +32,7 @@ fn sockets(count: usize) -> (Vec<UnixStream>, Vec<UnixStream>) {
 /// One wait, one event, one call of the waker, regardless of the number of threads that look and of further
 /// bytes (LF6).
 #[test]
-fn s1_an_event_is_dispatched_once() {
+fn an_event_is_dispatched_once() {
     for_each_setup(|runtime| {
         let mut ping = Ping::new(runtime);
         let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -89,7 +89,7 @@ fn ready_at_once(runtime: &Runtime, ours: &mut [UnixStream], bytes: &[u8], meanw
 /// that are still in the batch must not reach them. Fails if keys have no generation
 /// (`ReadinessWord::event`).
 #[test]
-fn s2_descriptors_reused_inside_a_handler() {
+fn descriptors_reused_inside_a_handler_get_no_event_of_the_old_ones() {
     const SOCKETS: usize = 40;
     without_deputy(|_, runtime| {
         let (mut ours, theirs) = sockets(SOCKETS);
@@ -129,7 +129,7 @@ fn s2_descriptors_reused_inside_a_handler() {
 
 /// Sources are dropped on another thread while their events are in the batch.
 #[test]
-fn s3_deregistered_elsewhere_while_in_the_batch() {
+fn a_source_may_be_dropped_elsewhere_while_its_event_is_in_the_batch() {
     const SOCKETS: usize = 30;
     without_deputy(|_, runtime| {
         let (mut ours, theirs) = sockets(SOCKETS);
@@ -170,7 +170,7 @@ fn s3_deregistered_elsewhere_while_in_the_batch() {
 
 /// Readers and writers of one source on different threads, and other threads that only poll its readiness.
 #[test]
-fn s4_readers_and_writers_of_one_source() {
+fn readers_and_writers_of_one_source_do_not_disturb_each_other() {
     const SIZE: usize = 400_000;
     for_each_setup(|runtime| {
         let ends = runtime.block_on(async { Async::<UnixStream>::pair().unwrap() });
@@ -212,7 +212,7 @@ fn s4_readers_and_writers_of_one_source() {
 
 /// More sources than a batch holds, all of them always ready: each gets its turn.
 #[test]
-fn s5_every_ready_source_gets_its_turn() {
+fn every_ready_source_gets_its_turn() {
     const SOCKETS: usize = 180;
     const BYTES: usize = 12;
     without_deputy(|_, runtime| {
@@ -249,7 +249,7 @@ fn s5_every_ready_source_gets_its_turn() {
 
 /// A partial read that the reactor does not see, then another wait, which must not last for ever.
 #[test]
-fn s6_one_byte_at_a_time_after_readable() {
+fn one_byte_at_a_time_can_be_read_after_readable() {
     for_each_setup(|runtime| {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let (got, has_got) = mpsc::channel();
@@ -273,7 +273,7 @@ fn s6_one_byte_at_a_time_after_readable() {
 
 /// Two descriptors of one socket, each with a registration; one of them is dropped.
 #[test]
-fn s8_two_handles_over_one_socket() {
+fn of_two_handles_over_one_socket_each_gets_its_events() {
     for_each_setup(|runtime| {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let (one, other) = runtime.block_on(async {
@@ -300,7 +300,7 @@ fn s8_two_handles_over_one_socket() {
 /// A duplicate that is not registered keeps the open file alive: bytes that arrive after the registration was
 /// removed are reported to no task.
 #[test]
-fn s8_a_duplicate_outlives_the_registration() {
+fn a_duplicate_that_outlives_the_registration_gets_no_event() {
     const ROUNDS: i64 = 40;
     let body = |setup: Setup, runtime: &Arc<Runtime>| {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -358,7 +358,7 @@ fn wait_for(socket: &Arc<Async<UnixStream>>, by_future: bool) -> Wait {
 #[cfg_attr(polling_test_poll_backend, ignore = "the order of a batch is another one there")]
 #[cfg_attr(miri, ignore = "its poller is not asked whether a socket is ready")]
 #[test]
-fn s5_an_event_from_before_a_blind_wait_does_not_end_it() {
+fn an_event_from_before_a_blind_wait_does_not_end_it() {
     for (portable, by_future) in [(false, false), (false, true), (true, false), (true, true)] {
         // Only this thread leads.
         let runtime = Runtime::builder().current_thread().portable(portable);

@@ -43,8 +43,8 @@ fn panic_of<R>(f: impl FnOnce() -> R) -> String {
 
 /// Fails if the child uses workers that exist in the parent only: `Origin` in `pool::instance`.
 #[test]
-fn p10_a_child_has_a_default_instance_of_its_own() {
-    if is_child("fork::p10_a_child_has_a_default_instance_of_its_own", ":") {
+fn a_child_has_a_default_instance_of_its_own() {
+    if is_child("fork::a_child_has_a_default_instance_of_its_own", ":") {
         all_is_well();
         in_child(|| {
             all_is_well();
@@ -58,8 +58,8 @@ fn p10_a_child_has_a_default_instance_of_its_own() {
 
 /// A parent without workers, but with a reactor.
 #[test]
-fn p10_a_child_of_a_program_that_only_calls_block_on() {
-    if is_child("fork::p10_a_child_of_a_program_that_only_calls_block_on", ":") {
+fn a_child_of_a_program_that_only_calls_block_on_has_an_instance_too() {
+    if is_child("fork::a_child_of_a_program_that_only_calls_block_on_has_an_instance_too", ":") {
         let wait = || block_on(async { Timer::after(Duration::from_millis(1)).await });
         wait();
         in_child(|| {
@@ -73,8 +73,8 @@ fn p10_a_child_of_a_program_that_only_calls_block_on() {
 /// The child drops its copies of a source and a timer, and tries to wait with others. Fails if that removes
 /// the source from the shared epoll instance (`Reactor::deregister`), or waits there (`Reactor::note_wait`).
 #[test]
-fn p10_a_child_takes_nothing_from_its_parent() {
-    if !is_child("fork::p10_a_child_takes_nothing_from_its_parent", ":") {
+fn a_child_takes_nothing_from_its_parent() {
+    if !is_child("fork::a_child_takes_nothing_from_its_parent", ":") {
         return;
     }
     let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -115,8 +115,8 @@ fn p10_a_child_takes_nothing_from_its_parent() {
 /// Fails if the child waits for threads of the parent: `Pool::assert_not_inherited`, and the check in
 /// `shutdown`.
 #[test]
-fn p10_a_runtime_of_the_parent_says_so() {
-    if !is_child("fork::p10_a_runtime_of_the_parent_says_so", ":") {
+fn a_runtime_of_the_parent_says_so() {
+    if !is_child("fork::a_runtime_of_the_parent_says_so", ":") {
         return;
     }
     let runtime = Runtime::builder().threads(2).build().unwrap();
@@ -145,8 +145,8 @@ fn aborts(child: Pid) {
 
 /// Fails if the child waits for events that it cannot get: `abort_child`.
 #[test]
-fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
-    if !is_child("fork::p10_a_child_that_waits_in_the_block_on_of_its_parent", "ulimit -c 0") {
+fn a_child_that_waits_in_the_block_on_of_its_parent_is_aborted() {
+    if !is_child("fork::a_child_that_waits_in_the_block_on_of_its_parent_is_aborted", "ulimit -c 0") {
         return;
     }
     let child = block_on(async {
@@ -164,9 +164,9 @@ fn p10_a_child_that_waits_in_the_block_on_of_its_parent() {
 /// The same in a task, on the only worker, while other tasks wait for their turn: only the parent runs them.
 /// Fails without `assert_here` in `Run::poll`.
 #[test]
-fn p10_a_child_that_waits_in_a_task_of_its_parent() {
+fn a_child_that_waits_in_a_task_of_its_parent_is_aborted() {
     let shell = "export PACELINE_THREADS=1; ulimit -c 0";
-    if !is_child("fork::p10_a_child_that_waits_in_a_task_of_its_parent", shell) {
+    if !is_child("fork::a_child_that_waits_in_a_task_of_its_parent_is_aborted", shell) {
         return;
     }
     const TASKS: usize = 10;
@@ -194,8 +194,8 @@ fn p10_a_child_that_waits_in_a_task_of_its_parent() {
 
 /// A child leaves the `block_on` in which it was forked without a wait, by its result or by a panic.
 #[test]
-fn p10_a_child_that_leaves_the_block_on_of_its_parent() {
-    if !is_child("fork::p10_a_child_that_leaves_the_block_on_of_its_parent", ":") {
+fn a_child_may_leave_the_block_on_of_its_parent() {
+    if !is_child("fork::a_child_may_leave_the_block_on_of_its_parent", ":") {
         return;
     }
     for panics in [false, true] {
@@ -232,8 +232,8 @@ async fn wake_often() {
 /// A task forks inside of a nested `block_on`, which returns: the child comes back to a loop that has more
 /// tasks. Fails if the child runs these: `forks` in `frame`.
 #[test]
-fn p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
-    if is_child("fork::p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone", ":") {
+fn a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
+    if is_child("fork::a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone", ":") {
         let parent = std::process::id();
         block_on(async { Timer::after(Duration::from_millis(1)).await });
         let executor = paceline::Executor::new();
@@ -256,8 +256,8 @@ fn p10_a_child_of_a_nested_block_on_leaves_its_parents_tasks_alone() {
 /// does a job. None of them waits for that thread, or for a lock that it holds. Fails, by the watchdog of the
 /// child, without the origins in `blocking`.
 #[test]
-fn p10_what_blocks_on_a_thread_of_the_parent_says_so() {
-    if !is_child("fork::p10_what_blocks_on_a_thread_of_the_parent_says_so", ":") {
+fn what_blocks_on_a_thread_of_the_parent_says_so() {
+    if !is_child("fork::what_blocks_on_a_thread_of_the_parent_says_so", ":") {
         return;
     }
     let in_use = || {
@@ -309,8 +309,8 @@ fn p10_what_blocks_on_a_thread_of_the_parent_says_so() {
 /// for them. Fails, by the watchdog, without the check in `Rider::idle`.
 #[cfg(target_os = "linux")]
 #[test]
-fn p10_a_lone_child_does_not_wait_for_what_its_parent_does() {
-    if !is_child("fork::p10_a_lone_child_does_not_wait_for_what_its_parent_does", ":") {
+fn a_lone_child_does_not_wait_for_what_its_parent_does() {
+    if !is_child("fork::a_lone_child_does_not_wait_for_what_its_parent_does", ":") {
         return;
     }
     let latch = Latch::new();

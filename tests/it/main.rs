@@ -11,7 +11,7 @@
 //! | L9 | unit tests of `reactor::batch`, and the model of `reactor::slumber` |
 //! | N1, N3-N8 | `notify` |
 //! | L13 | `blocking`, and a loom model beside the code |
-//! | B1, B2, B4-B8 | `blocked_worker`; B3 is `promotion::l11_b3_...` |
+//! | B1, B2, B4-B8 | `blocked_worker`; B3 is `promotion::surplus_threads_...` |
 //! | LF5 | `default_without_workers`; with workers, tests with `Ping`; broken promises: `blocked_leader`, `all_workers_blocked`, `blocked_corner_cases` |
 //! | blocked is not busy | `busy`; its reports, `stalls`; reports by the environment, `environment_reports` |
 //! | S1-S6, S8 | `event_dispatch`; S6 also in `io` |

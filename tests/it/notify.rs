@@ -20,7 +20,7 @@ use crate::setups::{
 /// Wakes pile up while no thread can look: they cost no memory and no system call, and the next look sees
 /// them.
 #[test]
-fn n1_a_storm_of_wakes_while_no_thread_leads() {
+fn a_storm_of_wakes_is_seen_at_the_next_look_and_costs_few_interrupts() {
     const WAKES: usize = 100_000;
     for_each_setup(|runtime| {
         let latch = Latch::new();
@@ -56,7 +56,7 @@ fn n1_a_storm_of_wakes_while_no_thread_leads() {
 
 /// An echo server in its steady state writes to no eventfd.
 #[test]
-fn n3_no_interrupts_in_the_steady_state() {
+fn a_steady_echo_does_not_interrupt_the_leader() {
     for_each_setup(|runtime| {
         let mut pings: Vec<_> = (0..4).map(|_| Ping::new(runtime)).collect();
         let before = runtime.metrics();
@@ -71,7 +71,7 @@ fn n3_no_interrupts_in_the_steady_state() {
 }
 
 #[test]
-fn n4_timers_and_io_due_together() {
+fn timers_and_io_due_together_all_come() {
     for_each_setup(|runtime| {
         runtime.block_on(runtime.spawn(async {
             for _ in 0..40 {
@@ -114,7 +114,7 @@ async fn fired_together(after: [u64; 12]) -> Vec<usize> {
 /// them have fired. Without the deputy, which would have made another thread look while the task blocked.
 /// Fails if no thread leads for timers that were taken off the wheel and not fired yet: `Timers::any`.
 #[test]
-fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
+fn timers_due_together_all_fire_beside_a_task_that_yields() {
     without_deputy(|_, runtime| {
         let mut order = runtime.block_on(runtime.spawn(fired_together([0; 12])));
         order.sort();
@@ -126,7 +126,7 @@ fn n4_timers_due_together_all_fire_beside_a_task_that_yields() {
 /// the order of arming. On one thread, because other threads may look while the task blocks it. Fails without
 /// the sort in `Timers::expire`.
 #[test]
-fn n4_timers_due_together_fire_in_order() {
+fn timers_due_together_fire_in_order() {
     const AFTER: [u64; 12] = [700, 40, 900, 40, 1, 700, 300, 65, 900, 0, 300, 40];
     without_deputy(|setup, runtime| {
         if setup.threads == 1 {
@@ -140,7 +140,7 @@ fn n4_timers_due_together_fire_in_order() {
 /// Events never stop coming, and a timer must fire among them. Fails if the clock is read only when a wait
 /// finds nothing.
 #[test]
-fn n4_a_timer_amid_events_that_never_stop() {
+fn a_timer_fires_amid_events_that_never_stop() {
     for_each_setup(|runtime| {
         let stop = Arc::new(AtomicBool::new(false));
         let rally = |_| {
@@ -176,7 +176,7 @@ fn n4_a_timer_amid_events_that_never_stop() {
 
 /// Only an earlier deadline interrupts the leader.
 #[test]
-fn n5_later_timers_do_not_interrupt() {
+fn later_timers_do_not_interrupt() {
     for_each_setup(|runtime| {
         runtime.block_on(async {
             let mut near = Timer::after(Duration::from_secs(1800));
@@ -199,7 +199,7 @@ fn n5_later_timers_do_not_interrupt() {
 
 /// From outside, while the leader sleeps for an hour: an earlier deadline has to wake it.
 #[test]
-fn n5_an_earlier_timer_interrupts_a_leader_that_sleeps() {
+fn an_earlier_timer_interrupts_a_leader_that_sleeps() {
     for_each_setup(|runtime| {
         let far = runtime.spawn(async { Timer::after(Duration::from_secs(3600)).await });
         let mut sleeps = 0;
@@ -220,7 +220,7 @@ fn n5_an_earlier_timer_interrupts_a_leader_that_sleeps() {
 
 /// Such timers are not early, and no thread spins.
 #[test]
-fn n6_timers_of_less_than_a_millisecond() {
+fn timers_of_less_than_a_millisecond_are_not_early_and_do_not_spin() {
     const TIMERS: u64 = 30;
     for_each_setup(|runtime| {
         for micros in [10, 100, 400, 900] {
@@ -243,7 +243,7 @@ fn n6_timers_of_less_than_a_millisecond() {
 /// The same with a leader that does not stay awake, so that each poll of the reactor counts. Fails if the
 /// leader polls for a timer that is due soon, instead of waiting for it: a timeout that is rounded down.
 #[test]
-fn n6_what_is_due_within_a_millisecond_is_waited_for() {
+fn what_is_due_within_a_millisecond_is_waited_for() {
     const TIMERS: u64 = 30;
     for_each_builder(|setup| {
         let runtime = setup.builder().spin(Duration::ZERO).build().unwrap();
@@ -261,7 +261,7 @@ fn n6_what_is_due_within_a_millisecond_is_waited_for() {
 
 /// Tasks respawn themselves, on every worker, beside a socket.
 #[test]
-fn n7_work_that_reposts_itself_does_not_hold_the_loop() {
+fn work_that_reposts_itself_does_not_hold_the_loop() {
     fn repost(stop: Arc<AtomicBool>, turns: Arc<AtomicUsize>) {
         let again = async move {
             turns.fetch_add(1, SeqCst);
@@ -291,7 +291,7 @@ fn n7_work_that_reposts_itself_does_not_hold_the_loop() {
 
 /// Timers past the end of time do not fire, do not fail, and do not delay others.
 #[test]
-fn n8_the_end_of_time() {
+fn timers_past_the_end_of_time_never_fire() {
     for_each_setup(|runtime| {
         runtime.block_on(runtime.spawn(async {
             let forever = Timer::after(Duration::MAX);
@@ -320,7 +320,7 @@ fn n8_the_end_of_time() {
 
 /// A timer with a past deadline is due at once, and so is an interval.
 #[test]
-fn n8_the_past() {
+fn a_timer_in_the_past_is_due_at_once() {
     for_each_setup(|runtime| {
         runtime.block_on(runtime.spawn(async {
             let start = Instant::now();
@@ -335,7 +335,7 @@ fn n8_the_past() {
 /// A task waits for a readable socket and is woken by a write of its own process, over and over, while other
 /// threads wake a guest: no wake is lost between the two kinds of sleep.
 #[test]
-fn n1_wakes_of_guests_and_events_cross() {
+fn wakes_of_guests_and_events_that_cross_are_not_lost() {
     for_each_setup(|runtime| {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let (tell, told) = async_channel::unbounded();

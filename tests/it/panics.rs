@@ -31,7 +31,7 @@ impl Drop for PanicsInDrop {
 
 /// More tasks panic than there are threads: each awaiting task gets the panic, and no thread is lost.
 #[test]
-fn p2_more_panics_than_threads() {
+fn more_panics_than_threads_cost_no_thread() {
     let body = |setup: Setup, runtime: &Arc<Runtime>| {
         let mut ping = Ping::new(runtime);
         for _ in 0..12 {
@@ -62,7 +62,7 @@ fn p2_more_panics_than_threads() {
 
 /// A waker that the leader calls panics: leadership is passed on, and the thread continues.
 #[test]
-fn p1_a_panic_in_a_waker() {
+fn a_panic_in_a_waker_passes_leadership_on() {
     let body = |setup: Setup, runtime: &Arc<Runtime>| {
         let mut ping = Ping::new(runtime);
         for round in 0..8 {
@@ -93,7 +93,7 @@ fn p1_a_panic_in_a_waker() {
 
 /// One of several waiters of a source has a waker that panics: the others are woken all the same.
 #[test]
-fn p1_a_panic_in_one_waker_loses_no_other() {
+fn a_panic_in_one_waker_loses_no_other() {
     for_each_setup(|runtime| {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let socket = runtime.block_on(async { Async::new(theirs) }).unwrap();
@@ -118,7 +118,7 @@ fn p1_a_panic_in_one_waker_loses_no_other() {
 
 /// The same for the two directions of one event: the peer's close makes both ready at once.
 #[test]
-fn p1_a_panic_in_the_readers_waker_does_not_lose_the_writer() {
+fn a_panic_in_the_readers_waker_does_not_lose_the_writer() {
     for_each_setup(|runtime| {
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -137,7 +137,7 @@ fn p1_a_panic_in_the_readers_waker_does_not_lose_the_writer() {
 
 /// A destructor at the end of a task's poll panics.
 #[test]
-fn p1_a_panic_in_a_drop_within_a_task() {
+fn a_panic_in_a_drop_within_a_task_costs_no_thread() {
     for_each_setup(|runtime| {
         let mut ping = Ping::new(runtime);
         for _ in 0..6 {
@@ -158,8 +158,8 @@ fn p1_a_panic_in_a_drop_within_a_task() {
 /// The destructor of a cancelled future panics: `async-task` then aborts the process. The process must not
 /// continue, or hang, with one thread less.
 #[test]
-fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
-    const NAME: &str = "panics::p1_a_panic_in_the_drop_of_a_cancelled_future_aborts";
+fn a_panic_in_the_drop_of_a_cancelled_future_aborts() {
+    const NAME: &str = "panics::a_panic_in_the_drop_of_a_cancelled_future_aborts";
     if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
         let bomb = PanicsInDrop;
         let (tell, told) = mpsc::channel();
@@ -185,7 +185,7 @@ fn p1_a_panic_in_the_drop_of_a_cancelled_future_aborts() {
 
 /// Hooks panic: of a starting thread, and of the deputy.
 #[test]
-fn p1_a_panic_in_a_hook() {
+fn a_panic_in_a_hook_costs_no_thread() {
     for_each_builder(|setup| {
         let stalls = Arc::new(AtomicUsize::new(0));
         let stalls2 = stalls.clone();
@@ -222,7 +222,7 @@ fn panic_with_a_bomb() {
 /// thread stays counted. Fails if a payload is dropped outside of a guard: no task runs then, or the shutdown
 /// waits for threads that have ended.
 #[test]
-fn p2_a_payload_that_panics_costs_no_thread() {
+fn a_payload_that_panics_costs_no_thread() {
     for_each_builder(|setup| {
         let builder = setup.builder().on_thread_start(panic_with_a_bomb).on_thread_stop(panic_with_a_bomb);
         let builder = builder.on_thread_park(panic_with_a_bomb).on_thread_unpark(panic_with_a_bomb);
@@ -238,7 +238,7 @@ fn p2_a_payload_that_panics_costs_no_thread() {
 
 /// The same in `on_stall`: the next stall is reported. Fails if the mark of the report in progress stays.
 #[test]
-fn p2_a_payload_that_panics_keeps_no_later_report_back() {
+fn a_payload_that_panics_keeps_no_later_report_back() {
     for_each_builder(|setup| {
         let stalls = Arc::new(AtomicUsize::new(0));
         let counted = stalls.clone();
@@ -260,7 +260,7 @@ fn p2_a_payload_that_panics_keeps_no_later_report_back() {
 
 /// The same in a waker, and in a job that runs although its handle is detached or dropped.
 #[test]
-fn p2_a_payload_that_panics_ends_at_a_waker_and_at_a_job() {
+fn a_payload_that_panics_ends_at_a_waker_and_at_a_job() {
     for_each_setup(|runtime| {
         let mut ping = Ping::new(runtime);
         let called = Arc::new(AtomicUsize::new(0));
@@ -295,7 +295,7 @@ fn p2_a_payload_that_panics_ends_at_a_waker_and_at_a_job() {
 /// is dropped and before code that awaits the task has the panic. Fails if the hook is not called, if it is
 /// called in the middle of the unwinding, or if the free functions in it act on another runtime.
 #[test]
-fn p2_each_panic_of_a_task_is_told_to_the_hook() {
+fn each_panic_of_a_task_is_told_to_the_hook() {
     for_each_builder(|setup| {
         let (tell, told) = mpsc::channel();
         let alive = Arc::new(());
@@ -349,7 +349,7 @@ fn p2_each_panic_of_a_task_is_told_to_the_hook() {
 /// A hook for panics that panics itself, with a payload that panics when it is dropped, costs neither a
 /// thread nor a task. Fails if the hook is called without a guard: the process aborts.
 #[test]
-fn p2_a_panic_in_the_hook_for_panics() {
+fn a_panic_in_the_hook_for_panics_costs_no_thread_and_no_task() {
     for_each_builder(|setup| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
@@ -371,7 +371,7 @@ fn p2_a_panic_in_the_hook_for_panics() {
 
 /// A hook that ends the runtime from inside: the drain cancels the other tasks.
 #[test]
-fn p2_the_hook_for_panics_may_end_the_runtime() {
+fn the_hook_for_panics_may_end_the_runtime() {
     for_each_builder(|setup| {
         let hook = |_: &paceline::TaskPanic| {
             let handle = paceline::Handle::current();
@@ -393,7 +393,7 @@ fn p2_the_hook_for_panics_may_end_the_runtime() {
 
 /// In a runtime of the current thread, the thread in `block_on` calls the hook.
 #[test]
-fn p2_the_hook_for_panics_without_workers() {
+fn the_hook_for_panics_is_called_without_workers() {
     let (tell, told) = mpsc::channel();
     let hook = move |panic: &paceline::TaskPanic| tell.send(panic.thread_id).unwrap();
     let runtime = Runtime::builder().current_thread().on_task_panic(hook).build().unwrap();
@@ -408,8 +408,8 @@ fn p2_the_hook_for_panics_without_workers() {
 /// Without a hook, the first panic of a spawn line is printed; with a hook, no line is. Fails if the hook
 /// does not replace the line.
 #[test]
-fn p2_the_hook_for_panics_replaces_the_line() {
-    const NAME: &str = "panics::p2_the_hook_for_panics_replaces_the_line";
+fn the_hook_for_panics_replaces_the_line() {
+    const NAME: &str = "panics::the_hook_for_panics_replaces_the_line";
     if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
         let plain = Runtime::builder().threads(1).build().unwrap();
         let hooked = Runtime::builder().threads(1).on_task_panic(|panic| eprintln!("told: {panic}")).build();
@@ -430,8 +430,8 @@ fn p2_the_hook_for_panics_replaces_the_line() {
 /// A waker of another library's executor panics on the deputy's thread, which leads while no thread is in
 /// `block_on`.
 #[test]
-fn p1_a_panic_in_a_waker_that_the_deputy_calls() {
-    if !is_child("panics::p1_a_panic_in_a_waker_that_the_deputy_calls", ":") {
+fn a_panic_in_a_waker_that_the_deputy_calls_costs_no_thread() {
+    if !is_child("panics::a_panic_in_a_waker_that_the_deputy_calls_costs_no_thread", ":") {
         return;
     }
     for _ in 0..2 {
@@ -457,7 +457,7 @@ fn p1_a_panic_in_a_waker_that_the_deputy_calls() {
 
 /// A root future panics in a nested `block_on` in a task: the outer `block_on` goes on.
 #[test]
-fn p1_a_panic_in_a_nested_block_on() {
+fn a_panic_in_a_nested_block_on_does_not_end_the_outer_one() {
     for_each_setup(|runtime| {
         let mut ping = Ping::new(runtime);
         for _ in 0..5 {

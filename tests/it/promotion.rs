@@ -40,7 +40,7 @@ fn company(runtime: &Arc<Runtime>, count: usize, last: fn()) -> Guests {
 
 /// Fails if a leaving thread does not pass leadership on: `pass_on` in `Follower::drop`.
 #[test]
-fn l2_the_leader_leaves_while_others_wait() {
+fn a_leader_that_leaves_while_others_wait_passes_leadership_on() {
     without_deputy(|_, runtime| {
         let mut ping = Ping::new(runtime);
         for (tell, guest) in company(runtime, 6, || {}) {
@@ -55,7 +55,7 @@ fn l2_the_leader_leaves_while_others_wait() {
 /// Every thread waits both for its turn to lead and for its own future. Fails if one token replaces the
 /// other.
 #[test]
-fn l4_your_future_is_ready_and_you_lead() {
+fn a_thread_may_be_chosen_to_lead_as_its_future_becomes_ready() {
     const ROUNDS: usize = 60;
     async fn rounds(tell: Sender<usize>, told: Receiver<usize>) {
         let (mut one, mut other) = pair();
@@ -90,7 +90,7 @@ fn l4_your_future_is_ready_and_you_lead() {
 
 /// Threads are woken and unwind, or drop the future that they waited for.
 #[test]
-fn l6_a_woken_follower_leaves_by_a_panic() {
+fn a_woken_follower_that_leaves_by_a_panic_passes_leadership_on() {
     without_deputy(|_, runtime| {
         let mut ping = Ping::new(runtime);
         for (tell, guest) in company(runtime, 4, || panic!("on purpose")) {
@@ -104,7 +104,7 @@ fn l6_a_woken_follower_leaves_by_a_panic() {
 
 /// A short stress test; `tests/soak` has the long one.
 #[test]
-fn l7_sources_are_registered_while_a_thread_leads() {
+fn a_thread_leads_while_sources_are_registered() {
     for_setups(
         |_| true,
         |setup, runtime| {
@@ -137,7 +137,7 @@ fn l7_sources_are_registered_while_a_thread_leads() {
 /// Tasks block until the pool has more threads than usual; then the surplus threads retire while pings arrive
 /// (B3, too).
 #[test]
-fn l11_b3_surplus_threads_retire_and_a_thread_still_leads() {
+fn surplus_threads_retire_and_a_thread_still_leads() {
     let some = |setup: Setup| setup.threads != 4 && !setup.portable;
     for_setups(some, |setup, runtime| {
         let mut ping = Ping::new(runtime);
@@ -177,7 +177,7 @@ async fn waiter(told: Receiver<()>, done: Arc<AtomicUsize>) {
 /// Tasks are in the slot, the ring and the injector of a `run` that is not polled any more. Fails if
 /// `any_task` leaves out one of the three.
 #[test]
-fn l12_a_driver_that_only_ticks_reaches_every_task() {
+fn a_driver_that_only_ticks_reaches_every_task() {
     const TASKS: usize = 600;
     let ticks: [fn(&Executor<'_>) -> bool; 2] =
         [|executor| executor.try_tick(), |executor| block_on(future::poll_once(executor.tick())).is_some()];
@@ -208,7 +208,7 @@ fn l12_a_driver_that_only_ticks_reaches_every_task() {
 
 /// The task that was woken last is in the slot. Fails if `any_task` leaves out the slots.
 #[test]
-fn l12_a_driver_that_only_ticks_reaches_the_slot() {
+fn a_driver_that_only_ticks_reaches_the_slot() {
     const ROUNDS: usize = 1_000;
     static EXECUTOR: Executor<'static> = Executor::new();
     async fn play(tell: Sender<usize>, told: Receiver<usize>) {
@@ -236,7 +236,7 @@ fn l12_a_driver_that_only_ticks_reaches_the_slot() {
 /// A `run` that was polled in one `block_on` and continues in another one, or on another thread, finds its
 /// tasks.
 #[test]
-fn l12_a_run_that_moved_finds_its_tasks() {
+fn a_run_that_moved_finds_its_tasks() {
     // A static, because the thread that runs it may outlive the test.
     static EXECUTOR: Executor<'static> = Executor::new();
     let executor = &EXECUTOR;
@@ -274,7 +274,7 @@ fn l12_a_run_that_moved_finds_its_tasks() {
 
 /// A run is polled by hand with a waker that does nothing: its tasks must be reachable, too.
 #[test]
-fn l12_a_run_polled_by_hand_outside_of_any_block_on() {
+fn a_run_polled_by_hand_outside_of_any_block_on_is_reachable() {
     let executor = Executor::new();
     let task = executor.spawn(async { 5 });
     let mut run = pin!(executor.run(task));

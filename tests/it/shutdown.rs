@@ -53,7 +53,7 @@ fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
 
 /// From the outside, while all threads sleep and timers are far away; and again.
 #[test]
-fn p3_shutdown_of_a_pool_that_sleeps_twice() {
+fn a_pool_that_sleeps_can_be_shut_down_twice() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
         runtime.shutdown(SOON).expect("no task blocks");
@@ -66,7 +66,7 @@ fn p3_shutdown_of_a_pool_that_sleeps_twice() {
 
 /// From inside a task, which does not wait for itself.
 #[test]
-fn p3_shutdown_from_inside_a_task() {
+fn shutdown_from_inside_a_task_does_not_wait_for_it() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
         let (tell, told) = mpsc::channel();
@@ -87,7 +87,7 @@ fn p3_shutdown_from_inside_a_task() {
 /// From inside two tasks at once: neither waits for the other one's thread. Fails if a worker waits for
 /// another one that is in `shutdown`, too: `Roll::stoppers`.
 #[test]
-fn p3_shutdown_from_inside_two_tasks_at_once() {
+fn shutdown_from_inside_two_tasks_at_once_waits_for_neither() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
         let (tell, told) = mpsc::channel();
@@ -111,7 +111,7 @@ fn p3_shutdown_from_inside_two_tasks_at_once() {
 
 /// From the root future of a `block_on`, and from two threads at once.
 #[test]
-fn p3_shutdown_from_guests() {
+fn shutdown_from_guests_returns() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
         let runtime2 = runtime.clone();
@@ -126,7 +126,7 @@ fn p3_shutdown_from_guests() {
 
 /// From hooks: of a worker that starts, and of the deputy that reports a stall.
 #[test]
-fn p3_shutdown_from_hooks() {
+fn shutdown_from_hooks_returns() {
     for_each_builder(|setup| {
         let cell: Arc<OnceLock<Weak<Runtime>>> = Arc::default();
         let latch = Latch::new();
@@ -155,7 +155,7 @@ fn p3_shutdown_from_hooks() {
 
 /// While all workers are busy: they stop after their current polls. Twice at once.
 #[test]
-fn p3_shutdown_while_all_are_busy() {
+fn shutdown_while_all_are_busy_waits_for_their_polls() {
     for_each_setup(|runtime| {
         let stop = Arc::new(AtomicBool::new(false));
         let turns = Arc::new(AtomicUsize::new(0));
@@ -184,7 +184,7 @@ fn p3_shutdown_while_all_are_busy() {
 
 /// The last handle is dropped inside one of the runtime's own tasks.
 #[test]
-fn p3_the_last_handle_is_dropped_inside_a_task() {
+fn the_last_handle_may_be_dropped_inside_a_task() {
     for_each_builder(|setup| {
         let runtime = setup.build();
         let dropped = waiting_tasks(&runtime);
@@ -210,7 +210,7 @@ fn p3_the_last_handle_is_dropped_inside_a_task() {
 
 /// `shutdown` returns in time and names stuck tasks; other tasks are cancelled.
 #[test]
-fn p4_shutdown_does_not_wait_for_ever_and_names_stuck_tasks() {
+fn shutdown_does_not_wait_for_ever_and_names_stuck_tasks() {
     for_each_setup(|runtime| {
         Ping::new(runtime);
         let latch = Latch::new();
@@ -236,7 +236,7 @@ fn p4_shutdown_does_not_wait_for_ever_and_names_stuck_tasks() {
 
 /// "Cancels all tasks": tasks that do not block are not delayed by one that does.
 #[test]
-fn p4_other_tasks_are_cancelled_although_one_is_stuck() {
+fn other_tasks_are_cancelled_although_one_is_stuck() {
     for_each_setup(|runtime| {
         let dropped = waiting_tasks(runtime);
         let latch = Latch::new();
@@ -275,7 +275,7 @@ fn busy_closure(runtime: &Runtime) -> OpenOnDrop {
 /// The only worker holds a lock and waits, in a foreign `block_on`, for a closure that has not begun. The
 /// destructor of another task takes the lock. Fails if that destructor runs before the closure is cancelled.
 #[test]
-fn p4_a_closure_that_a_worker_waits_for_is_cancelled_first() {
+fn a_closure_that_a_worker_waits_for_is_cancelled_first() {
     struct WantsLock(Arc<Mutex<()>>);
     impl Drop for WantsLock {
         fn drop(&mut self) {
@@ -311,7 +311,7 @@ fn p4_a_closure_that_a_worker_waits_for_is_cancelled_first() {
 
 /// Fails if a thread that drops one closure after the other is taken for a stuck one.
 #[test]
-fn p4_destructors_of_closures_that_never_begin_are_waited_for() {
+fn destructors_of_closures_that_never_begin_are_waited_for() {
     struct Slow {
         _counted: Dropped,
     }
@@ -336,7 +336,7 @@ fn p4_destructors_of_closures_that_never_begin_are_waited_for() {
 
 /// Dropping waits a tenth of a second at most, and the stuck thread ends when its task does.
 #[test]
-fn p4_drop_is_bounded() {
+fn drop_is_bounded() {
     for_each_builder(|setup| {
         let runtime = setup.build();
         let latch = Latch::new();
@@ -361,7 +361,7 @@ fn p4_drop_is_bounded() {
 
 /// A task that is spawned on a runtime after its shutdown is dropped at once.
 #[test]
-fn p3_spawning_afterwards_runs_nothing() {
+fn spawning_afterwards_runs_nothing() {
     for_each_setup(|runtime| {
         runtime.shutdown(SOON).unwrap();
         let dropped = Arc::new(AtomicUsize::new(0));
@@ -380,7 +380,7 @@ fn p3_spawning_afterwards_runs_nothing() {
 /// Awaiting a task that was cancelled by the end of its runtime, or spawned afterwards, panics and says so; a
 /// [`FallibleTask`](paceline::FallibleTask) returns `None` instead.
 #[test]
-fn p3_awaiting_a_task_of_a_runtime_that_is_down_says_so() {
+fn awaiting_a_task_of_a_runtime_that_is_down_says_so() {
     for_each_setup(|runtime| {
         let (before, quiet) = (runtime.spawn(pending::<()>()), runtime.spawn(pending::<()>()));
         runtime.shutdown(SOON).unwrap();
@@ -401,7 +401,7 @@ fn p3_awaiting_a_task_of_a_runtime_that_is_down_says_so() {
 /// (Without `State::cancel_to_the_last` the model beside it fails; this test would have to hit the right
 /// moment.)
 #[test]
-fn p8_wakers_outlive_the_executor() {
+fn wakers_may_outlive_the_executor() {
     fn grab_waker(tell: mpsc::Sender<Waker>, dropped: &Arc<AtomicUsize>) -> impl Future<Output = ()> + use<> {
         let guard = Dropped(dropped.clone());
         std::future::poll_fn(move |cx| {

@@ -299,7 +299,7 @@ fn an_operation_that_blocks_keeps_only_its_own_strand() {
 
 /// P7: formatting takes no lock, and shows nothing of the state, which need not be `Debug`.
 #[test]
-fn p7_debug_from_inside() {
+fn a_strand_can_be_formatted_from_inside() {
     struct Plain;
     let strand = Strand::new(Plain);
     let inner = strand.clone();

@@ -177,7 +177,7 @@ fn a_host_adopts_what_it_polls_itself_and_each_once() {
 }
 
 #[test]
-fn d2_what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
+fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
     wakes(&state, false);
@@ -226,7 +226,7 @@ fn a_closed_runner_gets_no_task() {
 }
 
 #[test]
-fn d1_what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled() {
+fn what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled() {
     let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
     let _on_top = scene.enter();
     let (outer, calls_outer) = scene.hosted(&state, &scene.root);
@@ -248,7 +248,7 @@ fn d1_what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_poll
 }
 
 #[test]
-fn d5_a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
+fn a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (first, _) = scene.hosted(&state, &scene.root);
     let [(second, _), (third, _)] = [(); 2].map(|()| scene.hosted(&state, &scene.root));
@@ -283,7 +283,7 @@ fn d5_a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
 }
 
 #[test]
-fn d5_a_stranger_on_top_leaves_the_tasks_below_to_others() {
+fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
     let _on_top = scene.enter();
@@ -303,7 +303,7 @@ fn d5_a_stranger_on_top_leaves_the_tasks_below_to_others() {
 }
 
 #[test]
-fn l3_a_host_rests_only_if_none_of_its_runners_has_tasks() {
+fn a_host_rests_only_if_none_of_its_runners_has_tasks() {
     let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
     assert!(Host::new(ptr::null(), None).rest() && scene.host().rest());
     let (idle, calls) = scene.hosted(&state, &scene.root);

@@ -53,7 +53,7 @@ impl Scene {
 /// later. Fails if the `run` then still counts as asking to be polled: `set_requested(false)` in
 /// `out_of_tasks`.
 #[test]
-fn l3_a_run_that_almost_slept_can_still_be_woken() {
+fn a_run_that_almost_slept_can_still_be_woken() {
     model(|| {
         let scene = Scene::new();
         let pusher = {

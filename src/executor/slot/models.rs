@@ -66,7 +66,7 @@ fn run_if_any(task: Option<Runnable>) -> usize {
 
 /// LF7, B8: the owner and two threads that found it stuck.
 #[test]
-fn b8_of_the_owner_and_two_thieves_one_gets_the_task() {
+fn of_the_owner_and_two_thieves_one_gets_the_task() {
     model(|| {
         let slot = Arc::new(Slot::new());
         let probe = Probe::new();
@@ -88,7 +88,7 @@ fn b8_of_the_owner_and_two_thieves_one_gets_the_task() {
 /// LF7: the task is taken, runs and comes back at the same address while a thief is between its load and its
 /// exchange.
 #[test]
-fn l10_a_task_that_comes_back_to_the_slot_is_run_once_each_time() {
+fn a_task_that_comes_back_to_the_slot_is_run_once_each_time() {
     model(|| {
         let slot = Arc::new(Slot::new());
         let probe = Probe::new();

@@ -9,7 +9,7 @@ use loom::thread;
 /// L3, in the poller: the root token is set before, while, or after the leader falls asleep there. The leader
 /// sees what the setter did before.
 #[test]
-fn l3_a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
+fn a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
     model(|| {
         let seat = Arc::new(Seat::new(Rank::Host));
         let bell = Arc::new(Notify::new());
@@ -66,7 +66,7 @@ fn lf8_two_tokens_for_one_seat_are_both_seen() {
 
 /// L3: a thread that never sleeps sees what the token's setter did before, too.
 #[test]
-fn l3_a_root_token_taken_awake_brings_what_came_before_it() {
+fn a_root_token_taken_awake_brings_what_came_before_it() {
     model(|| {
         let seat = Arc::new(Seat::new(Rank::Host));
         let data = Arc::new(ProtocolCell::new(0));

@@ -235,7 +235,7 @@ fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_close
 
 /// Staying awake would be for the timers, whose time is known. Fails without `Moment::cancel`.
 #[test]
-fn r1_a_leader_that_gathers_does_not_stay_awake() {
+fn a_leader_that_gathers_does_not_stay_awake() {
     for_each_way(LONG, |mut scene| {
         if !scene.reactor.sys.is_epoll {
             return;
@@ -260,7 +260,7 @@ fn r1_a_leader_that_gathers_does_not_stay_awake() {
 /// sleep are one. Fails if the state of the slumber or of the bell is not restored after each wait. (A
 /// notification that was swallowed in between hung other runtimes, which did not look at their queues again.)
 #[test]
-fn l9_each_sleep_is_rung_for_and_once() {
+fn each_sleep_is_rung_for_and_once() {
     for_each_way(Duration::ZERO, |mut scene| {
         let reactor = scene.reactor.clone();
         // Ends a sleep that is not interrupted although it should be.
@@ -304,7 +304,7 @@ fn a_due_timer_is_a_fraction_of_an_event() {
 /// A reason that came before the announcement interrupts no sleep. So the leader has to look for reasons
 /// after the announcement. Fails if it does not.
 #[test]
-fn l9_a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
+fn a_leader_that_finds_work_after_its_announcement_does_not_sleep() {
     for_each_way(Duration::ZERO, |mut scene| {
         let reactor = scene.reactor.clone();
         let _late = scene.arm(scene.started + Duration::from_secs(1));

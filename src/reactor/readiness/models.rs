@@ -89,7 +89,7 @@ impl Source {
 
 /// S7, LF6: the event comes before, while, or after the task stores its waker.
 #[test]
-fn s7_an_event_beside_a_waker_that_settles_is_not_lost() {
+fn an_event_beside_a_waker_that_settles_is_not_lost() {
     model(|| {
         let (source, generation) = Source::open();
         let leader = {
@@ -150,20 +150,20 @@ fn read_all(proof: Proof) {
 
 /// S7: the next event comes between `WouldBlock` and the clearing.
 #[test]
-fn s7_clearing_after_would_block_forgets_no_event() {
+fn clearing_after_would_block_forgets_no_event() {
     read_all(Proof::WouldBlock);
 }
 
 /// S7: the next event comes between a short read and the clearing.
 #[test]
-fn s7_clearing_after_a_short_read_forgets_no_event() {
+fn clearing_after_a_short_read_forgets_no_event() {
     read_all(Proof::ShortTransfer);
 }
 
 /// S4: two tasks wait for one direction and one displaces the other, beside the event. Both look again in the
 /// end.
 #[test]
-fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
+fn of_two_waiters_for_one_direction_none_is_forgotten() {
     model(|| {
         let (source, generation) = Source::open();
         let woken = [(); 2].map(|()| std::sync::Arc::<WakeCounter>::default());
@@ -192,7 +192,7 @@ fn s4_of_two_waiters_for_one_direction_none_is_forgotten() {
 /// S4: a thread that finds the cell occupied leaves it so. An event that comes meanwhile finds the cell
 /// taken, and is passed on.
 #[test]
-fn s4_a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
+fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
     model(|| {
         let (source, generation) = Source::open();
         let woken = std::sync::Arc::<WakeCounter>::default();
@@ -237,7 +237,7 @@ fn lf6_a_waiter_on_the_list_is_woken() {
 /// S3: the source is retired while two leaders fire its two directions. One thread frees the record, when no
 /// other has a cell.
 #[test]
-fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
+fn a_source_that_retires_while_it_is_fired_is_freed_once() {
     model(|| {
         let (source, generation) = Source::open();
         let never = Waker::noop();
@@ -257,7 +257,7 @@ fn s3_a_source_that_retires_while_it_is_fired_is_freed_once() {
 
 /// S3: the source is retired while two threads have its two cells. The last of the three frees the record.
 #[test]
-fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
+fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     model(|| {
         let (source, generation) = Source::open();
         for direction in Direction::BOTH {
@@ -279,7 +279,7 @@ fn s3_a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
 /// S2, S3: an event of the old source comes while the record gets a new one. The event wakes no waiter of the
 /// new source and leaves nothing behind.
 #[test]
-fn s2_a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
+fn a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
     model(|| {
         let (source, generation) = Source::open();
         assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
