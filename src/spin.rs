@@ -16,7 +16,7 @@
 //!
 //! No other thread has to know. The leader looks for events itself. A follower has announced already that it
 //! sleeps, so a caller sets its token, and finds no thread to unpark. In this time a follower does not take
-//! leadership that fell vacant: the thread that left it is on its way back, with warm caches (R1).
+//! leadership that fell vacant: the thread that left it is on its way back, with warm caches.
 //!
 //! The statistics have one owner, the leader or the thread, so they are plain variables. A clock is read only
 //! at moments without work.

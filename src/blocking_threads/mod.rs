@@ -252,7 +252,7 @@ impl Threads {
     /// cancelled, this piece included, because no thread would ever take it.
     pub(crate) fn submit(self: &Arc<Self>, work: Work) -> io::Result<()> {
         if !self.origin.is_here() {
-            // The threads belong to another process (P10), and so does the task that submits: it was the
+            // The threads belong to another process, and so does the task that submits: it was the
             // parent's.
             mem::forget(work);
             return Ok(());
@@ -412,7 +412,7 @@ impl Threads {
         spin::wait(self.spin, || seat.called.is_set(), sleep);
         if !seat.called.take() {
             let mut inner = sync::lock(&self.inner);
-            // A thread that calls this one has taken its seat off the list (L11, L13).
+            // A thread that calls this one has taken its seat off the list, and relies on it.
             if let Some(at) = inner.idle.iter().position(|other| Arc::ptr_eq(other, seat)) {
                 inner.idle.remove(at);
                 inner.threads -= 1;

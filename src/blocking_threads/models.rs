@@ -45,7 +45,7 @@ fn submit(threads: &Arc<Threads>) -> Arc<Latch> {
     latch
 }
 
-/// L13: the second piece is submitted before the only thread looks again, while its seat is on the idle list,
+/// The second piece is submitted before the only thread looks again, while its seat is on the idle list,
 /// while it ends, or after it has ended. Fails if a thread does not look at the queue before its seat goes on
 /// the list, if a called thread ends, or if the seat of a thread that ends stays on the list.
 #[test]
@@ -57,7 +57,7 @@ fn work_that_comes_as_the_last_thread_goes_is_taken() {
     });
 }
 
-/// L13: the same for two pieces at once. One submitter calls the thread, or starts one, and the other relies
+/// The same for two pieces at once. One submitter calls the thread, or starts one, and the other relies
 /// on that.
 #[test]
 fn of_two_pieces_that_come_as_the_last_thread_goes_both_are_taken() {

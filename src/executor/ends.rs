@@ -165,7 +165,7 @@ impl State {
     ///
     /// If a task is left after [`cancel_all`](Self::cancel_all), another thread has marked it as scheduled
     /// and not queued it yet. That thread must not drop the task, because wakers are called under foreign
-    /// locks (D1). If no thread dropped it, the task would keep itself and this state alive for ever (P8). So
+    /// locks. If no thread dropped it, the task would keep itself and this state alive for ever. So
     /// this call waits until the task is queued. That takes a few instructions, or longer if the other thread
     /// is not running.
     ///

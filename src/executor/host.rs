@@ -3,7 +3,7 @@
 //!
 //! A `block_on` *hosts* each runner that it polls, until the runner is dropped. The runner is hosted
 //! between two polls, too, because that is when the thread leads and calls wakers. A nested `block_on` is a
-//! host of its own; the tasks in the runners below it are handed over to other threads (D5).
+//! host of its own; the tasks in the runners below it are handed over to other threads.
 //!
 //! A task may be left in a runner only if the runner's thread polls it soon, or the deputy notices that it
 //! does not. This does not hold for a runner that is polled with a foreign waker: it may run in the

@@ -1,4 +1,4 @@
-//! The runners and tickers of an executor that sleep, and waking one of them when there are tasks (N2).
+//! The runners and tickers of an executor that sleep, and waking one of them when there are tasks.
 //!
 //! Sleepers wait in a [`Line`](crate::line::Line), which has the proof that no wakeup is lost: the thread
 //! that schedules a task makes the task visible and then calls a sleeper; a runner that is about to sleep

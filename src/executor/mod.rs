@@ -277,7 +277,7 @@ impl<'a> Executor<'a> {
         Run::new(StateRef::Shared(self.state().clone()), future)
     }
 
-    /// Formats the executor without taking a lock that could be held (P7).
+    /// Formats the executor without taking a lock that another thread, or the caller, could hold.
     fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct(name);
         match self.state.get() {

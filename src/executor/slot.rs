@@ -6,7 +6,7 @@
 //! | other | a task, scheduled and in no other place (LF7) | [`take`](Slot::take) |
 //!
 //! The slot is an atomic pointer and not a thread-local, so that a thread that finds the owner stuck can
-//! take the task (B8). Only the thread that hosts the runner puts tasks here, so an empty slot stays empty
+//! take the task. Only the thread that hosts the runner puts tasks here, so an empty slot stays empty
 //! until that thread fills it, with a plain store. Any thread may take a task, with a compare-and-swap, so
 //! exactly one thread gets it.
 

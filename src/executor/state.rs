@@ -205,7 +205,7 @@ impl State {
     }
 
     /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
-    /// itself, because in the slot two such tasks would starve the others (D4). While permits are scarce
+    /// itself, because in the slot two such tasks would starve the others. While permits are scarce
     /// the task goes to the back of the injector instead, and a sleeper is woken if a permit is free. If
     /// the runner keeps the order, each task goes to the back of the injector, and no sleeper is woken.
     #[inline(never)]
@@ -367,7 +367,7 @@ impl State {
     }
 
     /// Takes any scheduled task, from the injector first, then from the ring and the slot of any runner: for
-    /// callers that run one task at a time (L12). Returns `None` if no task waits. Needs no permit.
+    /// callers that run one task at a time. Returns `None` if no task waits. Needs no permit.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
         let queued = self.pop_injected();
         if queued.is_some() {

@@ -1,7 +1,7 @@
 //! [`Tasks`]: the unfinished tasks of an executor. `is_empty` counts them, and the drop of the executor
 //! cancels them.
 //!
-//! Every spawn and every completion is counted here (R5), and most tasks are done in their first poll. So all
+//! Every spawn and every completion is counted here, and most tasks are done in their first poll. So all
 //! tasks are counted, but only tasks that had to wait are listed:
 //!
 //! | a task | ticket | listed | next |

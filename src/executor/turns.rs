@@ -13,7 +13,8 @@ use crate::sync::Instant;
 /// Approximate time of a round of tasks, after which the thread polls the reactor: so long an event may
 /// wait behind tasks that do not stop. Polling the reactor costs a microsecond or two.
 pub(super) const ROUND: Duration = Duration::from_micros(200);
-/// Number of tasks polled from the slot in a row before a task of the surplus gets its turn (D3).
+/// Number of tasks polled from the slot in a row before a task of the surplus gets its turn, because two
+/// tasks that wake each other must not starve the others.
 const STREAK: u32 = 32;
 /// For one of this many surplus tasks, the injector comes before the ring, which may never run empty.
 const INJECTOR_TURN: u32 = 61;

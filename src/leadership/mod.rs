@@ -374,7 +374,7 @@ impl<'a, T> Follower<'a, T> {
         flight::role(RoleNow::Processes);
         self.granted = leadership.line.leave(&self.seat);
         let mut has_token = woken.is_some_and(|woken| woken.lead);
-        // A chosen thread has the token already, or its caller is about to leave it (L1).
+        // A chosen thread has the token already, or its caller is about to leave it.
         while self.granted && !has_token {
             sync::spin_hint();
             has_token = self.seat.take_lead();

@@ -55,7 +55,7 @@ fn lead_and_leave(set: &Set) {
     drop(leader.vacate());
 }
 
-/// LF1: a leader sees what the last one did to the guarded value, and never do two threads have it. L2: a
+/// LF1: a leader sees what the last one did to the guarded value, and never do two threads have it. A
 /// thread that leaves passes leadership on, so no thread is left behind.
 fn all_lead_once(order: Order) {
     model(move || {
@@ -81,7 +81,7 @@ fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
     all_lead_once(Order::FirstInFirstOut);
 }
 
-/// L2: a leader that leaves for good, for example by a panic, has no promotion left to make but the one in
+/// A leader that leaves for good, for example by a panic, has no promotion left to make but the one in
 /// its `drop`.
 #[test]
 fn a_leader_that_is_dropped_passes_leadership_on() {
@@ -98,7 +98,7 @@ fn a_leader_that_is_dropped_passes_leadership_on() {
     });
 }
 
-/// L3, L5: the promotion comes before, while, or after the follower falls asleep.
+/// The promotion comes before, while, or after the follower falls asleep.
 #[test]
 fn a_promotion_beside_a_park_is_not_lost() {
     model(|| {
@@ -134,7 +134,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
     (thread, led)
 }
 
-/// L4, LF8: a follower is chosen to lead and its root future is woken at the same time. The follower returns
+/// LF8: a follower is chosen to lead and its root future is woken at the same time. The follower returns
 /// to its future, so the other follower has to lead.
 #[test]
 fn a_follower_with_both_tokens_uses_both() {
@@ -180,7 +180,7 @@ fn a_follower_with_both_tokens_uses_both() {
     });
 }
 
-/// L6: the chosen follower leaves the set instead of leading, because its future is done.
+/// The chosen follower leaves the set instead of leading, because its future is done.
 #[test]
 fn a_woken_follower_that_leaves_passes_leadership_on() {
     model(|| {
@@ -200,7 +200,7 @@ fn a_woken_follower_that_leaves_passes_leadership_on() {
     });
 }
 
-/// L1: the limit passes at the moment at which the follower is chosen. The follower then leads, or leaves and
+/// The limit passes at the moment at which the follower is chosen. The follower then leads, or leaves and
 /// passes leadership on.
 #[test]
 fn a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
@@ -224,9 +224,8 @@ fn a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
     });
 }
 
-/// L10: followers enter, time out and enter again while some are chosen. Each is on the list once or not at
-/// all. So no absent follower is chosen, no present one is forgotten, and no token is left in an empty seat
-/// (L1).
+/// Followers enter, time out and enter again while some are chosen. Each is on the list once or not at
+/// all. So no absent follower is chosen, no present one is forgotten, and no token is left in an empty seat.
 #[test]
 fn the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
     model(|| {

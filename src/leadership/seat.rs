@@ -13,7 +13,7 @@
 //! | `IN_POLLER` | asleep in the poller; a token's setter interrupts the poller |
 //!
 //! `PARKED` and `IN_POLLER` are set only while there is no token, in one compare-and-swap. So there is no
-//! moment between "nothing to do" and "asleep" in which a token could be missed (L3, L5). All changes are
+//! moment between "nothing to do" and "asleep" in which a token could be missed. All changes are
 //! read-modify-writes of this one word, so no fence is needed.
 
 use super::Rank;

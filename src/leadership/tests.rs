@@ -321,7 +321,7 @@ fn a_follower_is_unneeded_when_its_limit_has_passed() {
     assert_eq!((set.spun_nanos.get(), members(&set)), (0, [0, 0, 1]));
 }
 
-/// L1: a chosen thread has a token, or gets it a moment later, from the thread that chose it.
+/// A chosen thread has a token, or gets it a moment later, from the thread that chose it.
 #[test]
 fn a_chosen_follower_leads_although_its_limit_has_passed() {
     for delay in [None, Some(Duration::from_millis(5))] {

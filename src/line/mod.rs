@@ -24,14 +24,14 @@
 //! The call has read the flag before it was cleared, so the fence of the call is first, and the sleeper sees
 //! its reason. A called sleeper that takes nothing, or leaves more than it takes, calls the next one.
 //!
-//! **The flag is set only while a called sleeper exists** (L8). A call sets it under the lock, after it has
-//! taken a sleeper from the list. If a call set the flag first and then found no sleeper, other calls would
-//! rely on a thread that does not exist. The taken sleeper clears the flag after it has held the same lock,
-//! so never before the flag is set.
+//! **The flag is set only while a called sleeper exists.** A call sets it under the lock, after it has taken
+//! a sleeper from the list. If a call set the flag first and then found no sleeper, other calls would rely on
+//! a thread that does not exist. The taken sleeper clears the flag after it has held the same lock, so never
+//! before the flag is set.
 //!
-//! **A sleeper that leaves while it is called** (L1, L6) learns from the list, under the lock, which came
-//! first. There is no third case: a sleeper that is no longer on the list was called, is about to be woken,
-//! and answers for the call, also if it leaves for good.
+//! **A sleeper that leaves while it is called** learns from the list, under the lock, which came first. There
+//! is no third case: a sleeper that is no longer on the list was called, is about to be woken, and answers
+//! for the call, also if it leaves for good.
 //!
 //! **A called sleeper may fail to run.** The deputy notices and has [another one](Line::call_another) called.
 //! Then two are on the way. The first of them that leaves clears the flag for both, so a later call may wake

@@ -84,7 +84,7 @@ fn spawn(users: &Arc<Users>, body: impl FnOnce(&Users) + 'static) -> thread::Joi
     thread::spawn(move || body(&users))
 }
 
-/// N2, L3: the reason becomes visible before, while, or after the only thread that waits for it enters.
+/// The reason becomes visible before, while, or after the only thread that waits for it enters.
 #[test]
 fn a_reason_beside_a_sleeper_that_enters_is_not_lost() {
     model(|| {
@@ -96,7 +96,7 @@ fn a_reason_beside_a_sleeper_that_enters_is_not_lost() {
     });
 }
 
-/// N2, L8: two threads give a reason each, and one of them may rely on the other's call.
+/// Two threads give a reason each, and one of them may rely on the other's call.
 #[test]
 fn two_reasons_at_once_for_one_are_both_taken() {
     model(|| {
@@ -108,7 +108,7 @@ fn two_reasons_at_once_for_one_are_both_taken() {
     });
 }
 
-/// L8: each thread takes one reason and does not return, so the called thread has to call the other.
+/// Each thread takes one reason and does not return, so the called thread has to call the other.
 #[test]
 fn a_called_sleeper_calls_the_next_for_the_reasons_left() {
     model(|| {
@@ -142,7 +142,7 @@ fn lf4_two_calls_at_once_wake_one_sleeper() {
     });
 }
 
-/// L8: a call for hosts that finds only a guest does not hide a host that enters after it.
+/// A call for hosts that finds only a guest does not hide a host that enters after it.
 #[test]
 fn a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
     model(|| {
@@ -158,7 +158,7 @@ fn a_call_that_finds_no_sleeper_does_not_hide_the_next_to_enter() {
     });
 }
 
-/// L1, L6: a thread leaves for good, and is called before, while, or after it does. If it was called, it
+/// A thread leaves for good, and is called before, while, or after it does. If it was called, it
 /// calls the next.
 #[test]
 fn a_call_to_a_sleeper_that_leaves_is_passed_on() {

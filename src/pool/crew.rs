@@ -347,7 +347,7 @@ impl Crew {
         self.roll().remove_starting(place.number);
         loop {
             let linger = self.is_overstaffed().then_some(LINGER);
-            // A panic of the loop must not end the thread (P2).
+            // A panic of the loop must not end the thread.
             let worked = waking::catch(|| {
                 block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), run)
             });
@@ -391,7 +391,8 @@ impl Crew {
     }
 
     /// Removes the thread from the crew if the crew was stopped, or if the thread is not needed and there
-    /// are more than usual. The thread counts as gone from that moment (L11). Returns false if it stays.
+    /// are more than usual. The thread counts as gone from that moment, so no thread relies
+    /// on it. Returns false if it stays.
     fn leave(&self, place: &mut CrewPlace, is_stopped: bool, unneeded: bool) -> bool {
         let mut roll = self.roll();
         let leaves = is_stopped || unneeded && roll.live > self.config.threads;

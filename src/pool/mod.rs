@@ -179,7 +179,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Returns whether the pool belongs to a process from which this one was forked (P10).
+    /// Returns whether the pool belongs to a process from which this one was forked.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
         self.reactor.is_inherited()

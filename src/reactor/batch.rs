@@ -2,7 +2,7 @@
 //! due, and statistics of how events arrive.
 //!
 //! The batch belongs to the handle set, not to the thread that fetched it: each leader takes the next event
-//! of it, so no event waits behind a slow handler (R7).
+//! of it, so no event waits behind a slow handler.
 
 use std::io;
 use std::task::Waker;

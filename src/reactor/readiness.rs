@@ -25,13 +25,13 @@
 //! `CUT` says that something else than an empty (or full) buffer may cut a transfer short: an end, which no
 //! edge follows, or an urgent mark with more data behind it.
 //!
-//! The tick of a direction counts its events, which makes clearing safe (S7): a thread that saw `WouldBlock`
+//! The tick of a direction counts its events, which makes clearing safe: a thread that saw `WouldBlock`
 //! clears readiness only if no event came since it read the word. The tick wraps after 65 536 events of one
 //! direction between two adjacent steps of one thread.
 //!
-//! The generation is part of each key; an event whose key has another one belongs to a source that is gone
-//! (S2, S3). `G` (gone) says that the source was retired while a thread had a cell; that thread frees the
-//! record.
+//! The generation is part of each key; an event whose key has another one belongs to a source that is gone,
+//! and does nothing. `G` (gone) says that the source was retired while a thread had a cell; that thread frees
+//! the record.
 //!
 //! Why no event is lost (LF6): an event finds `ARMED` and wakes the waker; or it finds `BUSY` and advances
 //! the tick, which the owner of the cell compares in `settle` (then the result is [`Settlement::Overtaken`]);

@@ -2,7 +2,7 @@
 //!
 //! The published deadline is never late, but may be early: cancelling the earliest timer leaves it unchanged,
 //! and the leader finds out when it looks. The early deadline costs one look where the alternative costs a
-//! search in each cancellation (N5: only an earlier deadline interrupts the leader).
+//! search in each cancellation. Only an earlier deadline interrupts the leader.
 //!
 //! # Storms
 //!

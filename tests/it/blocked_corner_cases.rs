@@ -1,5 +1,5 @@
-//! Variants of the scenes in `blocked_leader` and `all_workers_blocked`: threads block in wakers, in drops, and
-//! in nested or other runtimes.
+//! Variants of the scenes in `blocked_leader` and `all_workers_blocked`: threads block in wakers, in drops,
+//! and in nested or other runtimes.
 
 use std::future::{Future, pending, poll_fn};
 use std::os::unix::net::UnixStream;
@@ -295,7 +295,7 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
     });
 }
 
-/// B8: of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep,
+/// Of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep,
 /// it marks the first runner as asleep and then gives the second one's task away: to the first runner, which
 /// is on the same thread. Fails if the thread sleeps all the same: `is_woken` in `StayGuard::try_rest`.
 #[test]

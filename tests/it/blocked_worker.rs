@@ -1,4 +1,4 @@
-//! B: a task that blocks its thread costs that thread only; the pool still sees events.
+//! A task that blocks its thread costs that thread only; the pool still sees events.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! P5-P7, P9: user code that calls back into paceline from places where no lock may be held, and on which
+//! User code that calls back into paceline from places where no lock may be held, and on which
 //! runtime it acts; signals.
 
 use std::future::{Future, pending};
@@ -356,6 +356,6 @@ fn an_echo_survives_a_storm_of_signals() {
         String::from_utf8_lossy(&output.stdout)
     );
     assert!(signals > 100);
-    // The worker that meets an error survives it (P2), so only its message shows it.
+    // The worker that meets an error survives it, so only its message shows it.
     assert!(!text.contains("the poller failed"), "a signal was taken for an error: {text}");
 }

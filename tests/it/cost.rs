@@ -1,4 +1,4 @@
-//! R: behaviour that would cost performance without failing, visible in the metrics.
+//! Behaviour that would cost performance without failing, visible in the metrics.
 
 use std::collections::HashMap;
 use std::fs;

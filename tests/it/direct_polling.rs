@@ -1,4 +1,4 @@
-//! D: direct polling, in the cases where it could go wrong.
+//! Direct polling, in the cases where it could go wrong.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

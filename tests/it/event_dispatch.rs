@@ -1,4 +1,4 @@
-//! S: events reach their source, once, and no other source.
+//! Events reach their source, once, and no other source.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};

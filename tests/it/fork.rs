@@ -1,4 +1,4 @@
-//! P10: a child of `fork` has an instance of its own, or gets a clear error; the child never hangs, and takes
+//! A child of `fork` has an instance of its own, or gets a clear error; the child never hangs, and takes
 //! nothing from its parent.
 //!
 //! Each test forks in a process of its own, in which nothing else runs. The child's exit status is its

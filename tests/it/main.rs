@@ -1,42 +1,43 @@
 //! Behaviour, seen from the outside.
 //!
-//! The rows are those of a list of bugs of other runtimes; each test is named after its row. If a row has a
-//! specific fix, the test says what makes it fail when it is removed from `src/`.
+//! If a test guards a specific line of `src/`, its comment says what makes it fail when it is taken out. LF1
+//! to LF9 are the invariants of `src/lib.rs`. Loom models and unit tests stand beside the code; long stress
+//! is in `tests/soak`.
 //!
-//! | rows | where |
+//! | behaviour | modules |
 //! |---|---|
-//! | L2, L4, L6, L7 (in short), L11, L12 | `promotion` |
-//! | L7 (for minutes) | `../soak` |
-//! | L1, L3, L4, L5, L8, L10, N2, S7 | loom models and unit tests beside the code in `src/` |
-//! | L9 | unit tests of `reactor::batch`, and the model of `reactor::slumber` |
-//! | N1, N3-N8 | `notify` |
-//! | L13 | `blocking`, and a loom model beside the code |
-//! | B1, B2, B4-B8 | `blocked_worker`; B3 is `promotion::surplus_threads_...` |
-//! | LF5 | `default_without_workers`; with workers, tests with `Ping`; broken promises: `blocked_leader`, `all_workers_blocked`, `blocked_corner_cases` |
-//! | blocked is not busy | `busy`; its reports, `stalls`; reports by the environment, `environment_reports` |
-//! | S1-S6, S8 | `event_dispatch`; S6 also in `io` |
-//! | objects that outlive a runtime | `outlives_runtime` |
-//! | P1, P2 | `panics` |
-//! | P5-P7, P9 | `callbacks` |
-//! | P3, P4, P8 | `shutdown` |
-//! | P10 | `fork` |
-//! | wakers that panic or call back | `wakers`; P1 and P5 also in `panics` and `callbacks` |
-//! | D1-D6 | `direct_polling` |
-//! | short transfers that are not the last | `short_transfers` |
-//! | R1-R7 | `cost` (R3 and R5 without their speed, which benches measure; R6 by what is left registered) |
+//! | leadership is passed on, and no wakeup is lost | `promotion` |
+//! | a future is polled again before any thread has looked for events | `polled_again` |
+//! | notifications and timers: none is lost, none is needless | `notify` |
+//! | events reach their source once, and no other source | `event_dispatch` |
+//! | sockets, pipes, files | `io`, `io_unix`, `net` |
+//! | transfers that move less than requested | `short_transfers` |
+//! | cached readiness beside calls on the descriptor itself | `trusted` |
+//! | timers that are set while a task waits; a limit for a future | `timer`, `timeout` |
+//! | a wake polls the task on the same thread | `direct_polling` |
+//! | futures that are large, and where they are dropped | `large_futures` |
+//! | tasks that `async-task` built | `foreign_tasks` |
+//! | a task blocks its worker | `blocked_worker` |
+//! | a thread that was to lead or to look for tasks blocks (LF5) | `blocked_leader` |
+//! | all workers block; other places that block | `all_workers_blocked`, `blocked_corner_cases` |
+//! | the default instance while it has no workers (LF5) | `default_without_workers` |
 //! | a `block_on` inside of a task | `nested` |
+//! | a thread that computes, or waits for a core, is not replaced | `busy` |
+//! | how often the deputy looks while a poll takes long | `deputy_in_long_polls` |
+//! | reports of stalls; reports that the environment asks for | `stalls`, `environment_reports` |
+//! | what each thread does; which tasks are unfinished | `threads`, `tasks` |
+//! | closures that block; deadlines, input; streams | `blocking`; `jobs`, `hanging_jobs`; `unblock_streams` |
 //! | strands | `strand`, `strand_inside` |
-//! | closures that block: L13; deadlines, input; streams | `blocking`; `jobs`, `hanging_jobs`; `unblock_streams` |
-//! | bad input, exhausted limits | `limits` |
-//! | large futures, and where they are dropped | `large_futures` |
-//! | a limit for a future | `timeout` |
-//! | a runtime used from other threads | `handle` |
-//! | sandboxes that refuse system calls of a runtime | `sandbox` |
+//! | user code that calls back into the runtime; bad wakers | `callbacks`, `wakers` |
+//! | panics in user code | `panics` |
+//! | the end of a runtime at once | `shutdown` |
 //! | the graceful end of a runtime | `drain`, `drain_stuck`, `drain_with`, `drain_inside` |
-//! | trust in cached readiness | `trusted` |
-//! | a runtime without workers | `current_thread` |
-//! | what each thread does | `threads` |
-//! | the lists of tasks: unfinished, cancelled, panicked | `tasks` |
+//! | objects that outlive a runtime | `outlives_runtime` |
+//! | a runtime used from other threads; without workers | `handle`; `current_thread` |
+//! | signals; a child of `fork` | `signal`; `fork` |
+//! | bad input, exhausted limits, refused system calls | `limits`, `sandbox` |
+//! | system calls, wake-ups and polls that are not needed | `cost` |
+//! | helpers | `setups`, `idle_threads`, `forked_children` |
 #![allow(unreachable_pub)]
 
 mod all_workers_blocked;

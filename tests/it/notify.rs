@@ -1,4 +1,4 @@
-//! N: notifications and timers: none is lost, and none is needless.
+//! Notifications and timers: none is lost, and none is needless.
 
 use std::future::Future;
 use std::io::Write;

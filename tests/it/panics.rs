@@ -1,4 +1,4 @@
-//! P1, P2: panics in user code lose neither a thread nor leadership.
+//! Panics in user code lose neither a thread nor leadership.
 
 use std::future::{Future, pending, poll_fn};
 use std::io::Write;

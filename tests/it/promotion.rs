@@ -1,4 +1,4 @@
-//! L: no promotion and no wakeup is lost. The deputy, which would repair a loss, is switched off where
+//! No promotion and no wakeup is lost. The deputy, which would repair a loss, is switched off where
 //! possible.
 
 use std::future::{Future, pending};
@@ -134,8 +134,8 @@ fn a_thread_leads_while_sources_are_registered() {
     );
 }
 
-/// Tasks block until the pool has more threads than usual; then the surplus threads retire while pings arrive
-/// (B3, too).
+/// Tasks block until the pool has more threads than usual; then the surplus threads retire while pings
+/// arrive, and another thread leads.
 #[test]
 fn surplus_threads_retire_and_a_thread_still_leads() {
     let some = |setup: Setup| setup.threads != 4 && !setup.portable;

@@ -1,4 +1,4 @@
-//! P3, P4, P8: shutting down from anywhere, in time, with nothing left behind.
+//! Shutting down from anywhere, in time, with nothing left behind.
 
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};

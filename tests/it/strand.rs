@@ -297,7 +297,7 @@ fn an_operation_that_blocks_keeps_only_its_own_strand() {
     });
 }
 
-/// P7: formatting takes no lock, and shows nothing of the state, which need not be `Debug`.
+/// Formatting takes no lock, and shows nothing of the state, which need not be `Debug`.
 #[test]
 fn a_strand_can_be_formatted_from_inside() {
     struct Plain;

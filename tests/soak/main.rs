@@ -7,7 +7,7 @@
 //! that hangs to a debugger.
 //!
 //! - *Nothing hangs.* A watchdog on a thread of its own ends the process with a report if an action is not
-//!   done, or a repeated activity has made no progress, for 20 seconds (L7: sources are registered and no
+//!   done, or a repeated activity has made no progress, for 20 seconds (sources are registered and no
 //!   thread leads; async-io hung like that after hours). Seconds in which the process has no core do not
 //!   count.
 //! - *Nothing is lost, nothing comes twice.* Each request is answered once, in order, with its own answer.

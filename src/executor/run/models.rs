@@ -49,7 +49,7 @@ impl Scene {
     }
 }
 
-/// L3: a task comes while the `run` is about to sleep, so the `run` stays awake, and another task comes
+/// A task comes while the `run` is about to sleep, so the `run` stays awake, and another task comes
 /// later. Fails if the `run` then still counts as asking to be polled: `set_requested(false)` in
 /// `out_of_tasks`.
 #[test]

@@ -64,7 +64,7 @@ fn run_if_any(task: Option<Runnable>) -> usize {
     task.map(Runnable::run).iter().count()
 }
 
-/// LF7, B8: the owner and two threads that found it stuck.
+/// LF7: the owner and two threads that found it stuck.
 #[test]
 fn of_the_owner_and_two_thieves_one_gets_the_task() {
     model(|| {
@@ -131,7 +131,7 @@ unsafe impl Send for SendSlot {}
 // SAFETY: as above.
 unsafe impl Sync for SendSlot {}
 
-/// LF7, B8: the owner puts a second task where a thief has just taken the first, or has not.
+/// LF7: the owner puts a second task where a thief has just taken the first, or has not.
 #[test]
 fn lf7_a_task_beside_a_thief_goes_into_the_slot_or_comes_back() {
     model(|| {

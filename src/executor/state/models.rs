@@ -35,7 +35,7 @@ impl Drop for Dropped {
     }
 }
 
-/// P8: a task is woken before, while, or after the executor is dropped. In any case its future is dropped
+/// A task is woken before, while, or after the executor is dropped. In any case its future is dropped
 /// once, before the executor's drop returns. Fails if `cancel_to_the_last` does not wait for the wake.
 #[test]
 fn a_wake_beside_the_end_leaves_no_task_behind() {

@@ -6,7 +6,7 @@ use crate::sync::{Arc, ProtocolCell};
 use loom::sync::Notify;
 use loom::thread;
 
-/// L3, in the poller: the root token is set before, while, or after the leader falls asleep there. The leader
+/// The root token is set before, while, or after the leader falls asleep in the poller. The leader
 /// sees what the setter did before.
 #[test]
 fn a_root_token_beside_a_sleep_in_the_poller_is_not_lost() {
@@ -64,7 +64,7 @@ fn lf8_two_tokens_for_one_seat_are_both_seen() {
     });
 }
 
-/// L3: a thread that never sleeps sees what the token's setter did before, too.
+/// A thread that never sleeps sees what the token's setter did before, too.
 #[test]
 fn a_root_token_taken_awake_brings_what_came_before_it() {
     model(|| {

@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-/// S7, LF6: the event comes before, while, or after the task stores its waker.
+/// LF6: the event comes before, while, or after the task stores its waker.
 #[test]
 fn an_event_beside_a_waker_that_settles_is_not_lost() {
     model(|| {
@@ -148,19 +148,19 @@ fn read_all(proof: Proof) {
     });
 }
 
-/// S7: the next event comes between `WouldBlock` and the clearing.
+/// The next event comes between `WouldBlock` and the clearing.
 #[test]
 fn clearing_after_would_block_forgets_no_event() {
     read_all(Proof::WouldBlock);
 }
 
-/// S7: the next event comes between a short read and the clearing.
+/// The next event comes between a short read and the clearing.
 #[test]
 fn clearing_after_a_short_read_forgets_no_event() {
     read_all(Proof::ShortTransfer);
 }
 
-/// S4: two tasks wait for one direction and one displaces the other, beside the event. Both look again in the
+/// Two tasks wait for one direction and one displaces the other, beside the event. Both look again in the
 /// end.
 #[test]
 fn of_two_waiters_for_one_direction_none_is_forgotten() {
@@ -189,7 +189,7 @@ fn of_two_waiters_for_one_direction_none_is_forgotten() {
     });
 }
 
-/// S4: a thread that finds the cell occupied leaves it so. An event that comes meanwhile finds the cell
+/// A thread that finds the cell occupied leaves it so. An event that comes meanwhile finds the cell
 /// taken, and is passed on.
 #[test]
 fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
@@ -234,7 +234,7 @@ fn lf6_a_waiter_on_the_list_is_woken() {
     });
 }
 
-/// S3: the source is retired while two leaders fire its two directions. One thread frees the record, when no
+/// The source is retired while two leaders fire its two directions. One thread frees the record, when no
 /// other has a cell.
 #[test]
 fn a_source_that_retires_while_it_is_fired_is_freed_once() {
@@ -255,7 +255,7 @@ fn a_source_that_retires_while_it_is_fired_is_freed_once() {
     });
 }
 
-/// S3: the source is retired while two threads have its two cells. The last of the three frees the record.
+/// The source is retired while two threads have its two cells. The last of the three frees the record.
 #[test]
 fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     model(|| {
@@ -276,7 +276,7 @@ fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     });
 }
 
-/// S2, S3: an event of the old source comes while the record gets a new one. The event wakes no waiter of the
+/// An event of the old source comes while the record gets a new one. The event wakes no waiter of the
 /// new source and leaves nothing behind.
 #[test]
 fn a_stale_event_does_nothing_to_the_next_source_of_the_slot() {

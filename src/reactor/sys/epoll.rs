@@ -131,7 +131,7 @@ impl Way for Epoll {
         let mut buffer = [const { MaybeUninit::uninit() }; BATCH];
         events.list.clear();
         match epoll::wait(&self.poller, &mut buffer, timeout) {
-            Err(rustix::io::Errno::INTR) => {} // A signal: the caller looks again by itself (P9).
+            Err(rustix::io::Errno::INTR) => {} // A signal: the caller looks again by itself.
             result => events.list.extend(result?.0.iter().map(report)),
         }
         Ok(())

@@ -81,7 +81,7 @@ impl Way for Portable {
         events.list.clear();
         let mut result = self.poller.wait(raw, timeout);
         // `polling` may see the announcement of a notification that has not arrived yet. Then it gives up
-        // before it has noted that the next one has to be sent again (L9). Another wait notes it; the caller
+        // before it has noted that the next one has to be sent again. Another wait notes it; the caller
         // looks at everything after each wait.
         while result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             result = self.poller.wait(raw, Some(Duration::ZERO));
