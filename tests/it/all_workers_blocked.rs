@@ -11,6 +11,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Executor, Order, Promotion, Runtime, Timer, block_on};
 
 use crate::blocked_leader::{MOMENT, a_socket, a_timer, soon};
+use crate::given_time::RecvSoon;
 use crate::setups::{
     AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, for_setups, is_child, pair, waker_that,
 };
@@ -247,7 +248,7 @@ fn a_shutdown_names_each_stuck_thread_and_its_task() {
     let line = line!() + 1;
     runtime.spawn(async move { one() }).detach();
     runtime.spawn(async move { other() }).detach();
-    let mut blocked: Vec<_> = (0..2).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+    let mut blocked: Vec<_> = (0..2).map(|_| told.recv_soon().unwrap()).collect();
 
     let error = runtime.shutdown(MOMENT).unwrap_err();
     assert_eq!(error.timeout(), MOMENT);
@@ -320,7 +321,7 @@ fn a_stall_after_a_tick_names_the_task_that_blocks() {
             assert!(try_tick());
             thread::sleep(Duration::from_millis(100));
         });
-        assert_eq!(told.recv_timeout(SOON), Ok(line));
+        assert_eq!(told.recv_soon(), Ok(line));
         runtime.block_on(blocks);
     }
     let executor: Executor<'static> = Executor::new();

@@ -14,6 +14,7 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Executor, Runtime, Timer, block_on};
 
 use crate::blocked_leader::{MOMENT, a_timer, soon};
+use crate::given_time::RecvSoon;
 use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, is_child, waker_that};
 
 /// Polls once with this waker.
@@ -201,7 +202,7 @@ fn lf5_a_timer_in_the_batch_of_a_runtime_that_ends() {
     stuck.wait();
     runtime.shutdown(Duration::ZERO).unwrap_err();
     drop(runtime);
-    told.recv_timeout(SOON).expect("it fires elsewhere");
+    told.recv_soon().expect("it fires elsewhere");
 }
 
 /// A task that its runtime could not stop waits for a source of that runtime, on a thread that would have
@@ -229,7 +230,7 @@ fn lf5_a_source_of_the_runtime_that_is_gone() {
     runtime.shutdown(Duration::ZERO).unwrap_err();
     drop(runtime);
     gone.open();
-    let (read, new) = told.recv_timeout(SOON).expect("neither waits");
+    let (read, new) = told.recv_soon().expect("neither waits");
     for error in [read.unwrap_err(), new.unwrap_err()] {
         assert!(error.to_string().contains("gone"), "{error}");
     }

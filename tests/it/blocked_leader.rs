@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, StreamExt, future};
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     AsleepThread, Latch, OpenOnDrop, SOON, Socket, eventually, for_each_setup, for_setups, is_child, sockets,
 };
@@ -49,12 +50,11 @@ pub async fn a_timer() {
 pub fn soon<T: Send + 'static>(what: &str, body: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     let thread = thread::spawn(move || tell.send(body()));
-    match told.recv_timeout(SOON) {
+    match told.recv_soon() {
         Ok(result) => result,
-        Err(mpsc::RecvTimeoutError::Disconnected) => {
+        Err(mpsc::RecvError) => {
             panic!("{what}: {:?}", thread.join().unwrap_err().downcast_ref::<String>())
         }
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{what}: not back within {SOON:?}"),
     }
 }
 
@@ -73,7 +73,7 @@ fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
                 let (tell, told) = mpsc::channel();
                 let blocks = runtime.spawn(async move {
                     Timer::at(at).await;
-                    told.recv_timeout(SOON).is_ok()
+                    told.recv_soon().is_ok()
                 });
                 while Instant::now() < at + Duration::from_micros(20) {}
                 runtime.spawn(async move { _ = tell.send(()) }).detach();
@@ -110,7 +110,7 @@ fn lf5_an_executor_run_in_two_runtimes() {
             for _ in 0..20 {
                 let (tell, told) = mpsc::channel();
                 executor.spawn(async move { tell.send(()).unwrap() }).detach();
-                told.recv_timeout(SOON).expect("the other thread runs it");
+                told.recv_soon().expect("the other thread runs it");
                 future::yield_now().await;
             }
             helper

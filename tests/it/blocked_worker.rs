@@ -12,7 +12,8 @@ use async_channel::bounded;
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, LocalExecutor, Runtime, Timer, block_on, spawn};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, without_deputy};
+use crate::given_time::RecvSoon;
+use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup, for_setups, without_deputy};
 
 /// A task that an event woke blocks its thread until another task's event was handled (tokio 4730).
 #[test]
@@ -26,7 +27,7 @@ fn a_task_may_block_on_another_tasks_io() {
             let mut socket = Async::new(one_end).unwrap();
             socket.read_exact(&mut [0]).await.unwrap();
             blocks.send(()).unwrap();
-            told.recv_timeout(SOON).is_ok()
+            told.recv_soon().is_ok()
         });
         let helper = runtime.spawn(async move {
             let mut socket = Async::new(other_end).unwrap();
@@ -34,7 +35,7 @@ fn a_task_may_block_on_another_tasks_io() {
             let _ = tell.send(());
         });
         one.write_all(b"x").unwrap();
-        is_blocking.recv_timeout(SOON).unwrap();
+        is_blocking.recv_soon().unwrap();
         other.write_all(b"x").unwrap();
         assert!(runtime.block_on(blocked), "no thread handled the other task's event");
         runtime.block_on(helper);
@@ -80,7 +81,7 @@ fn blocking_handlers_do_not_hang_the_pool() {
                 })
             };
             let tasks: Vec<_> = (0..setup.threads).map(block).collect();
-            (0..setup.threads).for_each(|_| is_blocking.recv_timeout(SOON).unwrap());
+            (0..setup.threads).for_each(|_| is_blocking.recv_soon().unwrap());
             let mut times: Vec<_> = (0..40).map(|_| ping.ping()).collect();
             times.sort();
             // The bound is some ticks of a millisecond: the handlers block without a limit.
@@ -110,7 +111,7 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
                 while socket.read_exact(&mut asked).await.is_ok() {
                     if asked[0] == b'b' {
                         blocks.send(()).unwrap();
-                        let _ = ends.recv_timeout(SOON);
+                        let _ = ends.recv_soon();
                     }
                 }
             });
@@ -123,7 +124,7 @@ fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {
                     }
                     thread::sleep(quiet);
                     ours.write_all(b"b").unwrap();
-                    is_blocking.recv_timeout(SOON).unwrap();
+                    is_blocking.recv_soon().unwrap();
                     let took = ping.ping();
                     // Two ticks, on a machine that runs other programs, too.
                     assert!(
@@ -280,12 +281,12 @@ fn sources_of_a_blocked_worker_are_served_by_others() {
             blocks.send(()).unwrap();
             latch.wait();
         });
-        is_blocking.recv_timeout(SOON).unwrap();
+        is_blocking.recv_soon().unwrap();
         for end in &mut ends {
             end.write_all(b"x").unwrap();
         }
         for _ in &ends {
-            told.recv_timeout(SOON).expect("an event waits for a thread that is busy");
+            told.recv_soon().expect("an event waits for a thread that is busy");
         }
         drop(free);
         runtime.block_on(blocked);
@@ -308,7 +309,7 @@ fn a_task_in_the_slot_of_a_thread_that_blocks_runs_elsewhere() {
         waits.wait();
         let a = runtime.spawn(async move {
             tell.try_send(()).unwrap();
-            has_run.recv_timeout(SOON).is_ok()
+            has_run.recv_soon().is_ok()
         });
         assert!(runtime.block_on(a), "the task was stranded behind the one that woke it");
         runtime.block_on(b);
@@ -326,7 +327,7 @@ fn tasks_in_the_ring_of_a_thread_that_blocks_run_elsewhere() {
                 let ran = ran.clone();
                 runtime2.spawn(async move { ran.send(()).unwrap() }).detach();
             }
-            (0..20).all(|_| has_run.recv_timeout(SOON).is_ok())
+            (0..20).all(|_| has_run.recv_soon().is_ok())
         });
         assert!(runtime.block_on(a));
     });

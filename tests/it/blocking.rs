@@ -11,6 +11,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Runtime, block_on, spawn, unblock};
 
 #[cfg(unix)]
+use crate::given_time::RecvSoon;
 use crate::setups::is_child;
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, text_of};
 
@@ -149,7 +150,7 @@ fn a_closure_that_comes_as_the_last_thread_goes_is_run() {
         thread::sleep(Duration::from_millis(999) + Duration::from_micros(500 * round));
         let (tell, told) = mpsc::channel();
         runtime.block_on(async { unblock(move || tell.send(()).unwrap()).detach() });
-        told.recv_timeout(SOON).expect("a thread runs it");
+        told.recv_soon().expect("a thread runs it");
     }
 }
 

@@ -14,6 +14,7 @@ use paceline::{Builder, Runtime, Timer};
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, Setup, eventually, for_each_builder, is_child};
 
 /// Computes until it is told to stop.
@@ -543,7 +544,7 @@ fn a_worker_that_sleeps_beside_one_without_a_core_is_not_replaced() {
         tell.send(()).unwrap();
         end.wait();
     });
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     let waits = runtime.spawn(async {});
     thread::sleep(Duration::from_millis(200));
     let metrics = runtime.metrics();

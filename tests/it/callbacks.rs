@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, child, ends, eventually, for_each_builder, for_each_setup, is_child,
     waker_that, without_deputy,
@@ -108,9 +109,9 @@ fn drops_of_futures_may_call_anything() {
         };
         runtime.spawn(left).detach();
         runtime.block_on(async { future::yield_now().await });
-        (0..2).for_each(|_| told.recv_timeout(SOON).unwrap());
+        (0..2).for_each(|_| told.recv_soon().unwrap());
         runtime.shutdown(SOON).unwrap();
-        told.recv_timeout(SOON).expect("the shutdown drops it");
+        told.recv_soon().expect("the shutdown drops it");
     });
 }
 
@@ -135,7 +136,7 @@ fn hooks_are_inside_of_their_runtime() {
         let runtime = builder.on_stall(move |_| use_free_functions(&tell2)).build().unwrap();
         let mut kept = Vec::new();
         let mut hear_from = |hook: &str| {
-            let (name, source) = told.recv_timeout(SOON).expect("the task runs");
+            let (name, source) = told.recv_soon().expect("the task runs");
             assert!(name.as_ref().is_some_and(|name| name.starts_with("worker-")), "{hook}: {name:?}");
             kept.push(source);
             assert!(runtime.metrics().sources >= kept.len(), "{hook}: the source is another reactor's");
@@ -235,7 +236,7 @@ fn futures_that_are_cancelled_are_inside_of_their_runtime() {
             drop(calls_back);
         };
         runtime.spawn(left).detach();
-        is_waiting.recv_timeout(SOON).unwrap();
+        is_waiting.recv_soon().unwrap();
         runtime.shutdown(SOON).unwrap();
         assert_eq!(kept.lock().unwrap().len(), 1);
         assert_eq!(runtime.metrics().sources, 1, "the source is another reactor's");
@@ -278,7 +279,7 @@ fn in_time<T: Send + 'static>(runtime: &Arc<Runtime>, future: impl Future<Output
         let executor = Executor::new();
         let _ = tell.send(runtime.block_on(executor.run(future)));
     });
-    told.recv_timeout(SOON).expect("leadership is to be had")
+    told.recv_soon().expect("leadership is to be had")
 }
 
 /// `Debug` of everything, from inside a hook, a task and a waker: formatting takes no lock that a waiting
@@ -316,7 +317,7 @@ fn everything_can_be_formatted_from_anywhere() {
             ));
             latch.wait();
         });
-        let text = told.recv_timeout(SOON).expect("the hook returns");
+        let text = told.recv_soon().expect("the hook returns");
         assert!(text.contains("callbacks.rs") && text.contains("Crew"), "{text}");
         drop(free);
         runtime.block_on(blocked);

@@ -13,6 +13,7 @@ use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::idle_threads::{assert_all_rest, statuses, switches, switches_in};
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
@@ -56,7 +57,7 @@ impl Burst {
             }
         };
         runtime.spawn(write).detach();
-        (0..=events).for_each(|_| told.recv_timeout(SOON).unwrap());
+        (0..=events).for_each(|_| told.recv_soon().unwrap());
         Self { runtime: runtime.clone(), trigger }
     }
 
@@ -118,7 +119,7 @@ fn two_events_that_are_left_wake_a_follower_and_one_does_not() {
             let mut round = || {
                 let before = runtime.metrics().promotions_paid;
                 burst.trigger();
-                (0..*events).for_each(|_| is_done.recv_timeout(SOON).unwrap());
+                (0..*events).for_each(|_| is_done.recv_soon().unwrap());
                 runtime.metrics().promotions_paid - before
             };
             // In the first round each socket also reports that it is writable.
@@ -434,11 +435,11 @@ fn a_batch_hides_no_events_from_other_threads() {
             })
         };
         let tasks: Vec<_> = theirs.into_iter().map(read).collect();
-        (0..SOCKETS).for_each(|_| told.recv_timeout(SOON).unwrap());
+        (0..SOCKETS).for_each(|_| told.recv_soon().unwrap());
         let start = Instant::now();
         ours.iter_mut().for_each(|socket| socket.write_all(b"x").unwrap());
         for number in 1..SOCKETS {
-            told.recv_timeout(SOON)
+            told.recv_soon()
                 .unwrap_or_else(|_| panic!("only {number} of {SOCKETS} after {:?}", start.elapsed()));
         }
         drop(free);

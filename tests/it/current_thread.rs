@@ -12,8 +12,9 @@ use futures::channel::oneshot;
 use futures_lite::future;
 use paceline::{Handle, Runtime, Timer, spawn, unblock};
 
+use crate::given_time::RecvSoon;
 use crate::io::tcp_pair;
-use crate::setups::{Latch, SOON, eventually};
+use crate::setups::{Latch, eventually};
 
 fn runtime() -> Runtime {
     Runtime::builder().current_thread().build().unwrap()
@@ -289,14 +290,14 @@ fn a_thread_whose_wait_is_over_leaves_no_task_that_it_polled() {
             Poll::<()>::Pending
         }));
         thread::spawn(move || tell.send(future::block_on(task.fallible())));
-        begun.recv_timeout(SOON).expect("the task is polled");
+        begun.recv_soon().expect("the task is polled");
         let ends = thread::spawn(move || drop(runtime));
         // The end cancels the other task, and waits for this one for a tenth of a second.
         thread::sleep(Duration::from_millis(30));
         opens.open();
         serves.join().unwrap();
         ends.join().unwrap();
-        assert_eq!(told.recv_timeout(SOON), Ok(None), "in round {round}");
+        assert_eq!(told.recv_soon(), Ok(None), "in round {round}");
     }
 }
 

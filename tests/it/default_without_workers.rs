@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Timer, block_on};
 
-use crate::setups::{SOON, eventually, is_child};
+use crate::given_time::RecvSoon;
+use crate::setups::{eventually, is_child};
 
 /// No thread is in `block_on`: sources and timers work under the executor of another library, too (LF5).
 #[test]
@@ -109,10 +110,10 @@ fn lf5_the_last_thread_leaves_another_one_that_waits() {
                 tell.send(()).unwrap();
             });
         });
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
     });
     ours.write_all(b"x").unwrap();
-    told.recv_timeout(SOON).expect("no thread leads");
+    told.recv_soon().expect("no thread leads");
 }
 
 /// A task was polled, and waits, on the only thread that is in `block_on`. That thread leaves, after a wait
@@ -134,7 +135,7 @@ fn left_alone(has_waited: bool, wait: impl Future<Output = ()> + Send + 'static,
     }));
     thread::spawn(|| future::block_on(EXECUTOR.run(pending::<()>())));
     then();
-    told.recv_timeout(SOON).expect("no thread leads");
+    told.recv_soon().expect("no thread leads");
 }
 
 fn left_alone_with_a_source(has_waited: bool) {

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use paceline::{Runtime, Timer, block_on, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::idle_threads::switches;
-use crate::setups::{SOON, eventually, is_child};
+use crate::setups::{eventually, is_child};
 
 /// The deputy rests a tenth of a second at most; each look may switch to it more than once, if it waits for a
 /// lock or loses its core.
@@ -69,7 +70,7 @@ fn blocks_in_block_on(
         Some(runtime) => runtime.block_on(root),
         None => block_on(root),
     });
-    has_begun.recv_timeout(SOON).unwrap();
+    has_begun.recv_soon().unwrap();
     free
 }
 
@@ -115,7 +116,7 @@ fn beside_tasks_that_block() {
             };
             runtime.spawn(task).detach();
         }
-        (0..tasks).for_each(|_| has_begun.recv_timeout(SOON).unwrap());
+        (0..tasks).for_each(|_| has_begun.recv_soon().unwrap());
         assert_deputies_rest();
         drop(free);
     }
@@ -158,7 +159,7 @@ fn what_a_poll_wakes_after_a_long_time_is_polled() {
             may_go.recv().unwrap();
             for _ in 0..10 {
                 wake.try_send(()).unwrap();
-                answered.recv_timeout(SOON).unwrap();
+                answered.recv_soon().unwrap();
             }
         });
         assert_deputies_rest();

@@ -13,7 +13,8 @@ use async_channel::bounded;
 use futures_lite::future;
 use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
 
-use crate::setups::{Ping, SOON, eventually, for_each_setup, pair};
+use crate::given_time::RecvSoon;
+use crate::setups::{Ping, eventually, for_each_setup, pair};
 
 /// Runs a future in a scene in which only their own thread empties slots and rings. (Before its first wait a
 /// free `block_on` is in no pool, and its tasks go through injectors; and a deputy lets other threads take
@@ -116,7 +117,7 @@ fn ping_pong_does_not_starve_a_third_task() {
         for _ in 0..10 {
             let (tell, told) = mpsc::channel();
             runtime.spawn(async move { tell.send(()).unwrap() }).detach();
-            told.recv_timeout(SOON).expect("the third task runs");
+            told.recv_soon().expect("the third task runs");
             ping.ping();
         }
         stop.store(true, SeqCst);
@@ -232,7 +233,7 @@ fn a_task_woken_while_it_is_polled_is_polled_again_and_never_twice_at_once() {
                 if last.load(SeqCst) == 500 { Poll::Ready(()) } else { Poll::Pending }
             })
         });
-        let waker = get.recv_timeout(SOON).unwrap();
+        let waker = get.recv_soon().unwrap();
         for number in 1..=500 {
             told.store(number, SeqCst);
             waker.wake_by_ref();

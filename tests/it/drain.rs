@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future;
 use paceline::{Drained, Handle, Runtime, Timer, block_on, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
 };
@@ -56,7 +57,7 @@ pub fn waits(runtime: &Runtime, count: &Count) {
             pending::<()>().await;
         })
         .detach();
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
 }
 
 /// Spawns a task that blocks its thread until the latch is open. Returns the line of the caller, which is the
@@ -70,7 +71,7 @@ pub fn blocks(runtime: &Runtime, latch: &Latch) -> u32 {
         latch.wait();
     });
     task.detach();
-    told.recv_timeout(SOON).expect("a thread is added for it");
+    told.recv_soon().expect("a thread is added for it");
     Location::caller().line()
 }
 
@@ -311,7 +312,7 @@ fn in_a_task_of_the_runtime() {
                 pending::<()>().await;
             })
             .detach();
-        let report = told.recv_timeout(SOON).expect("it gets the report");
+        let report = told.recv_soon().expect("it gets the report");
         assert_eq!(counts(&report), (0, 1, 0), "{report}");
         eventually("it is cancelled", || count.get() == 2);
         eventually("nothing is left", || runtime.metrics().tasks == Some(0));
@@ -327,7 +328,7 @@ fn in_a_foreign_block_on() {
         let (tell, told) = mpsc::channel();
         let task = async move { tell.send(pollster::block_on(Handle::current().drain(SHORT))).unwrap() };
         runtime.spawn(task).detach();
-        let report = told.recv_timeout(SOON).expect("it gets the report");
+        let report = told.recv_soon().expect("it gets the report");
         assert_eq!((counts(&report), count.get()), ((0, 1, 0), 1), "{report}");
         eventually("the threads end", || runtime.metrics().workers == 0);
     });
@@ -403,7 +404,7 @@ fn a_task_gets_the_report_although_all_threads_are_stuck() {
         go.try_send(()).unwrap();
         eventually("all block", || blocked.get() == setup.threads);
         block_on(runtime.drain(Duration::ZERO));
-        let report = told.recv_timeout(SOON).expect("the conductor polls it");
+        let report = told.recv_soon().expect("the conductor polls it");
         assert_eq!(report.stuck.len(), setup.threads, "{report}");
         drop(free);
     });
@@ -425,7 +426,7 @@ fn a_drain_that_is_dropped_goes_on() {
                 pending::<()>().await;
             })
             .detach();
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         assert_eq!((counts(&block_on(runtime.drain(HOUR))), count.get()), ((0, 2, 0), 2));
     });
 }
@@ -448,7 +449,7 @@ fn a_shutdown_cuts_a_drain_short() {
                     inside.send(drain.await).unwrap();
                 })
                 .detach();
-            has_started.recv_timeout(SOON).unwrap();
+            has_started.recv_soon().unwrap();
             let drain = runtime.drain(HOUR);
             let other = thread::spawn(move || tell.send(block_on(drain)).unwrap());
             if drop_it {
@@ -456,7 +457,7 @@ fn a_shutdown_cuts_a_drain_short() {
             } else {
                 runtime.shutdown(SOON).unwrap();
             }
-            let first = told.recv_timeout(SOON).expect("the report comes");
+            let first = told.recv_soon().expect("the report comes");
             other.join().unwrap();
             assert_eq!(counts(&first), (0, 1, 0), "{first}");
             assert_eq!(count.get(), 1);

@@ -12,6 +12,7 @@ use futures_lite::future;
 use paceline::{Drained, Handle, Runtime, block_on};
 
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
 
 /// Does something when it is dropped.
@@ -35,7 +36,7 @@ fn drops(runtime: &Runtime, does: impl FnMut() + Send + 'static) -> u32 {
         pending::<()>().await;
     });
     task.detach();
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     Location::caller().line()
 }
 
@@ -137,7 +138,7 @@ fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
             pending::<()>().await;
         };
         runtime.spawn(owner).detach();
-        (0..2).for_each(|_| begun.recv_timeout(SOON).unwrap());
+        (0..2).for_each(|_| begun.recv_soon().unwrap());
         let report = future::block_on(runtime.drain(Duration::ZERO));
         assert_eq!((counts(&report), lines(&report), count.get()), ((0, 1, 1), vec![line], 1), "{report}");
         drop(free);
@@ -175,7 +176,7 @@ fn a_thread_without_a_core_is_not_stuck() {
         pending::<()>().await
     });
     task.detach();
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     let report = future::block_on(runtime.drain(Duration::ZERO));
     ended.store(true, SeqCst);
     rivals.into_iter().for_each(|rival| rival.join().unwrap());
@@ -218,7 +219,7 @@ fn tasks_get_the_report_although_destructors_block() {
         eventually("they wait", || asked.load(SeqCst) == TASKS);
         assert_eq!(counts(&future::block_on(runtime.drain(Duration::ZERO))), (0, 0, TASKS));
         for _ in 0..TASKS {
-            let report = told.recv_timeout(SOON).expect("each gets it while the others block");
+            let report = told.recv_soon().expect("each gets it while the others block");
             assert_eq!((counts(&report), report.undropped), ((0, 0, TASKS), 0), "{report}");
         }
         assert!(!latch.is_open());
@@ -255,7 +256,7 @@ fn a_task_that_blocks_with_the_report_delays_no_other() {
         eventually("all have it", || have.load(SeqCst) == TASKS);
         drop(free);
         for _ in 0..TASKS {
-            assert_eq!(counts(&told.recv_timeout(SOON).unwrap()), (0, 1, 0));
+            assert_eq!(counts(&told.recv_soon().unwrap()), (0, 1, 0));
         }
     });
 }
@@ -278,7 +279,7 @@ fn a_task_that_waits_for_the_report_and_blocks_is_named() {
             drain.await;
         });
         task.detach();
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         let report = future::block_on(runtime.drain(Duration::ZERO));
         assert_eq!((counts(&report), count.get(), report.undropped), ((0, 1, 1), 1, 0), "{report}");
         drop(free);
@@ -376,7 +377,7 @@ fn no_threads_for_the_drain() {
             begin.send(()).unwrap();
             if let Some(report) = at_once { report } else { drain.await }
         });
-        begun.recv_timeout(SOON).unwrap();
+        begun.recv_soon().unwrap();
         if deadline > SHORT {
             go.close();
         }

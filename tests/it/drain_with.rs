@@ -13,6 +13,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Drained, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
 
 use crate::drain::{Count, HOUR, SHORT, counts, waits};
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, SOON, Socket, eventually, for_each_builder, for_each_setup, sockets};
 
 /// Begins a drain.
@@ -405,7 +406,7 @@ fn several_at_once_from_each_role() {
         tells("block_on")(mine.0);
         tells("block_on")(mine.1);
         let reports: Vec<_> = (0..ALL)
-            .map(|number| told.recv_timeout(SOON).unwrap_or_else(|_| panic!("{number} of {ALL} got it")))
+            .map(|number| told.recv_soon().unwrap_or_else(|_| panic!("{number} of {ALL} got it")))
             .collect();
         [entered, foreign, hurries].into_iter().for_each(|thread| thread.join().unwrap());
         let same = &reports[0].1;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Runtime, Timer, timeout};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, Setup, eventually, for_each_setup, for_setups, waker_that, without_deputy,
 };
@@ -75,7 +76,7 @@ fn ready_at_once(runtime: &Runtime, ours: &mut [UnixStream], bytes: &[u8], meanw
             blocks.send(()).unwrap();
             latch.wait();
         });
-        is_blocking.recv_timeout(SOON).unwrap();
+        is_blocking.recv_soon().unwrap();
         blocked
     };
     let blocked: Vec<_> = (0..runtime.metrics().workers).map(block).collect();
@@ -119,9 +120,9 @@ fn descriptors_reused_inside_a_handler_get_no_event_of_the_old_ones() {
             }
             tell.send(()).unwrap();
         });
-        is_waiting.recv_timeout(SOON).unwrap();
+        is_waiting.recv_soon().unwrap();
         ready_at_once(runtime, &mut ours, b"x", || {});
-        told.recv_timeout(SOON).expect("the handler ends");
+        told.recv_soon().expect("the handler ends");
         runtime.block_on(handler);
         Ping::new(runtime).ping();
     });
@@ -146,7 +147,7 @@ fn a_source_may_be_dropped_elsewhere_while_its_event_is_in_the_batch() {
                 })
             };
             let tasks: Vec<_> = theirs.into_iter().map(read).collect();
-            (0..tasks.len()).for_each(|_| is_waiting.recv_timeout(SOON).unwrap());
+            (0..tasks.len()).for_each(|_| is_waiting.recv_soon().unwrap());
             tasks
         };
         let mut tasks = wait_in_batch(theirs);
@@ -239,9 +240,9 @@ fn every_ready_source_gets_its_turn() {
             })
         };
         let tasks: Vec<_> = sockets.into_iter().enumerate().map(drain).collect();
-        (0..SOCKETS).for_each(|_| is_waiting.recv_timeout(SOON).unwrap());
+        (0..SOCKETS).for_each(|_| is_waiting.recv_soon().unwrap());
         ready_at_once(runtime, &mut ours, &[0; BYTES], || {});
-        let starved = is_first.recv_timeout(SOON).expect("a reader is done");
+        let starved = is_first.recv_soon().expect("a reader is done");
         assert!(starved < SOCKETS / 2, "{starved} sockets had got nothing when the first was done");
         tasks.into_iter().for_each(|task| runtime.block_on(task));
     });
@@ -265,7 +266,7 @@ fn one_byte_at_a_time_can_be_read_after_readable() {
         });
         let bytes: Vec<u8> = (0..100).collect();
         ours.write_all(&bytes).unwrap();
-        (0..100).for_each(|_| has_got.recv_timeout(SOON).expect("a byte that is there is reported"));
+        (0..100).for_each(|_| has_got.recv_soon().expect("a byte that is there is reported"));
         ours.write_all(&bytes).unwrap();
         runtime.block_on(read);
     });

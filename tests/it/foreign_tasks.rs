@@ -13,6 +13,7 @@ use async_task::{Builder, Runnable, Task};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Handle, Runtime, Timer, block_on};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, is_child};
 
 /// Starts a foreign task on a runtime.
@@ -161,7 +162,7 @@ fn a_late_wake_cancels(handle: &Handle, end: impl FnOnce()) {
         let guard = lock.lock().unwrap();
         guard.as_ref().unwrap().wake_by_ref();
     }
-    assert_eq!(dropped.recv_timeout(SOON), Ok(true));
+    assert_eq!(dropped.recv_soon(), Ok(true));
     assert_eq!(pollster::block_on(task.fallible()), None);
 }
 
@@ -310,7 +311,7 @@ fn a_task_that_blocks_is_replaced_and_reported() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let serves = start(&runtime.handle(), echo(theirs));
     ping(&ours, 100);
-    let stall = told.recv_timeout(SOON).expect("it is reported");
+    let stall = told.recv_soon().expect("it is reported");
     assert_eq!(stall.spawned_at.line(), line);
     gate.open();
     drop(ours);

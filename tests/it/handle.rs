@@ -9,6 +9,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::blocking::Job;
 use paceline::{Async, Executor, Handle, Runtime, Task, Timer, block_on, spawn, unblock};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{SOON, Setup, eventually, for_each_builder, for_each_setup, pair, sockets, text_of};
 
 /// Builds a runtime with workers of this name.
@@ -223,7 +224,7 @@ fn a_runtime_is_dropped_while_its_handle_is_used() {
                 spawn(async {}).fallible().await
             })
         });
-        is_inside.recv_timeout(SOON).unwrap();
+        is_inside.recv_soon().unwrap();
         drop(runtime);
         assert_eq!(other.join().unwrap(), None);
         assert_eq!(block_on(spawn(async {}).fallible()), None);

@@ -12,6 +12,7 @@ use paceline::blocking::{Job, JobError};
 use paceline::{Runtime, Task, block_on, unblock};
 
 use crate::blocking::{runtime, within};
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
 
 const FAR: Duration = Duration::from_secs(3600);
@@ -52,7 +53,7 @@ fn a_lost_thread_is_replaced_although_no_task_polls() {
             (stuck, unblock(move || tell.send(()).unwrap()))
         });
         next.detach();
-        told.recv_timeout(SOON).expect("another thread replaces the lost one");
+        told.recv_soon().expect("another thread replaces the lost one");
         assert_eq!(runtime.metrics().blocking_lost, 1);
         assert!(matches!(block_on(stuck), Err(JobError::TimedOut { .. })));
         gate.open();
@@ -110,7 +111,7 @@ fn a_late_result_is_dropped_where_it_was_made() {
         assert!(matches!(error, Some(JobError::TimedOut { .. })));
         assert!(told.try_recv().is_err());
         gate.open();
-        assert_eq!(told.recv_timeout(SOON).ok(), where_it_ran.recv().ok());
+        assert_eq!(told.recv_soon().ok(), where_it_ran.recv().ok());
         eventually("its thread is gone", || runtime.metrics().blocking_lost == 0);
     }
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
@@ -136,14 +137,14 @@ fn the_result_of_a_detached_job_is_dropped_where_it_was_made() {
             handle.detach();
             starts.open();
             ends.open();
-            assert_eq!(told.recv_timeout(SOON).ok(), shown.recv().ok().map(|(_token, id)| id));
+            assert_eq!(told.recv_soon().ok(), shown.recv().ok().map(|(_token, id)| id));
         } else {
             starts.open();
-            let (token, id) = shown.recv_timeout(SOON).unwrap();
+            let (token, id) = shown.recv_soon().unwrap();
             handle.detach();
             assert!(!token.is_cancelled(), "it is to go on");
             ends.open();
-            assert_eq!(told.recv_timeout(SOON), Ok(id));
+            assert_eq!(told.recv_soon(), Ok(id));
             drop(token);
         }
         runtime.block_on(first);
@@ -163,7 +164,7 @@ fn the_deadline_of_a_job_without_a_handle_holds() {
             wait.wait();
         });
         let handle = within(&runtime, || job.deadline(BEGUN).submit());
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         if detaches {
             handle.detach()
         } else {
@@ -317,7 +318,7 @@ fn cancelled_dropped_and_detached() {
             mark
         });
         let runs = runs.name("runs").submit();
-        let token = told.recv_timeout(SOON).unwrap();
+        let token = told.recv_soon().unwrap();
         assert!(!token.is_cancelled());
         let job = || {
             let ran = ran.clone();
@@ -377,7 +378,7 @@ fn submitted_before_during_and_after_the_end_of_a_runtime() {
             (token.is_cancelled(), pollster::block_on(after), pollster::block_on(unblock(|| 1).fallible()))
         });
         let runs = runs.submit();
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         let opens = late.clone();
         (runs, Job::new(move || opens.open()).deadline(FAR).submit(), unblock(|| 1).fallible())
     });
@@ -407,7 +408,7 @@ fn a_deadline_outlives_its_runtime() {
         });
         job.deadline(BEGUN).submit()
     });
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     drop(runtime);
     assert!(!stuck.is_finished());
     assert!(matches!(pollster::block_on(stuck), Err(JobError::TimedOut { .. })));

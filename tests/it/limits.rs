@@ -13,7 +13,8 @@ use futures_lite::AsyncReadExt;
 use paceline::{Async, Builder, Handle, IoSafe, Runtime, Timer, block_on, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::setups::{ENDLESS_STACK, Ping, SOON, eventually, for_each_builder, for_each_setup, is_child};
+use crate::given_time::RecvSoon;
+use crate::setups::{ENDLESS_STACK, Ping, eventually, for_each_builder, for_each_setup, is_child};
 
 /// Claims a descriptor number that it does not own.
 #[derive(Debug)]
@@ -313,17 +314,17 @@ fn no_descriptors_for_accept() {
                 tell.send(listener.accept().await.map(drop)).unwrap();
             }
         });
-        told.recv_timeout(SOON).unwrap().unwrap();
+        told.recv_soon().unwrap().unwrap();
         let files = exhaust(1);
         let client = TcpStream::connect(address).unwrap();
         retry.try_send(()).unwrap();
-        let error = told.recv_timeout(SOON).unwrap().expect_err("there is no descriptor left");
+        let error = told.recv_soon().unwrap().expect_err("there is no descriptor left");
         assert!(out_of_descriptors(&error), "{error}");
         ping.ping();
         drop(files);
         // The connection waits in the listener's queue, and no new event comes for it.
         retry.try_send(()).unwrap();
-        told.recv_timeout(SOON).expect("accept looks again").unwrap();
+        told.recv_soon().expect("accept looks again").unwrap();
         drop((client, retry));
         runtime.block_on(server);
     });

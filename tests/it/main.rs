@@ -73,6 +73,7 @@ mod foreign_tasks;
 mod fork;
 #[cfg(unix)]
 mod forked_children;
+mod given_time;
 mod handle;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod hanging_jobs;

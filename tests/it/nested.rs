@@ -14,7 +14,8 @@ use std::time::Duration;
 use futures_lite::future;
 use paceline::{Executor, Task, Timer};
 
-use crate::setups::{AsleepThread, SOON};
+use crate::given_time::RecvSoon;
+use crate::setups::AsleepThread;
 
 /// The `block_on` that a thread is in.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,7 @@ fn for_each_pair(test: impl Fn(By, By) + Copy + Send + 'static) {
                 test(outer, inner);
                 let _ = done.send(());
             });
-            if is_done.recv_timeout(SOON).is_err() {
+            if is_done.recv_soon().is_err() {
                 // The metrics of the default instance, which has to notice that no thread leads and which one
                 // is stuck.
                 hung.push(format!("({outer:?}, {inner:?}), then:\n{}", paceline::metrics()));

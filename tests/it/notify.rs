@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
 use paceline::{Async, Timer, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, waker_that, without_deputy,
 };
@@ -30,7 +31,7 @@ fn a_storm_of_wakes_is_seen_at_the_next_look_and_costs_few_interrupts() {
         let storm = thread::spawn({
             let woken = woken.clone();
             move || {
-                let waker = told.recv_timeout(SOON).unwrap();
+                let waker = told.recv_soon().unwrap();
                 woken.store(true, SeqCst);
                 (0..WAKES).for_each(|_| waker.wake_by_ref());
                 drop(free);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Runtime, Timer, block_on, spawn};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, Setup, arm, child, eventually, for_each_builder, for_each_setup,
     for_setups, is_child, output, waker_that,
@@ -168,7 +169,7 @@ fn a_panic_in_the_drop_of_a_cancelled_future_aborts() {
             pending::<()>().await;
             drop(bomb);
         });
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         drop(task);
         block_on(Timer::after(SOON));
         return;
@@ -204,7 +205,7 @@ fn a_panic_in_a_hook_costs_no_thread() {
                 blocks.send(()).unwrap();
                 latch.wait();
             });
-            is_blocking.recv_timeout(SOON).unwrap();
+            is_blocking.recv_soon().unwrap();
             eventually("the stall is reported", || stalls.load(SeqCst) >= round);
             ping.ping();
             drop(free);
@@ -329,7 +330,7 @@ fn each_panic_of_a_task_is_told_to_the_hook() {
 
         for _ in 0..5 {
             runtime.spawn(async { panic!("on purpose, detached") }).detach();
-            told.recv_timeout(SOON).unwrap();
+            told.recv_soon().unwrap();
         }
         ping.ping();
         assert_eq!(runtime.metrics().tasks_panicked, 6);
@@ -386,7 +387,7 @@ fn the_hook_for_panics_may_end_the_runtime() {
             })
             .detach();
         runtime.spawn(async { panic!("on purpose") }).detach();
-        assert_eq!(is_gone.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(is_gone.recv_soon(), Err(mpsc::RecvError));
         eventually("the runtime has ended", || runtime.metrics().workers == 0);
     });
 }
@@ -452,7 +453,7 @@ fn a_panic_in_a_waker_that_the_deputy_calls_costs_no_thread() {
         future::block_on(Timer::after(Duration::from_millis(1)));
         done.send(()).unwrap();
     });
-    is_done.recv_timeout(SOON).expect("no thread leads any more");
+    is_done.recv_soon().expect("no thread leads any more");
 }
 
 /// A root future panics in a nested `block_on` in a task: the outer `block_on` goes on.

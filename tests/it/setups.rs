@@ -21,12 +21,14 @@ use paceline::{Async, Builder, Promotion, Runtime, Timer};
 #[path = "../../examples/testing/src/programs.rs"]
 mod programs;
 #[cfg(unix)]
-use programs::stacks;
+pub use programs::stacks;
 
-/// How long one body may run in one set-up before it counts as hung.
-const WATCHDOG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 20 });
+use crate::given_time::{RecvSoon, wait_for};
 
-/// How long an answer may take on a machine with other programs. A broken runtime never answers.
+/// How long a child may run.
+const CHILD: Duration = Duration::from_secs(if cfg!(miri) { 3600 } else { 120 });
+
+/// How long an answer may take. A broken runtime never answers.
 pub const SOON: Duration = Duration::from_secs(if cfg!(miri) { 120 } else { 10 });
 
 /// A stack for which no process has room.
@@ -45,6 +47,10 @@ pub struct Setup {
 }
 
 impl Setup {
+    fn of((threads, promotion, portable): (usize, Promotion, bool)) -> Self {
+        Self { threads, promotion, portable, deputy: true }
+    }
+
     pub fn builder(self) -> Builder {
         let builder = Runtime::builder()
             .threads(self.threads)
@@ -67,27 +73,59 @@ impl fmt::Display for Setup {
     }
 }
 
+/// Four groups of three set-ups. Each group has each value of each part of a set-up, and together they are all
+/// set-ups.
+const GROUPS: [[(usize, Promotion, bool); 3]; 4] = {
+    use Promotion::{Adaptive, Eager};
+    [
+        [(1, Adaptive, false), (2, Eager, true), (4, Adaptive, true)],
+        [(1, Eager, true), (2, Adaptive, false), (4, Eager, false)],
+        [(1, Adaptive, true), (2, Eager, false), (4, Adaptive, false)],
+        [(1, Eager, false), (2, Adaptive, true), (4, Eager, true)],
+    ]
+};
+
+/// Returns the set-ups of the running test: those of the group to which the hash of its name leads. So each
+/// test runs in three of the twelve, and each set-up is that of a quarter of the tests. With the variable
+/// `PACELINE_SETUPS` these are all twelve ("all"), or the first of the group ("one").
 fn all() -> impl Iterator<Item = Setup> {
-    let ways = [Promotion::Adaptive, Promotion::Eager].into_iter().flat_map(|p| [(p, false), (p, true)]);
-    ways.flat_map(|(promotion, portable)| {
-        [1, 2, 4].map(|threads| Setup { threads, promotion, portable, deputy: true })
-    })
-    // Miri supports only paceline's own wait, and is slow.
-    .filter(|setup| !cfg!(miri) || (!setup.portable && setup.threads == 2))
+    let hash = test_name().bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+    let group = GROUPS[(hash >> 4) as usize % GROUPS.len()];
+    let wanted = match std::env::var("PACELINE_SETUPS").as_deref() {
+        Ok("all") => GROUPS.concat(),
+        Ok("one") => group[..1].to_vec(),
+        Ok(other) => panic!("PACELINE_SETUPS is {other:?}, and neither \"all\" nor \"one\""),
+        // Miri supports only paceline's own wait, and is slow.
+        Err(_) if cfg!(miri) => vec![(2, Promotion::Adaptive, false), (2, Promotion::Eager, false)],
+        Err(_) => group.to_vec(),
+    };
+    wanted.into_iter().map(Setup::of)
 }
 
-/// Runs `body` with a fresh runtime in every set-up.
+/// Returns the name of the running test. A child that runs a test on its main thread has it from its parent.
+fn test_name() -> String {
+    let this = thread::current();
+    std::env::var("PACELINE_TEST_CHILD").ok().or(this.name().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Runs `body` with a fresh runtime in each of the test's set-ups.
 pub fn for_each_setup(body: impl Fn(&Arc<Runtime>) + Send + Sync + 'static) {
     for_setups(|_| true, move |_, runtime| body(runtime));
 }
 
-/// Runs `body` in the set-ups that `wanted` picks.
+/// Runs `body` in those of the test's set-ups that `wanted` picks.
 pub fn for_setups(
     wanted: impl Fn(Setup) -> bool,
     body: impl Fn(Setup, &Arc<Runtime>) + Send + Sync + 'static,
 ) {
     let body = Arc::new(body);
-    for setup in all().filter(|setup| wanted(*setup)) {
+    let mut setups: Vec<_> = all().filter(|setup| wanted(*setup)).collect();
+    if setups.is_empty() {
+        // The test's group has none of these.
+        setups.extend(GROUPS.concat().into_iter().map(Setup::of).find(|setup| wanted(*setup)));
+    }
+    assert!(!setups.is_empty() || cfg!(miri), "no set-up is wanted");
+    for setup in setups {
         run(setup, body.clone(), |setup, body| {
             let runtime = Arc::new(setup.build());
             (Arc::downgrade(&runtime), move || body(setup, &runtime))
@@ -106,7 +144,7 @@ pub fn without_deputy(body: impl Fn(Setup, &Arc<Runtime>) + Send + Sync + 'stati
     }
 }
 
-/// Runs `body` in every set-up; `body` builds its own runtime.
+/// Runs `body` in each of the test's set-ups; `body` builds its own runtime.
 pub fn for_each_builder(body: impl Fn(Setup) + Send + Sync + 'static) {
     let body = Arc::new(body);
     for setup in all() {
@@ -114,8 +152,7 @@ pub fn for_each_builder(body: impl Fn(Setup) + Send + Sync + 'static) {
     }
 }
 
-/// Runs the function that `prepare` returns on a thread of its own, and waits for it no longer than the
-/// watchdog allows.
+/// Runs the function that `prepare` returns on a thread of its own, and waits for its end.
 fn run<B: Send + 'static, F: FnOnce()>(
     setup: Setup,
     body: B,
@@ -134,13 +171,15 @@ fn run<B: Send + 'static, F: FnOnce()>(
         let _ = tell.send(result);
     });
     started.expect("a test can start a thread");
-    match told.recv_timeout(WATCHDOG) {
-        Ok(Ok(())) => {}
-        Ok(Err(panic)) => panic!("[{setup}] {}", text_of(&*panic)),
-        Err(_) => {
+    let ended = catch_unwind(AssertUnwindSafe(|| told.recv_soon()));
+    match ended {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(panic))) => panic!("[{setup}] {}", text_of(&*panic)),
+        Ok(Err(mpsc::RecvError)) => unreachable!("the thread tells how it ends"),
+        Err(hang) => {
             let runtime = watched.lock().unwrap().upgrade();
             let metrics = runtime.map_or(String::new(), |runtime| format!("\n{}", runtime.metrics()));
-            panic!("[{setup}] hung for {WATCHDOG:?}{metrics}\n{}", stacks(std::process::id()));
+            panic!("[{setup}] {}{metrics}", text_of(&*hang));
         }
     }
 }
@@ -172,9 +211,12 @@ impl Latch {
     /// Blocks until the latch is open. A latch that stays closed fails the test.
     #[track_caller]
     pub fn wait(&self) {
-        let guard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.0.1.wait_timeout_while(guard, SOON, |open| !*open);
-        assert!(*waited.unwrap_or_else(PoisonError::into_inner).0, "a latch stayed closed for {SOON:?}");
+        wait_for("a latch opens", |slice| {
+            let guard = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = self.0.1.wait_timeout_while(guard, slice, |open| !*open);
+            let (open, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            open.then_some(())
+        });
     }
 }
 
@@ -191,11 +233,16 @@ impl Drop for OpenOnDrop {
 /// Waits until `holds` returns true, by polling it; for conditions without a channel.
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < SOON, "{what}: not within {SOON:?}");
-        thread::sleep(Duration::from_micros(200));
-    }
+    wait_for(what, |slice| {
+        let start = Instant::now();
+        while !holds() {
+            if start.elapsed() >= slice {
+                return None;
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        Some(())
+    });
 }
 
 /// Sends the calling thread's number, for [`AsleepThread::wait`].
@@ -215,7 +262,7 @@ impl AsleepThread {
     /// Waits until the thread has called the function, and then until it sleeps.
     #[track_caller]
     pub fn wait(&self) {
-        let number = self.0.recv_timeout(SOON).expect("it calls that");
+        let number = self.0.recv_soon().expect("it calls that");
         if number == 0 {
             return thread::sleep(Duration::from_millis(20));
         }
@@ -228,7 +275,7 @@ impl AsleepThread {
 }
 
 /// Returns the system's number of the calling thread; 0 on systems that do not report what a thread does.
-fn number_of_thread() -> u32 {
+pub fn number_of_thread() -> u32 {
     #[cfg(all(target_os = "linux", not(miri)))]
     return rustix::thread::gettid().as_raw_nonzero().get() as u32;
     #[cfg(not(all(target_os = "linux", not(miri))))]
@@ -294,7 +341,7 @@ impl Ping {
             }
         };
         runtime.spawn(wrap(Box::pin(echo))).detach();
-        is_registered.recv_timeout(SOON).expect("the echo task starts");
+        is_registered.recv_soon().expect("the echo task starts");
         let mut ping = Self(ours);
         ping.ping();
         ping
@@ -368,13 +415,13 @@ pub fn output(mut command: Command) -> Output {
 #[track_caller]
 pub fn ends(child: Child) -> Output {
     #[cfg(unix)]
-    return programs::output(child, 6 * WATCHDOG);
+    return programs::output(child, CHILD);
     #[cfg(not(unix))]
     return child.wait_with_output().unwrap();
 }
 
 #[cfg(not(unix))]
-fn stacks(_process: u32) -> String {
+pub fn stacks(_process: u32) -> String {
     String::new()
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Executor, Runtime, Timer, unblock};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, pair, text_of,
 };
@@ -47,7 +48,7 @@ fn waiting_tasks(runtime: &Runtime) -> Arc<AtomicUsize> {
         drop(three);
     });
     [far, silent, never].into_iter().for_each(paceline::Task::detach);
-    (0..3).for_each(|_| has_started.recv_timeout(SOON).unwrap());
+    (0..3).for_each(|_| has_started.recv_soon().unwrap());
     dropped
 }
 
@@ -78,7 +79,7 @@ fn shutdown_from_inside_a_task_does_not_wait_for_it() {
                 pending::<()>().await;
             })
             .detach();
-        assert!(told.recv_timeout(SOON).expect("shutdown returns"));
+        assert!(told.recv_soon().expect("shutdown returns"));
         runtime.shutdown(SOON).unwrap();
         eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
     });
@@ -146,7 +147,7 @@ fn shutdown_from_hooks_returns() {
         let dropped = waiting_tasks(&runtime);
         cell.set(Arc::downgrade(&runtime)).unwrap();
         runtime.spawn(async move { latch.wait() }).detach();
-        assert!(told.recv_timeout(SOON).expect("the stall is reported"), "one task blocks");
+        assert!(told.recv_soon().expect("the stall is reported"), "one task blocks");
         drop(free);
         runtime.shutdown(SOON).unwrap();
         eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
@@ -203,7 +204,7 @@ fn the_last_handle_may_be_dropped_inside_a_task() {
         cell.set(runtime).unwrap();
         drop(cell);
         latch.open();
-        told.recv_timeout(SOON).expect("the drop returns");
+        told.recv_soon().expect("the drop returns");
         eventually("all futures are dropped", || dropped.load(SeqCst) == 3);
     });
 }
@@ -222,7 +223,7 @@ fn shutdown_does_not_wait_for_ever_and_names_stuck_tasks() {
             latch.wait();
         });
         stuck.detach();
-        is_blocking.recv_timeout(SOON).unwrap();
+        is_blocking.recv_soon().unwrap();
         let start = Instant::now();
         let error = runtime.shutdown(Duration::from_millis(30)).expect_err("a task blocks");
         assert!(start.elapsed() >= Duration::from_millis(30));
@@ -247,7 +248,7 @@ fn other_tasks_are_cancelled_although_one_is_stuck() {
             latch.wait();
         });
         stuck.detach();
-        is_blocking.recv_timeout(SOON).unwrap();
+        is_blocking.recv_soon().unwrap();
         runtime.shutdown(Duration::from_millis(20)).expect_err("a task blocks");
         // Not at once, if the thread that drops them waits for a core.
         eventually("futures do not wait for a task that has nothing to do with them", || {
@@ -305,7 +306,7 @@ fn a_closure_that_a_worker_waits_for_is_cancelled_first() {
         output
     });
     holder.detach();
-    is_locked.recv_timeout(SOON).unwrap();
+    is_locked.recv_soon().unwrap();
     runtime.shutdown(SOON).expect("the worker gets on");
 }
 
@@ -350,12 +351,12 @@ fn drop_is_bounded() {
                 drop(held);
             })
             .detach();
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         let start = Instant::now();
         drop(runtime);
         assert!(start.elapsed() < Duration::from_secs(5));
         drop(free);
-        assert_eq!(told.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(told.recv_soon(), Err(mpsc::RecvError));
     });
 }
 
@@ -436,7 +437,7 @@ fn wakers_may_outlive_the_executor() {
         for _ in 0..4 {
             runtime.spawn(grab_waker(tell.clone(), &dropped)).detach();
         }
-        let wakers: Vec<_> = (0..4).map(|_| told.recv_timeout(SOON).unwrap()).collect();
+        let wakers: Vec<_> = (0..4).map(|_| told.recv_soon().unwrap()).collect();
         let going = Latch::new();
         let gone = going.clone();
         let storm = thread::spawn(move || {

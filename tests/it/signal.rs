@@ -9,7 +9,8 @@ use paceline::signal::{Signal, Signals, ctrl_c};
 use paceline::{Timer, block_on, spawn};
 use rustix::process::{Signal as Number, getpid, kill_process};
 
-use crate::setups::{SOON, is_child};
+use crate::given_time::RecvSoon;
+use crate::setups::is_child;
 
 fn send(signal: Number) {
     kill_process(getpid(), signal).unwrap();
@@ -67,7 +68,7 @@ fn is_pending(signals: Signals) {
         let signal = block_on(future::poll_once(signals.next()));
         let _ = tell.send(signal.is_none());
     });
-    assert_eq!(told.recv_timeout(SOON), Ok(true), "a poll of `next` does not return, or returns a signal");
+    assert_eq!(told.recv_soon(), Ok(true), "a poll of `next` does not return, or returns a signal");
 }
 
 /// Fails if only the handlers keep the write end of the socket pair open.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use paceline::{Runtime, StallKind, Timer};
 
 use crate::busy::{Stop, compute};
-use crate::setups::SOON;
+use crate::given_time::RecvSoon;
 
 /// The arguments of the hook, and the counts.
 #[test]
@@ -17,7 +17,7 @@ fn a_stall_says_whether_the_task_blocks_or_computes() {
     let runtime = Runtime::builder().threads(2).thread_name("busy").on_stall(hook).build().unwrap();
     let (end, ended) = mpsc::channel::<()>();
     runtime.spawn(async move { _ = ended.recv() }).detach();
-    let stall = told.recv_timeout(SOON).unwrap();
+    let stall = told.recv_soon().unwrap();
     let StallKind::Blocked(Some(call)) = stall.kind else { panic!("{stall}") };
     // Not every architecture has its names in the table.
     let is_known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
@@ -30,7 +30,7 @@ fn a_stall_says_whether_the_task_blocks_or_computes() {
     let computing = stop.0.clone();
     runtime.spawn(async move { compute(&computing) }).detach();
     let stall = loop {
-        let stall = told.recv_timeout(SOON).unwrap();
+        let stall = told.recv_soon().unwrap();
         if stall.kind == StallKind::Computing {
             break stall;
         }
@@ -51,7 +51,7 @@ fn a_stall_of_a_block_on_names_its_call() {
     let hook = move |stall: &paceline::Stall| _ = tell.send(stall.clone());
     let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
     let next = |kind: fn(StallKind) -> bool| loop {
-        let stall = told.recv_timeout(SOON).expect("it is told of");
+        let stall = told.recv_soon().expect("it is told of");
         if kind(stall.kind) {
             break stall;
         }
@@ -109,7 +109,7 @@ fn a_stall_of_a_block_on_beside_tasks_names_its_call() {
     let stall = runtime.block_on(async {
         Timer::after(Duration::from_millis(1)).await;
         // Blocks until its own stall is reported.
-        told.recv_timeout(SOON).expect("no stall is reported")
+        told.recv_soon().expect("no stall is reported")
     });
     assert!(stall.in_block_on && stall.spawned_at.line() == line, "{stall}");
     assert_eq!(runtime.metrics().stalls, 1);

@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures_lite::future;
 use paceline::{Runtime, Strand, block_on};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, text_of};
 
 /// Operations that a thread does for others before it leaves the rest to another thread.
@@ -34,7 +35,7 @@ impl Occupied {
                 latch.wait();
             });
         });
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         Self { free, thread: Some(thread) }
     }
 
@@ -102,7 +103,7 @@ fn an_operation_is_handed_on_to_the_thread_that_is_inside() {
     strand.post(move |()| tell.send(thread::current().id()).unwrap());
     drop(occupied);
     assert_eq!(block_on(with), id);
-    assert_eq!(told.recv_timeout(SOON), Ok(id));
+    assert_eq!(told.recv_soon(), Ok(id));
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn a_panic_reaches_the_awaiting_task_and_poisons_nothing() {
             tell.send(()).unwrap();
             with.await
         });
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         strand.post(|n| *n += 1);
         drop(occupied);
         let panic = catch_unwind(AssertUnwindSafe(|| runtime.block_on(awaits))).expect_err("it is raised");
@@ -164,7 +165,7 @@ fn what_was_queued_behind_a_panic_runs() {
             panic!("on purpose");
         }));
     });
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     for _ in 0..3 {
         strand.post(|seen| seen.push(thread::panicking()));
     }
@@ -218,7 +219,7 @@ fn an_operation_that_has_begun_runs_to_its_end() {
     }));
     assert!(poll_once(with.as_mut()).is_pending());
     occupied.free.as_ref().unwrap().0.open();
-    told.recv_timeout(SOON).unwrap();
+    told.recv_soon().unwrap();
     drop(with);
     latch.open();
     drop(occupied);
@@ -289,7 +290,7 @@ fn an_operation_that_blocks_keeps_only_its_own_strand() {
                 })
             })
             .collect();
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         (0..3).for_each(|_| _ = ping.ping());
         drop(free);
         tasks.into_iter().for_each(|task| runtime.block_on(task));
@@ -344,7 +345,7 @@ fn operations_without_end_do_not_hold_up_the_end_of_a_runtime() {
             drop(runtime);
             tell.send(()).unwrap();
         });
-        let ended = told.recv_timeout(SOON);
+        let ended = told.recv_soon();
         stop.store(true, SeqCst);
         ended.expect("the runtime ends");
         ends.join().unwrap();

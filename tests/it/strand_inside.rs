@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_lite::future;
 use paceline::{Runtime, Strand, Task, Timer, block_on};
 
+use crate::given_time::RecvSoon;
 use crate::setups::{SOON, eventually, for_each_setup, text_of};
 use crate::strand::{Occupied, poll_once};
 
@@ -126,7 +127,7 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
             if first.is_none() { Poll::Pending } else { Poll::Ready(()) }
         });
         let task = spawn_in(runtime, &strand, future);
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         // Otherwise the polling thread would run the operation that occupies the strand, and the task could
         // not come.
         eventually("it has been polled", || format!("{strand:?}").contains("free"));
@@ -137,7 +138,7 @@ fn a_future_is_polled_by_the_thread_that_is_inside() {
         // The future's task comes, and finds the strand occupied.
         eventually("its turn is queued", || format!("{strand:?}").contains("others wait"));
         drop(occupied);
-        assert_eq!(told.recv_timeout(SOON), Ok(id));
+        assert_eq!(told.recv_soon(), Ok(id));
         runtime.block_on(task);
     });
 }
@@ -169,7 +170,7 @@ fn a_shutdown_cancels_the_futures_of_a_strand() {
             pending::<()>().await;
             drop(kept);
         });
-        told.recv_timeout(SOON).unwrap();
+        told.recv_soon().unwrap();
         runtime.shutdown(SOON).unwrap();
         assert_eq!(Arc::strong_count(&alive), 1);
         assert_eq!(future::block_on(task.fallible()), None);
@@ -232,7 +233,7 @@ fn a_block_on_inside_of_an_operation_that_awaits_the_same_strand_panics() {
         let operation = waits_for_itself(&strand2);
         strand.post(move |n| tell.send(operation(n)).unwrap());
         drop(occupied);
-        assert_said(&told.recv_timeout(SOON).unwrap());
+        assert_said(&told.recv_soon().unwrap());
         // In a future that was spawned on the strand.
         let strand2 = strand.clone();
         let task = spawn_in(runtime, &strand, async move { waits_for_itself(&strand2)(&mut 0) });

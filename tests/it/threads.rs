@@ -9,6 +9,7 @@ use futures_lite::future;
 use paceline::{Handle, Role, Runtime, ThreadInfo, ThreadKind, Timer};
 
 use crate::busy::{Rivals, Stop, compute};
+use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup, for_setups, is_child};
 
 fn count(threads: &[ThreadInfo], role: Role) -> usize {
@@ -296,7 +297,7 @@ fn hooks_may_ask() {
     let end = Latch::new();
     let _end = OpenOnDrop(end.clone());
     built.spawn(async move { end.wait() }).detach();
-    let (spawned_at, guilty) = told.recv_timeout(SOON).unwrap();
+    let (spawned_at, guilty) = told.recv_soon().unwrap();
     let guilty = guilty.expect("it is one of them");
     assert_eq!((guilty.role, guilty.spawned_at), (Role::Blocks, Some(spawned_at)));
 }
@@ -356,7 +357,7 @@ fn after_a_shutdown_there_are_none_but_those_that_are_stuck() {
             end.wait();
         });
         task.detach();
-        begun.recv_timeout(SOON).unwrap();
+        begun.recv_soon().unwrap();
         runtime.shutdown(Duration::from_millis(5)).unwrap_err();
         let stuck = |thread: &ThreadInfo| thread.spawned_at.is_some_and(|at| at.line() == line);
         assert_eq!(runtime.threads().iter().filter(|thread| stuck(thread)).count(), 1);
@@ -394,7 +395,7 @@ fn a_drain_may_be_watched() {
                 })
             };
             // The watch begins before the drain.
-            begun.recv_timeout(SOON).unwrap();
+            begun.recv_soon().unwrap();
             let drains = runtime.spawn(async {
                 let report = Handle::current().drain(SOON).await;
                 (report.is_clean(), me(&Handle::current().threads()))
