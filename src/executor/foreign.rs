@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use async_task::Runnable;
 
 use super::runner::Runner;
-use super::state::{State, StateRef};
+use super::state::State;
 use super::{host, task};
 use crate::observed::SpawnMeta;
 use crate::sync;
@@ -82,7 +82,7 @@ where
 /// # Safety
 ///
 /// As for [`schedule`].
-unsafe fn schedule_unless<S, M>(
+pub(crate) unsafe fn schedule_unless<S, M>(
     state: S,
     runnable: Runnable<M>,
     scheduled_at: &'static Location<'static>,
@@ -106,25 +106,4 @@ where
     }
     host::schedule(&state, poll, wakes_itself);
     Ok(())
-}
-
-/// Does the same as [`schedule_unless`] with either kind of reference to the state, and clones a shared one.
-///
-/// # Safety
-///
-/// As for [`schedule`].
-pub(crate) unsafe fn schedule_at<M>(
-    state: &StateRef,
-    runnable: Runnable<M>,
-    scheduled_at: &'static Location<'static>,
-    has_ended: impl FnOnce() -> bool,
-) -> Result<(), Runnable> {
-    match state {
-        // SAFETY: as the caller promises.
-        StateRef::Shared(state) => unsafe {
-            schedule_unless(state.clone(), runnable, scheduled_at, has_ended)
-        },
-        // SAFETY: as the caller promises.
-        StateRef::Static(state) => unsafe { schedule_unless(*state, runnable, scheduled_at, has_ended) },
-    }
 }

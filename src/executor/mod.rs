@@ -60,7 +60,7 @@ pub(crate) use cancelled::explain;
 #[cfg(feature = "sim")]
 pub(crate) use cancelled::panic_text;
 pub(crate) use ends::TasksOnStack;
-pub(crate) use foreign::schedule_at;
+pub(crate) use foreign::schedule_unless;
 pub(crate) use groups::Grouping;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
@@ -70,7 +70,7 @@ pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{State, StateRef};
-pub(crate) use task::{LARGE, boxed_if_large, spawn_at, spawn_in_vain};
+pub(crate) use task::{LARGE, boxed_if_large, spawn, spawn_in_vain};
 
 use std::fmt;
 use std::future::Future;
@@ -79,6 +79,7 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use async_task::Runnable;
+use futures::future::BoxFuture;
 
 use crate::observed::{SpawnMeta, TaskKind};
 
@@ -152,7 +153,7 @@ impl<'a> Executor<'a> {
     pub fn spawn<T: Send + 'a>(&self, future: impl Future<Output = T> + Send + 'a) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future and its output are `Send`; dropping the executor drops the future.
-        unsafe { boxed_if_large!(future, meta, self.spawn_at(future, meta)) }
+        unsafe { boxed_if_large!(future as BoxFuture, meta, self.spawn_at(future, meta)) }
     }
 
     /// Spawns many futures, and adds their tasks to `handles`.
@@ -178,7 +179,8 @@ impl<'a> Executor<'a> {
     ) {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: as in `spawn`.
-        let spawn = |future| unsafe { boxed_if_large!(future, meta, self.spawn_at(future, meta)) };
+        let spawn =
+            |future| unsafe { boxed_if_large!(future as BoxFuture, meta, self.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
 
@@ -274,7 +276,7 @@ impl<'a> Executor<'a> {
     /// Returns the future that each kind of executor awaits in its `run`. These are `async fn`s, so that
     /// the runner joins at the first poll.
     fn start<F: Future>(&self, future: F) -> Run<F> {
-        Run::new(StateRef::Shared(self.state().clone()), future)
+        Run::new(self.state().clone().into(), future)
     }
 
     /// Formats the executor without taking a lock that another thread, or the caller, could hold.

@@ -3,6 +3,7 @@
 //! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, or
 //! running; while a runtime ends, it may also be aside (see [`ends`](super::ends)).
 
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
 use std::ptr;
@@ -42,6 +43,8 @@ pub(crate) struct State {
     /// Whether the executor belongs to a current-thread runtime: then its tasks are polled in the order in
     /// which they became ready.
     pub(super) keeps_order: bool,
+    /// Whether the executor is that of the default instance, whose state is never freed.
+    lives_forever: bool,
     /// Tasks that are not cancelled with the others, because they wait for the report of the end.
     pub(super) aside: Mutex<Vec<Runnable>>,
     /// The futures that are dropped while the runtime ends.
@@ -57,32 +60,53 @@ pub(crate) struct State {
     pub(super) itself: Weak<State>,
 }
 
-/// A reference to an executor's state.
-#[derive(Clone, Debug)]
-pub(crate) enum StateRef {
-    /// A counted reference, for an executor that can be dropped.
-    Shared(Arc<State>),
-    /// A reference to the state of an executor that is never dropped.
-    Static(&'static State),
-}
+/// A reference to an executor's state. It is counted, unless the state is that of the default instance. One
+/// type for both, because each type that a task may hold doubles the code that a `spawn` compiles to.
+#[derive(Debug)]
+pub(crate) struct StateRef(ManuallyDrop<Arc<State>>);
 
 impl StateRef {
     /// Creates the state of a runtime's executor.
     pub(crate) fn shared() -> Self {
-        StateRef::Shared(State::new(true, true))
+        State::new(true, true).into()
     }
 
     /// Creates the state of a current-thread runtime's executor, which polls tasks in the order in which they
     /// became ready.
     pub(crate) fn in_order() -> Self {
-        StateRef::Shared(State::with(true, true, true))
+        State::with(true, true, true, false).into()
     }
 
     /// Creates the state of the default instance, which is never dropped but may be drained.
     pub(crate) fn forever() -> Self {
-        let state = Arc::into_raw(State::new(true, true));
-        // SAFETY: `into_raw` leaks this reference, so the state is never freed.
-        StateRef::Static(unsafe { &*state })
+        State::with(true, true, false, true).into()
+    }
+}
+
+impl From<Arc<State>> for StateRef {
+    fn from(state: Arc<State>) -> Self {
+        Self(ManuallyDrop::new(state))
+    }
+}
+
+impl Clone for StateRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        if !self.lives_forever {
+            return Self(self.0.clone());
+        }
+        // SAFETY: the state is never freed: no `StateRef` of it gives its reference back.
+        Self(unsafe { ptr::read(&self.0) })
+    }
+}
+
+impl Drop for StateRef {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.lives_forever {
+            // SAFETY: the reference is not used again.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
     }
 }
 
@@ -91,10 +115,7 @@ impl Deref for StateRef {
 
     #[inline]
     fn deref(&self) -> &State {
-        match self {
-            StateRef::Shared(state) => state,
-            StateRef::Static(state) => state,
-        }
+        &self.0
     }
 }
 
@@ -102,12 +123,13 @@ impl State {
     /// Creates the state of an executor. `tracks_tasks`: the executor counts and lists its tasks, so that
     /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing.
     pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
-        Self::with(tracks_tasks, of_runtime, false)
+        Self::with(tracks_tasks, of_runtime, false, false)
     }
 
     /// Creates the state as [`new`](Self::new) does. `keeps_order`: all tasks are queued in the injector, and
     /// polled in that order. That is so for each executor that a program makes inside of a simulation, too.
-    fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool) -> Arc<Self> {
+    /// `lives_forever`: the tasks' references to the state are not counted.
+    fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool, lives_forever: bool) -> Arc<Self> {
         let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
@@ -120,6 +142,7 @@ impl State {
             has_strangers: Flag::new(false),
             of_runtime,
             keeps_order: keeps_order || is_simulated,
+            lives_forever,
             aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
             panics: Panics::default(),

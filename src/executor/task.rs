@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
+use futures::future::BoxFuture;
 
 use super::host;
 use super::runner::Caught;
@@ -36,11 +37,14 @@ pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<Watched<()>>>();
 /// Evaluates `$spawn` with `$future`, or with a box of it if the future is large; `$meta` gets the size of
 /// the future. Each public `spawn` begins with this: the functions below move the future, and a debug build
 /// copies it into each of their stack frames.
+///
+/// A debug build compiles both branches. So the box is a `BoxFuture` or a `LocalBoxFuture`: its branch is
+/// compiled once for all futures with the same output.
 macro_rules! boxed_if_large {
-    ($future:ident, $meta:ident, $spawn:expr) => {{
+    ($future:ident as $boxed:ident, $meta:ident, $spawn:expr) => {{
         let $meta = $meta.of_size(size_of_val(&$future));
         if size_of_val(&$future) >= $crate::executor::LARGE {
-            let $future = Box::pin($future);
+            let $future: $boxed<'_, _> = Box::pin($future);
             $spawn
         } else {
             $spawn
@@ -208,7 +212,7 @@ impl<F> Drop for Tracked<F> {
 ///
 /// If the future or its output is not `Send`, the executor is used on one thread only. The executor drops the
 /// future before what it borrows ends.
-pub(super) unsafe fn spawn<'a, S, F>(state: S, future: F, meta: SpawnMeta<'_>) -> Task<F::Output>
+pub(crate) unsafe fn spawn<'a, S, F>(state: S, future: F, meta: SpawnMeta<'_>) -> Task<F::Output>
 where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
@@ -266,38 +270,17 @@ where
     unsafe { Builder::new().propagate_panic(true).spawn_unchecked(|()| future, WithInfo(schedule)) }
 }
 
-/// Creates a task of a runtime that was shut down: the task is cancelled already, and its future dropped.
-///
-/// # Safety
-///
-/// As for [`spawn`].
-pub(crate) unsafe fn spawn_in_vain<'a, F: Future + 'a>(
-    state: &StateRef,
-    future: F,
+/// Creates a task of a runtime that was shut down: the task is cancelled already, and its future dropped. The
+/// future comes in a box, as a [large](boxed_if_large) one does, so that no code is compiled for it alone.
+#[cold]
+pub(crate) fn spawn_in_vain<T>(
+    state: StateRef,
+    future: BoxFuture<'static, T>,
     spawned_at: &'static Location<'static>,
-) -> Task<F::Output> {
-    // SAFETY: as the caller promises.
-    let (runnable, task) =
-        unsafe { make(state.clone(), future, spawned_at, (Ticket::NONE, TaskNumber::next())) };
+) -> Task<T> {
+    let future = SpawnMeta::unobserved(spawned_at).watch(future);
+    // SAFETY: the future is `Send` and borrows nothing; it has no output.
+    let (runnable, task) = unsafe { make(state, future, spawned_at, (Ticket::NONE, TaskNumber::next())) };
     drop(runnable);
     task
-}
-
-/// Spawns a task as [`spawn`] does, with either kind of reference to the state, and clones a shared one.
-///
-/// # Safety
-///
-/// As for [`spawn`].
-#[inline]
-pub(crate) unsafe fn spawn_at<'a, F: Future + 'a>(
-    state: &StateRef,
-    future: F,
-    meta: SpawnMeta<'_>,
-) -> Task<F::Output> {
-    match state {
-        // SAFETY: as the caller promises.
-        StateRef::Shared(state) => unsafe { spawn(state.clone(), future, meta) },
-        // SAFETY: as the caller promises.
-        StateRef::Static(state) => unsafe { spawn(*state, future, meta) },
-    }
 }

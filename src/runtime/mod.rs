@@ -29,10 +29,11 @@ use std::thread;
 use std::time::Duration;
 
 use async_task::Runnable;
+use futures::future::BoxFuture;
 
 use crate::current::{current_pool, default_instance};
 use crate::end;
-use crate::executor::{StateRef, Task, boxed_if_large, schedule_at, spawn_at, spawn_in_vain};
+use crate::executor::{self, StateRef, Task, boxed_if_large, schedule_unless, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
@@ -127,7 +128,7 @@ impl Runtime {
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-        boxed_if_large!(future, meta, spawn_on(&self.pool, &self.crew, future, meta))
+        boxed_if_large!(future as BoxFuture, meta, spawn_on(&self.pool, &self.crew, future, meta))
     }
 
     /// Returns a reference to the runtime, for code that does not run on its threads.
@@ -355,7 +356,7 @@ impl fmt::Debug for Runtime {
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
     let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-    boxed_if_large!(future, meta, spawn_from(future, meta))
+    boxed_if_large!(future as BoxFuture, meta, spawn_from(future, meta))
 }
 
 /// Like [`spawn`], for a task that `meta` describes.
@@ -455,11 +456,11 @@ fn spawn_on<T: Send + 'static>(
 ) -> Task<T> {
     pool.assert_not_inherited();
     if crew.is_closed() && !crew.accepts_from_here() {
-        // SAFETY: the future is `Send` and borrows nothing.
-        return pool.visit(|| unsafe { spawn_in_vain(crew.state(), future, meta.spawned_at) });
+        return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
     }
-    // SAFETY: as above. If the workers stop meanwhile, the task is cancelled with the others.
-    unsafe { spawn_at(crew.state(), future, meta) }
+    // SAFETY: the future is `Send` and borrows nothing. If the workers stop meanwhile, the task is cancelled
+    // with the others.
+    unsafe { executor::spawn(crew.state().clone(), future, meta) }
 }
 
 /// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the
@@ -486,7 +487,9 @@ fn schedule_in<M: Send + Sync + 'static>(
         Ok(crew) => {
             // SAFETY: a runnable with such metadata is `Send`, and the maker of a task that borrows answers
             // for that. If the workers stop after the last look, the task is cancelled with the others.
-            let queued = unsafe { schedule_at(crew.state(), runnable, scheduled_at, || crew.is_stopped()) };
+            let queued = unsafe {
+                schedule_unless(crew.state().clone(), runnable, scheduled_at, || crew.is_stopped())
+            };
             if let Err(poll) = queued {
                 drop_elsewhere(Some(pool.clone()), poll);
             }

@@ -122,9 +122,8 @@ fn wakes(state: &StateRef, while_running: bool) {
         cx.waker().wake_by_ref();
         Poll::Pending
     });
-    let StateRef::Shared(state) = state else { unreachable!("no test has another one") };
     // A task in its own executor's injector would keep that for ever.
-    let state = Arc::downgrade(state);
+    let state = state.itself.clone();
     let wake = move |task: Runnable, info: ScheduleInfo| {
         schedule(&state.upgrade().expect("it is there"), task, info.woken_while_running)
     };

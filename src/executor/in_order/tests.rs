@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::{Wake, Waker};
 
-use super::super::{Caught, Runners, Surroundings, spawn_at};
+use super::super::{Caught, Runners, Surroundings, task};
 use super::*;
 use crate::frame::Frame;
 
@@ -44,7 +44,11 @@ impl Trace {
 fn spawn(state: &StateRef, future: impl Future<Output = ()> + Send + 'static) {
     // SAFETY: the future is `Send` and borrows nothing.
     unsafe {
-        spawn_at(state, future, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+        task::spawn(
+            state.clone(),
+            future,
+            crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
+        )
     }
     .detach();
 }

@@ -38,7 +38,7 @@ impl Scene {
     fn run(&self, tasks: usize) {
         let waker = waker();
         let mut cx = Context::from_waker(&waker);
-        let mut run = pin!(Run::new(StateRef::Shared(self.state.clone()), pending::<()>()));
+        let mut run = pin!(Run::new(self.state.clone().into(), pending::<()>()));
         loop {
             assert!(run.as_mut().poll(&mut cx).is_pending());
             if self.ran.load(Relaxed) == tasks {

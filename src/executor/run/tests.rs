@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::host::Host;
-use super::super::spawn_at;
+use super::super::task;
 use super::*;
 use crate::flight::FoundIn;
 use crate::frame::Frame;
@@ -34,8 +34,8 @@ impl Wake for Quiet {
 fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
     // SAFETY: the future is `Send` and borrows nothing.
     unsafe {
-        spawn_at(
-            state,
+        task::spawn(
+            state.clone(),
             async move { body() },
             crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
         )
@@ -171,7 +171,11 @@ fn a_task_that_computes_or_was_queued_is_polled_with_a_permit() {
         };
         // SAFETY: it is `Send` and borrows nothing.
         unsafe {
-            spawn_at(&state, looks, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+            task::spawn(
+                state.clone(),
+                looks,
+                crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
+            )
         }
         .detach();
         assert!(poll().is_pending());
@@ -203,7 +207,11 @@ fn a_worker_without_a_permit_sifts_the_surplus_for_quick_tasks() {
     };
     // SAFETY: it is `Send` and borrows nothing.
     unsafe {
-        spawn_at(&state, quick, crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()))
+        task::spawn(
+            state.clone(),
+            quick,
+            crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
+        )
     }
     .detach();
     hosted(&state, |poll, _| assert!(poll().is_pending()));
@@ -244,8 +252,8 @@ fn a_task_that_computed_once_needs_a_permit_for_a_while() {
         state.set_limit(0);
         // SAFETY: it is `Send` and borrows nothing.
         unsafe {
-            spawn_at(
-                &state,
+            task::spawn(
+                state.clone(),
                 computes_once,
                 crate::observed::SpawnMeta::unobserved(std::panic::Location::caller()),
             )
@@ -281,7 +289,7 @@ fn a_task_that_is_left_to_others_was_not_polled() {
         };
         let meta = crate::observed::SpawnMeta::unobserved(std::panic::Location::caller());
         // SAFETY: it is `Send` and borrows nothing.
-        unsafe { spawn_at(&state, computes, meta) }.detach();
+        unsafe { task::spawn(state.clone(), computes, meta) }.detach();
         assert!(poll().is_pending());
         state.set_limit(0);
         tell.try_send(()).unwrap();
