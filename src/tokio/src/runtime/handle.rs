@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::panic::Location;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -63,7 +63,13 @@ impl Handle {
         F::Output: Send + 'static,
     {
         let meta = meta.of_size(size_of::<F>());
-        if size_of::<F>() > LARGE { self.launch(Box::pin(future), meta) } else { self.launch(future, meta) }
+        // A condition in a `const` block: a debug build compiles only the branch that is taken.
+        if const { size_of::<F>() > LARGE } {
+            let future: Pin<Box<dyn Future<Output = F::Output> + Send>> = Box::pin(future);
+            self.launch(future, meta)
+        } else {
+            self.launch(future, meta)
+        }
     }
 
     #[track_caller]
@@ -141,7 +147,7 @@ impl Handle {
              `.await` on the future instead of blocking on it."
         );
         let _frame = Frame::begin(&self.shared, context::task_id(), place);
-        if size_of::<F>() > LARGE { self.run(Box::pin(future)) } else { self.run(future) }
+        if const { size_of::<F>() > LARGE } { self.run(Box::pin(future)) } else { self.run(future) }
     }
 
     #[track_caller]
