@@ -12,10 +12,17 @@
 mod adapters;
 #[cfg(not(miri))]
 mod ends;
+#[allow(dead_code)]
+#[path = "../it/given_time.rs"]
+mod given_time;
 #[cfg(not(miri))]
 mod http1;
 #[cfg(not(miri))]
 mod http2;
+#[cfg(all(target_os = "linux", not(miri)))]
+#[allow(dead_code)]
+#[path = "../it/idle_threads.rs"]
+mod idle_threads;
 #[cfg(not(miri))]
 mod scene;
 #[path = "../it/setups.rs"]

@@ -15,6 +15,7 @@ use tokio::runtime::{EnterGuard, Handle};
 use tokio::sync;
 use tokio::time;
 
+use crate::given_time::RecvSoon;
 use crate::setups::{SOON, for_each_setup, is_child, text_of};
 
 const MOMENT: Duration = Duration::from_millis(2);
@@ -132,7 +133,7 @@ fn hooks_and_destructors_have_a_context() {
             drop(first);
         })
         .detach();
-    begun.recv_timeout(SOON).unwrap();
+    begun.recv_soon().unwrap();
     runtime.shutdown(SOON).unwrap();
     runtime.spawn(async move { drop(second) }).detach();
     drop((tell, runtime));
@@ -162,7 +163,7 @@ fn the_hidden_runtime_outlives_all_others() {
     runtime.block_on(all_of_tokio());
     drop(runtime);
     go.send(()).unwrap();
-    assert_eq!(told.recv_timeout(SOON), Ok("it ran on"));
+    assert_eq!(told.recv_soon(), Ok("it ran on"));
     block_on(all_of_tokio());
 }
 
@@ -224,7 +225,7 @@ fn the_hidden_runtime_has_as_many_threads_as_tokio_is_told() {
         block_on(async {
             let [first, second] = [(); 2].map(|()| mpsc::sync_channel::<()>(1));
             let meets = |tell: mpsc::SyncSender<()>, told: mpsc::Receiver<()>| {
-                tokio::spawn(async move { (tell.send(()).is_ok(), told.recv_timeout(SOON).is_ok()) })
+                tokio::spawn(async move { (tell.send(()).is_ok(), told.recv_soon().is_ok()) })
             };
             let (one, other) = (meets(first.0, second.1), meets(second.0, first.1));
             assert_eq!((one.await.unwrap(), other.await.unwrap()), ((true, true), (true, true)));
@@ -245,7 +246,7 @@ fn a_block_on_in_a_task_of_tokio_s_blocks_no_other_task() {
         });
         tell.send(()).unwrap();
     });
-    told.recv_timeout(SOON).expect("both sleeps end");
+    told.recv_soon().expect("both sleeps end");
 }
 
 /// On threads of `spawn_blocking`, in any runtime or set of tasks. Fails if `block_in_place` is used on all

@@ -8,6 +8,9 @@ mod cost;
 mod fork;
 #[path = "../it/forked_children.rs"]
 mod forked_children;
+#[allow(dead_code)]
+#[path = "../it/given_time.rs"]
+mod given_time;
 #[cfg(target_os = "linux")]
 #[path = "../it/idle_threads.rs"]
 mod idle_threads;
