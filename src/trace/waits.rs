@@ -34,8 +34,8 @@ pub fn waits(are_recorded: bool) {
 ///
 /// Its [`Display`](fmt::Display) form has a line for each function of the program on the stack, the innermost
 /// first: `  at src/main.rs:12:20 (main::serve::{{closure}})`. The functions of this crate and of the
-/// standard library are left out, and those of packages from a registry if their files are known; unless
-/// there is no other. With `{:#}` all are displayed.
+/// standard library are left out, and those of packages from a registry if their files are known, and those
+/// without a line beside others with one; unless there is no other. With `{:#}` all are displayed.
 #[derive(Clone)]
 pub struct TaskWait(Arc<Backtrace>);
 
@@ -114,10 +114,18 @@ impl fmt::Display for TaskWait {
         if inner.is_empty() {
             return f.write_str("  at a place that is not known, because the program has no symbols");
         }
-        let is_of_program = |frame: &&StackFrame<'_>| frame.is_of_program(own);
-        let is_whole = f.alternate() || !inner.iter().any(|frame| is_of_program(&frame));
+        let of_program: Vec<_> = inner.iter().filter(|frame| frame.is_of_program(own)).collect();
+        // Packages from a registry are often built without debug information, and the program with it.
+        let with_place: Vec<_> = of_program.iter().copied().filter(|frame| frame.place.is_some()).collect();
+        let displayed = if f.alternate() || of_program.is_empty() {
+            inner.iter().collect()
+        } else if with_place.is_empty() {
+            of_program
+        } else {
+            with_place
+        };
         let mut is_first = true;
-        for StackFrame { name, place } in inner.iter().filter(|frame| is_whole || is_of_program(frame)) {
+        for StackFrame { name, place } in displayed {
             if !std::mem::take(&mut is_first) {
                 f.write_str("\n")?;
             }
