@@ -2,11 +2,13 @@
 //! each thread does ([`SceneActivity`]).
 
 use std::future::Future;
+use std::sync::Arc;
 
 use super::stage::{SOON, ticks};
-use super::{Latch, Pace, explore, foreign_block_on, runtime, sleep};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn};
 use crate::probe::SceneActivity;
-use crate::{Runtime, Timer};
+use crate::reactor::Pipe;
+use crate::{Role, Runtime, ThreadKind, Timer};
 
 /// Ticks of processor time after which one thread more is added for tasks that wait: see `watch/decide.rs`.
 const LONG: u32 = 100;
@@ -106,5 +108,77 @@ fn tasks_behind_one_that_computes_wait_for_it_although_a_worker_is_spare() {
         foreign_block_on(computes);
         foreign_block_on(waits);
         foreign_block_on(last);
+    });
+}
+
+/// Fails if a thread that computes is reported as one that blocks, or the worker that is spare beside it as
+/// one that may take tasks.
+#[test]
+fn a_worker_that_computes_and_the_spare_one_are_reported_as_such() {
+    explore(2_500, || {
+        let runtime = runtime(1, 4);
+        let (begun, end) = (Latch::new(), Latch::new());
+        let timer = runtime.spawn(Timer::after(ticks(LONG / 4)));
+        let line = line!() + 1;
+        let computes = runtime.spawn(busy(SceneActivity::Computes, &begun, &end));
+        begun.wait();
+        foreign_block_on(timer);
+        let pace = Pace::new();
+        loop {
+            let threads = runtime.threads();
+            let known = threads.iter().map(|it| (it.kind, it.role, it.spawned_at.map(|at| at.line())));
+            let computes = (ThreadKind::Worker, Role::Computes, Some(line));
+            let spare = [Role::Leads, Role::Follows].map(|role| (ThreadKind::Reserve, role, None));
+            let known: Vec<_> = known.collect();
+            if spare.iter().any(|spare| known == [computes, *spare]) {
+                break;
+            }
+            pace.at_most(SOON, format_args!("what they do is reported: {threads:?}"));
+            sleep(1);
+        }
+        end.open();
+        foreign_block_on(computes);
+    });
+}
+
+/// All workers compute, the spare one too, and a guest leads: it puts the tasks that events wake behind tasks
+/// that no thread takes. Fails if no other worker becomes spare, because leadership is not abandoned.
+#[test]
+fn a_task_that_a_guest_wakes_is_left_to_another_spare_worker() {
+    explore(2_500, || {
+        let runtime = Arc::new(runtime(1, 8));
+        let end = Latch::new();
+        let [begun, too] = [(); 2].map(|()| Latch::new());
+        let pipe = Pipe::new();
+        let reader = runtime.block_on(async { Reader::new(&pipe) });
+        let reads = runtime.spawn(async move { reader.byte().await });
+        let on_spare = busy(SceneActivity::Computes, &too, &end);
+        let on_spare = runtime.spawn(async {
+            Timer::after(ticks(LONG / 4)).await;
+            on_spare.await;
+        });
+        let computes = runtime.spawn(busy(SceneActivity::Computes, &begun, &end));
+        begun.wait();
+        let pace = Pace::new();
+        let spawn_another = |_| runtime.spawn(busy(SceneActivity::Computes, &Latch::new(), &end));
+        let waiting: Vec<_> = (0..2).map(spawn_another).collect();
+        too.wait();
+        let guest = spawn("guest", {
+            let (runtime, end) = (runtime.clone(), end.clone());
+            move || {
+                runtime.block_on(async {
+                    while !end.is_open() {
+                        Timer::after(ticks(2)).await;
+                    }
+                });
+            }
+        });
+        pipe.write();
+        foreign_block_on(reads).expect("a thread leads");
+        // Otherwise the next worker would come when these have computed for twice as long.
+        pace.at_most(LONG + LONG / 2, "an event beside a spare worker that computes");
+        end.open();
+        guest.join().expect("it only waits");
+        [on_spare, computes].into_iter().chain(waiting).for_each(foreign_block_on);
     });
 }
