@@ -24,6 +24,7 @@
 //! Scenarios must not wait outside of shuttle: no locks and channels of std, no `async-channel`, no sleep.
 //! [`stage`] has replacements.
 
+mod added_threads;
 mod basics;
 mod blocked;
 mod computing;
