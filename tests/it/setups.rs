@@ -435,7 +435,7 @@ pub fn child(test: &str, shell: &str) -> Command {
     } else {
         assert_eq!(shell, ":");
     }
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"]);
     command.env("PACELINE_TEST_CHILD", test);
     // The symbols of a backtrace take memory and time, which some tests measure.
     command.env("RUST_BACKTRACE", "0").env_remove("RUST_LIB_BACKTRACE");
