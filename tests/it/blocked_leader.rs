@@ -14,7 +14,7 @@ use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{
-    AsleepThread, Latch, OpenOnDrop, SOON, Socket, eventually, for_each_setup, for_setups, is_child, sockets,
+    AsleepThread, Latch, SOON, Socket, eventually, for_each_setup, for_setups, is_child, sockets,
 };
 
 /// The `block_on` of another library.
@@ -314,27 +314,4 @@ fn spawning_beside_a_shutdown_drops_no_other_future() {
         done.wait();
         eventually("the other future is dropped", || count.try_lock().is_ok_and(|count| *count == 1));
     });
-}
-
-/// A caller of `shutdown` that got an error has already waited: dropping the runtime then does not wait
-/// again.
-#[test]
-fn a_drop_after_a_shutdown_that_failed_does_not_wait() {
-    let runtime = Runtime::builder().threads(1).build().unwrap();
-    let (begun, end) = (Latch::new(), Latch::new());
-    let _end = OpenOnDrop(end.clone());
-    runtime
-        .spawn({
-            let begun = begun.clone();
-            async move {
-                begun.open();
-                end.wait();
-            }
-        })
-        .detach();
-    begun.wait();
-    runtime.shutdown(Duration::ZERO).unwrap_err();
-    let start = Instant::now();
-    drop(runtime);
-    assert!(start.elapsed() < Duration::from_millis(90), "it waited again");
 }
