@@ -6,14 +6,14 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future;
 use paceline::{Drained, Handle, Runtime, block_on};
 
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_builder, for_each_setup};
+use crate::setups::{Latch, OpenOnDrop, eventually, for_each_builder, for_each_setup};
 
 /// Does something when it is dropped.
 struct OnDrop<F: FnMut()>(F);
@@ -87,9 +87,7 @@ fn dropping_a_runtime_does_not_wait_for_destructors_that_block() {
         });
         paceline::unblock(move || drop(on_drop)).detach();
         drop(entered);
-        let start = Instant::now();
         drop(runtime);
-        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
         drop(free);
         eventually("the closure is dropped", || count.get() == 1);
     });
@@ -147,8 +145,12 @@ fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
 
 /// A thread that has a tenth of a core is in a poll for a while. Fails if wall time decides which thread is
 /// stuck.
+///
+/// Measures six milliseconds of processor time that take long. Its exact twin is the scenario of `Patience` in
+/// `src/model`.
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "timed: a drain waits for a thread that has a ninth of a core"]
 fn a_thread_without_a_core_is_not_stuck() {
     use std::sync::atomic::AtomicBool;
 
@@ -367,7 +369,6 @@ fn no_threads_for_the_drain() {
             thread::Builder::new().spawn(move || ended.wait()).ok()
         };
         let others: Vec<_> = std::iter::from_fn(others).collect();
-        let start = Instant::now();
         // In a task of its own: the only worker has to be free for the other task.
         let handle = runtime.handle();
         let (begin, begun) = mpsc::channel();
@@ -384,7 +385,6 @@ fn no_threads_for_the_drain() {
         let report = future::block_on(drain);
         setrlimit(Resource::As, limit).unwrap();
         assert_eq!(counts(&report), numbers, "{report}");
-        assert!(start.elapsed() < SOON);
         drop(ends);
         others.into_iter().for_each(|other| other.join().unwrap());
     }

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, future};
 use paceline::blocking::{Job, JobError};
@@ -14,7 +14,7 @@ use paceline::{Drained, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn
 
 use crate::drain::{Count, HOUR, SHORT, counts, waits};
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, SOON, Socket, eventually, for_each_builder, for_each_setup, sockets};
+use crate::setups::{Latch, OpenOnDrop, Socket, eventually, for_each_builder, for_each_setup, sockets};
 
 /// Begins a drain.
 fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
@@ -89,23 +89,38 @@ fn tasks_that_are_left_may_have_closures_run() {
     });
 }
 
-/// A running job is told by its token, and lost if it does not return; a waiting job never begins.
+/// A running job is told by its token. The job is awake, so that it needs no time but a core to return.
+#[test]
+fn a_job_that_returns_at_the_deadline_is_not_lost() {
+    for_each_setup(|runtime| {
+        let (begun, polite) = (Latch::new(), Count::default());
+        let (has_begun, one) = (begun.clone(), polite.one());
+        let job = within(runtime, || {
+            Job::with_token(move |token| {
+                let _one = one;
+                has_begun.open();
+                while !token.is_cancelled() {
+                    thread::yield_now();
+                }
+            })
+            .submit()
+        });
+        begun.wait();
+        let report = future::block_on(runtime.drain(SHORT));
+        assert_eq!((report.jobs_cancelled, report.jobs_lost.len(), polite.get()), (0, 0, 1), "{report}");
+        assert_eq!(future::block_on(job), Ok(()), "it has returned");
+    });
+}
+
+/// A running job that does not return is lost; a waiting job never begins.
 #[test]
 fn jobs_at_the_deadline() {
     for_each_builder(|setup| {
-        let runtime = setup.builder().blocking_threads(3).build().unwrap();
+        let runtime = setup.builder().blocking_threads(2).build().unwrap();
         let (latch, begun, count) = (Latch::new(), Arc::new(AtomicUsize::new(0)), Count::default());
         let free = OpenOnDrop(latch.clone());
         let ran = Arc::new(AtomicUsize::new(0));
-        let (polite, line) = within(&runtime, || {
-            let has_begun = begun.clone();
-            let polite = Job::with_token(move |token| {
-                has_begun.fetch_add(1, SeqCst);
-                while !token.is_cancelled() {
-                    thread::sleep(Duration::from_millis(1));
-                }
-            })
-            .submit();
+        let line = within(&runtime, || {
             let (has_begun, wait) = (begun.clone(), latch.clone());
             let upload = move || {
                 has_begun.fetch_add(1, SeqCst);
@@ -119,9 +134,9 @@ fn jobs_at_the_deadline() {
             };
             let line = line!() + 1;
             unblock(waits).detach();
-            (polite, line)
+            line
         });
-        eventually("they run", || begun.load(SeqCst) == 3);
+        eventually("they run", || begun.load(SeqCst) == 2);
         let handles: Vec<_> = within(&runtime, || {
             (0..4)
                 .map(|_| {
@@ -148,7 +163,6 @@ fn jobs_at_the_deadline() {
         for handle in handles {
             assert!(matches!(future::block_on(handle), Err(JobError::Cancelled { .. })));
         }
-        assert_eq!(future::block_on(polite), Ok(()), "it has returned");
         drop(free);
         eventually("the threads end", || runtime.metrics().blocking_threads == 0);
         // New jobs are refused.
@@ -174,9 +188,7 @@ fn a_job_that_is_lost_already() {
             let job = within(runtime, || Job::new(slow).name("slow").deadline(SHORT).submit());
             assert!(matches!(future::block_on(job), Err(JobError::TimedOut { .. })));
         }
-        let start = Instant::now();
         let report = future::block_on(runtime.drain(HOUR));
-        assert!(start.elapsed() < SOON);
         assert_eq!(report.jobs_lost, ["slow"]);
         drop(free);
     });
@@ -236,9 +248,8 @@ fn a_stream_is_not_waited_for() {
         let nothing = runtime.block_on(future::poll_once(stream.read(&mut buffer)));
         assert!(nothing.is_none());
         reads.wait();
-        let start = Instant::now();
         let report = future::block_on(runtime.drain(HOUR));
-        assert!(report.is_clean() && start.elapsed() < SOON, "{report}");
+        assert!(report.is_clean(), "{report}");
         drop(mine);
     });
 }
