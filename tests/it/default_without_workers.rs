@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Timer, block_on};
@@ -188,21 +188,19 @@ fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
     }
 }
 
-/// The deputy watches over the one thread, and no other thread exists: a source without a waiter, and a timer
-/// that is dropped with its future, need no leader.
+/// The deputy watches over the one thread, and leaves with the last source. (That there is no third thread
+/// meanwhile is a scenario of `src/model/relief.rs`.)
 #[test]
-fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
+fn lf5_a_program_that_only_calls_block_on_leaves_no_thread_behind() {
     if !is_child(
-        "default_without_workers::lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy",
+        "default_without_workers::lf5_a_program_that_only_calls_block_on_leaves_no_thread_behind",
         ":",
     ) {
         return;
     }
     let before = threads();
     let (mut one, mut other) = Async::<UnixStream>::pair().unwrap();
-    let mut longest_round = Duration::ZERO;
     for _ in 0..10 {
-        let start = Instant::now();
         let (far, near) = (Duration::from_secs(3600), Duration::from_micros(100));
         block_on(future::or(Timer::after(far), Timer::after(near)));
         let write = async {
@@ -211,14 +209,8 @@ fn lf5_a_program_that_only_calls_block_on_has_one_thread_and_the_deputy() {
         };
         let (wrote, read) = block_on(future::zip(write, async { other.read_exact(&mut [0]).await }));
         assert!(wrote.is_ok() && read.is_ok());
-        longest_round = longest_round.max(start.elapsed());
     }
     assert!(threads() > before, "no deputy");
-    // If other programs keep this thread from its core for longer than the deputy's tick of a millisecond, a
-    // relief leads meanwhile. The relief stays for as long as the sources do.
-    if longest_round < Duration::from_millis(1) {
-        assert_eq!(threads(), before + 1, "a round took {longest_round:?} at most");
-    }
     drop((one, other));
     eventually("the deputy has gone home", || threads() == before);
 }
