@@ -1,8 +1,11 @@
 //! The deputy beside threads that stay in one poll for long: it looks a few times a second, and still notices
 //! each broken promise.
+//!
+//! These tests measure how often the system switches to the deputy. Their exact twin, for the decision, is
+//! `the_deputy_rests_beside_threads_that_are_stuck_for_long` in `src/watch/decide/tests.rs`. Here are the places
+//! whose threads do not show in that snapshot as workers do: a guest, and a runtime without workers.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -78,7 +81,9 @@ fn nothing() -> impl Future<Output = ()> + Send + 'static {
     std::future::ready(())
 }
 
+/// Measures the deputy's looks beside a guest.
 #[test]
+#[ignore = "timed: how often the deputy looks in a second"]
 fn beside_a_root_future_that_blocks() {
     if !is_child("deputy_in_long_polls::beside_a_root_future_that_blocks", ":") {
         return;
@@ -88,7 +93,9 @@ fn beside_a_root_future_that_blocks() {
     assert_deputies_rest();
 }
 
+/// Measures the same in a runtime without workers.
 #[test]
+#[ignore = "timed: how often the deputy looks in a second"]
 fn beside_a_root_future_that_blocks_where_there_are_no_workers() {
     if !is_child("deputy_in_long_polls::beside_a_root_future_that_blocks_where_there_are_no_workers", ":") {
         return;
@@ -99,46 +106,13 @@ fn beside_a_root_future_that_blocks_where_there_are_no_workers() {
     assert_deputies_rest();
 }
 
-#[test]
-fn beside_tasks_that_block() {
-    if !is_child("deputy_in_long_polls::beside_tasks_that_block", ":") {
-        return;
-    }
-    for tasks in [1, 2, 5] {
-        let runtime = Runtime::builder().threads(2).build().unwrap();
-        let (free, gate) = Gate::new();
-        let (begun, has_begun) = mpsc::channel();
-        for _ in 0..tasks {
-            let (gate, begun) = (gate.clone(), begun.clone());
-            let task = async move {
-                begun.send(()).unwrap();
-                gate.wait();
-            };
-            runtime.spawn(task).detach();
-        }
-        (0..tasks).for_each(|_| has_begun.recv_soon().unwrap());
-        assert_deputies_rest();
-        drop(free);
-    }
-}
-
-#[test]
-fn beside_a_task_that_computes() {
-    if !is_child("deputy_in_long_polls::beside_a_task_that_computes", ":") {
-        return;
-    }
-    let runtime = Runtime::builder().threads(1).build().unwrap();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let ends = is_over.clone();
-    let task = runtime.spawn(async move { while !ends.load(Relaxed) {} });
-    assert_deputies_rest();
-    is_over.store(true, Relaxed);
-    runtime.block_on(task);
-}
-
 /// A task that has blocked for long wakes another one in the same poll, and waits for it there. Its own
 /// thread would poll the other task next, and other workers sleep.
+///
+/// Measures first that the deputy rests. The exact twin of what follows is `a_closed_runner_gets_no_task` in
+/// `src/executor/host/tests.rs`.
 #[test]
+#[ignore = "timed: how often the deputy looks in a second"]
 fn what_a_poll_wakes_after_a_long_time_is_polled() {
     if !is_child("deputy_in_long_polls::what_a_poll_wakes_after_a_long_time_is_polled", ":") {
         return;
