@@ -1,7 +1,6 @@
 //! Behaviour that would cost performance without failing, visible in the metrics.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -16,8 +15,7 @@ use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
 use crate::given_time::RecvSoon;
 use crate::idle_threads::{assert_all_rest, statuses, switches, switches_in};
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, for_setups, is_child,
-    without_deputy,
+    Latch, OpenOnDrop, Ping, SOON, Setup, eventually, for_each_setup, for_setups, is_child, without_deputy,
 };
 
 /// Tasks that read one byte after the other, each from a socket of its own, and call `handler` for each byte.
@@ -90,15 +88,19 @@ fn are_asleep(name: &str, number: usize) -> bool {
 
 /// What `Promotion::Adaptive` promises: a follower is woken if two events are left beside the first, and not
 /// for fewer. Without the deputy, which wakes followers for reasons of its own.
+///
+/// Measures what one wait of the system returns: a thread that is late gets more events, or fewer. Its exact
+/// twin is `a_wake_is_worth_it_only_where_a_follower_sleeps_and_two_events_are_left` in
+/// `src/leadership/tests.rs`; only this test shows that the pool passes the number of events to that rule.
 #[test]
+#[ignore = "timed: how many followers are woken for a burst of events"]
 fn two_events_that_are_left_wake_a_follower_and_one_does_not() {
     if !is_child("cost::two_events_that_are_left_wake_a_follower_and_one_does_not", ":") {
         return;
     }
-    without_deputy(|setup, runtime| {
-        if setup.promotion != Promotion::Adaptive || setup.threads == 1 {
-            return;
-        }
+    for (threads, portable) in [(2, false), (2, true), (4, false), (4, true)] {
+        let setup = Setup { threads, promotion: Promotion::Adaptive, portable, deputy: false };
+        let runtime = &Arc::new(setup.build());
         let mut bursts = [(1, 0), (2, 0), (3, 1)].map(|(events, wakes)| {
             let (done, is_done) = mpsc::channel();
             let begun = Arc::new(AtomicUsize::new(0));
@@ -128,7 +130,7 @@ fn two_events_that_are_left_wake_a_follower_and_one_does_not() {
                 assert_eq!(round(), *wakes, "followers woken for {events} events at once, {setup}");
             }
         }
-    });
+    }
 }
 
 /// A follower is woken for a single event if the polls that events cause are long. Fails if the deputy does
@@ -164,69 +166,28 @@ fn single_events_that_cause_long_polls_wake_followers() {
     );
 }
 
-/// Returns a handler that does not end before `threads` handlers have begun, so these ran in as many threads
-/// at once.
-fn long_handler(threads: usize) -> (Arc<AtomicUsize>, impl Fn() + Clone + Send + 'static) {
-    let begun = Arc::new(AtomicUsize::new(0));
-    let seen = begun.clone();
-    let handler = move || {
-        let start = Instant::now();
-        begun.fetch_add(1, SeqCst);
-        while begun.load(SeqCst) < threads && start.elapsed() < SOON {
-            thread::yield_now();
-        }
-    };
-    (seen, handler)
-}
-
-/// Each woken follower wakes the next one while events are left. Without the deputy, which would notice that
-/// no thread leads.
-#[test]
-fn long_handlers_of_a_burst_spread_over_all_threads() {
-    if !is_child("cost::long_handlers_of_a_burst_spread_over_all_threads", ":") {
-        return;
-    }
-    without_deputy(|setup, runtime| {
-        // Eager promotion wakes a second thread for the trigger. That thread may ask the poller while the
-        // task still writes, get only some of the events, and find no follower to wake, because the first
-        // thread is not asleep yet. The deputy would mend that.
-        if setup.promotion == Promotion::Eager {
-            return;
-        }
-        let (events, calls) = (2 * setup.threads, Arc::new(AtomicUsize::new(0)));
-        let (begun, handler) = long_handler(setup.threads);
-        let counted = calls.clone();
-        let handler = move || {
-            if counted.fetch_add(1, SeqCst) >= events {
-                handler()
-            }
-        };
-        let mut burst = Burst::new(runtime, events, handler);
-        // In the first round each socket also reports that it is writable, so the first round does not count.
-        burst.trigger();
-        eventually("the first round is over", || calls.load(SeqCst) == events);
-        burst.trigger();
-        let start = Instant::now();
-        eventually("all handlers have begun", || begun.load(SeqCst) == events);
-        assert!(start.elapsed() < SOON, "a thread slept beside events");
-    });
-}
-
 /// Each woken runner wakes the next one while tasks are left. Without the deputy, which moves waiting tasks.
+/// No task ends before as many have begun as there are threads, so a thread that sleeps beside tasks is a
+/// deadlock.
 #[test]
 fn long_tasks_of_one_parent_spread_over_all_threads() {
     without_deputy(|setup, runtime| {
-        let (begun, handler) = long_handler(setup.threads);
-        let start = Instant::now();
+        let (begun, all, threads) = (Arc::new(AtomicUsize::new(0)), Latch::new(), setup.threads);
+        let seen = begun.clone();
         let parent = async move {
-            (0..2 * setup.threads).for_each(|_| {
-                let handler = handler.clone();
-                spawn(async move { handler() }).detach();
-            });
+            for _ in 0..2 * threads {
+                let (begun, all) = (begun.clone(), all.clone());
+                let long = async move {
+                    if begun.fetch_add(1, SeqCst) + 1 == threads {
+                        all.open();
+                    }
+                    all.wait();
+                };
+                spawn(long).detach();
+            }
         };
         runtime.spawn(parent).detach();
-        eventually("all tasks have begun", || begun.load(SeqCst) == 2 * setup.threads);
-        assert!(start.elapsed() < SOON, "a thread slept beside tasks");
+        eventually("all tasks have begun", || seen.load(SeqCst) == 2 * threads);
     });
 }
 
@@ -302,36 +263,11 @@ fn tasks_on_one_mutex_all_get_it() {
     });
 }
 
-/// Returns how often the current thread went to sleep.
-fn sleeps() -> u64 {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-/// A thread that waits again and again for short work of another thread learns to stay awake for it. The
-/// limit is so long that a busy machine makes no difference. Fails if a follower parks at once: `spin::wait`
-/// in `Follower::park`.
+/// Idle with sources and a far timer, no thread runs at all (LF9).
+///
+/// Measures two seconds in which no thread may run; no exact test says that of a whole process.
 #[test]
-fn a_guest_whose_waits_are_short_does_not_sleep() {
-    const ROUNDS: u64 = 1_000;
-    for_each_builder(|setup| {
-        let runtime = setup.builder().spin(SOON).build().unwrap();
-        runtime.block_on(async {
-            let before = sleeps();
-            for _ in 0..ROUNDS {
-                runtime.spawn(async {}).await;
-            }
-            let slept = sleeps() - before;
-            assert!(slept < ROUNDS / 4, "slept {slept} times in {ROUNDS} rounds");
-        });
-        assert!(runtime.metrics().spin_time > Duration::ZERO);
-    });
-}
-
-/// Idle with sources and a far timer, no thread runs at all (LF9). The test measures two seconds without
-/// activity, so it sleeps.
-#[test]
+#[ignore = "timed: no thread runs for two seconds"]
 fn an_idle_process_does_nothing() {
     if !is_child("cost::an_idle_process_does_nothing", ":") {
         return;
@@ -448,50 +384,55 @@ fn a_batch_hides_no_events_from_other_threads() {
 }
 
 /// An executor of the program, run by two of its threads in `block_on`, is polled as directly as workers poll
-/// their tasks, and the polls are counted, also after the executor has ended.
+/// their tasks, and the polls are counted, also after the executor has ended. In a runtime without workers and
+/// without a deputy, so that one of the two threads leads.
 #[test]
 fn polls_of_executors_that_run_here_are_counted() {
-    if !is_child("cost::polls_of_executors_that_run_here_are_counted", ":") {
-        return;
-    }
+    const READS: u64 = 50;
+    let builder = Runtime::builder().current_thread().max_blind(Duration::from_secs(3600));
+    let runtime = Arc::new(builder.build().unwrap());
     let executor = Arc::new(paceline::Executor::new());
-    let reads = 200;
     let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let (tell, told) = mpsc::channel();
     let reader = executor.spawn(async move {
         let mut socket = Async::new(theirs).unwrap();
-        for _ in 0..reads {
+        for _ in 0..READS {
+            tell.send(()).unwrap();
             socket.read_exact(&mut [0]).await.unwrap();
         }
     });
     let threads = [1, 2].map(|_| {
-        let (executor, (stop, stopped)) = (executor.clone(), bounded::<()>(1));
-        (stop, thread::spawn(move || block_on(executor.run(stopped.recv())).unwrap_err()))
+        let (runtime, executor, (stop, stopped)) = (runtime.clone(), executor.clone(), bounded::<()>(1));
+        (stop, thread::spawn(move || runtime.block_on(executor.run(stopped.recv())).unwrap_err()))
     });
-    for _ in 0..reads {
+    for _ in 0..READS {
+        told.recv_soon().unwrap();
+        eventually("both threads wait", || {
+            let mut roles: Vec<_> = runtime.threads().iter().map(|thread| thread.role).collect();
+            roles.sort_by_key(|role| *role != Role::Leads);
+            roles == [Role::Leads, Role::Follows]
+        });
         ours.write_all(b"x").unwrap();
-        thread::sleep(Duration::from_micros(200));
     }
     future::block_on(reader);
     for (stop, thread) in threads {
         drop(stop);
         thread.join().unwrap();
     }
-    let metrics = paceline::metrics();
-    // On a busy machine one poll reads many bytes.
-    assert!(metrics.polls_direct >= reads / 20, "{metrics}");
-    assert!(metrics.direct_share() > 0.9, "{metrics}");
+    drop(executor);
+    let metrics = runtime.metrics();
+    assert_eq!(metrics.polls_direct, READS, "{metrics}");
 }
 
 /// A task that waits with `readable` and reads elsewhere gets one event for each message: a socket that is
 /// still writable reports no event. (Fails if each wait arms the source again although nothing can be read.)
+/// With one thread and without a deputy, because interrupts are events, too.
 #[test]
 fn a_wait_for_readability_is_one_event() {
-    // A process of its own, and one thread, because interrupts are events, too.
-    if !is_child("cost::a_wait_for_readability_is_one_event", ":") {
-        return;
-    }
+    let builder = Runtime::builder().current_thread().max_blind(Duration::from_secs(3600));
+    let runtime = builder.build().unwrap();
     let rounds = 200;
-    block_on(async {
+    runtime.block_on(async {
         let (ours, theirs) = Async::<UnixStream>::pair().unwrap();
         let echo = async {
             for _ in 0..rounds {
@@ -507,8 +448,8 @@ fn a_wait_for_readability_is_one_event() {
         };
         future::zip(echo, client).await;
     });
-    let metrics = paceline::metrics();
-    assert!(metrics.events <= 2 * rounds + 10, "{} messages, {metrics}", 2 * rounds);
+    let metrics = runtime.metrics();
+    assert!(metrics.events <= 2 * rounds + 2, "{} messages, {metrics}", 2 * rounds);
 }
 
 /// Reads as a program does that knows only `readable`.
@@ -523,13 +464,14 @@ async fn read_after_wait(socket: &Async<UnixStream>) -> std::io::Result<usize> {
 
 /// If a short burst comes now and then, the deputy does not wake up for each: the last thread that goes to
 /// sleep stands it down. The same holds for bursts in which a thread sleeps for a moment: the task's socket
-/// becomes writable when the other side has read. Some wake-ups are allowed, because on a busy machine a
-/// burst lasts longer than a tick.
+/// becomes writable when the other side has read. (Not for the `poll` backend, where no thread stays awake,
+/// and so none knows how long it sleeps.)
+///
+/// Measures how often the system switches to the deputy: some wake-ups are allowed, because a burst may last
+/// longer than a tick. The models of `src/pool/deputy/duty/models.rs` show that no wake-up is lost, and not
+/// that the deputy sleeps.
 #[test]
-#[cfg_attr(
-    polling_test_poll_backend,
-    ignore = "a thread that never stays awake does not know how long it sleeps"
-)]
+#[ignore = "timed: how often the deputy wakes up for short bursts"]
 fn the_deputy_sleeps_through_short_bursts() {
     const BURSTS: u64 = 40;
     if !is_child("cost::the_deputy_sleeps_through_short_bursts", ":") {
