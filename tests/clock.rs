@@ -301,3 +301,29 @@ fn where_it_cannot_be_stopped_it_says_so() {
     let goes = || Runtime::builder().current_thread().build().unwrap().block_on(async { clock::resume() });
     assert!(said(goes).contains("is not paused"));
 }
+
+/// Timers that are due together wake their tasks before one of them is polled. Fails if each task is polled
+/// with those that it spawns before the next timer fires.
+#[test]
+fn timers_that_are_due_together_wake_their_tasks_before_one_of_them_is_polled() {
+    const TASKS: u32 = 20;
+    paused(async |start| {
+        let (tell, told) = mpsc::channel();
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|number| {
+                let tell = tell.clone();
+                spawn(async move {
+                    Timer::at(start + HOUR).await;
+                    tell.send(number).unwrap();
+                    spawn(async move { tell.send(TASKS + number).unwrap() }).await;
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        assert_eq!(clock::now(), start + HOUR);
+        let order: Vec<_> = told.try_iter().collect();
+        assert!(order[..TASKS as usize].iter().all(|number| *number < TASKS), "{order:?}");
+    });
+}
