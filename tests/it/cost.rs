@@ -384,8 +384,8 @@ fn a_batch_hides_no_events_from_other_threads() {
 }
 
 /// An executor of the program, run by two of its threads in `block_on`, is polled as directly as workers poll
-/// their tasks, and the polls are counted, also after the executor has ended. In a runtime without workers and
-/// without a deputy, so that one of the two threads leads.
+/// their tasks, and the polls are counted, also after the executor has ended. In a runtime without workers
+/// and without a deputy, so that one of the two threads leads.
 #[test]
 fn polls_of_executors_that_run_here_are_counted() {
     const READS: u64 = 50;

@@ -2,8 +2,8 @@
 //! each broken promise.
 //!
 //! These tests measure how often the system switches to the deputy. Their exact twin, for the decision, is
-//! `the_deputy_rests_beside_threads_that_are_stuck_for_long` in `src/watch/decide/tests.rs`. Here are the places
-//! whose threads do not show in that snapshot as workers do: a guest, and a runtime without workers.
+//! `the_deputy_rests_beside_threads_that_are_stuck_for_long` in `src/watch/decide/tests.rs`. That has
+//! snapshots of workers; here are a guest, and a runtime without workers.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, mpsc};

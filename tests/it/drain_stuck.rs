@@ -146,8 +146,8 @@ fn a_destructor_of_a_task_that_its_owner_cancels_is_named() {
 /// A thread that has a tenth of a core is in a poll for a while. Fails if wall time decides which thread is
 /// stuck.
 ///
-/// Measures six milliseconds of processor time that take long. Its exact twin is the scenario of `Patience` in
-/// `src/model`.
+/// Measures six milliseconds of processor time that take long. Its exact twin is the scenario of `Patience`
+/// in `src/model`.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "timed: a drain waits for a thread that has a ninth of a core"]

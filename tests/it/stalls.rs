@@ -81,9 +81,9 @@ fn a_stall_of_a_block_on_names_its_call() {
     });
 }
 
-/// A future that only waits is no stall, nor is one whose thread works in small pieces. On a busy machine a
-/// poll may take long, so each report is compared with the longest poll. Fails if the time of a poll includes
-/// the wait after it, or an earlier poll.
+/// A future that only waits is no stall, and neither is a future that works in small pieces. On a busy
+/// machine a poll may take long, so each report is compared with the longest poll. Fails if the time of a
+/// poll includes the wait after it, or an earlier poll.
 #[test]
 fn a_block_on_that_waits_or_works_in_small_pieces_is_no_stall() {
     let (tell, told) = mpsc::channel();
