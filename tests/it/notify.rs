@@ -11,12 +11,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
-use paceline::{Async, Timer, spawn};
+use paceline::{Async, Builder, Runtime, Timer, spawn};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, waker_that, without_deputy,
+    Latch, OpenOnDrop, Ping, Setup, eventually, for_each_builder, for_each_setup, waker_that, without_deputy,
 };
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Returns a builder for one worker without a deputy, so that sleeps and interrupts have one cause each.
+fn with_one_worker(setup: Setup) -> Builder {
+    setup.builder().threads(1).max_threads(1).max_blind(HOUR)
+}
+
+/// Waits until the leader sleeps, after this number of timers was armed.
+fn leader_sleeps(runtime: &Runtime, timers: usize) {
+    let mut sleeps = 0;
+    eventually("the leader sleeps", || {
+        let before = std::mem::replace(&mut sleeps, runtime.metrics().sleeps);
+        sleeps > 0 && sleeps == before && runtime.metrics().timers == timers
+    });
+}
 
 /// Wakes pile up while no thread can look: they cost no memory and no system call, and the next look sees
 /// them.
@@ -58,15 +74,15 @@ fn a_storm_of_wakes_is_seen_at_the_next_look_and_costs_few_interrupts() {
 /// An echo server in its steady state writes to no eventfd.
 #[test]
 fn a_steady_echo_does_not_interrupt_the_leader() {
-    for_each_setup(|runtime| {
-        let mut pings: Vec<_> = (0..4).map(|_| Ping::new(runtime)).collect();
+    for_each_builder(|setup| {
+        let runtime = with_one_worker(setup).build().unwrap();
+        let mut pings: Vec<_> = (0..4).map(|_| Ping::new(&runtime)).collect();
         let before = runtime.metrics();
         for _ in 0..100 {
-            pings.iter_mut().for_each(|ping| assert!(ping.ping() < SOON));
+            pings.iter_mut().for_each(|ping| _ = ping.ping());
         }
         let after = runtime.metrics();
-        let interrupts = after.leader_interrupts - before.leader_interrupts;
-        assert!(interrupts <= 4, "{interrupts} interrupts in 400 requests");
+        assert_eq!(after.leader_interrupts - before.leader_interrupts, 0, "{after}");
         assert!(after.events - before.events >= 100);
     });
 }
@@ -92,19 +108,20 @@ fn timers_and_io_due_together_all_come() {
     });
 }
 
-/// Arms timers that are due so many microseconds after the same moment, blocks the thread until all are due,
-/// then yields until they have fired. Returns the order in which they fired.
+/// Sets timers that are armed to be due so many microseconds after the same moment, blocks the thread until
+/// all are due, then yields until they have fired. Returns the order in which they fired.
 async fn fired_together(after: [u64; 12]) -> Vec<usize> {
     let fired: Arc<Mutex<Vec<usize>>> = Arc::default();
-    let start = Instant::now() + Duration::from_millis(20);
-    let mut timers = after.map(|after| Timer::at(start + Duration::from_micros(after)));
+    let mut timers = after.map(|_| Timer::after(HOUR));
     for (number, timer) in timers.iter_mut().enumerate() {
         let fired = fired.clone();
         let waker = waker_that(move || fired.lock().unwrap().push(number));
-        let polled = Pin::new(timer).poll(&mut Context::from_waker(&waker));
-        assert!(polled.is_pending(), "20 ms were too short to arm them");
+        assert!(Pin::new(timer).poll(&mut Context::from_waker(&waker)).is_pending());
     }
-    thread::sleep(Duration::from_millis(25));
+    let start = Instant::now() + Duration::from_millis(5);
+    let at = after.map(|after| start + Duration::from_micros(after));
+    timers.iter_mut().zip(at).for_each(|(timer, at)| timer.set_at(at));
+    thread::sleep(at.into_iter().max().unwrap().saturating_duration_since(Instant::now()));
     while fired.lock().unwrap().len() < after.len() {
         future::yield_now().await;
     }
@@ -167,9 +184,8 @@ fn a_timer_fires_amid_events_that_never_stop() {
             }
             tell.send(()).unwrap();
         });
-        let fired = told.recv_timeout(Duration::from_secs(4));
+        told.recv_soon().expect("the timers fire while events come");
         stop.store(true, SeqCst);
-        assert!(fired.is_ok(), "timers of 5 ms did not fire for seconds while events came");
         runtime.block_on(timer);
         drop(rallies);
     });
@@ -178,22 +194,21 @@ fn a_timer_fires_amid_events_that_never_stop() {
 /// Only an earlier deadline interrupts the leader.
 #[test]
 fn later_timers_do_not_interrupt() {
-    for_each_setup(|runtime| {
+    for_each_builder(|setup| {
+        let runtime = with_one_worker(setup).build().unwrap();
         runtime.block_on(async {
-            let mut near = Timer::after(Duration::from_secs(1800));
+            let mut near = Timer::after(HOUR / 2);
             assert!(future::poll_once(&mut near).await.is_none());
+            leader_sleeps(&runtime, 1);
             let before = runtime.metrics().leader_interrupts;
-            let mut far: Vec<_> = (0..500).map(|n| Timer::after(Duration::from_secs(3600 + n))).collect();
+            let mut far: Vec<_> = (0..500).map(|n| Timer::after(HOUR + Duration::from_secs(n))).collect();
             for timer in &mut far {
                 assert!(future::poll_once(timer).await.is_none());
             }
             drop(far);
-            let interrupts = runtime.metrics().leader_interrupts - before;
-            assert!(interrupts <= 3, "{interrupts} interrupts for 500 later timers");
+            assert_eq!(runtime.metrics().leader_interrupts, before, "for later timers");
             // An earlier timer must interrupt the leader: it is due long before the leader's wait ends.
-            let start = Instant::now();
             spawn(Timer::after(Duration::from_millis(5))).await;
-            assert!(start.elapsed() < Duration::from_secs(5));
         });
     });
 }
@@ -202,18 +217,13 @@ fn later_timers_do_not_interrupt() {
 #[test]
 fn an_earlier_timer_interrupts_a_leader_that_sleeps() {
     for_each_setup(|runtime| {
-        let far = runtime.spawn(async { Timer::after(Duration::from_secs(3600)).await });
-        let mut sleeps = 0;
-        eventually("the leader sleeps", || {
-            let before = std::mem::replace(&mut sleeps, runtime.metrics().sleeps);
-            sleeps > 0 && sleeps == before && runtime.metrics().timers == 1
-        });
+        let far = runtime.spawn(async { Timer::after(HOUR).await });
+        leader_sleeps(runtime, 1);
         for millis in [20, 5, 1] {
             let start = Instant::now();
             runtime.block_on(async { Timer::after(Duration::from_millis(millis)).await });
             let took = start.elapsed();
             assert!(took >= Duration::from_millis(millis), "early: {took:?}");
-            assert!(took < Duration::from_secs(5), "late: {took:?}");
         }
         drop(far);
     });
@@ -223,7 +233,8 @@ fn an_earlier_timer_interrupts_a_leader_that_sleeps() {
 #[test]
 fn timers_of_less_than_a_millisecond_are_not_early_and_do_not_spin() {
     const TIMERS: u64 = 30;
-    for_each_setup(|runtime| {
+    for_each_builder(|setup| {
+        let runtime = with_one_worker(setup).build().unwrap();
         for micros in [10, 100, 400, 900] {
             let before = runtime.metrics();
             runtime.block_on(runtime.spawn(async move {
@@ -236,7 +247,7 @@ fn timers_of_less_than_a_millisecond_are_not_early_and_do_not_spin() {
             }));
             let after = runtime.metrics();
             let sleeps = after.sleeps - before.sleeps;
-            assert!(sleeps <= 6 * TIMERS, "{sleeps} sleeps for {TIMERS} timers of {micros} us");
+            assert!(sleeps <= 2 * TIMERS, "{sleeps} sleeps for {TIMERS} timers of {micros} us");
         }
     });
 }
@@ -247,7 +258,7 @@ fn timers_of_less_than_a_millisecond_are_not_early_and_do_not_spin() {
 fn what_is_due_within_a_millisecond_is_waited_for() {
     const TIMERS: u64 = 30;
     for_each_builder(|setup| {
-        let runtime = setup.builder().spin(Duration::ZERO).build().unwrap();
+        let runtime = with_one_worker(setup).spin(Duration::ZERO).build().unwrap();
         let looks = || runtime.metrics().waits + runtime.metrics().empty_waits;
         let before = looks();
         runtime.block_on(runtime.spawn(async {
@@ -256,7 +267,7 @@ fn what_is_due_within_a_millisecond_is_waited_for() {
             }
         }));
         let looks = looks() - before;
-        assert!(looks <= 20 * TIMERS, "{looks} looks for {TIMERS} timers");
+        assert!(looks <= 3 * TIMERS, "{looks} looks for {TIMERS} timers");
     });
 }
 
@@ -281,8 +292,7 @@ fn work_that_reposts_itself_does_not_hold_the_loop() {
         }
         let mut pings = 0;
         eventually("both go on", || {
-            let took = ping.ping();
-            assert!(took < Duration::from_secs(2), "a ping took {took:?}");
+            ping.ping();
             pings += 1;
             pings > 20 && turns.load(SeqCst) > 100
         });
@@ -307,7 +317,7 @@ fn timers_past_the_end_of_time_never_fire() {
             let tasks: Vec<_> = far.into_iter().map(spawn).collect();
             let mut interval = Timer::interval(Duration::MAX);
             assert!(future::poll_once(interval.next()).await.is_none());
-            let mut again = Timer::after(Duration::from_secs(3600));
+            let mut again = Timer::after(HOUR);
             again.set_after(Duration::MAX);
             assert!(!again.will_fire());
             for _ in 0..5 {

@@ -56,7 +56,6 @@ fn a_timer_that_is_awaited_is_armed_anew() {
         let runtime = setup.build();
         let mut timer = Timer::after(Duration::from_secs(3600));
         poll_in(&runtime, &mut timer);
-        let start = Instant::now();
         block_on(async {
             assert!(future::poll_once(&mut timer).await.is_none());
             timer.set_after(Duration::from_millis(300));
@@ -64,7 +63,6 @@ fn a_timer_that_is_awaited_is_armed_anew() {
             timer.await;
             dropping.join().unwrap();
         });
-        assert!(start.elapsed() < Duration::from_secs(5), "it was late");
     });
 }
 
@@ -99,8 +97,7 @@ fn a_timer_that_was_lost_is_not_taken_for_armed() {
 fn a_timer_that_is_due_in_the_batch_is_not_lost() {
     for_each_builder(|setup| {
         let runtime = Arc::new(setup.builder().threads(1).max_threads(1).build().unwrap());
-        let at = Instant::now() + SHORT;
-        let (mut first, mut second) = (Timer::at(at), Timer::at(at));
+        let mut timers = [(); 2].map(|()| Timer::after(Duration::from_secs(3600)));
         let woken = Latch::new();
         let armed = Latch::new();
         let last_one = {
@@ -115,9 +112,12 @@ fn a_timer_that_is_due_in_the_batch_is_not_lost() {
             move || woken.open()
         });
         runtime.block_on(async {
-            assert!(Pin::new(&mut first).poll(&mut Context::from_waker(&last_one)).is_pending());
-            assert!(Pin::new(&mut second).poll(&mut Context::from_waker(&other)).is_pending());
+            for (timer, waker) in timers.iter_mut().zip([last_one, other]) {
+                assert!(Pin::new(timer).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
         });
+        let at = Instant::now() + SHORT;
+        timers.iter_mut().for_each(|timer| timer.set_at(at));
         drop(runtime);
         armed.open();
         woken.wait();
