@@ -2,16 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::future;
 use paceline::blocking::{Job, JobError};
 use paceline::{Runtime, block_on, spawn, unblock};
 
-#[cfg(unix)]
-use crate::given_time::RecvSoon;
 use crate::setups::is_child;
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, text_of};
 
@@ -97,7 +95,6 @@ fn as_many_threads_come_as_there_is_work_that_blocks() {
     let runtime = runtime(ALL);
     for _ in 0..2 {
         let barrier = Arc::new(std::sync::Barrier::new(ALL));
-        let start = Instant::now();
         runtime.block_on(async {
             let tasks: Vec<_> = (0..ALL)
                 .map(|_| {
@@ -109,23 +106,8 @@ fn as_many_threads_come_as_there_is_work_that_blocks() {
                 task.await;
             }
         });
-        assert!(start.elapsed() < SOON);
         assert_eq!(runtime.metrics().blocking_threads, ALL);
     }
-}
-
-/// Closures that do very little get no thread each.
-#[test]
-fn a_heap_of_small_closures_needs_few_threads() {
-    let runtime = runtime(500);
-    runtime.block_on(async {
-        let tasks: Vec<_> = (0..10_000).map(|number| unblock(move || number)).collect();
-        for (number, task) in tasks.into_iter().enumerate() {
-            assert_eq!(task.await, number);
-        }
-    });
-    let threads = runtime.metrics().blocking_threads;
-    assert!(threads < 250, "{threads} threads");
 }
 
 #[test]
@@ -139,30 +121,16 @@ fn threads_go_after_a_second_without_work() {
     assert_eq!(runtime.block_on(async { unblock(|| 1).await }), 1);
 }
 
-/// The only thread ends at about the time when the next closure comes, in both orders. Fails, by hanging, if
-/// a thread that was called ends nevertheless.
-#[test]
-#[cfg_attr(miri, ignore = "it waits for threads to go home, again and again")]
-fn a_closure_that_comes_as_the_last_thread_goes_is_run() {
-    let runtime = runtime(1);
-    for round in 0..4 {
-        runtime.block_on(async { unblock(|| ()).await });
-        thread::sleep(Duration::from_millis(999) + Duration::from_micros(500 * round));
-        let (tell, told) = mpsc::channel();
-        runtime.block_on(async { unblock(move || tell.send(()).unwrap()).detach() });
-        told.recv_soon().expect("a thread runs it");
-    }
-}
-
 /// From threads outside of any runtime, without a default instance, and in another library's `block_on`.
 #[test]
 fn without_a_runtime_the_process_has_threads() {
     assert_eq!(pollster::block_on(unblock(|| 6 * 7)), 42);
-    assert_eq!(pollster::block_on(Job::new(|| 6 * 7).deadline(SOON).submit()), Ok(42));
-    let error = pollster::block_on(
-        Job::new(|| thread::sleep(Duration::from_millis(300))).deadline(Duration::from_millis(20)).submit(),
-    );
-    assert!(matches!(error, Err(JobError::TimedOut { .. })));
+    assert_eq!(pollster::block_on(Job::new(|| 6 * 7).deadline(Duration::from_secs(3600)).submit()), Ok(42));
+    let gate = Latch::new();
+    let wait = gate.clone();
+    let late = Job::new(move || wait.wait()).deadline(Duration::from_millis(20)).submit();
+    assert!(matches!(pollster::block_on(late), Err(JobError::TimedOut { .. })));
+    gate.open();
 }
 
 #[cfg(unix)]

@@ -8,16 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::FutureExt;
-use paceline::blocking::{Job, JobError};
+use paceline::blocking::{Job, JobError, JobHandle};
 use paceline::{Runtime, Task, block_on, unblock};
 
 use crate::blocking::{runtime, within};
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_setup};
+use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup};
 
 const FAR: Duration = Duration::from_secs(3600);
-/// A deadline before which a job begins, even if its thread has to wait for a core.
-const BEGUN: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_millis(20);
 
 /// Counts the dropped values.
 struct Dropped(Arc<AtomicUsize>);
@@ -39,6 +38,38 @@ fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
     (runtime, gate, open, first)
 }
 
+/// Submits a job that calls the function it gets and then blocks past its deadline. A job whose thread has no
+/// core in time never begins, and is submitted again.
+fn begun<T: Send + 'static, F>(
+    runtime: &Runtime,
+    deadline: Duration,
+    job: impl Fn(Box<dyn FnOnce() + Send>) -> F,
+) -> JobHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+{
+    loop {
+        let (tell, told) = mpsc::channel();
+        let job = Job::new(job(Box::new(move || tell.send(()).unwrap()))).name("stuck").deadline(deadline);
+        let handle = within(runtime, || job.submit());
+        // A job that never begins is dropped at once, and its sender with it.
+        if told.recv_soon().is_ok() {
+            return handle;
+        }
+    }
+}
+
+/// The same for a job that waits for the latch.
+fn stuck(runtime: &Runtime, deadline: Duration, gate: &Latch) -> JobHandle<()> {
+    begun(runtime, deadline, |begins| {
+        let wait = gate.clone();
+        move || {
+            begins();
+            wait.wait();
+        }
+    })
+}
+
 /// No task polls the handle, and only the runtime's own workers wait in its reactor.
 #[test]
 fn a_lost_thread_is_replaced_although_no_task_polls() {
@@ -47,12 +78,8 @@ fn a_lost_thread_is_replaced_although_no_task_polls() {
         let gate = Latch::new();
         let _open = OpenOnDrop(gate.clone());
         let (tell, told) = mpsc::channel();
-        let wait = gate.clone();
-        let (stuck, next) = runtime.block_on(async {
-            let stuck = Job::new(move || wait.wait()).deadline(BEGUN).submit();
-            (stuck, unblock(move || tell.send(()).unwrap()))
-        });
-        next.detach();
+        let stuck = stuck(&runtime, SHORT, &gate);
+        within(&runtime, || unblock(move || tell.send(()).unwrap())).detach();
         told.recv_soon().expect("another thread replaces the lost one");
         assert_eq!(runtime.metrics().blocking_lost, 1);
         assert!(matches!(block_on(stuck), Err(JobError::TimedOut { .. })));
@@ -67,15 +94,20 @@ fn a_deadline_is_noticed_though_all_workers_are_stuck() {
     let runtime = Runtime::builder().threads(2).max_threads(2).blocking_threads(1).build().unwrap();
     let gate = Latch::new();
     let _open = OpenOnDrop(gate.clone());
+    let (tell, told) = mpsc::channel();
     for _ in 0..2 {
-        let wait = gate.clone();
-        runtime.spawn(async move { wait.wait() }).detach();
+        let (tell, wait) = (tell.clone(), gate.clone());
+        let blocks = async move {
+            tell.send(()).unwrap();
+            wait.wait();
+        };
+        runtime.spawn(blocks).detach();
     }
-    let wait = gate.clone();
+    (0..2).for_each(|_| told.recv_soon().unwrap());
     let start = Instant::now();
-    let stuck = within(&runtime, || Job::new(move || wait.wait()).name("stuck").deadline(BEGUN).submit());
+    let stuck = stuck(&runtime, SHORT, &gate);
     eventually("it is lost", || runtime.metrics().blocking_lost == 1);
-    assert!(start.elapsed() >= BEGUN);
+    assert!(start.elapsed() >= SHORT);
     let error = pollster::block_on(stuck).unwrap_err();
     assert!(error.to_string().contains("\"stuck\""), "{error}");
 }
@@ -97,17 +129,20 @@ fn a_late_result_is_dropped_where_it_was_made() {
         let gate = Latch::new();
         let (tell, told) = mpsc::channel();
         let (here, where_it_ran) = mpsc::channel();
-        let wait = gate.clone();
-        let job = Job::new(move || {
-            here.send(thread::current().id()).unwrap();
-            wait.wait();
-            let late = Late(tell);
-            if panics {
-                std::panic::panic_any(late);
+        let job = begun(&runtime, SHORT, |begins| {
+            let (tell, here, wait) = (tell.clone(), here.clone(), gate.clone());
+            move || {
+                here.send(thread::current().id()).unwrap();
+                begins();
+                wait.wait();
+                let late = Late(tell);
+                if panics {
+                    std::panic::panic_any(late);
+                }
+                late
             }
-            late
         });
-        let error = runtime.block_on(async { job.deadline(BEGUN).submit().await }).err();
+        let error = runtime.block_on(job).err();
         assert!(matches!(error, Some(JobError::TimedOut { .. })));
         assert!(told.try_recv().is_err());
         gate.open();
@@ -158,13 +193,7 @@ fn the_deadline_of_a_job_without_a_handle_holds() {
         let runtime = runtime(1);
         let gate = Latch::new();
         let _open = OpenOnDrop(gate.clone());
-        let ((tell, told), wait) = (mpsc::channel(), gate.clone());
-        let job = Job::new(move || {
-            tell.send(()).unwrap();
-            wait.wait();
-        });
-        let handle = within(&runtime, || job.deadline(BEGUN).submit());
-        told.recv_soon().unwrap();
+        let handle = stuck(&runtime, SHORT, &gate);
         if detaches {
             handle.detach()
         } else {
@@ -382,9 +411,8 @@ fn submitted_before_during_and_after_the_end_of_a_runtime() {
         let opens = late.clone();
         (runs, Job::new(move || opens.open()).deadline(FAR).submit(), unblock(|| 1).fallible())
     });
-    let start = Instant::now();
+    // Hangs if it waits for what blocks.
     drop(runtime);
-    assert!(start.elapsed() < SOON, "it waited for what blocks");
     assert!(matches!(pollster::block_on(waits), Err(JobError::Cancelled { .. })));
     assert_eq!(pollster::block_on(task), None);
     gate.open();
@@ -393,24 +421,14 @@ fn submitted_before_during_and_after_the_end_of_a_runtime() {
     assert_eq!(task, None);
 }
 
-/// The reactor that watches the deadline is dropped before it passes.
+/// The reactor that watches the deadline is dropped before it passes, unless this thread gets no core.
 #[test]
 fn a_deadline_outlives_its_runtime() {
     let runtime = runtime(1);
     let gate = Latch::new();
     let _open = OpenOnDrop(gate.clone());
-    let (tell, told) = mpsc::channel();
-    let wait = gate.clone();
-    let stuck = within(&runtime, || {
-        let job = Job::new(move || {
-            tell.send(()).unwrap();
-            wait.wait();
-        });
-        job.deadline(BEGUN).submit()
-    });
-    told.recv_soon().unwrap();
+    let stuck = stuck(&runtime, 10 * SHORT, &gate);
     drop(runtime);
-    assert!(!stuck.is_finished());
     assert!(matches!(pollster::block_on(stuck), Err(JobError::TimedOut { .. })));
 }
 
