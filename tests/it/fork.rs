@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, StreamExt, future};
 use paceline::blocking::{Job, JobError};
@@ -19,6 +19,8 @@ use rustix::process::{Pid, Signal};
 
 use crate::forked_children::{end_of, in_child, leave, split};
 use crate::setups::{Latch, OpenOnDrop, SOON, eventually, is_child, text_of};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Uses workers, sources and timers.
 fn all_is_well() {
@@ -105,11 +107,8 @@ fn a_child_takes_nothing_from_its_parent() {
         leave(well.is_ok());
     }
     ours.write_all(b"x").unwrap();
-    let late = async {
-        Timer::after(SOON).await;
-        Err(std::io::ErrorKind::TimedOut.into())
-    };
-    block_on(future::or(socket.read_exact(&mut [0]), late)).expect("the source is still registered");
+    // Hangs if the source is not registered any more.
+    block_on(socket.read_exact(&mut [0])).unwrap();
 }
 
 /// Fails if the child waits for threads of the parent: `Pool::assert_not_inherited`, and the check in
@@ -125,9 +124,7 @@ fn a_runtime_of_the_parent_says_so() {
         for text in [panic_of(|| runtime.spawn(async {})), panic_of(|| runtime.block_on(async {}))] {
             assert!(text.contains("this runtime") && text.contains("forked"), "{text}");
         }
-        let start = Instant::now();
         runtime.shutdown(SOON).expect("there is no thread to wait for");
-        assert!(start.elapsed() < SOON / 2);
         let own = Runtime::builder().threads(2).build().unwrap();
         own.block_on(own.spawn(async {}));
         all_is_well();
@@ -270,11 +267,11 @@ fn what_blocks_on_a_thread_of_the_parent_says_so() {
     assert_eq!(block_on(items.next()), Some(0));
     let latch = Latch::new();
     let _free = OpenOnDrop(latch.clone());
-    let job = |deadline| {
+    let job = || {
         let latch = latch.clone();
-        Job::new(move || latch.wait()).name("blocks").deadline(deadline).submit()
+        Job::new(move || latch.wait()).name("blocks").deadline(HOUR).submit()
     };
-    let (awaited, late, detached, cancelled) = (job(SOON), job(SOON / 100), job(SOON), job(SOON));
+    let (awaited, detached, cancelled) = (job(), job(), job());
     let done = Job::new(|| 1).submit();
     eventually("one job is done", || done.is_finished());
     in_child(|| {
@@ -287,13 +284,11 @@ fn what_blocks_on_a_thread_of_the_parent_says_so() {
         assert!(panic_of(|| block_on(written.with_mut(|_| ()))).contains("forked"));
         assert!(panic_of(|| block_on(items.next())).contains("forked"));
         drop((dropped, reads));
-        for handle in [awaited, late] {
-            let error = block_on(handle).expect_err("it runs in the parent");
-            assert!(
-                matches!(error, JobError::Inherited { .. }) && error.to_string().contains("forked"),
-                "{error}"
-            );
-        }
+        let error = block_on(awaited).expect_err("it runs in the parent");
+        assert!(
+            matches!(error, JobError::Inherited { .. }) && error.to_string().contains("forked"),
+            "{error}"
+        );
         detached.detach();
         cancelled.cancel();
         drop(cancelled);
@@ -325,7 +320,7 @@ fn a_lone_child_does_not_wait_for_what_its_parent_does() {
         });
     });
     begun.wait();
-    let task = spawn(Timer::after(SOON));
+    let task = spawn(Timer::after(HOUR));
     let closure = unblock(move || for_strand.1.wait());
     let texts = || {
         let with = panic_of(|| block_on(strand.with(|state| *state)));

@@ -1,13 +1,11 @@
 //! Children of `fork`, for tests that run in a process of their own.
 
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 
-use crate::setups::SOON;
+use crate::setups::eventually;
 
 unsafe extern "C" {
     fn fork() -> c_int;
@@ -29,17 +27,18 @@ pub fn leave(well: bool) -> ! {
 
 /// Returns how the child ended. A child that hangs is a failure.
 pub fn end_of(child: Pid) -> WaitStatus {
-    let start = Instant::now();
-    loop {
-        if let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG).unwrap() {
-            return status;
-        }
-        if start.elapsed() > SOON {
-            kill_process(child, Signal::KILL).unwrap();
-            panic!("the child hangs");
-        }
-        thread::sleep(Duration::from_millis(1));
+    let mut end = None;
+    let waits = AssertUnwindSafe(|| {
+        eventually("the child ends", || {
+            end = waitpid(Some(child), WaitOptions::NOHANG).unwrap();
+            end.is_some()
+        });
+    });
+    if let Err(hang) = catch_unwind(waits) {
+        kill_process(child, Signal::KILL).unwrap();
+        resume_unwind(hang);
     }
+    end.expect("it has ended").1
 }
 
 /// Runs `body` in a forked child, and checks that the child ends well.

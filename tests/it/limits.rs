@@ -181,7 +181,7 @@ fn install_twice_and_its_settings_hold() {
     Runtime::builder().threads(3).thread_name("mine").install().unwrap();
     let name = block_on(spawn(async { thread::current().name().map(str::to_owned) }));
     assert!(name.is_some_and(|name| name.starts_with("mine-")));
-    assert_eq!(paceline::metrics().workers, 3);
+    eventually("three workers are left", || paceline::metrics().workers == 3);
     assert_eq!(Runtime::builder().install().unwrap_err().kind(), ErrorKind::AlreadyExists);
 }
 
@@ -191,7 +191,7 @@ fn threads_from_the_environment() {
         return;
     }
     block_on(spawn(async {}));
-    assert_eq!(paceline::metrics().workers, 3);
+    eventually("three workers are left", || paceline::metrics().workers == 3);
 }
 
 #[test]
@@ -278,9 +278,8 @@ fn no_descriptors_for_the_default_instance() {
     let text = crate::setups::text_of(&*panic);
     assert!(text.contains("default instance cannot be started"), "{text}");
     let panic = thread::spawn(|| block_on(Timer::after(Duration::from_secs(1)))).join().unwrap_err();
-    assert!(
-        crate::setups::text_of(&*panic).contains("descriptor") || !crate::setups::text_of(&*panic).is_empty()
-    );
+    let text = crate::setups::text_of(&*panic);
+    assert!(text.contains("no reactor can be made for a timer") && text.contains("open files"), "{text}");
     drop(files);
     // With free descriptors, the default instance works.
     block_on(async { Timer::after(Duration::from_millis(1)).await });

@@ -5,7 +5,8 @@
 //! Some of the tests hang without any one of these: `Host::hand_over` in `Frame::begin`, `Host::polls_with`,
 //! `Host::open`, and the deputy's look at threads that are stuck outside of a task.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -158,14 +159,21 @@ fn a_nested_run_that_sleeps_is_told_of_tasks() {
             async move {
                 come_back().await;
                 let (tell, told) = async_channel::bounded(1);
+                let (sleeps, asleep) = AsleepThread::new();
                 let feeder = thread::spawn({
                     let executor = executor.clone();
                     move || {
-                        thread::sleep(Duration::from_millis(20));
+                        asleep.wait();
                         executor.spawn(async move { tell.send(1).await.unwrap() }).detach();
                     }
                 });
-                let told = inner.block_on(executor.run(told.recv())).unwrap();
+                let mut told = pin!(told.recv());
+                let told = poll_fn(|cx| {
+                    let polled = told.as_mut().poll(cx);
+                    sleeps();
+                    polled
+                });
+                let told = inner.block_on(executor.run(told)).unwrap();
                 feeder.join().unwrap();
                 told
             }

@@ -11,15 +11,8 @@ use futures_lite::future::try_zip;
 use paceline::net::unix::UnixStream;
 use paceline::net::{TcpListener, TcpStream};
 use paceline::tokio_io::{ForFutures, ForTokio};
-use paceline::{Async, spawn, timeout};
+use paceline::{Async, block_on, spawn};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-
-use crate::setups::SOON;
-
-/// Without a shutdown of the stream the reader waits for ever.
-fn block_on(test: impl Future<Output = ()>) {
-    paceline::block_on(timeout(3 * SOON, test)).expect("it ends");
-}
 
 async fn tcp() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
