@@ -2,18 +2,33 @@
 //!
 //! The names of functions are in every build, the lines only in one with debug information. So a test looks
 //! for the line if the binary has lines, and for the function otherwise.
+#![allow(unreachable_pub)]
+
+#[allow(dead_code)]
+#[path = "it/given_time.rs"]
+mod given_time;
+#[cfg(target_os = "linux")]
+#[allow(dead_code)]
+#[path = "it/idle_threads.rs"]
+mod idle_threads;
+#[allow(dead_code)]
+#[path = "it/setups.rs"]
+mod setups;
 
 use std::backtrace::Backtrace;
 use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use async_lock::Mutex as AsyncMutex;
+use async_lock::{Barrier, Mutex as AsyncMutex};
 use paceline::net::{TcpListener, TcpStream};
 use paceline::prelude::*;
 use paceline::trace::{Dump, TaskDump, TaskState, waits};
 use paceline::{LocalExecutor, Runtime, Strand, Timer};
+
+use crate::setups::eventually;
 
 /// Records waits until this is dropped. One test at a time, because the switch is that of the process.
 struct Recording(#[expect(dead_code, reason = "for its drop")] MutexGuard<'static, ()>);
@@ -40,15 +55,21 @@ fn runtime() -> Runtime {
 /// Returns a dump for which `is_so` holds.
 #[track_caller]
 fn dump_when(runtime: &Runtime, is_so: impl Fn(&Dump) -> bool) -> Dump {
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        let dump = runtime.dump();
-        if is_so(&dump) {
-            return dump;
-        }
-        assert!(Instant::now() < until, "{dump}");
-        std::thread::sleep(Duration::from_millis(1));
+    let mut dump = runtime.dump();
+    let waits = AssertUnwindSafe(|| {
+        eventually("there is such a dump", || {
+            let is_there = is_so(&dump);
+            if !is_there {
+                dump = runtime.dump();
+            }
+            is_there
+        });
+    });
+    if let Err(panic) = catch_unwind(waits) {
+        eprintln!("{dump}");
+        resume_unwind(panic);
     }
+    dump
 }
 
 fn all_wait(number: usize) -> impl Fn(&Dump) -> bool {
@@ -120,16 +141,16 @@ fn a_dump_names_the_lines_that_wait_for_a_lock_a_socket_and_a_timer() {
 }
 
 const FIRST: u32 = line!() + 4;
-async fn first_then_second(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>) {
+async fn first_then_second(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>, both: Arc<Barrier>) {
     let _one = first.lock().await;
-    Timer::after(Duration::from_millis(20)).await;
+    both.wait().await;
     let _two = second.lock().await;
 }
 
 const SECOND: u32 = line!() + 4;
-async fn second_then_first(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>) {
+async fn second_then_first(first: Arc<AsyncMutex<()>>, second: Arc<AsyncMutex<()>>, both: Arc<Barrier>) {
     let _two = second.lock().await;
-    Timer::after(Duration::from_millis(20)).await;
+    both.wait().await;
     let _one = first.lock().await;
 }
 
@@ -138,9 +159,9 @@ fn a_dump_of_a_deadlock_names_both_lines() {
     let _recording = Recording::begin(true);
     let runtime = runtime();
     let [first, second] = [(); 2].map(|()| Arc::new(AsyncMutex::new(())));
-    runtime.spawn(first_then_second(first.clone(), second.clone())).detach();
-    runtime.spawn(second_then_first(first, second)).detach();
-    runtime.block_on(Timer::after(Duration::from_millis(100)));
+    let both = Arc::new(Barrier::new(2));
+    runtime.spawn(first_then_second(first.clone(), second.clone(), both.clone())).detach();
+    runtime.spawn(second_then_first(first, second, both)).detach();
     let dump = dump_when(&runtime, all_wait(2));
     waits_at(&dump.tasks[0], FIRST, "first_then_second");
     waits_at(&dump.tasks[1], SECOND, "second_then_first");
@@ -175,7 +196,8 @@ fn a_dump_names_the_line_of_the_last_wait() {
 #[test]
 fn a_dump_has_the_state_of_each_task() {
     let _recording = Recording::begin(true);
-    let runtime = Runtime::builder().threads(1).build().unwrap();
+    // Without a deputy, which would find a replacement for the worker.
+    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
     let (tell, told) = mpsc::channel::<Waker>();
     let (release, released) = mpsc::channel::<()>();
     // A task that a waker of its own keeps, and one that none can wake.
@@ -202,13 +224,8 @@ fn a_dump_has_the_state_of_each_task() {
     let dump = runtime.dump();
     let mut found = states(&dump);
     found.sort_by_key(|state| format!("{state}"));
-    if found.len() == 4 {
-        let expected = [TaskState::New, TaskState::Ready, TaskState::Runs, TaskState::Waits];
-        assert_eq!(found, expected, "{dump}");
-    } else {
-        // The deputy had already found a replacement for the worker.
-        assert!(found.contains(&TaskState::Runs), "{dump}");
-    }
+    let expected = [TaskState::New, TaskState::Ready, TaskState::Runs, TaskState::Waits];
+    assert_eq!(found, expected, "{dump}");
     release.send(()).unwrap();
     drop(wakers);
     drop(lost);
@@ -256,17 +273,13 @@ fn tasks_that_are_spawned_while_waits_are_off_are_listed_without_them() {
 }
 
 #[test]
-fn a_dump_of_ten_thousand_tasks_takes_less_than_a_second() {
+fn a_dump_of_ten_thousand_tasks_shows_the_first_places() {
     let _recording = Recording::begin(true);
     let runtime = runtime();
     (0..10_000).for_each(|_| runtime.spawn(sleeps()).detach());
     dump_when(&runtime, all_wait(10_000));
-    let begin = Instant::now();
     let text = runtime.dump().to_string();
-    let took = begin.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
     assert!(text.contains("where 9950 tasks more wait is not shown"), "{}", &text[text.len() - 300..]);
-    println!("{took:?}, {} bytes", text.len());
 }
 
 const MESSAGE: u32 = line!() + 2;

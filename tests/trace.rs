@@ -1,5 +1,17 @@
 //! The flight recorder: what it has of a runtime agrees with the runtime's own counters, and it works when no
 //! thread of the runtime does.
+#![allow(unreachable_pub)]
+
+#[allow(dead_code)]
+#[path = "it/given_time.rs"]
+mod given_time;
+#[cfg(target_os = "linux")]
+#[allow(dead_code)]
+#[path = "it/idle_threads.rs"]
+mod idle_threads;
+#[allow(dead_code)]
+#[path = "it/setups.rs"]
+mod setups;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
@@ -11,6 +23,9 @@ use std::time::{Duration, Instant};
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::trace::{Action, FlightRecorder, FoundIn, Recorder, ThreadTrace, Trace, TraceEvent};
 use paceline::{Async, LocalExecutor, Role, Runtime, Timer};
+
+use crate::given_time::RecvSoon;
+use crate::setups::eventually;
 
 fn runtime(threads: usize) -> Runtime {
     Runtime::builder().threads(threads).build().unwrap()
@@ -59,15 +74,6 @@ fn assert_one_leader(trace: &Trace) {
         assert!(leads.len() <= 1, "{leads:?} lead at {:?}", event.at);
     }
     assert!(terms > 0);
-}
-
-/// Waits until the condition holds.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(20), "not yet: {what}");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Serves one connection for a client of so many round trips.
@@ -133,10 +139,12 @@ fn the_polls_are_those_of_the_metrics_and_one_thread_leads_at_a_time() {
     assert_one_leader(&trace);
 }
 
-/// The thread that leads finds the event, wakes the task and polls it, with nothing in between.
+/// The thread that leads finds the event, wakes the task and polls it, with nothing in between. There is one
+/// thread: a second one may see the next event while the first still runs the task.
 #[test]
 fn the_thread_that_sees_an_event_polls_the_task() {
-    let runtime = runtime(2);
+    let runtime = Runtime::builder().threads(1).max_threads(1).max_blind(Duration::from_secs(3600));
+    let runtime = runtime.build().unwrap();
     let recorder = record(&runtime);
     ping_pong(&runtime, 100);
     let trace = recorder.snapshot();
@@ -148,16 +156,12 @@ fn the_thread_that_sees_an_event_polls_the_task() {
         };
         matches!(next, Action::PollBegins { task, from: FoundIn::Slot, .. } if task == woken)
     };
-    let direct_polls = |thread: &ThreadTrace| {
-        // The leader may have woken another thread to lead.
-        let is_own = |event: &&TraceEvent| !matches!(event.action, Action::Promotes { .. });
-        let events: Vec<TraceEvent> = thread.events.iter().filter(is_own).copied().collect();
-        events.windows(4).filter(|four| is_direct(four)).count() as u64
-    };
+    let direct_polls =
+        |thread: &ThreadTrace| thread.events.windows(4).filter(|four| is_direct(four)).count() as u64;
     let direct: u64 = trace.threads.iter().map(direct_polls).sum();
-    let all = polls(&trace, FoundIn::Slot);
     // The answer of the client may be there before the poll is over: one poll for several trips.
-    assert!(direct > 0 && direct * 10 >= all * 9, "{direct} of {all}");
+    assert!(direct > 0);
+    assert_eq!(direct, polls(&trace, FoundIn::Slot));
 }
 
 #[test]
@@ -198,9 +202,7 @@ fn a_snapshot_names_the_lines_that_block_all_threads() {
     ];
     block.wait();
     // No thread of the runtime can run now.
-    let began = Instant::now();
     let trace = recorder.snapshot();
-    let took = began.elapsed();
     let in_poll = |thread: &ThreadTrace| {
         let last = thread
             .events
@@ -216,7 +218,6 @@ fn a_snapshot_names_the_lines_that_block_all_threads() {
     let mut lines: Vec<u32> = blocked.iter().map(|place| place.line()).collect();
     lines.sort_unstable();
     assert_eq!(lines, tasks.each_ref().map(|(line, _)| *line));
-    assert!(took < Duration::from_millis(50), "{took:?}");
     unblock.wait();
     for (_, task) in tasks {
         future::block_on(task);
@@ -239,9 +240,11 @@ fn a_stall_hook_may_take_a_snapshot_and_the_recorder_has_the_stall() {
         .build()
         .unwrap();
     give.send(record(&runtime)).unwrap();
+    let (end, ended) = mpsc::channel::<()>();
     let line = line!() + 1;
-    let blocks = runtime.spawn(async { thread::sleep(Duration::from_millis(100)) });
-    let (stall, in_hook, recorder) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+    let blocks = runtime.spawn(async move { ended.recv() });
+    let (stall, in_hook, recorder) = told.recv_soon().unwrap();
+    drop(end);
     let begins = |action: &Action| match action {
         Action::PollBegins { spawned_at, .. } => spawned_at.line() == line,
         _ => false,
@@ -264,7 +267,7 @@ fn a_stall_hook_may_take_a_snapshot_and_the_recorder_has_the_stall() {
             true
         })
     });
-    future::block_on(blocks);
+    assert!(future::block_on(blocks).is_err());
 }
 
 #[test]

@@ -1,4 +1,16 @@
 //! The feature `tracing`: what a subscriber sees of tasks, their wakers, and stalls.
+#![allow(unreachable_pub)]
+
+#[allow(dead_code)]
+#[path = "it/given_time.rs"]
+mod given_time;
+#[cfg(target_os = "linux")]
+#[allow(dead_code)]
+#[path = "it/idle_threads.rs"]
+mod idle_threads;
+#[allow(dead_code)]
+#[path = "it/setups.rs"]
+mod setups;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -8,7 +20,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, OnceLock};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use paceline::blocking::Job;
 use paceline::{Executor, LocalExecutor, Runtime, Strand, Timer, block_on, unblock};
@@ -16,6 +28,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Metadata};
+
+use crate::given_time::RecvSoon;
 
 /// What the subscriber has seen of a span.
 #[derive(Clone, Debug, Default)]
@@ -178,15 +192,14 @@ fn at(line: u32) -> Seen {
 /// Returns the one span of the line, once `is_so` holds for it.
 #[track_caller]
 fn eventually(line: u32, is_so: impl Fn(&Seen) -> bool) -> Seen {
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        let seen = at(line);
-        if is_so(&seen) {
-            return seen;
+    let mut seen = at(line);
+    setups::eventually("the span is as it is to be", || {
+        if !is_so(&seen) {
+            seen = at(line);
         }
-        assert!(Instant::now() < until, "{seen:#?}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        is_so(&seen)
+    });
+    seen
 }
 
 /// Returns the one span of the line, once it is closed, and checks that it was left as often as entered.
@@ -565,28 +578,27 @@ fn a_block_on_inside_of_a_strand_that_waits_for_itself_panics() {
     // On a thread of its own, because it would wait for ever.
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || tell.send(block_on(operation)));
-    assert_eq!(told.recv_timeout(Duration::from_secs(10)), Ok(true));
+    assert_eq!(told.recv_soon(), Ok(true));
 }
 
 #[test]
 fn a_stall_is_an_event_with_its_place() {
     let runtime = runtime();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
     let line = line!() + 1;
-    let task = runtime.spawn(async { std::thread::sleep(Duration::from_millis(100)) });
-    runtime.block_on(task);
-    let until = Instant::now() + Duration::from_secs(10);
-    loop {
-        let stalls = STALLS.lock().unwrap().clone();
-        let mine = stalls.iter().find(|stall| stall["loc.line"] == line.to_string());
-        if let Some(stall) = mine {
-            assert!(stall["loc.file"] == file!() && stall["message"].starts_with("the task spawned at"));
-            assert_eq!(stall["is_first"], "true");
-            if cfg!(target_os = "linux") {
-                assert_eq!((&*stall["kind"], &*stall["syscall"]), ("blocked", "clock_nanosleep"));
-            }
-            return;
-        }
-        assert!(Instant::now() < until, "{stalls:?}");
-        std::thread::sleep(Duration::from_millis(1));
+    let task = runtime.spawn(async move { ended.recv() });
+    let mut mine = None;
+    setups::eventually("the stall is reported", || {
+        let stalls = STALLS.lock().unwrap();
+        mine = stalls.iter().find(|stall| stall["loc.line"] == line.to_string()).cloned();
+        mine.is_some()
+    });
+    drop(end);
+    assert!(runtime.block_on(task).is_err());
+    let stall = mine.unwrap();
+    assert!(stall["loc.file"] == file!() && stall["message"].starts_with("the task spawned at"));
+    assert_eq!(stall["is_first"], "true");
+    if cfg!(target_os = "linux") {
+        assert_eq!((&*stall["kind"], &*stall["syscall"]), ("blocked", "futex"));
     }
 }
