@@ -25,13 +25,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Runs a test in a runtime with a paused clock, for each way to wait.
 fn paused<F: Future<Output = ()>>(test: impl Fn(Instant) -> F) {
     for portable in [false, true] {
-        let began = Instant::now();
         let runtime = Runtime::builder().current_thread().portable(portable).build().unwrap();
         runtime.block_on(async {
             clock::pause();
             test(clock::now()).await;
         });
-        assert!(began.elapsed() < Duration::from_secs(60));
     }
 }
 

@@ -215,7 +215,7 @@ fn destructors_see_the_virtual_time() {
 }
 
 /// Calls `test` in a task of a simulation: a young one, and one that is older than the time since the machine
-/// was started. Fails if it does not return.
+/// was started. Hangs if it does not return.
 fn within(what: &str, test: impl Fn() + Copy + Send + 'static) {
     for age in [Duration::ZERO, 1_000_000 * HOUR] {
         let (tell, told) = mpsc::channel();
@@ -225,7 +225,7 @@ fn within(what: &str, test: impl Fn() + Copy + Send + 'static) {
             sim.block_on(async move { test() });
             tell.send(())
         });
-        assert!(told.recv_timeout(Duration::from_secs(20)).is_ok(), "{what} hangs or fails after {age:?}");
+        assert!(told.recv().is_ok(), "{what} fails after {age:?}");
     }
 }
 
@@ -251,7 +251,9 @@ fn a_runtime_inside_has_the_clocks_of_the_system() {
         let (begins, begun) = mpsc::channel();
         let stuck = runtime.spawn(async move {
             begins.send(()).unwrap();
-            thread::sleep(Duration::from_secs(30));
+            loop {
+                thread::park();
+            }
         });
         stuck.detach();
         begun.recv().unwrap();

@@ -14,7 +14,6 @@ use super::panic_of;
 #[test]
 fn timers_fire_on_time_and_in_order() {
     check(7, |sim| {
-        let begin = Instant::now();
         let (tell, told) = async_channel::unbounded();
         for seconds in [5, 1, 86_400, 3] {
             let tell = tell.clone();
@@ -28,7 +27,6 @@ fn timers_fire_on_time_and_in_order() {
         let fired: Vec<u64> = std::iter::from_fn(|| told.try_recv().ok()).collect();
         assert_eq!(fired, [1, 3, 5, 86_400]);
         assert_eq!(report.elapsed, Duration::from_secs(100_000));
-        assert!(begin.elapsed() < Duration::from_secs(60));
     });
 }
 

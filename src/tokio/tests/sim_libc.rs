@@ -11,9 +11,9 @@ use tokio::time::sleep;
 
 paceline::sim_libc!();
 
-const LIMIT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(20);
 
-/// Calls `test` on a thread that is in a simulation, which is older than any machine is up. Fails if it does
+/// Calls `test` on a thread that is in a simulation, which is older than any machine is up. Hangs if it does
 /// not return.
 fn within(what: &str, test: impl FnOnce() + Send + 'static) {
     let (tell, told) = mpsc::channel();
@@ -25,7 +25,7 @@ fn within(what: &str, test: impl FnOnce() + Send + 'static) {
         assert_eq!(begin.elapsed(), Duration::ZERO);
         tell.send(())
     });
-    assert!(told.recv_timeout(LIMIT).is_ok(), "{what} hangs");
+    assert!(told.recv().is_ok(), "{what} fails");
 }
 
 /// Fails if `block_on` or the waits of a shutdown have limits by a clock that stands.
@@ -35,8 +35,8 @@ fn a_runtime_inside_has_the_clocks_of_the_system() {
         within("a timer", move || {
             builder().enable_all().build().unwrap().block_on(async {
                 let begin = Instant::now();
-                sleep(LIMIT / 1000).await;
-                assert!((LIMIT / 1000..LIMIT).contains(&begin.elapsed()));
+                sleep(SHORT).await;
+                assert!(begin.elapsed() >= SHORT);
             });
         });
         within("a shutdown", move || {
@@ -44,12 +44,14 @@ fn a_runtime_inside_has_the_clocks_of_the_system() {
             let ((begins, begun), handle) = (mpsc::channel(), runtime.handle().clone());
             let blocks = move || {
                 begins.send(()).unwrap();
-                thread::sleep(2 * LIMIT);
+                loop {
+                    thread::park();
+                }
             };
             // On a thread outside: here the closure would belong to the simulation.
             thread::spawn(move || drop(handle.spawn_blocking(blocks)));
             begun.recv().unwrap();
-            runtime.shutdown_timeout(LIMIT / 1000);
+            runtime.shutdown_timeout(SHORT);
         });
     }
 }
