@@ -20,19 +20,17 @@ fn streams_share_a_connection() {
             let (listener, addr) = listen().await;
             let (sender, client) = connect2(addr).await;
             let server = serve2(accept(&listener).await);
-            let start = Instant::now();
-            let requests = (0..100).map(|number| {
+            // One after the other, the requests for `/together` would wait for ever.
+            let requests = (0..TOGETHER).map(|number| {
                 let mut sender = sender.clone();
                 spawn(async move {
                     sender.ready().await.unwrap();
                     let path = format!("/{number}");
                     assert_eq!(body(sender.send_request(get(&path))).await.unwrap(), path);
-                    assert_eq!(body(sender.send_request(get("/slow"))).await.unwrap(), "/slow");
+                    assert_eq!(body(sender.send_request(get("/together"))).await.unwrap(), "/together");
                 })
             });
             join_all(requests).await;
-            // One after the other, the requests would take a hundred times as long.
-            assert!(start.elapsed() < 50 * SLOW, "{:?}", start.elapsed());
             drop(sender);
             client.await.unwrap();
             server.await.unwrap();
@@ -75,8 +73,10 @@ fn a_stream_becomes_a_tunnel() {
 }
 
 /// A peer that answers no ping is disconnected. A peer that answers is not, regardless of the duration of its
-/// request.
+/// request. Measures that it answers within a second: that timers fire at their deadlines is exact in
+/// `tests/clock.rs`.
 #[test]
+#[ignore = "timed: pings are answered within a second"]
 fn a_peer_that_answers_no_ping_is_given_up() {
     const PAUSE: Duration = Duration::from_millis(20);
     const LIMIT: Duration = Duration::from_secs(1);

@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use async_lock::Barrier;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -24,9 +26,12 @@ pub fn text(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed()
 }
 
-/// `/echo` returns the body as it comes, `/length` its length or the error, `/slow` takes a while, `/never`
-/// never answers, `/up` becomes a stream that echoes, as a `CONNECT` does; all other paths are the answer's
-/// body.
+/// How many requests for `/together` are answered at a time.
+pub const TOGETHER: usize = 100;
+
+/// `/echo` returns the body as it comes, `/length` its length or the error, `/slow` takes a while, `/together`
+/// answers when [`TOGETHER`] requests for it are there, `/never` never answers, `/up` becomes a stream that
+/// echoes, as a `CONNECT` does; all other paths are the answer's body.
 pub async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     if request.method() == Method::CONNECT || request.uri().path() == "/up" {
         let is_connect = request.method() == Method::CONNECT;
@@ -53,6 +58,11 @@ pub async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, In
         },
         "/slow" => {
             paceline::Timer::after(SLOW).await;
+            text(path)
+        }
+        "/together" => {
+            static ALL: LazyLock<Barrier> = LazyLock::new(|| Barrier::new(TOGETHER));
+            ALL.wait().await;
             text(path)
         }
         "/never" => std::future::pending().await,
