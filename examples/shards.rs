@@ -69,7 +69,7 @@ mod linux {
     use super::stop;
 
     /// How long open connections have at the end.
-    const GRACE: Duration = Duration::from_secs(1);
+    const GRACE: Duration = Duration::from_secs(10);
     const CLIENTS: usize = 200;
     const ROUNDS: usize = 20;
 

@@ -38,6 +38,8 @@ fn start(limit: usize, errors: Stdio) -> Served {
     let mut child = command(example())
         .args(["127.0.0.1:0", &limit.to_string()])
         .env("PACELINE_THREADS", "2")
+        // The memory of a large value goes back to the system at once.
+        .env("MALLOC_MMAP_THRESHOLD_", "65536")
         .stdout(Stdio::piped())
         .stderr(errors)
         .spawn()
