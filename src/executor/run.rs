@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
+use std::time::Duration;
 
 use async_task::Runnable;
 use pin_project_lite::pin_project;
@@ -113,7 +114,7 @@ fn run_round<F: Future>(
         }
         if looks_up || !here.may_run() {
             process.assert_here();
-            pace.end_round(began.filter(|_| !looks_up), budget);
+            pace.end_round(began.filter(|_| !looks_up).map(|began| began.elapsed()), budget);
             // There may be more tasks. The next round follows when the thread has polled the reactor.
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -132,12 +133,12 @@ impl Pace {
     }
 
     /// Ends a round of `tasks` tasks after which more tasks may wait, so the next round is timed. Sets the
-    /// length of the next rounds if this one was timed.
+    /// length of the next rounds if this one was timed, and took that long.
     #[cold]
-    fn end_round(&mut self, began: Option<Instant>, tasks: u32) {
+    fn end_round(&mut self, took: Option<Duration>, tasks: u32) {
         self.is_full = true;
-        if let Some(began) = began {
-            let each = began.elapsed() / tasks.max(1);
+        if let Some(took) = took {
+            let each = took / tasks.max(1);
             let fit = ROUND.as_nanos() / each.as_nanos().max(1);
             self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(MIN_ROUND, BUDGET_ALONE);
         }

@@ -130,8 +130,10 @@ mod tests {
 
     use super::*;
 
-    /// The counter and the clock agree within a thousandth, after some milliseconds.
+    /// Measures that the counter and the clock agree within a thousandth, after some milliseconds. The
+    /// arithmetic is exact in `large_counts_do_not_overflow`.
     #[test]
+    #[ignore = "timed: the counter agrees with the clock"]
     fn ticks_become_nanoseconds() {
         let monotonic = NoteClock { counter: None, ..NoteClock::start(false) };
         let clock = NoteClock::start(false);

@@ -82,36 +82,27 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
 /// Fails if only the number of tasks bounds a round.
 #[test]
 fn rounds_of_long_tasks_are_short() {
-    let state = StateRef::shared();
-    let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, |poll, _| {
-        let mut round = |each: Duration| {
-            for _ in 0..3 * BUDGET_ALONE {
-                let ran = ran.clone();
-                spawn(&state, move || {
-                    let start = std::time::Instant::now();
-                    while start.elapsed() < each {}
-                    ran.fetch_add(1, Relaxed);
-                });
-            }
-            // The first full round is not timed, the second one is.
-            let mut rounds: Vec<_> = Vec::new();
-            while ran.load(Relaxed) < 3 * BUDGET_ALONE {
-                let before = ran.load(Relaxed);
-                assert!(poll().is_pending());
-                rounds.push(ran.load(Relaxed) - before);
-            }
-            ran.store(0, Relaxed);
-            rounds
-        };
-        let long = round(Duration::from_micros(100));
-        let [first, second, rest @ ..] = &*long else { panic!("{long:?}") };
-        assert!(*first <= BUDGET_ALONE && *second <= BUDGET_ALONE && rest.len() > 8, "{long:?}");
-        assert!(rest.iter().all(|tasks| *tasks <= MIN_ROUND), "{long:?}");
-        round(Duration::from_micros(100));
-        let quick = round(Duration::ZERO);
-        assert!(quick.iter().any(|tasks| *tasks > 8 * MIN_ROUND), "{quick:?}");
-    });
+    let micros = Duration::from_micros;
+    for (tasks, each, next) in [
+        (BUDGET_ALONE, Duration::ZERO, BUDGET_ALONE),
+        (BUDGET_ALONE, micros(1), BUDGET_ALONE),
+        (BUDGET_ALONE, micros(2), 100),
+        (100, micros(10), 20),
+        (20, micros(50), MIN_ROUND),
+        (MIN_ROUND, micros(100), MIN_ROUND),
+        (MIN_ROUND, Duration::from_secs(1), MIN_ROUND),
+        (MIN_ROUND, micros(20), 10),
+        (MIN_ROUND, Duration::ZERO, BUDGET_ALONE),
+        (0, micros(0), BUDGET_ALONE),
+    ] {
+        let mut pace = Pace { tasks: 7, is_full: false };
+        assert!(pace.begin().is_none(), "the first full round is not timed");
+        pace.end_round(None, tasks);
+        assert_eq!(pace.tasks, 7, "a round that was not timed changes nothing");
+        assert!(pace.begin().is_some(), "the next one is");
+        pace.end_round(Some(tasks * each), tasks);
+        assert_eq!(pace.tasks, next, "after {tasks} tasks of {each:?}");
+    }
 }
 
 /// Polls the runner after the deputy has called it, if it rests.
