@@ -72,7 +72,7 @@ where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
 {
     // SAFETY: as the caller promises.
-    let _queued = unsafe { schedule_unless(state, runnable, scheduled_at, || false) };
+    let _queued = unsafe { schedule_unless(&state, runnable, scheduled_at, || false) };
 }
 
 /// Does the same as [`schedule`], unless `has_ended` returns true: then returns the poll, whose drop cancels
@@ -83,7 +83,7 @@ where
 ///
 /// As for [`schedule`].
 pub(crate) unsafe fn schedule_unless<S, M>(
-    state: S,
+    state: &S,
     runnable: Runnable<M>,
     scheduled_at: &'static Location<'static>,
     has_ended: impl FnOnce() -> bool,
@@ -104,6 +104,6 @@ where
     if has_ended() {
         return Err(poll);
     }
-    host::schedule(&state, poll, wakes_itself);
+    host::schedule(state, poll, wakes_itself);
     Ok(())
 }

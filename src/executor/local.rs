@@ -6,8 +6,6 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-use futures::future::LocalBoxFuture;
-
 use super::{Executor, StaticLocalExecutor, Task, boxed_if_large};
 use crate::observed::{SpawnMeta, TaskKind};
 
@@ -69,7 +67,7 @@ impl<'a> LocalExecutor<'a> {
     pub fn spawn<T: 'a>(&self, future: impl Future<Output = T> + 'a) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: this executor is neither `Send` nor `Sync`: it spawns, polls and drops on its own thread.
-        unsafe { boxed_if_large!(future as LocalBoxFuture, meta, self.inner.spawn_at(future, meta)) }
+        unsafe { boxed_if_large!(future, meta, self.inner.spawn_at(future, meta)) }
     }
 
     /// Spawns many futures, and adds their tasks to `handles`.
@@ -88,9 +86,7 @@ impl<'a> LocalExecutor<'a> {
     ) {
         let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: as in `spawn`.
-        let spawn = |future| unsafe {
-            boxed_if_large!(future as LocalBoxFuture, meta, self.inner.spawn_at(future, meta))
-        };
+        let spawn = |future| unsafe { boxed_if_large!(future, meta, self.inner.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
 

@@ -79,7 +79,6 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use async_task::Runnable;
-use futures::future::BoxFuture;
 
 use crate::observed::{SpawnMeta, TaskKind};
 
@@ -153,7 +152,7 @@ impl<'a> Executor<'a> {
     pub fn spawn<T: Send + 'a>(&self, future: impl Future<Output = T> + Send + 'a) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future and its output are `Send`; dropping the executor drops the future.
-        unsafe { boxed_if_large!(future as BoxFuture, meta, self.spawn_at(future, meta)) }
+        unsafe { boxed_if_large!(future: Send, meta, self.spawn_at(future, meta)) }
     }
 
     /// Spawns many futures, and adds their tasks to `handles`.
@@ -179,8 +178,7 @@ impl<'a> Executor<'a> {
     ) {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: as in `spawn`.
-        let spawn =
-            |future| unsafe { boxed_if_large!(future as BoxFuture, meta, self.spawn_at(future, meta)) };
+        let spawn = |future| unsafe { boxed_if_large!(future: Send, meta, self.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
 

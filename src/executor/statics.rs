@@ -7,7 +7,6 @@ use std::marker::PhantomData;
 use std::panic::{Location, RefUnwindSafe};
 
 use async_task::Runnable;
-use futures::future::{BoxFuture, LocalBoxFuture};
 
 use super::{Executor, State, Task, boxed_if_large, foreign, task};
 use crate::observed::{SpawnMeta, TaskKind};
@@ -91,7 +90,7 @@ impl StaticExecutor {
     ) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future is `Send` and borrows nothing.
-        unsafe { boxed_if_large!(future as BoxFuture, meta, task::spawn(self.forever(), future, meta)) }
+        unsafe { boxed_if_large!(future: Send, meta, task::spawn(self.forever(), future, meta)) }
     }
 
     /// Spawns a future that borrows.
@@ -114,7 +113,7 @@ impl StaticExecutor {
     ) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
         // SAFETY: the future is `Send`; the caller promises the rest.
-        unsafe { boxed_if_large!(future as BoxFuture, meta, task::spawn(self.forever(), future, meta)) }
+        unsafe { boxed_if_large!(future: Send, meta, task::spawn(self.forever(), future, meta)) }
     }
 
     /// Has one poll of a task run here that other code has built with `async-task`: see
@@ -192,9 +191,7 @@ impl StaticLocalExecutor {
     pub fn spawn<T: 'static>(&'static self, future: impl Future<Output = T> + 'static) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: the executor is neither `Send` nor `Sync`; the future borrows nothing.
-        unsafe {
-            boxed_if_large!(future as LocalBoxFuture, meta, task::spawn(self.inner.forever(), future, meta))
-        }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.inner.forever(), future, meta)) }
     }
 
     /// Spawns a future that borrows.
@@ -214,9 +211,7 @@ impl StaticLocalExecutor {
     pub unsafe fn spawn_scoped<'a, T: 'a>(&'static self, future: impl Future<Output = T> + 'a) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: the executor is neither `Send` nor `Sync`; the caller promises the rest.
-        unsafe {
-            boxed_if_large!(future as LocalBoxFuture, meta, task::spawn(self.inner.forever(), future, meta))
-        }
+        unsafe { boxed_if_large!(future, meta, task::spawn(self.inner.forever(), future, meta)) }
     }
 
     /// Runs one task, if one is scheduled.

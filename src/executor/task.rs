@@ -10,7 +10,6 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 use async_task::{Builder, Runnable, ScheduleInfo, Task, WithInfo};
-use futures::future::BoxFuture;
 
 use super::host;
 use super::runner::Caught;
@@ -38,13 +37,13 @@ pub(crate) const LARGE: usize = 2048 - size_of::<Tracked<Watched<()>>>();
 /// the future. Each public `spawn` begins with this: the functions below move the future, and a debug build
 /// copies it into each of their stack frames.
 ///
-/// A debug build compiles both branches. So the box is a `BoxFuture` or a `LocalBoxFuture`: its branch is
-/// compiled once for all futures with the same output.
+/// A debug build compiles both branches. So the box is of a `dyn Future`, with `: Send` after the name of one
+/// that is `Send`: its branch is compiled once for all futures with the same output.
 macro_rules! boxed_if_large {
-    ($future:ident as $boxed:ident, $meta:ident, $spawn:expr) => {{
+    ($future:ident $(: $bound:ident)?, $meta:ident, $spawn:expr) => {{
         let $meta = $meta.of_size(size_of_val(&$future));
         if size_of_val(&$future) >= $crate::executor::LARGE {
-            let $future: $boxed<'_, _> = Box::pin($future);
+            let $future: ::std::pin::Pin<Box<dyn Future<Output = _> $(+ $bound)? + '_>> = Box::pin($future);
             $spawn
         } else {
             $spawn
@@ -275,7 +274,7 @@ where
 #[cold]
 pub(crate) fn spawn_in_vain<T>(
     state: StateRef,
-    future: BoxFuture<'static, T>,
+    future: Pin<Box<dyn Future<Output = T> + Send>>,
     spawned_at: &'static Location<'static>,
 ) -> Task<T> {
     let future = SpawnMeta::unobserved(spawned_at).watch(future);

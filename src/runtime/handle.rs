@@ -7,7 +7,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_task::Runnable;
-use futures::future::BoxFuture;
 
 use super::{Load, Metrics, schedule_in, spawn_in};
 use crate::current::current_pool;
@@ -146,7 +145,7 @@ impl Handle {
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-        boxed_if_large!(future as BoxFuture, meta, self.spawn_from(future, meta))
+        boxed_if_large!(future: Send, meta, self.spawn_from(future, meta))
     }
 
     /// Like [`spawn`](Handle::spawn), for a task that `meta` describes. This is for the package that replaces
@@ -158,7 +157,7 @@ impl Handle {
         future: impl Future<Output = T> + Send + 'static,
         meta: SpawnMeta<'_>,
     ) -> Task<T> {
-        boxed_if_large!(future as BoxFuture, meta, self.spawn_from(future, meta))
+        boxed_if_large!(future: Send, meta, self.spawn_from(future, meta))
     }
 
     /// Spawns a future. After the end of the runtime drops the future, and returns a task that is cancelled.

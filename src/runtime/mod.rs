@@ -29,7 +29,6 @@ use std::thread;
 use std::time::Duration;
 
 use async_task::Runnable;
-use futures::future::BoxFuture;
 
 use crate::current::{current_pool, default_instance};
 use crate::end;
@@ -128,7 +127,7 @@ impl Runtime {
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
         let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-        boxed_if_large!(future as BoxFuture, meta, spawn_on(&self.pool, &self.crew, future, meta))
+        boxed_if_large!(future: Send, meta, spawn_on(&self.pool, &self.crew, future, meta))
     }
 
     /// Returns a reference to the runtime, for code that does not run on its threads.
@@ -356,7 +355,7 @@ impl fmt::Debug for Runtime {
 #[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
     let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-    boxed_if_large!(future as BoxFuture, meta, spawn_from(future, meta))
+    boxed_if_large!(future: Send, meta, spawn_from(future, meta))
 }
 
 /// Like [`spawn`], for a task that `meta` describes.
@@ -487,9 +486,8 @@ fn schedule_in<M: Send + Sync + 'static>(
         Ok(crew) => {
             // SAFETY: a runnable with such metadata is `Send`, and the maker of a task that borrows answers
             // for that. If the workers stop after the last look, the task is cancelled with the others.
-            let queued = unsafe {
-                schedule_unless(crew.state().clone(), runnable, scheduled_at, || crew.is_stopped())
-            };
+            let queued =
+                unsafe { schedule_unless(crew.state(), runnable, scheduled_at, || crew.is_stopped()) };
             if let Err(poll) = queued {
                 drop_elsewhere(Some(pool.clone()), poll);
             }
