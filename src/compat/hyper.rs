@@ -12,18 +12,18 @@
 //!
 //! ```
 //! use std::convert::Infallible;
+//! use std::future::poll_fn;
+//! use std::pin::Pin;
 //!
-//! use http_body_util::{BodyExt, Full};
-//! use hyper::body::{Bytes, Incoming};
+//! use hyper::body::{Body, Incoming};
 //! use hyper::service::service_fn;
 //! use hyper::{Request, Response, client, server};
 //! use paceline::hyper::{Io, Timer};
 //! use paceline::net::{TcpListener, TcpStream};
 //! use paceline::{block_on, spawn};
 //!
-//! async fn shout(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
-//!     let question = request.into_body().collect().await?.to_bytes();
-//!     Ok(Response::new(question.to_ascii_uppercase().into()))
+//! async fn shout(request: Request<Incoming>) -> Result<Response<String>, Infallible> {
+//!     Ok(Response::new(request.uri().path().to_ascii_uppercase()))
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,9 +47,11 @@
 //!     let stream = TcpStream::connect(addr).await?;
 //!     let (mut sender, connection) = client::conn::http1::handshake(Io::new(stream)).await?;
 //!     spawn(connection).detach();
-//!     let request = Request::post("/").header("host", "localhost").body(Full::<Bytes>::from("hello"))?;
-//!     let answer = sender.send_request(request).await?.into_body().collect().await?;
-//!     assert_eq!(answer.to_bytes(), "HELLO");
+//!     let request = Request::get("/hello").header("host", "localhost").body(String::new())?;
+//!     let mut answer = sender.send_request(request).await?.into_body();
+//!     // A longer body has several frames: `http-body-util` collects them.
+//!     let frame = poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await.expect("there is one")?;
+//!     assert_eq!(frame.into_data().expect("it has data"), "/HELLO");
 //!     Ok(())
 //! })
 //! # }

@@ -6,7 +6,7 @@
 //! | HTTP/1: requests, bodies, upgrades, timeouts, half-closed streams | `http1` |
 //! | HTTP/2: streams, bodies, tunnels, unanswered pings | `http2` |
 //! | peers that reset, graceful ends, and other connections beside them | `ends` |
-#![cfg(unix)]
+#![cfg(all(unix, test))]
 #![allow(unreachable_pub)]
 
 mod adapters;

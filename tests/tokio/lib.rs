@@ -1,5 +1,5 @@
 //! The features `tokio-io` and `tokio`.
-#![cfg(unix)]
+#![cfg(all(unix, test))]
 #![allow(unreachable_pub)]
 
 mod context;
