@@ -40,7 +40,7 @@ fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
 
 /// Submits a job that calls the function it gets and then blocks past its deadline. A job whose thread has no
 /// core in time never begins, and is submitted again.
-fn begun<T: Send + 'static, F>(
+pub fn begun<T: Send + 'static, F>(
     runtime: &Runtime,
     deadline: Duration,
     job: impl Fn(Box<dyn FnOnce() + Send>) -> F,

@@ -92,7 +92,7 @@ fn a_timer_that_was_lost_is_not_taken_for_armed() {
     });
 }
 
-/// The only worker is called for the first of two timers that are due, and ends. Fails without `Batch::drop`.
+/// The only worker is called for the first of two timers that are due, and ends.
 #[test]
 fn a_timer_that_is_due_in_the_batch_is_not_lost() {
     for_each_builder(|setup| {

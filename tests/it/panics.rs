@@ -15,8 +15,8 @@ use paceline::{Async, Runtime, Timer, block_on, spawn};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, Setup, arm, child, eventually, for_each_builder, for_each_setup,
-    for_setups, is_child, output, waker_that,
+    Latch, OpenOnDrop, Ping, Setup, arm, child, eventually, for_each_builder, for_each_setup, for_setups,
+    is_child, output, waker_that,
 };
 
 /// Panics when it is dropped.

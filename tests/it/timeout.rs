@@ -40,7 +40,7 @@ fn a_ready_future_wins_against_a_deadline_that_has_passed() {
     for_each_setup(|runtime| {
         runtime.block_on(async {
             assert_eq!(timeout(Duration::ZERO, ready(1)).await, Ok(1));
-            let mut limited = loop {
+            let limited = loop {
                 let mut is_polled = false;
                 let second = poll_fn(move |_| {
                     if std::mem::replace(&mut is_polled, true) { Poll::Ready(2) } else { Poll::Pending }
