@@ -4,6 +4,7 @@ use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use shuttle::rand::{Rng, thread_rng};
 
@@ -255,4 +256,36 @@ fn by_a_drop_in_a_task() {
         }
         counted.assert_none_left();
     });
+}
+
+/// Ticks for which a drop waits for threads that block: `DROP_TIMEOUT` of `runtime/mod.rs`.
+const DROP_WAITS: u32 = 100;
+
+/// A task blocks its worker. Fails if a drop waits for that worker although a shutdown or a drain has given
+/// it up, or waits for longer than its timeout.
+#[test]
+fn a_drop_waits_for_a_task_that_blocks_unless_the_runtime_has_ended_before() {
+    type Ends = fn(&Runtime);
+    let shut_down: Ends = |runtime| _ = runtime.shutdown(Duration::ZERO).expect_err("a task blocks");
+    let drained: Ends = |runtime| {
+        let report = foreign_block_on(runtime.drain(Duration::ZERO));
+        assert_eq!(report.stuck.len(), 1, "{report}");
+    };
+    let not_ended: Ends = |_| {};
+    for (ends, limit) in [(shut_down, SOON), (drained, SOON), (not_ended, DROP_WAITS + SOON)] {
+        explore(2_500, move || {
+            let runtime = runtime(1, 1);
+            let (begun, end) = (Latch::new(), Latch::new());
+            let (has_begun, may_end) = (begun.clone(), end.clone());
+            let blocks = async move {
+                has_begun.open();
+                may_end.wait();
+            };
+            runtime.spawn(blocks).detach();
+            begun.wait();
+            ends(&runtime);
+            within(limit, "a drop beside a task that blocks", || drop(runtime));
+            end.open();
+        });
+    }
 }
