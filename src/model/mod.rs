@@ -35,6 +35,7 @@ mod ends;
 mod foreign;
 mod guest;
 mod mixed;
+mod patience;
 mod relief;
 mod simulation;
 mod stage;

@@ -212,26 +212,4 @@ mod tests {
             assert_eq!(lasts(does, 8 * GRACE, got_to), None);
         }
     }
-
-    /// The thread has about a tenth of a core. Fails if wall time decides.
-    #[test]
-    fn a_thread_that_waits_for_a_core_is_not_stuck_before_it_has_used_one() {
-        let all = rustix::thread::sched_getaffinity(None).unwrap();
-        let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|core| all.is_set(*core)).unwrap();
-        let mut core = rustix::thread::CpuSet::new();
-        core.set(first);
-        let rival = move |stop: &AtomicBool| {
-            rustix::thread::sched_setaffinity(None, &core).unwrap();
-            computes(stop);
-        };
-        let ended = Arc::new(AtomicBool::new(false));
-        let rivals = [(); 8].map(|()| {
-            let ended = ended.clone();
-            thread::spawn(move || rival(&ended))
-        });
-        let took = lasts(rival, LONG, || 0).expect("it computes");
-        assert!(took > 3 * GRACE, "{took:?}");
-        ended.store(true, Relaxed);
-        rivals.into_iter().for_each(|rival| rival.join().unwrap());
-    }
 }
