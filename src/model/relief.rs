@@ -1,16 +1,18 @@
 //! Reliefs, which are threads that only lead: a waker blocks one, another thread takes leadership, and they
 //! end.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use shuttle::rand::{Rng, thread_rng};
 
 use super::stage::{SOON, writes_in};
-use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks, yields};
+use crate::probe::SceneActivity;
 use crate::reactor::Pipe;
+use crate::sync::thread;
 use crate::{Timer, block_on};
 
 /// A waker that blocks the thread that calls it.
@@ -109,7 +111,7 @@ fn it_ends() {
         waits_for_a_byte();
         // The deputy ends too, after a second in which no thread needed it.
         let pace = Pace::new();
-        while crate::sync::thread::alive() > 1 {
+        while thread::alive() > 1 {
             pace.at_most(1_010, "reliefs and deputies end where nobody needs them");
             sleep(1);
         }
@@ -121,13 +123,50 @@ fn it_ends() {
 #[test]
 fn the_next_wait_comes_as_the_deputy_ends() {
     explore(4_500, || {
-        let others = crate::sync::thread::alive();
+        let others = thread::alive();
         waits_for_a_byte();
         sleep(950);
-        while crate::sync::thread::alive() > others && thread_rng().gen_bool(0.97) {
+        while thread::alive() > others && thread_rng().gen_bool(0.97) {
             // A few steps, or a tick.
-            if thread_rng().gen_bool(0.5) { sleep(1) } else { crate::sync::thread::yield_now() }
+            if thread_rng().gen_bool(0.5) { sleep(1) } else { thread::yield_now() }
         }
         waits_for_a_byte();
+    });
+}
+
+/// Ticks for which the threads of a pool without workers may run before a relief leads: `BUSY_BEFORE_RELIEF`
+/// of `watch/decide.rs`.
+const BUSY: u32 = 10;
+
+/// Calls `meanwhile` in a `block_on`, while a timer is awaited and leadership is vacant.
+fn beside_a_timer(meanwhile: impl Fn()) {
+    block_on(async {
+        // From its second poll on, the pool knows the thread.
+        yields().await;
+        let mut far = Timer::after(ticks(1_000));
+        assert!(poll_fn(|cx| Poll::Ready(Pin::new(&mut far).poll(cx).is_pending())).await);
+        meanwhile();
+        Timer::after(ticks(1)).await;
+    });
+}
+
+/// A program only calls `block_on`, and its thread has no core for half of [`BUSY`] in each of ten rounds.
+/// Fails if it has more threads than that one and the deputy; and if no relief leads where the thread has no
+/// core for longer.
+#[test]
+fn a_thread_that_waits_for_a_core_gets_a_relief_only_if_it_waits_for_long() {
+    explore(4_500, || {
+        let _part = SceneActivity::WaitsForCore.begin();
+        for _ in 0..10 {
+            beside_a_timer(|| sleep(BUSY / 2));
+            assert_eq!(thread::alive(), 2, "this thread and the deputy");
+        }
+        beside_a_timer(|| {
+            let pace = Pace::new();
+            while thread::alive() == 2 {
+                pace.at_most(BUSY + SOON, "a relief leads");
+                sleep(1);
+            }
+        });
     });
 }
