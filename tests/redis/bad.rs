@@ -95,7 +95,7 @@ fn what_expires_is_gone() {
     set(&mut peer, "changed", "PX 50");
     set(&mut peer, "changed", "");
     let before = server.memory("VmRSS");
-    for number in 0..400 {
+    for number in 0..150 {
         set(&mut peer, &format!("short-{number}"), "PX 20");
         // Waits until most of the last 50 MiB are free.
         while number % 50 == 49 && server.memory("VmRSS") > before + 20 * 1024 {
