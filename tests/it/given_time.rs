@@ -1,6 +1,6 @@
 //! Waits that neither fail because the machine is busy, nor go on when all threads of the process are stuck.
 //!
-//! The clock of a wait stops while other programs have the cores. A hang is a state and not a time: if all
+//! The clock of a wait stops while its thread has no core. A hang is a state and not a time: if all
 //! threads sleep for seconds and none is switched to, the wait ends with the word "deadlock", by which
 //! `.ci/tests` knows it. A thread without a core is runnable, so load does not make that state.
 
@@ -21,11 +21,8 @@ use crate::setups::{SOON, number_of_thread, stacks};
 /// The end of a wait in a process whose threads still do something.
 const LONG: Duration = Duration::from_secs(if cfg!(miri) { 600 } else { 120 });
 
-/// The time between two looks of a wait. One after which the thread had a core in time counts as given.
+/// The time between two looks of a wait.
 const SLICE: Duration = Duration::from_millis(10);
-
-/// A thread that is later than this had no core.
-const LATE: Duration = Duration::from_millis(5);
 
 /// How long all threads must sleep to count as stuck.
 const STUCK: Duration = Duration::from_secs(3);
@@ -60,14 +57,11 @@ pub fn wait_for<T>(what: &str, mut wait: impl FnMut(Duration) -> Option<T>) -> T
     let _waiter = Waiter::new();
     let (mut given, mut looked) = (Duration::ZERO, Duration::ZERO);
     while given < LONG {
-        let begun = Instant::now();
+        let (begun, waited) = (Instant::now(), time_without_a_core());
         if let Some(found) = wait(SLICE) {
             return found;
         }
-        // Miri's threads share one core.
-        if cfg!(miri) || begun.elapsed() < SLICE + LATE {
-            given += SLICE;
-        }
+        given += begun.elapsed().saturating_sub(time_without_a_core() - waited);
         if given - looked >= SOON {
             looked = given;
             if all_sleep_for(STUCK) {
@@ -97,6 +91,12 @@ impl<T> RecvSoon<T> for mpsc::Receiver<T> {
             Err(mpsc::RecvTimeoutError::Disconnected) => Some(Err(mpsc::RecvError)),
         })
     }
+}
+
+/// Returns how long the calling thread has been runnable without a core, if the system reports it.
+fn time_without_a_core() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
 /// Returns whether all other threads sleep for that long, and none is switched to. The deputy may tick.

@@ -86,15 +86,14 @@ const GROUPS: [[(usize, Promotion, bool); 3]; 4] = {
 };
 
 /// Returns the set-ups of the running test: those of the group to which the hash of its name leads. So each
-/// test runs in three of the twelve, and each set-up is that of a quarter of the tests. With the variable
-/// `PACELINE_SETUPS` these are all twelve ("all"), or the first of the group ("one").
+/// test runs in three of the twelve, and each set-up is that of a quarter of the tests. With
+/// `PACELINE_SETUPS=all` these are all twelve.
 fn all() -> impl Iterator<Item = Setup> {
     let hash = test_name().bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
     let group = GROUPS[(hash >> 4) as usize % GROUPS.len()];
     let wanted = match std::env::var("PACELINE_SETUPS").as_deref() {
         Ok("all") => GROUPS.concat(),
-        Ok("one") => group[..1].to_vec(),
-        Ok(other) => panic!("PACELINE_SETUPS is {other:?}, and neither \"all\" nor \"one\""),
+        Ok(other) => panic!("PACELINE_SETUPS is {other:?}, and not \"all\""),
         // Miri supports only paceline's own wait, and is slow.
         Err(_) if cfg!(miri) => vec![(2, Promotion::Adaptive, false), (2, Promotion::Eager, false)],
         Err(_) => group.to_vec(),
