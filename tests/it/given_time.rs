@@ -61,7 +61,8 @@ pub fn wait_for<T>(what: &str, mut wait: impl FnMut(Duration) -> Option<T>) -> T
         if let Some(found) = wait(SLICE) {
             return found;
         }
-        given += begun.elapsed().saturating_sub(time_without_a_core() - waited);
+        // Without a free descriptor the system cannot be asked.
+        given += begun.elapsed().saturating_sub(time_without_a_core().saturating_sub(waited));
         if given - looked >= SOON {
             looked = given;
             if all_sleep_for(STUCK) {
