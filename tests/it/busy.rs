@@ -44,7 +44,9 @@ pub fn own_processor_time() -> Duration {
 #[test]
 #[ignore = "timed: how many threads are added beside tasks that compute"]
 fn events_are_seen_to_by_one_thread_beside_those_that_compute() {
-    for threads in [1, 2] {
+    // The first round brings the code into memory: a thread that waits for a page of it counts as one that
+    // blocks, and the round may take longer than a tenth of a second.
+    for (threads, is_measured) in [(2, false), (1, true), (2, true)] {
         let runtime = Runtime::builder().threads(threads).build().unwrap();
         let mut ping = Ping::new(&runtime);
         let (stop, computing) = (Stop(Arc::default()), Arc::new(AtomicUsize::new(0)));
@@ -62,7 +64,7 @@ fn events_are_seen_to_by_one_thread_beside_those_that_compute() {
         while start.elapsed() < Duration::from_millis(50) {
             ping.ping();
             let metrics = runtime.metrics();
-            assert!(metrics.workers <= threads + 2, "{metrics}");
+            assert!(!is_measured || metrics.workers <= threads + 2, "{metrics}");
         }
     }
 }
