@@ -29,9 +29,9 @@ pub fn text(text: impl Into<Bytes>) -> Body {
 /// How many requests for `/together` are answered at a time.
 pub const TOGETHER: usize = 100;
 
-/// `/echo` returns the body as it comes, `/length` its length or the error, `/slow` takes a while, `/together`
-/// answers when [`TOGETHER`] requests for it are there, `/never` never answers, `/up` becomes a stream that
-/// echoes, as a `CONNECT` does; all other paths are the answer's body.
+/// `/echo` returns the body as it comes, `/length` its length or the error, `/slow` takes a while,
+/// `/together` answers when [`TOGETHER`] requests for it are there, `/never` never answers, `/up` becomes a
+/// stream that echoes, as a `CONNECT` does; all other paths are the answer's body.
 pub async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     if request.method() == Method::CONNECT || request.uri().path() == "/up" {
         let is_connect = request.method() == Method::CONNECT;

@@ -73,8 +73,8 @@ impl fmt::Display for Setup {
     }
 }
 
-/// Four groups of three set-ups. Each group has each value of each part of a set-up, and together they are all
-/// set-ups.
+/// Four groups of three set-ups. Each group has each value of each part of a set-up, and together they are
+/// all set-ups.
 const GROUPS: [[(usize, Promotion, bool); 3]; 4] = {
     use Promotion::{Adaptive, Eager};
     [
