@@ -23,6 +23,7 @@ pub(super) enum SimEventKind {
     /// The task was woken, by the task that was polled then.
     Woken,
     Polled,
+    /// The task has ended; without a task, the test: the last event of a run.
     Ended,
     /// The task noted a text.
     Noted,
@@ -82,7 +83,7 @@ pub(super) enum CheckRun {
 
 /// The place of the first difference between two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Difference(pub(super) usize, pub(super) Option<SimEvent>);
+pub(super) struct Difference(usize, SimEvent);
 
 impl SimEvents {
     pub(super) fn new(run: CheckRun) -> Self {
@@ -109,7 +110,7 @@ impl SimEvents {
             Use::Record(recording) => recording.events.push(event),
             Use::Compare(first, equal, _) => {
                 if first.events.get(*equal) != Some(&event) {
-                    return Err(Difference(*equal, Some(event)));
+                    return Err(Difference(*equal, event));
                 }
                 *equal += 1;
             }
@@ -158,14 +159,6 @@ impl SimEvents {
         }
     }
 
-    /// Returns the difference if this is the second run of a check, has ended, and the first run went on.
-    pub(super) fn missing(&self) -> Option<Difference> {
-        match &self.used {
-            Use::Compare(first, equal, _) if *equal < first.events.len() => Some(Difference(*equal, None)),
-            _ => None,
-        }
-    }
-
     /// Describes a difference. `lines` are those of the second run.
     pub(super) fn describe(
         &self,
@@ -176,9 +169,8 @@ impl SimEvents {
         let first_event = first.events.get(at);
         let mut text = format!("event {} is the first that differs between the two runs", at + 1);
         let of_first = first_event.map(|event| event.describe(&first.lines, &first.texts));
-        let of_second = second.map(|event| event.describe(lines, texts));
-        for (run, event) in [("first", of_first), ("second", of_second)] {
-            let event = event.unwrap_or_else(|| "the run is over".into());
+        for (run, event) in [("first", of_first), ("second", Some(second.describe(lines, texts)))] {
+            let event = event.unwrap_or_else(|| "the test is over".into());
             let _ = write!(text, "\n{run:>8} run: {event}");
         }
         text

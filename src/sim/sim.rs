@@ -24,13 +24,17 @@ use crate::pool::Pool;
 use crate::reactor::WayChoice;
 use crate::runtime::{Entered, Runtime};
 
+/// How far the clock of a simulation moves on: 584 years, which still is a number of nanoseconds in 64 bits.
+const END_OF_TIME: Duration = Duration::from_secs(584 * 365 * 24 * 60 * 60);
+
 /// A simulation: a runtime on this thread. Its clock stands still, and jumps to the next timer or packet when
 /// no task is ready; its choices come from a seed.
 ///
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
 /// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
 /// the last one that was made. Tasks that are left when a `Sim` is dropped are cancelled, as in any runtime.
-/// If the simulation has failed and no call has said so, the drop panics with the reason.
+/// If the simulation has failed and no call has said so, the drop panics with the reason. The clock ends 584
+/// years after the start; a timer for a later moment never fires.
 ///
 /// ```
 /// use std::time::Duration;
@@ -242,7 +246,7 @@ impl Sim {
 
     /// Runs the tasks until the clock has moved on by `duration`, and returns what the simulation has done so
     /// far. Timers that are due at the end itself belong to the next run, so with zero nothing
-    /// runs. If nothing is left to do, the clock moves on all the same.
+    /// runs. If nothing is left to do, the clock moves on all the same, up to its end.
     ///
     /// ```
     /// use std::time::Duration;
@@ -264,7 +268,7 @@ impl Sim {
     /// here; [`Report::panics`] counts it.
     #[track_caller]
     pub fn run_for(&mut self, duration: Duration) -> Report {
-        let end = self.simulation.elapsed().saturating_add(duration);
+        let end = self.simulation.elapsed().saturating_add(duration).min(END_OF_TIME);
         let end = self.simulation.time(end).map_or_else(Timer::never, Timer::at);
         self.drive(end);
         self.report()
@@ -296,6 +300,15 @@ impl Sim {
     /// Returns what the simulation has done so far.
     pub fn report(&self) -> Report {
         self.simulation.report()
+    }
+
+    /// Cancels the tasks that are left.
+    fn cancel_tasks(&self) {
+        if let Some(pool) = self.simulation.handle().pool() {
+            if let Some(crew) = pool.crew() {
+                crew.cancel_all(&pool);
+            }
+        }
     }
 
     /// Runs the tasks until `end` is done, and returns its output. Panics if the simulation fails.
@@ -340,11 +353,7 @@ impl Drop for Sim {
         let _presence = Presence::begin(&self.simulation);
         let failure = self.simulation.unreported().filter(|_| !thread::panicking());
         self.simulation.end();
-        if let Some(pool) = self.simulation.handle().pool() {
-            if let Some(crew) = pool.crew() {
-                crew.cancel_all(&pool);
-            }
-        }
+        self.cancel_tasks();
         drop(self.runtime.take());
         if let Some(failure) = failure {
             panic!("{failure}");
@@ -384,18 +393,22 @@ fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
 ///
 /// # Panics
 ///
-/// If `run` panics; if a thread cannot be started; and if the runs differ. Then the message has the seed, and
-/// the first event that differs: its time, what happened in either run, and the spawn lines of the tasks.
+/// If `run` panics; if a thread cannot be started; and if the runs differ, also in when they end, and in what
+/// the destructors of the tasks that are left then do. Then the message has the seed, and the first event that
+/// differs: its time, what happened in either run, and the spawn lines of the tasks.
 #[track_caller]
 pub fn check(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Report {
     let (report, recording) = on_new_thread(|| {
         let mut first = Sim::begin(seed, CheckRun::First);
         run(&mut first);
-        (first.report(), first.simulation.end().0.expect("the first run is recorded"))
+        let report = first.report();
+        first.cancel_tasks();
+        (report, first.simulation.end().0.expect("the first run is recorded"))
     });
     let (outcome, failure) = on_new_thread(|| {
         let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
+        second.cancel_tasks();
         (outcome, second.simulation.end_reported())
     });
     match (outcome, failure) {

@@ -370,15 +370,14 @@ impl Simulated {
         failure
     }
 
-    /// Ends the simulation: what happens from now on is no event. Returns the recording of the first run of a
-    /// check, and the message if this is the second one and the first run went on.
+    /// Ends the simulation. That is the last event, so two runs of a check that end at different times differ.
+    /// Returns the recording of the first run of a check, and why the simulation has failed, if it has.
     pub(super) fn end(&self) -> (Option<FirstRun>, Option<String>) {
+        self.add(self.state(), SimEventKind::Ended, 0, 0);
         let mut state = self.state();
-        let missing = state.events.missing().filter(|_| state.failure.is_none() && !state.is_over);
-        let failure = state.failure.clone().or(missing.map(|missing| self.describe(&state, missing)));
         state.is_over = true;
-        let SimState { events, tasks, .. } = &mut *state;
-        (events.take_recording(tasks.lines()), failure)
+        let SimState { events, tasks, failure, .. } = &mut *state;
+        (events.take_recording(tasks.lines()), failure.clone())
     }
 }
 

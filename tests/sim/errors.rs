@@ -239,8 +239,50 @@ fn a_run_that_ends_early_differs() {
         });
         let [longer, shorter] = if first < second { ["second", "first"] } else { ["first", "second"] };
         assert_parts(&text, &[&format!("{longer} run: at 0ns, task 3, spawned at")]);
-        assert_parts(&text, &[&format!("{shorter} run: the run is over")]);
+        assert_parts(&text, &[&format!("{shorter} run: at 0ns, the test ends")]);
     }
+}
+
+/// Nothing happens but that the clock moves on.
+#[test]
+fn a_run_that_ends_at_another_time_differs() {
+    let mut seconds = vec![2, 1];
+    let text = panic_of(|| _ = check(7, |sim| _ = sim.run_for(Duration::from_secs(seconds.pop().unwrap()))));
+    assert_parts(&text, &["first run: at 1s, the test ends", "second run: at 2s, the test ends"]);
+}
+
+#[test]
+fn a_destructor_at_the_end_that_does_something_else_differs() {
+    struct Notes(u32);
+    impl Drop for Notes {
+        fn drop(&mut self) {
+            sim::note(self.0);
+        }
+    }
+    let mut runs = 1..;
+    let text = panic_of(|| {
+        check(7, |sim| {
+            let notes = Notes(runs.next().unwrap());
+            sim.spawn(async move {
+                let _notes = notes;
+                Timer::never().await;
+            })
+            .detach();
+            sim.run_for(Duration::from_secs(1));
+        });
+    });
+    assert_parts(&text, &["first run: at 1s, ", "notes \"1\"", "second run: at 1s, ", "notes \"2\""]);
+}
+
+/// The clock stops 584 years after the start, where its nanoseconds are about to fill 64 bits.
+#[test]
+fn a_run_that_is_longer_than_the_clock_ends_with_it() {
+    let mut sim = Sim::new(7);
+    let years = |years: u64| Duration::from_secs(years * 365 * 24 * 60 * 60);
+    for [run, ends] in [[580, 580], [600, 584], [1, 584]] {
+        assert_eq!(sim.run_for(years(run)).elapsed, years(ends));
+    }
+    assert_eq!(sim.run_for(Duration::MAX).elapsed, years(584));
 }
 
 /// A panic of the program comes before a difference that it has not met.
