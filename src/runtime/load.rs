@@ -108,4 +108,24 @@ mod tests {
         drop(runtime);
         assert_eq!(handle.load().past_polls, 0);
     }
+
+    /// Fails if the past polls are what all polls exceed those of the present threads by, which were read
+    /// earlier.
+    #[test]
+    fn polls_during_the_reading_are_not_those_of_a_thread_that_has_left() {
+        let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
+        let handle = runtime.handle();
+        let task = runtime.spawn(async {
+            loop {
+                futures_lite::future::yield_now().await;
+            }
+        });
+        let polls = || handle.load().threads.iter().map(|thread| thread.polls).sum::<u64>();
+        // The thread that reads and the worker may share a core, so the loads are not counted.
+        let end = 1_000 + polls();
+        while polls() < end {
+            assert_eq!(handle.load().past_polls, 0);
+        }
+        drop(task);
+    }
 }

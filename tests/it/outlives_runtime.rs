@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
 use paceline::{Runtime, Timer, block_on, unblock};
 
-use crate::setups::{Latch, eventually, for_each_builder, waker_that};
+use crate::setups::{eventually, for_each_builder, waker_that};
 
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -89,38 +89,6 @@ fn a_timer_that_was_lost_is_not_taken_for_armed() {
         timer.set_after(SHORT);
         eventually("it fires elsewhere", || wakes.load(SeqCst) == 2);
         assert!(poll(&mut timer).is_ready());
-    });
-}
-
-/// The only worker is called for the first of two timers that are due, and ends.
-#[test]
-fn a_timer_that_is_due_in_the_batch_is_not_lost() {
-    for_each_builder(|setup| {
-        let runtime = Arc::new(setup.builder().threads(1).max_threads(1).build().unwrap());
-        let mut timers = [(); 2].map(|()| Timer::after(Duration::from_secs(3600)));
-        let woken = Latch::new();
-        let armed = Latch::new();
-        let last_one = {
-            let (runtime, armed) = (std::sync::Mutex::new(Some(runtime.clone())), armed.clone());
-            waker_that(move || {
-                armed.wait();
-                drop(runtime.lock().unwrap().take());
-            })
-        };
-        let other = waker_that({
-            let woken = woken.clone();
-            move || woken.open()
-        });
-        runtime.block_on(async {
-            for (timer, waker) in timers.iter_mut().zip([last_one, other]) {
-                assert!(Pin::new(timer).poll(&mut Context::from_waker(&waker)).is_pending());
-            }
-        });
-        let at = Instant::now() + SHORT;
-        timers.iter_mut().for_each(|timer| timer.set_at(at));
-        drop(runtime);
-        armed.open();
-        woken.wait();
     });
 }
 

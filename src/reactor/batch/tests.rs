@@ -236,6 +236,20 @@ fn lf5_what_waits_for_the_end_of_the_slack_is_not_lost_when_the_reactor_is_close
     });
 }
 
+/// Fails without the drop of [`Batch`].
+#[test]
+fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
+    for_each_way(Duration::ZERO, |mut scene| {
+        let woken = Arc::<WakeCounter>::default();
+        let arm = || Alarm::arm(scene.reactor.clone(), scene.started, &woken.clone().into()).unwrap();
+        let _alarms = [(); 3].map(|()| arm());
+        scene.batch.look(&scene.reactor).unwrap();
+        assert!(matches!(scene.batch.next(&scene.reactor), Some(Event::Timer(_))));
+        drop(scene.batch);
+        assert_eq!(woken.times(), 2);
+    });
+}
+
 /// Staying awake would be for the timers, whose time is known. Fails without `Moment::cancel`.
 #[test]
 fn a_leader_that_gathers_does_not_stay_awake() {
