@@ -20,9 +20,8 @@ use std::io;
 /// # Sharing
 ///
 /// Methods take `&self`, so any number of tasks may use one handle at once: put it in an
-/// [`Arc`](std::sync::Arc). Only the `poll_*` methods, and with them `AsyncRead` and `AsyncWrite`, remember
-/// just one task for each direction: if two tasks read through them at once, each wakes the other to try
-/// again, and both make slow progress.
+/// [`Arc`](std::sync::Arc). That includes the `poll_*` methods, `AsyncRead` and `AsyncWrite`. An event wakes
+/// all tasks that wait for it, and those that find nothing left wait again.
 ///
 /// # Closing
 ///

@@ -118,8 +118,8 @@ fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
 /// which of its outcomes prove that the descriptor is drained, or full: then the transfer is not tried
 /// before the next event. A result of zero bytes proves nothing. If `len` is zero or `trust` is `Nothing`,
 /// the transfer runs at once, whatever is known of the readiness, and an `Interrupted` of that attempt is
-/// returned; other attempts are repeated after a signal. Each direction has one waiter: the last caller; an
-/// earlier one is woken. Returns the errors of the wait, too.
+/// returned; other attempts are repeated after a signal. Any number of tasks may wait at once. Returns the
+/// errors of the wait, too.
 pub(super) fn poll_transfer(
     source: &Source,
     dir: Direction,
@@ -130,9 +130,9 @@ pub(super) fn poll_transfer(
 ) -> Poll<io::Result<usize>> {
     match trust {
         Trust::ShortTransfer if len > 0 => {
-            source.poll_transfer(dir, cx, Displace::Yes, len.min(SURE_BYTES), op)
+            source.poll_transfer(dir, cx, Displace::No, len.min(SURE_BYTES), op)
         }
-        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::Yes, 0, op),
+        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::No, 0, op),
         // Whether a transfer of zero bytes has to wait is known to the handle only.
         _ => poll_at_once(source, dir, trust, cx, op),
     }
@@ -151,7 +151,7 @@ fn poll_at_once<R>(
         return poll_retry(op, || source.poll_blind(dir, cx));
     }
     match op() {
-        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, Displace::Yes, op),
+        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, Displace::No, op),
         result => Poll::Ready(result),
     }
 }

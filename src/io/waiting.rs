@@ -147,8 +147,8 @@ impl<T> Async<T> {
     ///
     /// This is for a `poll_*` method that does its I/O elsewhere: try the I/O first, and call this after a
     /// `WouldBlock`. The first call of a wait always returns `Pending` and arms interest, so a handle that is
-    /// readable already wakes the task at once. Only the task of the last caller is remembered; a task that
-    /// was remembered before is woken.
+    /// readable already wakes the task at once. If several tasks wait, all of them are woken, and the first
+    /// one that calls gets [`Poll::Ready`]; the others try their I/O and wait again.
     ///
     /// # Examples
     ///

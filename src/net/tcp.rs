@@ -42,8 +42,8 @@ pub struct TcpListener {
 /// A TCP connection.
 ///
 /// The stream is read and written through the traits of `futures`, also by reference. Clones are the same
-/// connection. At most one task should read and one write at a time: if several do, each wakes the others.
-/// Closing the stream shuts the writing side down: see [the module](super#closing).
+/// connection. If several tasks read at once, each byte goes to one of them, in no certain order; so it is
+/// with writes. Closing the stream shuts the writing side down: see [the module](super#closing).
 ///
 /// Small writes wait until the peer has acknowledged earlier ones (Nagle's algorithm), unless
 /// [`set_nodelay`](TcpStream::set_nodelay) turns that off.

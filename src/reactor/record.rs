@@ -35,12 +35,12 @@ pub(super) struct Record {
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
 unsafe impl Sync for Record {}
 
-/// Whether a waiter may take the cell from another waiter, which is then woken.
+/// Whether a waiter takes the cell from another waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Displace {
-    Yes,
+    /// The waiter leaves the cell to the other one.
     No,
-    /// The waiter may take the cell. If the other waiter came in this way, too, it is not woken: such waiters
+    /// The waiter takes the cell. The other waiter is woken, unless it came in this way, too: such waiters
     /// know that only the last one counts.
     Quietly,
 }
@@ -117,11 +117,11 @@ impl Record {
     }
 
     /// Waits in the direction's cell: stores a copy of `waker` there, unless it is there already. Stores
-    /// nothing if the wait is over, if another task waits there and `displace` forbids to take its place,
-    /// or if another thread has the cell: then wakes `waker`. Wakes a task that it displaces, as `displace`
-    /// says. If an event comes meanwhile, wakes the waker in the cell and returns [`Wait::Over`]. `copy`
-    /// makes the copy; its panic leaves the cell free. Calls `free` if the source is retired meanwhile and
-    /// no other thread has a cell.
+    /// nothing if the wait is over, if another task waits there and `displace` leaves the cell to it, or if
+    /// another thread has the cell: then wakes `waker`. Wakes a task that it displaces, as `displace` says.
+    /// If an event comes meanwhile, wakes the waker in the cell and returns [`Wait::Over`]. `copy` makes the
+    /// copy; its panic leaves the cell free. Calls `free` if the source is retired meanwhile and no other
+    /// thread has a cell.
     #[inline]
     pub(super) fn enter(
         &self,
@@ -164,7 +164,7 @@ impl Record {
             Settlement::Overtaken => drop(held),
         }
         match displaced {
-            Some(displaced) if occupied && !(quietly && gave_way) => waking::wake(displaced),
+            Some(displaced) if occupied && !gave_way => waking::wake(displaced),
             // Woken before, or stored by a task that is gone or gives way.
             stale => waking::discard(stale),
         }
@@ -187,6 +187,13 @@ impl Record {
         // The entry first, then the flag: an event between the two finds the flag missing but advances the
         // tick, which `list` compares.
         listed.renew(waker) && self.readiness.list(direction, until)
+    }
+
+    /// Waits on the list beside the cell without an entry. Returns false if the wait is over already.
+    pub(super) fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
+        // In this order, as in `stay_listed`.
+        self.lists[direction as usize].add_unowned(waker);
+        self.readiness.list(direction, until)
     }
 
     /// Retires the source. Calls `free`, unless a thread has a cell of the record: then that thread frees the
@@ -266,9 +273,10 @@ mod tests {
         }
         assert_eq!((first.times(), second.times()), (0, 0));
 
-        assert_eq!(enter(&record, &second, Displace::Yes), Wait::Waiting);
+        let (record, _) = open();
+        assert_eq!(enter(&record, &second, Displace::No), Wait::Waiting);
         assert_eq!(enter(&record, &first, Displace::Quietly), Wait::Waiting);
-        assert_eq!((first.times(), second.times()), (1, 1), "the first did not give way, nor did the second");
+        assert_eq!((first.times(), second.times()), (0, 1), "the second does not give way quietly");
 
         let waker = Waker::from(second.clone());
         for displace in [Displace::No, Displace::Quietly] {
@@ -286,19 +294,19 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn a_waiter_keeps_the_cell_until_another_displaces_it() {
+    fn a_waiter_keeps_the_cell_and_another_waits_beside_it() {
         let (record, generation) = open();
         let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         let waker = Waker::from(first.clone());
-        for displace in [Displace::No, Displace::No, Displace::Yes] {
-            let entered = record
-                .enter(Read, Until::Ready, &waker, Waker::clone, displace, || panic!("the source is there"));
+        for _ in 0..2 {
+            let entered = record.enter(Read, Until::Ready, &waker, Waker::clone, Displace::No, || {
+                panic!("the source is there")
+            });
             assert_eq!(entered, Wait::Waiting);
+            assert_eq!(enter(&record, &second, Displace::No), Wait::Occupied);
+            assert!(record.wait_beside(Read, Until::Ready, &second.clone().into()));
         }
-        assert_eq!(enter(&record, &second, Displace::No), Wait::Occupied);
         assert_eq!((first.times(), second.times()), (0, 0));
-        assert_eq!(enter(&record, &second, Displace::Yes), Wait::Waiting);
-        assert_eq!((first.times(), second.times()), (1, 0));
         fire(&record, generation);
         assert_eq!((first.times(), second.times()), (1, 1));
         assert_eq!(enter(&record, &first, Displace::No), Wait::Over);
@@ -318,7 +326,7 @@ mod tests {
                 meanwhile();
                 std::panic::resume_unwind(Box::new("no copy"))
             };
-            let enter = || record.enter(Read, Until::Ready, &waker, copy, Displace::Yes, free);
+            let enter = || record.enter(Read, Until::Ready, &waker, copy, Displace::Quietly, free);
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(enter)).is_err());
         };
         fail(&|| ());

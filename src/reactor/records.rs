@@ -162,7 +162,7 @@ mod tests {
             Until::Ready,
             std::task::Waker::noop(),
             Clone::clone,
-            Displace::Yes,
+            Displace::No,
             || panic!("free"),
         );
         assert_eq!(entered, Wait::Waiting);

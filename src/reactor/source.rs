@@ -86,9 +86,9 @@ impl Source {
     }
 
     /// Runs `op` until it returns something else than `WouldBlock` or `Interrupted`, waiting for readiness in
-    /// between. There is one waiter per direction: the task of the last caller is woken, and a task that it
-    /// displaces is woken at once, if at all. `displace` must not be [`Displace::No`]. Returns an error, too,
-    /// if a wait is needed and no thread can be found that leads, or the reactor is closed.
+    /// between. With [`Displace::No`] any number of tasks may wait at once; with [`Displace::Quietly`] only
+    /// the task of the last such caller is woken. Returns an error, too, if a wait is needed and no thread
+    /// can be found that leads, or the reactor is closed.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
@@ -97,9 +97,7 @@ impl Source {
         displace: Displace,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.try_or_wait(direction, &mut op, || {
-            self.wait_in_cell(direction, Until::Ready, cx.waker(), displace)
-        })
+        self.try_or_wait(direction, &mut op, || self.wait(direction, Until::Ready, cx.waker(), displace))
     }
 
     /// Does the same as [`poll_io`](Self::poll_io), for transfers: if one moves less than `full` bytes, the
@@ -276,13 +274,13 @@ impl Source {
     }
 
     /// Polls a blind wait. The first call begins it; an event that comes after that ends it, and the call
-    /// after that begins another. There is one waiter per direction: the last caller. The earlier one is
-    /// woken. A wait ends with an error if the reactor is closed, or no thread can be found that leads, or
-    /// the poller cannot be asked.
+    /// after that begins another. Tasks that wait at once in one direction share that wait: the event wakes
+    /// all of them, and ends the wait of the first one that polls; the others go on to wait. A wait ends with
+    /// an error if the reactor is closed, no thread can be found that leads, or the poller cannot be asked.
     pub(crate) fn poll_blind(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let blind = &self.record().blind[direction as usize];
-        // Relaxed suffices: the contract is one waiter per direction, and the awaited state is in the
-        // readiness word.
+        // Relaxed suffices: the awaited state is in the readiness word, and each wait asks for an event that
+        // comes if the source is ready.
         let tick = match blind.load(Ordering::Relaxed) {
             0 => {
                 let tick = self.tick(direction);
@@ -291,7 +289,7 @@ impl Source {
             }
             waiting => waiting as u16,
         };
-        let result = self.wait_in_cell(direction, Until::After(tick), cx.waker(), Displace::Yes);
+        let result = self.wait(direction, Until::After(tick), cx.waker(), Displace::No);
         if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
@@ -322,6 +320,39 @@ impl Source {
     /// Asks the system whether the source is ready.
     fn is_ready(&self, direction: Direction) -> bool {
         self.reactor.sys.way.is_ready(self.raw, direction)
+    }
+
+    /// Waits in the direction's cell, or beside it if another task is there that does not give way. Never
+    /// returns [`Wait::Occupied`].
+    #[inline]
+    fn wait(
+        &self,
+        direction: Direction,
+        until: Until,
+        waker: &Waker,
+        displace: Displace,
+    ) -> io::Result<Wait> {
+        match self.wait_in_cell(direction, until, waker, displace)? {
+            Wait::Occupied => {
+                self.wait_on_list(direction, until, |record| record.wait_beside(direction, until, waker))
+            }
+            settled => Ok(settled),
+        }
+    }
+
+    /// Waits on the list beside the cell: `list` does so, and returns false if the wait is over.
+    #[cold]
+    fn wait_on_list(
+        &self,
+        direction: Direction,
+        until: Until,
+        list: impl FnOnce(&Record) -> bool,
+    ) -> io::Result<Wait> {
+        let tick = self.tick(direction);
+        if list(self.record()) {
+            return frame::here(|here| self.complete_wait(here, direction, until, tick));
+        }
+        Ok(Wait::Over)
     }
 
     /// Waits in the direction's cell, as [`Record::enter`] does. If the waker is stored there, makes the
@@ -433,11 +464,12 @@ impl Waiter {
                 settled => return Ok(settled),
             },
         };
-        let tick = source.tick(direction);
-        if record.stay_listed(direction, until, cx.waker(), listed) {
-            return frame::here(|here| source.complete_wait(here, direction, until, tick));
+        let wait = source.wait_on_list(direction, until, |record| {
+            record.stay_listed(direction, until, cx.waker(), listed)
+        })?;
+        if wait == Wait::Over {
+            self.0 = None;
         }
-        self.0 = None;
-        Ok(Wait::Over)
+        Ok(wait)
     }
 }

@@ -1,10 +1,11 @@
 //! The list of the tasks that wait for a source beside the task in its cell, for example two tasks in
-//! `accept`.
+//! `accept`, or two that read clones of one stream.
 //!
 //! Such waiters are rare, so the list costs a pointer until it is used. Wakers are called and dropped outside
 //! the lock (LF3).
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
@@ -21,6 +22,46 @@ struct WaiterList {
     next: u64,
     /// The wakers by their number of arrival.
     waiting: BTreeMap<u64, Waker>,
+    unowned: Unowned,
+}
+
+/// The waiters that come through a `poll_` function and have no entry: only their wakers tell them apart, and
+/// such a task may stop waiting without notice.
+///
+/// So that a source that stays silent does not keep the wakers of all tasks that ever waited, all waiters are
+/// woken when their number has doubled. A task that still waits comes back. One that has not come back by the
+/// next time was woken after its last poll, so it can be forgotten. Of N tasks that have given up, up to some
+/// `12 * sqrt(N)` are kept.
+#[derive(Debug, Default)]
+struct Unowned {
+    /// The wakers, and whether each was called since its task last came.
+    waiting: Vec<(Arc<Waker>, bool)>,
+    /// How many of them were kept when all were woken last.
+    kept: usize,
+}
+
+/// How many waiters may come without an entry before all of them are woken for the first time.
+const FEW: usize = 16;
+
+impl Unowned {
+    /// Returns whether this waiter is here already, and notes that it still waits.
+    fn renew(&mut self, waker: &Waker) -> bool {
+        let present = self.waiting.iter_mut().find(|(present, _)| present.will_wake(waker));
+        present.map(|(_, called)| *called = false).is_some()
+    }
+
+    /// Adds a waiter. Returns the waiters that have to be woken.
+    fn add(&mut self, waker: Arc<Waker>) -> Vec<Arc<Waker>> {
+        let mut woken = Vec::new();
+        if self.waiting.len() >= FEW + 2 * self.kept {
+            woken.extend(self.waiting.iter().map(|(waker, _)| waker.clone()));
+            self.waiting.retain(|(_, called)| !called);
+            self.waiting.iter_mut().for_each(|(_, called)| *called = true);
+            self.kept = self.waiting.len();
+        }
+        self.waiting.push((waker, false));
+        woken
+    }
 }
 
 impl Waiters {
@@ -36,13 +77,35 @@ impl Waiters {
         ListEntry { list, number }
     }
 
+    /// Adds a waiter without an entry, with a clone of `waker`, unless a waker is there that wakes the same
+    /// task.
+    pub(super) fn add_unowned(&self, waker: &Waker) {
+        let list = self.0.get_or_init(Default::default);
+        if sync::lock(list).unowned.renew(waker) {
+            return;
+        }
+        let waker = Arc::new(waker.clone());
+        let woken = sync::lock(list).unowned.add(waker);
+        woken.into_iter().for_each(wake);
+    }
+
     /// Removes the waiters from the list and wakes them.
     #[cold]
     pub(super) fn wake_all(&self) {
         let Some(list) = self.0.get() else { return };
-        let waiting = std::mem::take(&mut sync::lock(list).waiting);
+        let (waiting, unowned) = {
+            let mut list = sync::lock(list);
+            (mem::take(&mut list.waiting), mem::take(&mut list.unowned.waiting))
+        };
         waiting.into_values().for_each(waking::wake);
+        unowned.into_iter().for_each(|(waker, _)| wake(waker));
     }
+}
+
+/// Wakes a waiter without an entry.
+fn wake(waker: Arc<Waker>) {
+    waking::wake_by_ref(&waker);
+    waking::discard(Arc::into_inner(waker));
 }
 
 /// A waiter's entry. Dropping it removes it from the list.
@@ -58,7 +121,7 @@ impl ListEntry {
         let fresh = waker.clone();
         let mut list = sync::lock(&self.list);
         let Some(present) = list.waiting.get_mut(&self.number) else { return false };
-        let old = std::mem::replace(present, fresh);
+        let old = mem::replace(present, fresh);
         drop(list);
         waking::discard(Some(old));
         true
@@ -70,5 +133,62 @@ impl Drop for ListEntry {
     fn drop(&mut self) {
         let waker = sync::lock(&self.list).waiting.remove(&self.number);
         waking::discard(waker);
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::waking::WakeCounter;
+
+    /// Fails if only a certain number of waiters can sleep: then the tasks wake each other for ever.
+    #[test]
+    #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
+    fn any_number_of_waiters_without_an_entry_sleeps() {
+        let waiters = Waiters::default();
+        let tasks: Vec<_> = (0..100).map(|_| WakeCounter::new()).collect();
+        let mut polls = vec![0; tasks.len()];
+        let mut come = |times: usize| {
+            for _ in 0..times {
+                for (polls, (counter, waker)) in polls.iter_mut().zip(&tasks) {
+                    if *polls <= counter.times() {
+                        waiters.add_unowned(waker);
+                        *polls = counter.times() + 1;
+                    }
+                }
+            }
+        };
+        come(10);
+        let before: usize = tasks.iter().map(|(counter, _)| counter.times()).sum();
+        assert!(before < 10 * tasks.len(), "{before} wakes until all sleep");
+        come(10);
+        tasks.iter().for_each(|(_, waker)| waiters.add_unowned(waker));
+        assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before, "all sleep");
+        waiters.wake_all();
+        assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before + tasks.len());
+    }
+
+    /// Fails if a silent source keeps the wakers of all tasks that ever waited, or forgets one that waits.
+    #[test]
+    fn waiters_that_are_gone_are_forgotten_and_one_that_comes_back_is_not() {
+        let waiters = Waiters::default();
+        let (stays, waker) = WakeCounter::new();
+        let (mut polls, mut gone) = (0, Vec::<Weak<WakeCounter>>::new());
+        for _ in 0..10_000 {
+            if polls <= stays.times() {
+                waiters.add_unowned(&waker);
+                polls = stays.times() + 1;
+            }
+            let (counter, waker) = WakeCounter::new();
+            waiters.add_unowned(&waker);
+            gone.push(Arc::downgrade(&counter));
+        }
+        let kept = gone.iter().filter(|waker| waker.strong_count() > 0).count();
+        assert!(kept < 1200, "{kept} of {} wakers are kept", gone.len());
+        let before = stays.times();
+        waiters.wake_all();
+        assert!(stays.times() > before);
     }
 }

@@ -11,6 +11,7 @@
 //! | notifications and timers: none is lost, none is needless | `notify` |
 //! | events reach their source once, and no other source | `event_dispatch` |
 //! | sockets, pipes, files | `io`, `io_unix`, `net` |
+//! | several tasks at one source | `several_readers` |
 //! | transfers that move less than requested | `short_transfers` |
 //! | cached readiness beside calls on the descriptor itself | `trusted` |
 //! | timers that are set while a task waits; a limit for a future | `timer`, `timeout` |
@@ -99,6 +100,8 @@ mod promotion;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod sandbox;
 mod setups;
+#[cfg(unix)]
+mod several_readers;
 #[cfg(target_os = "linux")]
 mod short_transfers;
 mod shutdown;

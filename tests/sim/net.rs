@@ -564,3 +564,28 @@ fn a_socket_that_moved_to_another_node_ends_with_its_host() {
         socket.recv(&mut [0; 10]).await.unwrap_err();
     });
 }
+
+/// Fails if tasks that read one stream wake each other: then the clock stands, which is an error.
+#[test]
+fn tasks_that_share_a_socket_sleep() {
+    let mut sim = Sim::new(3);
+    let client = sim.client("client", async {
+        let listener = TcpListener::bind("0.0.0.0:7").await.unwrap();
+        let stream = TcpStream::connect("client:7").await.unwrap();
+        let (mut peer, _) = listener.accept().await.unwrap();
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut stream = stream.clone();
+                paceline::spawn(async move { stream.read(&mut [0]).await.unwrap() })
+            })
+            .collect();
+        Timer::after(SECOND).await;
+        peer.write_all(b"abc").await.unwrap();
+        for reader in readers {
+            assert_eq!(timeout(SECOND, reader).await.unwrap(), 1);
+        }
+    });
+    sim.block_on(client);
+    let polls = sim.run_for(Duration::ZERO).polls;
+    assert!(polls < 50, "{polls} polls");
+}

@@ -230,7 +230,7 @@ impl Scene {
             pipe.read().map(|()| 1)
         };
         loop {
-            let request = poll_fn(|cx| source.poll_transfer(Direction::Read, cx, Displace::Yes, 2, take));
+            let request = poll_fn(|cx| source.poll_transfer(Direction::Read, cx, Displace::No, 2, take));
             request.await.expect("reading a pipe does not fail");
             cores::charge(|_| handler);
             self.answer(connection);

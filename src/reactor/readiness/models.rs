@@ -65,22 +65,22 @@ impl Source {
     }
 
     /// Returns false if the wait is over already.
-    fn wait_in_cell(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        match self.record.enter(direction, until, waker, Waker::clone, Displace::Yes, || self.free()) {
+    fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
+        match self.record.enter(direction, until, waker, Waker::clone, Displace::No, || self.free()) {
             Wait::Over => false,
             Wait::Waiting => true,
             Wait::Unsure => {
                 spin_hint();
                 true
             }
-            Wait::Occupied => unreachable!("it displaces"),
+            Wait::Occupied => self.record.wait_beside(direction, until, waker),
         }
     }
 
     /// Sleeps until the wait is over.
     fn block(&self, direction: Direction, until: Until) {
         let waker = waker();
-        while self.wait_in_cell(direction, until, &waker) {
+        while self.wait(direction, until, &waker) {
             park();
         }
         assert!(self.record.readiness.snapshot().has(direction, until));
@@ -160,15 +160,15 @@ fn clearing_after_a_short_read_forgets_no_event() {
     read_all(Proof::ShortTransfer);
 }
 
-/// Two tasks wait for one direction and one displaces the other, beside the event. Both look again in the
-/// end.
+/// Two tasks wait for one direction, one in the cell and one beside it, while the event comes. Both look
+/// again in the end.
 #[test]
 fn of_two_waiters_for_one_direction_none_is_forgotten() {
     model(|| {
         let (source, generation) = Source::open();
         let woken = [(); 2].map(|()| std::sync::Arc::<WakeCounter>::default());
         let waits = |source: &Source, woken: &std::sync::Arc<WakeCounter>| {
-            let waits = source.wait_in_cell(Read, Until::Ready, &woken.clone().into());
+            let waits = source.wait(Read, Until::Ready, &woken.clone().into());
             if !waits {
                 woken.clone().wake();
             }
@@ -196,7 +196,7 @@ fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
     model(|| {
         let (source, generation) = Source::open();
         let woken = std::sync::Arc::<WakeCounter>::default();
-        assert!(source.wait_in_cell(Read, Until::Ready, &woken.clone().into()));
+        assert!(source.wait(Read, Until::Ready, &woken.clone().into()));
         let leader = {
             let source = source.clone();
             thread::spawn(move || {
@@ -241,8 +241,8 @@ fn a_source_that_retires_while_it_is_fired_is_freed_once() {
     model(|| {
         let (source, generation) = Source::open();
         let never = Waker::noop();
-        assert!(source.wait_in_cell(Read, Until::Ready, never));
-        assert!(source.wait_in_cell(Write, Until::Ready, never));
+        assert!(source.wait(Read, Until::Ready, never));
+        assert!(source.wait(Write, Until::Ready, never));
         let leaders = [IN, OUT].map(|happened| {
             let source = source.clone();
             thread::spawn(move || {
@@ -261,7 +261,7 @@ fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
     model(|| {
         let (source, generation) = Source::open();
         for direction in Direction::BOTH {
-            assert!(source.wait_in_cell(direction, Until::Ready, Waker::noop()));
+            assert!(source.wait(direction, Until::Ready, Waker::noop()));
         }
         let both = Happened { write: true, ..IN };
         let delivery = source.record.readiness.event(generation, both);
@@ -282,7 +282,7 @@ fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
 fn a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
     model(|| {
         let (source, generation) = Source::open();
-        assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
+        assert!(source.wait(Read, Until::Ready, Waker::noop()));
         let retired = Arc::new(AtomicBool::new(false));
         let leader = {
             let (source, retired) = (source.clone(), retired.clone());
@@ -299,7 +299,7 @@ fn a_stale_event_does_nothing_to_the_next_source_of_the_slot() {
             leader.take().unwrap().join().unwrap();
         }
         assert_ne!(source.reopen(), generation);
-        assert!(source.wait_in_cell(Read, Until::Ready, Waker::noop()));
+        assert!(source.wait(Read, Until::Ready, Waker::noop()));
         if let Some(leader) = leader {
             leader.join().unwrap();
         }
