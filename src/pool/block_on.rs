@@ -160,10 +160,8 @@ impl Rider<'_> {
         if next.is_some() {
             return next;
         }
-        match self.wait_for_batch(leader) {
-            Ok(()) => leader.with(|batch| batch.next(reactor)),
-            Err(error) => panic!("the poller failed: {error}"),
-        }
+        self.wait_for_batch(leader);
+        leader.with(|batch| batch.next(reactor))
     }
 
     /// Gives leadership up before any user code runs (LF2). Wakes a follower to take it if there is an

@@ -1,7 +1,5 @@
 //! How a leader with an empty batch waits for the next batch.
 
-use std::io;
-
 use super::block_on::Rider;
 use crate::fork;
 use crate::frame;
@@ -13,47 +11,47 @@ impl Rider<'_> {
     /// Looks for events, and sleeps in the poller if there are none. Does not sleep if the root future was
     /// woken, one of its runners has tasks, the park hook is due, or a thread with a better claim wants to
     /// lead: the batch may be empty after that.
-    pub(super) fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+    pub(super) fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) {
         let reactor = &self.pool.reactor;
         frame::next_turn();
         self.station.stage.step();
         if self.stay.is_woken() {
-            return leader.with(|batch| batch.look(reactor)).map(|_| ());
+            leader.with(|batch| batch.look(reactor));
+            return;
         }
-        if leader.with(|batch| batch.look_if_cheap(reactor))? || !self.stay.try_rest() {
-            return Ok(());
+        if leader.with(|batch| batch.look_if_cheap(reactor)) || !self.stay.try_rest() {
+            return;
         }
         leader.set_waits(true);
-        let result = self.idle(leader);
+        self.idle(leader);
         leader.set_waits(false);
         self.stay.host.rise();
-        result
     }
 
     /// Waits without work: stays awake for a moment if that pays, and then sleeps in the poller until there
     /// are events, or until the thread has something else to do. Does not sleep if it has that before, or
     /// if a test clock leaps instead. Stands the deputy down before the sleep, if that pays, and notifies
     /// it after. Panics in the only thread of a child of `fork`, and in a simulation, if nothing can wake it.
-    fn idle(&mut self, leader: &mut Leader<'_, Batch>) -> io::Result<()> {
+    fn idle(&mut self, leader: &mut Leader<'_, Batch>) {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
         while leader.with(|batch| batch.stays_awake()) {
             if self.stay.is_woken() || displaced() {
                 leader.with(|batch| batch.interrupted(reactor));
-                return Ok(());
+                return;
             }
             leader.start_clock_anew();
-            if leader.with(|batch| batch.look(reactor))? {
-                return Ok(());
+            if leader.with(|batch| batch.look(reactor)) {
+                return;
             }
         }
         if self.hooks.note_park() {
             leader.with(|batch| batch.interrupted(reactor));
-            return Ok(());
+            return;
         }
         // A relief does not know whether any thread has something to do, so the clock must not leap for it.
-        if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor))? {
-            return Ok(());
+        if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor)) {
+            return;
         }
         if reactor.is_simulated() && !self.stay.is_woken() {
             simulated::would_sleep(|| self.stay.is_woken());
@@ -65,18 +63,16 @@ impl Rider<'_> {
         }
         if !self.station.seat.start_polling() {
             leader.with(|batch| batch.interrupted(reactor));
-            return Ok(());
+            return;
         }
         self.pool.stand_down_deputy(leader.with(|batch| batch.slept_lately()));
         // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
         leader.start_clock_anew();
-        let result =
-            leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
+        leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();
         self.note_wake_up();
-        result
     }
 }
 

@@ -12,8 +12,8 @@ use crate::waking;
 impl Pool {
     /// Leads once: takes the events that an earlier leader has left or, if there are none, those that the
     /// poller has, without waiting for more, and fires them. Called at the end of the pool, and by a deputy
-    /// that cannot start a thread. Returns false if another thread leads. Ignores errors of the poller. A
-    /// flight recorder does not see this turn: the thread may be in another runtime.
+    /// that cannot start a thread. Returns false if another thread leads. A flight recorder does not see
+    /// this turn: the thread may be in another runtime.
     pub(crate) fn take_turn(self: &Arc<Self>) -> bool {
         let unnoted = Pause::begin();
         let seat = sync::Arc::new(Seat::new(Rank::Relief));
@@ -23,8 +23,7 @@ impl Pool {
         leader.with(|batch| {
             // Events that an earlier leader fetched and did not take come first.
             if batch.left() == 0 {
-                // The next regular leader meets the same error, and reports it.
-                let _ = batch.look(&self.reactor);
+                batch.look(&self.reactor);
             }
             events.extend(std::iter::from_fn(|| batch.next(&self.reactor)));
         });

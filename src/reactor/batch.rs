@@ -4,7 +4,6 @@
 //! The batch belongs to the handle set, not to the thread that fetched it: each leader takes the next event
 //! of it, so no event waits behind a slow handler.
 
-use std::io;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::sys::{self, EventWait};
 use super::wheel::Due;
 use super::{Key, Reactor};
 use crate::flight;
+use crate::notice::or_abort;
 use crate::spin::{Moment, Spin};
 use crate::sync::Instant;
 use crate::waking;
@@ -128,26 +128,25 @@ impl Batch {
         self.expire(reactor, reactor.clock.now());
     }
 
-    /// Looks for events of sources while timers wait for their turn, and ignores an error. After this the
-    /// timers have their turn again.
+    /// Looks for events of sources while timers wait for their turn. After this the timers have their turn
+    /// again.
     #[cold]
     fn glance(&mut self, reactor: &Reactor) {
-        // An error recurs at the look that follows the last timer.
-        let _ = self.fetch(reactor, EventWait::None);
+        self.fetch(reactor, EventWait::None);
     }
 
     /// Asks the poller, without waiting, and collects the timers that are overdue, unless due timers are
     /// left in the batch. Returns whether there is an event or a timer that was not there before. No event of
     /// a source may be left: the new events replace the list.
-    pub(crate) fn look(&mut self, reactor: &Reactor) -> io::Result<bool> {
+    pub(crate) fn look(&mut self, reactor: &Reactor) -> bool {
         self.fetch(reactor, EventWait::None)
     }
 
     /// Does the same as [`look`](Self::look) where a look costs less than it can save before a sleep: with
     /// epoll. Elsewhere returns false without a look.
     #[inline]
-    pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> io::Result<bool> {
-        if reactor.sys.is_epoll { self.look(reactor) } else { Ok(false) }
+    pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> bool {
+        reactor.sys.is_epoll && self.look(reactor)
     }
 
     /// Returns whether to stay awake for now, although there is nothing to do: then this has yielded to other
@@ -173,11 +172,11 @@ impl Batch {
     /// `cancelled` is asked after the announcement, when other threads know that they have to interrupt; if
     /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this only looks. A
     /// signal ends the wait, too, so the batch may be empty afterwards.
-    pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) -> io::Result<()> {
+    pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) {
         let _announced = reactor.slumber.announce();
         if cancelled() {
             self.interrupted(reactor);
-            return Ok(());
+            return;
         }
         let wait = if reactor.timers.earliest() < self.deadline {
             // An earlier deadline was set between the last look and the announcement.
@@ -187,16 +186,16 @@ impl Batch {
             flight::sleeps();
             EventWait::Forever
         };
-        self.fetch(reactor, wait).map(|_| ())
+        self.fetch(reactor, wait);
     }
 
     /// If the clock is stopped and no event is there, moves it on to the next timer or simulated event,
     /// unless the clock is held. Returns whether there may be something to do: an event, a due timer, or a
     /// task that a holder of the clock has woken. Returns false, without a look, if the clock runs.
     #[inline]
-    pub(crate) fn try_leap(&mut self, reactor: &Reactor) -> io::Result<bool> {
+    pub(crate) fn try_leap(&mut self, reactor: &Reactor) -> bool {
         if !reactor.clock.stands() {
-            return Ok(false);
+            return false;
         }
         let next = || {
             reactor.timers.forget_the_cancelled();
@@ -204,14 +203,14 @@ impl Batch {
             let event = reactor.sys.way.next_event(reactor.clock.now());
             [timer, event].into_iter().flatten().min()
         };
-        if self.look(reactor)? {
-            return Ok(true);
+        if self.look(reactor) {
+            return true;
         }
         let may_be_something = reactor.clock.try_leap(next);
         if may_be_something {
-            self.look(reactor)?;
+            self.look(reactor);
         }
-        Ok(may_be_something)
+        may_be_something
     }
 
     /// Ends the idle time: the leader turns to something else than events.
@@ -222,19 +221,19 @@ impl Batch {
     /// Replaces the events by those of a wait that is as long as `wait` allows. Before the wait, announces
     /// the earliest deadline, if that or the clock has changed; if that deadline has passed, only looks, and
     /// collects the timers that are overdue. While due timers are left, does neither. Returns whether there
-    /// is anything new.
-    fn fetch(&mut self, reactor: &Reactor, wait: EventWait) -> io::Result<bool> {
+    /// is anything new. Aborts the process if the poller fails.
+    fn fetch(&mut self, reactor: &Reactor, wait: EventWait) -> bool {
         self.in_a_row = TIMERS_IN_A_ROW;
         let left = self.due.len();
         debug_assert!(left == 0 || wait == EventWait::None, "no leader sleeps while timers are due");
         let earliest = reactor.timers.earliest();
         // While due timers are left, the clock can wait: timers that fall due meanwhile come after them.
         let news = left == 0 && (earliest != self.deadline || reactor.clock.changes() != self.changes);
-        let overdue = if news { self.announce(reactor, earliest)? } else { None };
+        let overdue = if news { self.announce(reactor, earliest) } else { None };
         self.next = 0;
         // An overdue timer needs no event of the clock, and waits for sources no longer than a look takes.
         let wait_now = if overdue.is_some() { EventWait::None } else { wait };
-        reactor.sys.way.wait(&mut self.events, wait_now)?;
+        or_abort(reactor.sys.way.wait(&mut self.events, wait_now));
         if let Some(now) = overdue {
             self.expire(reactor, now);
         }
@@ -245,29 +244,29 @@ impl Batch {
         }
         if found == 0 {
             reactor.counters.empty_waits.add(1);
-            return Ok(false);
+            return false;
         }
         reactor.counters.waits.add(1);
         reactor.counters.events.add(found as u64);
         self.spin.record_events(found);
-        Ok(true)
+        true
     }
 
     /// Announces `earliest` to the clock. If that time has passed, returns the present time instead, and the
     /// last announcement remains.
     #[cold]
-    fn announce(&mut self, reactor: &Reactor, earliest: u64) -> io::Result<Option<Instant>> {
+    fn announce(&mut self, reactor: &Reactor, earliest: u64) -> Option<Instant> {
         let changes = reactor.clock.changes();
         let now = reactor.clock.now();
         let deadline = reactor.timers.instant(earliest);
         if deadline.is_some_and(|deadline| deadline <= now) {
-            return Ok(Some(now));
+            return Some(now);
         }
         let (rings, now) = reactor.clock.in_real_time(deadline, now);
-        reactor.sys.way.announce(rings, now, &mut self.events)?;
+        or_abort(reactor.sys.way.announce(rings, now, &mut self.events));
         (self.deadline, self.changes) = (earliest, changes);
         self.gathers = reactor.timers.gathers(earliest);
-        Ok(None)
+        None
     }
 
     /// Ends the idle time, if there is one, and counts it. `slept` says whether the leader slept at its end.

@@ -52,6 +52,7 @@ use std::time::Duration;
 use crate::flight;
 use crate::fork::Origin;
 use crate::frame::{self, Here};
+use crate::notice::or_abort;
 use crate::simulated;
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
@@ -343,15 +344,15 @@ impl Reactor {
 
     /// Makes a leader that sleeps in the poller look up; does nothing if none sleeps, if this sleep was
     /// interrupted already, or in the child of a fork. The reason must be visible already: a token in a
-    /// seat, an earlier deadline, a host in the line.
+    /// seat, an earlier deadline, a host in the line. Aborts the process if the system refuses the call.
     pub(crate) fn interrupt(&self) {
         self.slumber.interrupt(|| {
             if self.is_inherited() {
                 return;
             }
             self.counters.interrupts.add_shared(1);
-            // An error means that the descriptor is gone, and then no thread sleeps on it.
-            let _ = self.sys.way.interrupt();
+            // A thread that sleeps on a descriptor which was closed meanwhile sleeps on.
+            or_abort(self.sys.way.interrupt());
         });
     }
 

@@ -37,6 +37,7 @@
 //! | a runtime used from other threads; without workers | `handle`; `current_thread` |
 //! | signals; a child of `fork` | `signal`; `fork` |
 //! | bad input, exhausted limits, refused system calls | `limits`, `sandbox` |
+//! | descriptors that other code closes | `closed_descriptors` |
 //! | system calls, wake-ups and polls that are not needed | `cost` |
 //! | helpers | `setups`, `idle_threads`, `forked_children` |
 #![allow(unreachable_pub)]
@@ -52,6 +53,8 @@ mod blocking;
 mod busy;
 #[cfg(unix)]
 mod callbacks;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod closed_descriptors;
 #[cfg(unix)]
 mod cost;
 mod current_thread;

@@ -10,7 +10,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// The place in which the deputy sleeps.
+use crate::notice::or_abort;
+
+/// The place in which the deputy sleeps. Its methods abort the process if the timer has been closed.
 #[derive(Debug)]
 pub(crate) struct Switch(OwnedFd);
 
@@ -21,7 +23,6 @@ impl Switch {
     /// Creates the timer, and sets it once, so that a system that refuses that is found here.
     pub(crate) fn new() -> io::Result<Self> {
         let this = Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?);
-        // Later errors are ignored.
         this.set(DISARMED)?;
         Ok(this)
     }
@@ -30,12 +31,12 @@ impl Switch {
     /// never.
     pub(crate) fn arm(&self, after: Duration) {
         // A time that is too long for the system means never.
-        let _ = self.set(Timespec::try_from(after).unwrap_or(DISARMED));
+        or_abort(self.set(Timespec::try_from(after).unwrap_or(DISARMED)));
     }
 
     /// Ends the sleep in progress now.
     pub(crate) fn ring(&self) {
-        let _ = self.set(NOW);
+        or_abort(self.set(NOW));
     }
 
     /// Sleeps until the switch was armed and its time has come, or until the limit; not at all if
@@ -44,7 +45,11 @@ impl Switch {
     pub(crate) fn sleep(&self, limit: Option<Duration>, cancelled: impl FnOnce() -> bool) {
         self.arm(limit.unwrap_or(Duration::MAX));
         if !cancelled() {
-            while rustix::io::read(&self.0, &mut [0u8; 8]) == Err(rustix::io::Errno::INTR) {}
+            // Without the read the deputy would look again and again.
+            or_abort(
+                rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut [0u8; 8]))
+                    .map_err(io::Error::from),
+            );
         }
     }
 
