@@ -17,6 +17,7 @@ use std::task::Waker;
 
 use async_task::Runnable;
 
+use super::idle::Rest;
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use crate::frame::{self, Here};
@@ -405,14 +406,22 @@ impl Host {
             return false;
         }
         // `rest` and `rise` run no foreign code, so the lock may be held (LF3).
-        let Some(laden) = hosted.iter().position(|hosted| !hosted.state.rest(&hosted.runner)) else {
-            return true;
-        };
-        hosted[..laden].iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));
-        let laden = hosted[laden].runner.clone();
+        let mut left_tasks = Vec::new();
+        let laden = hosted.iter().position(|hosted| match hosted.state.rest(&hosted.runner) {
+            Rest::Sleeps => false,
+            Rest::LeavesTasks => {
+                left_tasks.push(hosted.state.clone());
+                false
+            }
+            Rest::HasTasks => true,
+        });
+        let laden = laden.map(|laden| {
+            hosted[..laden].iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));
+            hosted[laden].runner.clone()
+        });
         drop(hosted);
-        self.wake(&laden);
-        false
+        left_tasks.iter().for_each(|state| state.notify_from_afar());
+        laden.as_ref().inspect(|laden| self.wake(laden)).is_none()
     }
 
     /// Takes the runners out of the lines, because the thread is awake.

@@ -16,6 +16,18 @@ const ANY_RANK: Rank = Rank::Relief;
 /// Calls reach only hosted runners: waking them runs no foreign code, and they come.
 const HOSTS_ONLY: Rank = Rank::Host;
 
+/// The result of [`State::rest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Rest {
+    /// The thread may sleep.
+    Sleeps,
+    /// The thread may sleep after a call of [`State::notify_from_afar`], for the tasks that wait.
+    LeavesTasks,
+    /// The thread must not sleep: it has tasks to poll.
+    HasTasks,
+}
+
 impl State {
     /// Returns whether a runner or ticker sleeps.
     pub(super) fn any_idle(&self) -> bool {
@@ -63,7 +75,7 @@ impl State {
 
     /// Wakes a sleeper as [`notify`](Self::notify) does, on a thread that must not run foreign code because
     /// it leads or is the deputy. If only strangers sleep, a new thread wakes one of them. If that thread
-    /// cannot be started, the deputy tries again.
+    /// cannot be started, the deputy tries again. The caller must not hold a lock that the deputy takes.
     pub(super) fn notify_from_afar(&self) {
         if self.is_call_worth() && !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
             self.run_errand(|state| _ = state.notify());
@@ -108,19 +120,17 @@ impl State {
         true
     }
 
-    /// Puts the runner into the line, because its thread is about to sleep, and returns true. Returns false
-    /// if there are tasks to poll after all, or its own future: then the runner has left the line again,
-    /// and asks for a poll. If it asked before and was not polled, it stays out of the line, its tasks go
-    /// to others, and the result is true: the thread may sleep. Runs no foreign code.
-    pub(super) fn rest(&self, runner: &Runner) -> bool {
+    /// Puts the runner into the line, because its thread is about to sleep. If there are tasks to poll after
+    /// all, or its own future, the runner has left the line again, and asks for a poll. If it asked before
+    /// and was not polled, it stays out of the line, and its tasks go to others. Runs no foreign code and
+    /// wakes no thread, so the caller may hold a lock.
+    pub(super) fn rest(&self, runner: &Runner) -> Rest {
         if runner.own.is_requested() {
             // The runner asked to be polled and was not: the code that owns the `run` does not
             // poll it. So the runner must not be called, and the tasks in it, or for which it
-            // was called, go to others. This thread may lead.
-            if self.inject_all(runner) | self.has_surplus() {
-                self.notify_from_afar();
-            }
-            return true;
+            // was called, go to others.
+            let leaves_tasks = self.inject_all(runner) | self.has_surplus();
+            return if leaves_tasks { Rest::LeavesTasks } else { Rest::Sleeps };
         }
         runner.own.start_rest();
         self.idle.enter(&runner.sleeper, runner.sleeper.rank());
@@ -128,9 +138,9 @@ impl State {
             self.rise(runner);
             runner.own.set_requested(true);
             runner.orders.search();
-            return false;
+            return Rest::HasTasks;
         }
-        true
+        Rest::Sleeps
     }
 
     /// Takes the runner out of the line, because its thread is awake. Returns whether the runner was

@@ -4,6 +4,7 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use super::host::{self, BUDGET_ALONE, Host, Hosted};
+use super::idle::Rest;
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use crate::observed::unwrapped;
@@ -96,8 +97,16 @@ impl Member {
 /// enters the executor's line of sleepers when its `block_on` is about to sleep, so it always waits. A runner
 /// without a host enters the line here, and goes on if it finds that a task has come.
 pub(super) fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
-    if is_hosted || state.rest(runner) {
+    if is_hosted {
         return Poll::Pending;
+    }
+    match state.rest(runner) {
+        Rest::Sleeps => return Poll::Pending,
+        Rest::LeavesTasks => {
+            state.notify_from_afar();
+            return Poll::Pending;
+        }
+        Rest::HasTasks => {}
     }
     // The runner asked to be polled, and this poll goes on.
     runner.own.set_requested(false);

@@ -318,6 +318,31 @@ fn a_host_rests_only_if_none_of_its_runners_has_tasks() {
     assert!(!idle.runner.own.end_rest());
 }
 
+/// A wake is a system call, or starts a thread, and the deputy takes the lock at each look.
+#[test]
+fn a_host_that_leaves_its_tasks_to_others_wakes_them_without_its_lock() {
+    struct Looks(Arc<Place>, Calls);
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.runners.0.try_lock().is_ok(), "the lock is held");
+            self.1.add();
+        }
+    }
+    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (laden, _) = scene.hosted(&state, &scene.root);
+    let other = state.join();
+    let looks = Arc::new(Looks(scene.place.clone(), Calls::default()));
+    other.sleeper.set_waker(&looks.clone().into(), true);
+    assert!(other.orders.take_root());
+    assert_eq!(state.rest(&other), Rest::Sleeps);
+    laden.runner.slot.put(task()).unwrap();
+    // Asked for before, in vain.
+    laden.runner.own.set_requested(true);
+    assert!(scene.host().rest());
+    assert_eq!((tasks(&laden), looks.1.count()), ((0, 0, 1), 1));
+    assert!(state.rise(&other));
+}
+
 #[test]
 fn a_task_that_is_run_by_hand_is_of_no_runner() {
     let (scene, state) = (Scene::new(), StateRef::shared());

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::host::Host;
+use super::super::idle::Rest;
 use super::super::task;
 use super::*;
 use crate::flight::FoundIn;
@@ -107,7 +108,7 @@ fn rounds_of_long_tasks_are_short() {
 
 /// Polls the runner after the deputy has called it, if it rests.
 fn call(state: &StateRef, poll: &mut dyn FnMut() -> Poll<()>, runner: &Runner) {
-    if state.rest(runner) {
+    if state.rest(runner) == Rest::Sleeps {
         state.notify_another();
     }
     assert!(poll().is_pending());
@@ -128,18 +129,23 @@ fn a_worker_without_a_permit_leaves_surplus_to_others() {
     hosted(&state, |poll, runner| {
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (0, 1));
-        assert!(state.rest(runner) && state.any_idle() && !state.notify());
+        assert!(state.rest(runner) == Rest::Sleeps && state.any_idle() && !state.notify());
         // Tasks that are woken on its own thread need no permit.
         spawn(&state, counts(&ran));
         spawn(&state, counts(&ran));
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
-        assert!(state.rest(runner));
+        assert_eq!(state.rest(runner), Rest::Sleeps);
         state.set_limit(1);
         assert!(state.idle.has_called(), "the limit was raised");
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (3, 0));
-        assert!(state.rest(runner) && state.any_idle() && state.permits.is_free() && !runner.holds_permit());
+        assert!(
+            state.rest(runner) == Rest::Sleeps
+                && state.any_idle()
+                && state.permits.is_free()
+                && !runner.holds_permit()
+        );
     });
 }
 
