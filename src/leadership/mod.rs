@@ -100,7 +100,7 @@ impl<T> Leadership<T> {
             origin: Origin::here(),
             state: AtomicU8::new(VACANT),
             members: [(); 3].map(|()| Tally::new()),
-            line: Line::new(order),
+            line: Line::marking(order, Seat::grant_lead),
             spin,
             guarded: ProtocolCell::new(guarded),
             taken: Counter::default(),
@@ -230,7 +230,7 @@ impl<T> Leadership<T> {
             Called::Wake(seat) => {
                 self.woken.add_shared(1);
                 flight::promotes(seat.number, reason);
-                seat.grant_lead();
+                seat.unpark_granted();
             }
         }
         true
@@ -373,11 +373,10 @@ impl<'a, T> Follower<'a, T> {
         });
         flight::role(RoleNow::Processes);
         self.granted = leadership.line.leave(&self.seat);
-        let mut has_token = woken.is_some_and(|woken| woken.lead);
-        // A chosen thread has the token already, or its caller is about to leave it.
-        while self.granted && !has_token {
-            sync::spin_hint();
-            has_token = self.seat.take_lead();
+        if self.granted && !woken.is_some_and(|woken| woken.lead) {
+            // The thread was chosen when it was about to leave.
+            let has_token = self.seat.take_lead();
+            debug_assert!(has_token, "a call takes a seat out of the line and sets its token");
         }
         woken
     }

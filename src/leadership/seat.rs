@@ -113,13 +113,20 @@ impl Seat {
         Rouse::Nothing
     }
 
-    /// Sets the leadership token of a seat that was taken out of the line, and unparks the thread if it is
-    /// parked without a token. The thread must not sleep in the poller. The line's lock orders what came
-    /// before, so the token is relaxed.
+    /// Sets the leadership token of a seat that is taken out of the line, under the lock of the line. The
+    /// thread must not sleep in the poller. The caller calls [`unpark_granted`](Self::unpark_granted) next,
+    /// without the lock.
     pub(crate) fn grant_lead(&self) {
+        // Relaxed suffices: the lock orders what came before.
         let before = self.word.fetch_or(LEAD, Ordering::Relaxed);
         debug_assert_eq!(before & IN_POLLER, 0, "a leader cannot be chosen to lead");
-        if before & PARKED != 0 && before & TOKENS == 0 {
+    }
+
+    /// Unparks the thread if it is parked. The thread may have noticed the token by itself, and be parked
+    /// anew, in which case it parks again.
+    pub(crate) fn unpark_granted(&self) {
+        // Relaxed suffices: a thread that parked before the token was set is seen parked, or has woken up.
+        if self.word.load(Ordering::Relaxed) & PARKED != 0 {
             self.thread.unpark();
         }
     }
@@ -203,9 +210,9 @@ mod tests {
         seat.word.load(Ordering::Relaxed)
     }
 
-    /// Asserts that the thread was unparked exactly if it slept before.
-    fn unparks_only_a_sleeper(before: u32) {
-        if before == PARKED {
+    /// Asserts that the thread was unparked exactly if that was due.
+    fn assert_unparked(due: bool, before: u32) {
+        if due {
             std::thread::park();
         }
         let (start, limit) = (Instant::now(), Duration::from_millis(2));
@@ -219,13 +226,15 @@ mod tests {
             let seat = seat(before);
             let rouse = if before == IN_POLLER { Rouse::Interrupt } else { Rouse::Nothing };
             assert_eq!((seat.wake_root(), word(&seat)), (rouse, before | 1), "{before}");
-            unparks_only_a_sleeper(before);
+            assert_unparked(before == PARKED, before);
         }
         for before in WORDS.into_iter().filter(|word| word & IN_POLLER == 0) {
             let seat = seat(before);
             seat.grant_lead();
+            assert_unparked(false, before);
+            seat.unpark_granted();
             assert_eq!(word(&seat), before | 2, "{before}");
-            unparks_only_a_sleeper(before);
+            assert_unparked(before & PARKED != 0, before);
         }
     }
 

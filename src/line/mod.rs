@@ -31,7 +31,8 @@
 //!
 //! **A sleeper that leaves while it is called** learns from the list, under the lock, which came first. There
 //! is no third case: a sleeper that is no longer on the list was called, is about to be woken, and answers
-//! for the call, also if it leaves for good.
+//! for the call, also if it leaves for good. What a call has to tell its sleeper is [marked](Line::marking)
+//! under the same lock, so a sleeper that leaves never waits for its caller.
 //!
 //! **A called sleeper may fail to run.** The deputy notices and has [another one](Line::call_another) called.
 //! Then two are on the way. The first of them that leaves clears the flag for both, so a later call may wake
@@ -85,6 +86,8 @@ pub(crate) struct Line<T> {
     worth_a_wake: AtomicUsize,
     /// The sleepers in the order in which they entered.
     waiting: Mutex<VecDeque<(Rank, Arc<T>)>>,
+    /// Called under the lock with each sleeper that a call takes.
+    mark: fn(&T),
 }
 
 /// The result of a call.
@@ -103,12 +106,20 @@ pub(crate) enum Called<T> {
 impl<T> Line<T> {
     /// Makes an empty line. `order` says which sleeper of the best rank is called first.
     pub(crate) fn new(order: Order) -> Self {
+        Self::marking(order, |_| ())
+    }
+
+    /// Does the same, for sleepers that a call marks before it wakes them. A called sleeper that
+    /// [leaves](Self::leave) has its mark, even if its caller has not woken it yet. `mark` is called with the
+    /// lock held.
+    pub(crate) fn marking(order: Order, mark: fn(&T)) -> Self {
         Self {
             order,
             best: AtomicU8::new(0),
             on_the_way: AtomicBool::new(false),
             worth_a_wake: AtomicUsize::new(WORTH_A_WAKE),
             waiting: Mutex::new(VecDeque::new()),
+            mark,
         }
     }
 
@@ -253,6 +264,7 @@ impl<T> Line<T> {
         let (_, sleeper) = waiting.remove(at).expect("it was found there");
         self.note_best(&waiting);
         self.on_the_way.store(true, Ordering::Relaxed);
+        (self.mark)(&sleeper);
         Called::Wake(sleeper)
     }
 }

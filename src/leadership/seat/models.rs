@@ -44,7 +44,10 @@ fn lf8_two_tokens_for_one_seat_are_both_seen() {
         let seat = Arc::new(Seat::new(Rank::Host));
         let chooser = {
             let seat = seat.clone();
-            thread::spawn(move || seat.grant_lead())
+            thread::spawn(move || {
+                seat.grant_lead();
+                seat.unpark_granted();
+            })
         };
         let waker = {
             let seat = seat.clone();
