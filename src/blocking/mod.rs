@@ -93,18 +93,22 @@ where
     T: Send + 'static,
 {
     let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller());
-    unblock_with(f, meta.of_inner_size(size_of::<F>()))
+    unblock_with(f, meta.of_inner_size(size_of::<F>())).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Runs a closure as [`unblock`](unblock()) does. This is for the package that replaces tokio, which observes
 /// its closures itself.
+///
+/// # Errors
+///
+/// Returns an error if there is no thread in the pool and none can be started.
 #[doc(hidden)]
-pub fn unblock_with<T, F>(f: F, meta: SpawnMeta<'_>) -> Task<T>
+pub fn unblock_with<T, F>(f: F, meta: SpawnMeta<'_>) -> io::Result<Task<T>>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn(async move { f() }, Some(meta)).unwrap_or_else(|error| panic!("{error}"))
+    spawn(async move { f() }, Some(meta))
 }
 
 /// Runs a closure as [`unblock`](unblock()) does, for callers that report errors instead of panicking.

@@ -1,5 +1,6 @@
 //! The end of a runtime: what it needs of the threads that run blocking code.
 
+use std::collections::VecDeque;
 use std::mem;
 
 use super::{Piece, Threads, Title};
@@ -35,13 +36,14 @@ impl Threads {
         inner.pieces.iter().filter(is_open).any(|piece| Some(piece.thread) == number)
     }
 
-    /// Closes the threads: they accept no work from now on, and begin none of what is queued. Returns how
-    /// many pieces that a caller may await were cancelled by this or by earlier calls. Runs no user code.
+    /// Closes the threads: they accept no work from now on. What is queued is cancelled, unless the owner has
+    /// it [finished](super::Owner::finishes_queue). Returns how many pieces that a caller may await were
+    /// cancelled by this or by earlier calls. Runs no user code.
     pub(crate) fn close(&self) -> usize {
         let mut inner = sync::lock(&self.inner);
         self.closed.set(true);
         inner.keeper = None;
-        let waits = mem::take(&mut inner.queue);
+        let waits = if self.finishes_queue { VecDeque::new() } else { mem::take(&mut inner.queue) };
         inner.open -= waits.iter().filter(|work| work.is_open()).count();
         inner.cancelled += waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
         inner.doomed.extend(waits);

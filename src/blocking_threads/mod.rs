@@ -16,7 +16,8 @@
 //! towards the limit, and ends when its work returns.
 //!
 //! **The end.** No piece is taken any more, and the waiting ones are *doomed*: they never begin, and a thread
-//! that ends the runtime and has the time drops them. Pieces with a result that a caller may await are
+//! that ends the runtime and has the time drops them. If the owner wants the queue finished, the threads take
+//! the waiting pieces as before instead, and then end. Pieces with a result that a caller may await are
 //! counted ([`Inner::open`]), so that a drain learns when there are none.
 //!
 //! A thread without work stays awake for a moment, if that pays ([`spin`]), sleeps for a second, and ends. No
@@ -71,6 +72,8 @@ pub(crate) trait Owner: Send + Sync {
     fn stack_size(&self) -> Option<usize>;
     /// Returns how long a thread without work stays awake.
     fn spin(&self) -> Duration;
+    /// Returns whether what waits when the runtime ends is run instead of cancelled.
+    fn finishes_queue(&self) -> bool;
 }
 
 /// The threads of a runtime, or of the process.
@@ -78,6 +81,7 @@ pub(crate) struct Threads {
     inner: Mutex<Inner>,
     closed: Flag,
     spin: Duration,
+    pub(crate) finishes_queue: bool,
     /// The runtime that the jobs come from; `None` for the default instance, on which free functions act
     /// anyway.
     owner: Option<Weak<dyn Owner>>,
@@ -237,6 +241,7 @@ impl Threads {
             inner: Mutex::new(inner),
             closed: Flag::new(false),
             spin: owner.as_ref().map_or(SPIN, |owner| owner.spin()),
+            finishes_queue: owner.as_ref().is_some_and(|owner| owner.finishes_queue()),
             owner: owner.as_ref().map(Arc::downgrade),
             origin: Origin::here(),
         }

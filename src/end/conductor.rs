@@ -282,7 +282,9 @@ impl<'a> Conductor<'a> {
         let now = Instant::now();
         let (mut lost, mut returns) = (Vec::new(), false);
         for work in self.blocking.at_work() {
-            if work.is_lost || self.patience_behind.check_stuck(&work.known, work.number, GRACE, now) {
+            // The end does not wait for threads that go on with their queue.
+            let goes_on = work.is_lost || self.blocking.finishes_queue;
+            if goes_on || self.patience_behind.check_stuck(&work.known, work.number, GRACE, now) {
                 lost.push(work.name);
             } else {
                 returns = true;

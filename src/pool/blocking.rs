@@ -27,6 +27,10 @@ impl Owner for Pool {
     fn spin(&self) -> Duration {
         self.policy.spin
     }
+
+    fn finishes_queue(&self) -> bool {
+        self.crew().is_some_and(|crew| crew.finishes_closures())
+    }
 }
 
 impl Pool {

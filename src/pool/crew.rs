@@ -40,6 +40,8 @@ pub(crate) struct CrewConfig {
     /// The beginning of the names of threads that the program gives no name.
     pub(crate) name: String,
     pub(crate) thread_names: Option<ThreadNames>,
+    /// Whether closures that block and have not begun at the end are run instead of cancelled.
+    pub(crate) finishes_closures: bool,
     /// The size of the threads' stacks in bytes, if the program sets it.
     pub(crate) stack_size: Option<usize>,
     /// Called on each worker before its first task.
@@ -232,6 +234,11 @@ impl Crew {
     pub(crate) fn given_thread_name(&self, number: usize) -> Option<String> {
         let names = self.config.thread_names.as_ref()?;
         waking::catch(|| names(number))
+    }
+
+    /// Returns whether closures that block and have not begun at the end are run instead of cancelled.
+    pub(crate) fn finishes_closures(&self) -> bool {
+        self.config.finishes_closures
     }
 
     /// Returns the size of stack that the program has set for the runtime's threads.

@@ -16,6 +16,14 @@ impl Builder {
         self
     }
 
+    /// Makes the end of the runtime leave closures that block and have not begun to their threads, which run
+    /// them, instead of cancelling them. This is for the package that replaces tokio, whose runtimes do that.
+    #[doc(hidden)]
+    pub fn finish_closures(mut self) -> Self {
+        self.finishes_closures = true;
+        self
+    }
+
     /// Sets a hook that each worker calls when it starts, before it polls a task. Workers that are added
     /// later call it as well.
     ///

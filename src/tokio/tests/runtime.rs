@@ -4,10 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, stdout};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -101,6 +105,68 @@ fn an_end_in_the_background_waits_for_no_closure() {
     }
 }
 
+/// The only thread has a closure that goes on when the runtime has ended, and others wait for the thread. All
+/// of them run, as with the real tokio.
+#[test]
+fn closures_that_wait_for_a_thread_run_after_the_end() {
+    let ends: [fn(Runtime); 2] =
+        [Runtime::shutdown_background, |runtime| runtime.shutdown_timeout(Duration::from_millis(1))];
+    for mut builder in [Builder::new_multi_thread(), Builder::new_current_thread()] {
+        for end in ends {
+            let runtime = builder.worker_threads(1).max_blocking_threads(1).build().unwrap();
+            let (goes_on, waits) = mpsc::channel();
+            let first = runtime.spawn_blocking(move || waits.recv().unwrap());
+            let others: Vec<_> = (1..5).map(|number| runtime.spawn_blocking(move || number)).collect();
+            let aborted = runtime.spawn_blocking(|| ());
+            aborted.abort();
+            end(runtime);
+            goes_on.send(0).unwrap();
+            let mut ran = Vec::new();
+            both()[1].block_on(async {
+                ran.push(first.await.unwrap());
+                for other in others {
+                    ran.push(other.await.unwrap());
+                }
+                assert!(aborted.await.unwrap_err().is_cancelled());
+            });
+            assert_eq!(ran, [0, 1, 2, 3, 4]);
+        }
+    }
+}
+
+/// A drop waits for them.
+#[test]
+fn a_drop_waits_for_closures_that_wait_for_a_thread() {
+    let runtime = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    let has_ended = runtime.spawn(pending::<()>());
+    let ran = Arc::new(AtomicUsize::new(0));
+    runtime.spawn_blocking(move || {
+        while !has_ended.is_finished() {
+            thread::yield_now();
+        }
+    });
+    for _ in 0..4 {
+        let counts = ran.clone();
+        runtime.spawn_blocking(move || counts.fetch_add(1, Ordering::SeqCst));
+    }
+    drop(runtime);
+    assert_eq!(ran.load(Ordering::SeqCst), 4);
+}
+
+/// No address space has room for such a stack, so no thread can be started.
+#[test]
+#[cfg(target_os = "linux")]
+fn without_a_thread_a_write_is_an_error_and_a_closure_a_panic() {
+    let runtime = Builder::new_current_thread().thread_stack_size(1 << 60).build().unwrap();
+    let errors = runtime.block_on(async {
+        let mut file = File::from_std(std::fs::File::create("/dev/null").unwrap());
+        [file.write(b"lost").await.unwrap_err(), stdout().write(b"lost").await.unwrap_err()]
+    });
+    assert!(errors.iter().all(|error| error.to_string().contains("cannot start a thread")), "{errors:?}");
+    let panic = catch_unwind(AssertUnwindSafe(|| drop(runtime.spawn_blocking(|| ())))).unwrap_err();
+    assert!(panic.downcast_ref::<String>().unwrap().starts_with("OS can't spawn worker thread: "));
+}
+
 #[test]
 fn a_handle_whose_runtime_is_gone_cancels_and_does_not_hang() {
     for runtime in both() {
@@ -135,7 +201,7 @@ fn a_task_of_one_runtime_serves_a_task_of_another() {
     let said = current.block_on(async {
         let stream = TcpStream::connect(address.await.unwrap()).await.unwrap();
         let mut buffer = [0; 5];
-        tokio::io::AsyncReadExt::read_exact(&mut { stream }, &mut buffer).await.unwrap();
+        { stream }.read_exact(&mut buffer).await.unwrap();
         server.await.unwrap().unwrap();
         buffer
     });

@@ -170,10 +170,11 @@ impl File {
         let (back, mut buf) = inner.take_buf();
         let len = take(&mut buf, self.max_buf_size);
         let std = self.std.clone();
-        inner.under_way = Some(runtime.spawn_mandatory(move || {
+        let write = move || {
             let result = back_to_caller(&std, back).and_then(|()| buf.drain(&mut &*std));
             (Done::Write(result), buf)
-        }));
+        };
+        inner.under_way = Some(runtime.try_spawn_blocking(write, None)?);
         Poll::Ready(Ok(len))
     }
 }

@@ -59,7 +59,8 @@ impl<S: Read + 'static> Behind<S> {
 }
 
 impl<S: Write + 'static> Behind<S> {
-    /// Starts a call even if the runtime is about to end: the last output of a program is not lost.
+    /// Starts a call. If the runtime ends first, the call is made all the same: the last output of a program
+    /// is not lost.
     fn call(
         &mut self,
         call: impl FnOnce(&mut S, &mut Buf) -> io::Result<()> + Send + 'static,
@@ -69,7 +70,8 @@ impl<S: Write + 'static> Behind<S> {
             return Err(io::Error::other(SHUTTING_DOWN));
         }
         let (stream, mut buf) = (self.stream, std::mem::take(&mut self.buf));
-        self.under_way = Some(runtime.spawn_mandatory(move || (call(&mut stream(), &mut buf), buf)));
+        let call = move || (call(&mut stream(), &mut buf), buf);
+        self.under_way = Some(runtime.try_spawn_blocking(call, None)?);
         Ok(())
     }
 

@@ -198,7 +198,6 @@ impl Builder {
             Config {
                 flavor: self.flavor,
                 workers,
-                max_blocking_threads: self.max_blocking_threads,
                 name: self.name.clone(),
                 is_local,
                 hooks: self.hooks.clone(),
@@ -214,7 +213,8 @@ impl Builder {
             RuntimeFlavor::MultiThread => builder.threads(workers),
         };
         let names = self.thread_name.clone();
-        let mut builder = builder.blocking_threads(self.max_blocking_threads).thread_names(move |_| names());
+        let mut builder = builder.blocking_threads(self.max_blocking_threads).finish_closures();
+        builder = builder.thread_names(move |_| names());
         if let Some(bytes) = self.stack_size {
             builder = builder.stack_size(bytes);
         }

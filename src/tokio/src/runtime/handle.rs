@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::panic::Location;
@@ -107,29 +108,22 @@ impl Handle {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        self.spawn_blocking_as(f, SpawnMeta::new(TaskKind::Blocking, Location::caller()))
+        match self.try_spawn_blocking(f, None) {
+            Ok(handle) => handle,
+            Err(error) => panic!("OS can't spawn worker thread: {error}"),
+        }
     }
 
-    /// [`spawn_blocking`](Self::spawn_blocking) of a closure that `meta` describes.
+    /// [`spawn_blocking`](Self::spawn_blocking) of a closure with that name, for callers that report errors
+    /// instead of panicking.
     #[track_caller]
-    pub(crate) fn spawn_blocking_as<F, R>(&self, f: F, meta: SpawnMeta<'_>) -> JoinHandle<R>
+    pub(crate) fn try_spawn_blocking<F, R>(&self, f: F, name: Option<&str>) -> io::Result<JoinHandle<R>>
     where
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        blocking::spawn(&self.shared, f, meta, blocking::AtTheEnd::IsCancelled)
-    }
-
-    /// [`spawn_blocking`](Self::spawn_blocking) of a closure that also runs while the runtime shuts down.
-    #[allow(dead_code, reason = "for `fs`, if that is compiled in")]
-    #[track_caller]
-    pub(crate) fn spawn_mandatory<F, R>(&self, f: F) -> JoinHandle<R>
-    where
-        F: FnOnce() -> R + Send + 'static,
-        R: Send + 'static,
-    {
-        let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller());
-        blocking::spawn(&self.shared, f, meta, blocking::AtTheEnd::Runs)
+        let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller()).named(name);
+        blocking::spawn(&self.shared, f, meta)
     }
 
     #[track_caller]

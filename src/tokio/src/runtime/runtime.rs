@@ -34,9 +34,6 @@ pub struct Runtime {
     paceline: Option<paceline::Runtime>,
 }
 
-/// How long to wait for closures that a thread is about to run. Starting a thread takes no longer.
-const SETTLES: Duration = Duration::from_millis(100);
-
 /// How long the end of a runtime waits for blocking closures.
 #[derive(Clone, Copy, Debug)]
 enum Patience {
@@ -119,9 +116,6 @@ impl Runtime {
             Patience::Until(until) if may_wait => until.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         };
-        if !timeout.is_zero() {
-            shared.blocking.settle(timeout.min(SETTLES), shared.config.max_blocking_threads);
-        }
         // Threads that are still busy end after their polls.
         let _ = paceline.shutdown(timeout);
         shared.stops_counting();

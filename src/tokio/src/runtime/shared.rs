@@ -17,7 +17,6 @@ use crate::time::Clock;
 pub(crate) struct Config {
     pub(crate) flavor: RuntimeFlavor,
     pub(crate) workers: usize,
-    pub(crate) max_blocking_threads: usize,
     pub(crate) name: Option<String>,
     /// Tasks spawned locally belong to the runtime.
     pub(crate) is_local: bool,

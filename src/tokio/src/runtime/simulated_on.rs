@@ -24,7 +24,6 @@ fn make() -> Handle {
     let config = Config {
         flavor: RuntimeFlavor::MultiThread,
         workers: WORKERS,
-        max_blocking_threads: 512,
         name: None,
         is_local: false,
         has_io: true,

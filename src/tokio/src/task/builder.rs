@@ -76,7 +76,9 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller()).named(self.name);
-        Ok(handle.spawn_blocking_as(function, meta))
+        if handle.is_shut_down() {
+            return Err(io::Error::other("blocking pool shutting down"));
+        }
+        handle.try_spawn_blocking(function, self.name)
     }
 }
