@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -151,6 +151,26 @@ fn a_drop_waits_for_closures_that_wait_for_a_thread() {
     }
     drop(runtime);
     assert_eq!(ran.load(Ordering::SeqCst), 4);
+}
+
+/// A panic of the function that makes them is one of `build`. Later, the function may be called for a worker
+/// that is added, by another thread.
+#[test]
+fn the_builder_makes_the_names_of_the_workers() {
+    let (here, calls) = (thread::current().id(), Arc::new(Mutex::new(Vec::new())));
+    let notes = calls.clone();
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).thread_name_fn(move || {
+        let mut calls = notes.lock().unwrap();
+        calls.push(thread::current().id());
+        assert!(calls.iter().filter(|caller| **caller == here).count() < 3, "there are enough");
+        "named".into()
+    });
+    let runtime = builder.build().unwrap();
+    assert_eq!(runtime.block_on(runtime.spawn(async { thread_name() })).unwrap().unwrap(), "named");
+    assert_eq!(calls.lock().unwrap()[..2], [here; 2]);
+    let panic = catch_unwind(AssertUnwindSafe(|| builder.build())).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"there are enough"));
 }
 
 /// No address space has room for such a stack, so no thread can be started.

@@ -1,9 +1,10 @@
 //! [`Builder`]: the configuration of a runtime. Options without a meaning for paceline are checked as in the
 //! real tokio, and ignored.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::extras::Settings;
@@ -212,7 +213,7 @@ impl Builder {
             RuntimeFlavor::CurrentThread => builder.current_thread(),
             RuntimeFlavor::MultiThread => builder.threads(workers),
         };
-        let names = self.thread_name.clone();
+        let names = self.names(workers);
         let mut builder = builder.blocking_threads(self.max_blocking_threads).finish_closures();
         builder = builder.thread_names(move |_| names());
         if let Some(bytes) = self.stack_size {
@@ -221,6 +222,18 @@ impl Builder {
         let paceline = self.hooks.add_to(builder, &shared).build()?;
         shared.bind(paceline.handle());
         Ok(Runtime::of(shared, paceline))
+    }
+
+    /// Returns the function that names threads. It has made the names of the first workers before: if the
+    /// program's function panics there, `build` does, as in the real tokio.
+    fn names(&self, workers: usize) -> impl Fn() -> String + Send + Sync + use<> {
+        let names = self.thread_name.clone();
+        let first = if self.flavor == RuntimeFlavor::MultiThread { workers } else { 0 };
+        let first: Mutex<VecDeque<_>> = Mutex::new((0..first).map(|_| names()).collect());
+        move || {
+            let made = first.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            made.unwrap_or_else(|| names())
+        }
     }
 }
 
