@@ -88,12 +88,23 @@ impl Drop for Waits<'_> {
 }
 
 /// Runs the future of a `block_on` until it is over, or until a panic of a task ends the runtime: then calls
-/// `end`, cancels all tasks, and panics.
+/// `end`, cancels all tasks, and panics. In a runtime that has ended, too, the future is polled once.
 pub(super) async fn guard<F: Future>(handle: &Handle, future: F, end: impl FnOnce()) -> F::Output {
     let mut future = pin!(future);
     let mut waits = Waits { panics: &handle.shared.extras.panics, waker: None };
-    let output =
-        poll_fn(|cx| if waits.watch(cx) { Poll::Ready(None) } else { future.as_mut().poll(cx).map(Some) });
+    let mut is_polled = false;
+    let output = poll_fn(|cx| {
+        let has_ended = waits.watch(cx);
+        if has_ended && is_polled {
+            return Poll::Ready(None);
+        }
+        is_polled = true;
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending if has_ended => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
     match output.await {
         Some(output) => output,
         None => {

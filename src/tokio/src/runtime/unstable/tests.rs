@@ -135,7 +135,9 @@ fn a_panic_ends_a_local_runtime_and_a_current_thread_runtime() {
     ends(&|| runtime.block_on(pending()));
     assert!(other.is_finished());
     assert!(handle.spawn(async {}).is_finished());
-    ends(&|| runtime.block_on(async {}));
+    // As in the real tokio, a future that is ready at its first poll does not need the runtime.
+    runtime.block_on(async {});
+    ends(&|| runtime.block_on(pending()));
 
     let runtime = builder.build_local(LocalOptions::default()).unwrap();
     let other = runtime.spawn_local(pending::<()>());
@@ -194,7 +196,19 @@ fn a_panic_ends_no_block_on_of_a_handle() {
     let handle = runtime.handle();
     let failed = handle.block_on(async { crate::spawn(async { panic!("as intended") }).await });
     assert!(failed.unwrap_err().is_panic());
-    assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(async {}))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(pending::<()>()))).is_err());
+}
+
+#[test]
+#[cfg(feature = "tracing")]
+fn a_builder_of_tasks_reports_that_a_runtime_takes_no_closures() {
+    for mut builder in builders() {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let refused = task::Builder::new().spawn_blocking_on(|| (), &handle).unwrap_err();
+        assert_eq!(refused.to_string(), "blocking pool shutting down");
+    }
 }
 
 /// Fails if the behavior can be changed while tasks exist.
