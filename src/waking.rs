@@ -8,9 +8,11 @@
 //! payload to [`discard_payload`].
 
 use std::any::Any;
-use std::mem;
+use std::future::Future;
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Waker;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 /// Wakes a task. A panic of the waker ends here.
 #[inline]
@@ -49,6 +51,32 @@ pub(crate) fn discard(waker: Option<Waker>) {
 #[inline]
 fn swallow_panic(code: impl FnOnce()) {
     let _: Option<()> = catch(code);
+}
+
+/// A future of a task that `async-task` may drop. A panic of the future's destructor ends here; otherwise
+/// `async-task` would abort the process.
+pub(crate) struct Contained<F>(ManuallyDrop<F>);
+
+impl<F> Contained<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(ManuallyDrop::new(future))
+    }
+}
+
+impl<F: Future> Future for Contained<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the future is pinned with this value, and never moved out of it.
+        unsafe { self.map_unchecked_mut(|this| &mut *this.0) }.poll(cx)
+    }
+}
+
+impl<F> Drop for Contained<F> {
+    fn drop(&mut self) {
+        // SAFETY: the future is not used again.
+        swallow_panic(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+    }
 }
 
 /// Drops the payload of a panic. The destructor of the payload is foreign code. If it panics, its own payload

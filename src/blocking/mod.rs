@@ -67,6 +67,7 @@ use async_task::{Builder, Runnable, Task};
 use crate::blocking_threads::Work;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool;
+use crate::waking::Contained;
 
 /// Runs a blocking closure on a thread that may block, and returns a task with its result.
 ///
@@ -168,6 +169,7 @@ fn spawn<T: Send + 'static>(
         // If there is no thread at all, the waiting work was cancelled, and the task that awaits it is told.
         let _ = wakes.submit(Work::Task(task, made_at, None));
     };
+    let future = Contained::new(future);
     let (runnable, task) = Builder::new().propagate_panic(true).spawn(|()| future, schedule);
     // A stream may wait for its other end for ever, so it does not hold the clock; a closure comes to its
     // end.

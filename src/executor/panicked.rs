@@ -2,9 +2,10 @@
 //! error.
 //!
 //! A guard in the task's poll marks the task if a panic leaves the poll. `async-task` catches the panic, and
-//! drops the future next. The drop finds the mark and calls [`Panics::note`], on the same thread, before code
-//! that awaits the task gets the panic. So the hook does not run in the middle of an unwinding, and the task
-//! holds no lock any more. Code outside of this crate with tasks that catch their panics reports them itself.
+//! drops the task next. The drop finds the mark, or catches a panic of the future's destructor, and calls
+//! [`Panics::note`], on the same thread, before code that awaits the task gets the panic. So the hook does
+//! not run in the middle of an unwinding, and the task holds no lock any more. Code outside of this crate
+//! with tasks that catch their panics reports them itself.
 //!
 //! From there the panic goes to the code that awaits the task, or nowhere if the task is detached. Only
 //! `async-task` knows which, so the line names both.
@@ -22,7 +23,8 @@ use crate::sync::{Counter, thread};
 /// of a protocol is made under it.
 static TOLD: LazyLock<Mutex<BTreeSet<Location<'static>>>> = LazyLock::new(Mutex::default);
 
-/// A task whose poll has panicked: see [`Builder::on_task_panic`](crate::Builder::on_task_panic).
+/// A task that has panicked, in a poll or in its destructor: see
+/// [`Builder::on_task_panic`](crate::Builder::on_task_panic).
 ///
 /// Its [`Display`](fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 panicked on paceline-1".
 /// The message of the panic is not in it: the panic hook of the standard library has printed that already.
@@ -31,9 +33,9 @@ static TOLD: LazyLock<Mutex<BTreeSet<Location<'static>>>> = LazyLock::new(Mutex:
 pub struct TaskPanic {
     /// Where the task was spawned.
     pub spawned_at: &'static Location<'static>,
-    /// The name of the thread that polled the task, if it has one.
+    /// The name of the thread that polled or dropped the task, if it has one.
     pub thread: Option<String>,
-    /// The thread that polled the task.
+    /// The thread that polled or dropped the task.
     pub thread_id: thread::ThreadId,
 }
 
@@ -70,7 +72,7 @@ impl Panics {
         let _ = self.tell.set(Box::new(tell));
     }
 
-    /// Counts a panic of a task's poll and tells the program's hook of it. Without a hook, prints a line if
+    /// Counts a panic of a task and tells the program's hook of it. Without a hook, prints a line if
     /// that is wanted and this is the first panic of that spawn line in the process. The caller holds no lock
     /// and does not lead, because the hook is foreign code (LF3).
     #[cold]

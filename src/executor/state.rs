@@ -152,7 +152,7 @@ impl State {
         })
     }
 
-    /// Counts a panic of a task's poll, and tells the program of it: see [`Panics::note`]. For an executor
+    /// Counts a panic of a task, and tells the program of it: see [`Panics::note`]. For an executor
     /// that a program runs itself no line is printed, because no metrics show its count.
     pub(crate) fn note_panic(&self, spawned_at: &'static Location<'static>) {
         self.panics.note(spawned_at, self.of_runtime);

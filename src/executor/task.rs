@@ -17,6 +17,7 @@ use super::state::{State, StateRef};
 use super::tasks::Ticket;
 use crate::flight::{self, PollNote, TaskNumber};
 use crate::observed::{SpawnMeta, Watched};
+use crate::waking;
 
 /// The mark of a task that was caught once. Each quick poll lowers the mark by one.
 const FIRST_MARK: u8 = 2;
@@ -26,7 +27,7 @@ const LAST_MARK: u8 = 64;
 const COMPUTED: u8 = 128;
 /// The value for a task that was never polled, and so may compute.
 const NEW: u8 = COMPUTED;
-/// The value for a task whose poll has panicked. No mark is that high.
+/// The value for a task whose last poll has panicked. No mark is that high.
 const PANICKED: u8 = u8::MAX;
 
 /// Size in bytes from which on a future is boxed before it is spawned. `async-task` boxes the futures of
@@ -61,6 +62,8 @@ struct Tracked<F> {
     ticket: Ticket,
     number: TaskNumber,
     slow: u8,
+    /// Whether the future was dropped, after its last poll.
+    is_dropped: bool,
 }
 
 // SAFETY: the pointer is used as a shared reference to the state, which is `Sync`. The other fields are
@@ -70,8 +73,9 @@ unsafe impl<F: Send> Send for Tracked<F> {}
 impl<F: Future> Future for Tracked<F> {
     type Output = F::Output;
 
-    /// Polls the future. A panic is noted when the future is dropped. A task that has to wait for the first
-    /// time is listed.
+    /// Polls the future. A panic is noted when the task is dropped. A task that has to wait for the first
+    /// time is listed. A future that is ready is dropped here, so that a panic of its destructor is one of
+    /// the poll, as with tokio: code that awaits the task gets it.
     ///
     /// Inside of a runner, the task is first noted there for the deputy. A task that is known to compute,
     /// or that is polled for the first time by a worker that sifts, needs a permit while these are scarce.
@@ -135,11 +139,16 @@ impl<F: Future> Future for Tracked<F> {
             }
             result
         });
-        mem::forget(polling);
-        if result.is_pending() && this.ticket == Ticket::COUNTED {
+        if result.is_ready() {
+            this.is_dropped = true;
+            // SAFETY: the future is not used again: `async-task` does not poll a task that is ready or has
+            // panicked, and `drop` looks at the flag.
+            unsafe { ManuallyDrop::drop(&mut this.future) };
+        } else if this.ticket == Ticket::COUNTED {
             // SAFETY: as in `drop`.
             this.ticket = unsafe { this.state.as_ref() }.tasks.list(cx.waker(), this.spawned_at);
         }
+        mem::forget(polling);
         result
     }
 }
@@ -171,37 +180,35 @@ fn learn(slow: u8, caught: Option<Caught>) -> u8 {
 }
 
 impl<F> Drop for Tracked<F> {
-    /// Drops the future, and then counts the end of the task, also if that panics. In between, notes the
-    /// panic of the last poll if there was one. While drops are watched, notes the begin and the end of the
-    /// drop.
+    /// Drops the future, unless its last poll has done that, and then counts the end of the task, which may
+    /// wake the thread that waits for it. In between, notes a panic of the last poll, or of the destructor.
+    /// While drops are watched, notes the begin and the end of the drop.
+    ///
+    /// A panic of the destructor ends here, because `async-task` aborts the process if this call panics. The
+    /// task was cancelled or has panicked before, so no code awaits the panic.
     fn drop(&mut self) {
-        /// A guard that counts the end of the task, even if the future's drop panics.
-        struct Leave<'a>(&'a State, Ticket, TaskNumber, bool);
-        impl Drop for Leave<'_> {
-            /// Notes the end of the drop if its begin was noted, then counts the end of the task, which may
-            /// wake the thread that waits for it.
-            fn drop(&mut self) {
-                flight::ends(self.2);
-                if self.3 {
-                    self.0.end_drop(self.1);
-                }
-                self.0.tasks.leave(self.1);
-            }
-        }
         // SAFETY: the schedule function of the same task keeps the state alive, and `async-task` drops a
         // task's future, and this struct with it, before the schedule function.
         let state = unsafe { self.state.as_ref() };
         let is_watched = state.drops.is_watched();
-        let _leave = Leave(state, self.ticket, self.number, is_watched);
         if is_watched {
             state.begin_drop(self.spawned_at, self.ticket);
         }
-        // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
-        unsafe { ManuallyDrop::drop(&mut self.future) };
-        if self.slow == PANICKED {
+        let mut has_panicked = self.slow == PANICKED;
+        if !self.is_dropped {
+            // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
+            let dropped = waking::catch(|| unsafe { ManuallyDrop::drop(&mut self.future) });
+            has_panicked |= dropped.is_none();
+        }
+        if has_panicked {
             // The task counts as unfinished until the program's hook has returned, too.
             state.note_panic(self.spawned_at);
         }
+        flight::ends(self.number);
+        if is_watched {
+            state.end_drop(self.ticket);
+        }
+        state.tasks.leave(self.ticket);
     }
 }
 
@@ -259,8 +266,8 @@ where
 {
     let at = NonNull::from(&*state);
     flight::spawns(number, spawned_at);
-    let future =
-        Tracked { future: ManuallyDrop::new(future), spawned_at, state: at, ticket, number, slow: NEW };
+    let future = ManuallyDrop::new(future);
+    let future = Tracked { future, spawned_at, state: at, ticket, number, slow: NEW, is_dropped: false };
     let schedule = move |task: Runnable, info: ScheduleInfo| {
         flight::wakes(number);
         host::schedule(&state, task, info.woken_while_running);

@@ -105,7 +105,7 @@ metrics! {
     Counter stalls_blocked "{stall}" "Stalls in which the thread was blocked.";
     Counter stalls_computing "{stall}" "Stalls in which the thread computed.";
     Counter starved "{task}" "Tasks whose thread waited for a core for 10 ms in a poll.";
-    Counter tasks_panicked "{task}" "Tasks whose poll has panicked.";
+    Counter tasks_panicked "{task}" "Tasks that have panicked.";
     Gauge sources "{source}" "Sources registered right now.";
     Gauge timers "{timer}" "Timers armed right now.";
     Gauge tasks "{task}" "Tasks not finished right now.";

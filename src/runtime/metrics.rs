@@ -64,9 +64,10 @@ pub struct Metrics {
     /// Tasks whose thread waited for a core for ten milliseconds or more in the middle of a poll, because
     /// others use the cores. Such a wait is not a stall, and no reason for more threads.
     pub starved: u64,
-    /// Tasks whose poll has panicked. The panic is passed to the code that awaits the task; the panic of a
-    /// detached task is dropped. [`Builder::on_task_panic`](crate::Builder::on_task_panic) is told of each;
-    /// without such a hook, the first panic of each spawn line is printed on standard error.
+    /// Tasks that have panicked. The panic of a poll is passed to the code that awaits the task; that of a
+    /// detached task, or of the destructor of a cancelled one, is dropped.
+    /// [`Builder::on_task_panic`](crate::Builder::on_task_panic) is told of each; without such a hook, the
+    /// first panic of each spawn line is printed on standard error.
     pub tasks_panicked: u64,
     /// Sources registered right now.
     pub sources: usize,

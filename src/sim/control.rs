@@ -217,7 +217,8 @@ impl Network {
 
     /// Stops a node. Its sockets vanish without a packet, and its tasks are cancelled before any other is
     /// polled. A task that crashes its own node ends when it waits next. Code elsewhere that awaits a
-    /// [`Task`](crate::Task) of the node panics, as for any task that was cancelled.
+    /// [`Task`](crate::Task) of the node panics, as for any task that was cancelled. A destructor that panics
+    /// costs its own task only; [`Report::panics`](super::Report::panics) counts it.
     #[track_caller]
     pub fn crash(&self, name: &str) {
         assert_ne!(name, TEST, "the host of the test itself cannot crash");

@@ -68,7 +68,13 @@
 //! - the future of a `block_on` waits, and nothing else will happen: the message lists the waiting tasks;
 //! - tasks wake each other for ever, and the clock stands;
 //! - [`check`] finds that its second run differs from the first.
+//!
+//! The message has the seed. If the thread panics for another reason while a [`Sim`] exists, the drop of the
+//! [`Sim`] prints the seed, and if the process aborts in a simulation, so does that (on Unix).
 
+#[cfg_attr(all(unix, not(miri)), path = "aborts_unix.rs")]
+#[cfg_attr(not(all(unix, not(miri))), path = "aborts_plain.rs")]
+mod aborts;
 mod closures;
 mod control;
 mod events;

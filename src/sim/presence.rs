@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::aborts;
 use super::simulation::Simulated;
 use crate::simulated::{self, Simulation};
 
@@ -27,6 +28,7 @@ impl Presence {
     pub(super) fn begin(simulation: &Arc<Simulated>) -> Self {
         let number = NEXT_NUMBER.replace(NEXT_NUMBER.get() + 1);
         INSIDE.with_borrow_mut(|inside| inside.push((number, simulation.clone())));
+        aborts::set_seed(Some(simulation.seed));
         drop(simulated::set_current(Some(simulation.clone())));
         Self { number, saw_system: simulated::set_sees_system(false), stays: PhantomData }
     }
@@ -43,7 +45,9 @@ impl Drop for Presence {
             Some(inside.remove(at))
         };
         drop(INSIDE.try_with(leave));
-        drop(simulated::set_current(current().map(|simulation| simulation as Arc<dyn Simulation>)));
+        let outer = current();
+        aborts::set_seed(outer.as_ref().map(|simulation| simulation.seed));
+        drop(simulated::set_current(outer.map(|simulation| simulation as Arc<dyn Simulation>)));
     }
 }
 

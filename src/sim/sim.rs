@@ -23,6 +23,7 @@ use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::Pool;
 use crate::reactor::WayChoice;
 use crate::runtime::{Entered, Runtime};
+use crate::waking;
 
 /// How far the clock of a simulation moves on: 584 years, which still is a number of nanoseconds in 64 bits.
 const END_OF_TIME: Duration = Duration::from_secs(584 * 365 * 24 * 60 * 60);
@@ -33,8 +34,8 @@ const END_OF_TIME: Duration = Duration::from_secs(584 * 365 * 24 * 60 * 60);
 /// While a `Sim` exists, its thread is in the simulation: [`spawn`](crate::spawn()) and other free functions
 /// act on it, and a [`Timer`] counts its time. If there are several on a thread, that holds for
 /// the last one that was made. Tasks that are left when a `Sim` is dropped are cancelled, as in any runtime.
-/// If the simulation has failed and no call has said so, the drop panics with the reason. The clock ends 584
-/// years after the start; a timer for a later moment never fires.
+/// If a panic drops it, the seed is printed. If the simulation has failed and no call has said so, the drop
+/// panics with the reason. The clock ends 584 years after the start; a timer for a later moment never fires.
 ///
 /// ```
 /// use std::time::Duration;
@@ -348,8 +349,12 @@ impl fmt::Debug for Sim {
 
 impl Drop for Sim {
     /// Cancels the tasks that are left, on this thread. Panics if the simulation has failed and no call has
-    /// reported that.
+    /// reported that. During a panic it prints the seed instead, which the panic's message may not have.
     fn drop(&mut self) {
+        if thread::panicking() {
+            // Fails if standard error is closed.
+            waking::call(|| eprintln!("a panic ends the simulation with seed {}", self.simulation.seed));
+        }
         let _presence = Presence::begin(&self.simulation);
         let failure = self.simulation.unreported().filter(|_| !thread::panicking());
         self.simulation.end();

@@ -4,6 +4,7 @@ use std::future::{Future, pending, poll_fn};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
@@ -11,12 +12,12 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Executor, LocalExecutor, Runtime, Timer, block_on, spawn};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{
-    Latch, OpenOnDrop, Ping, Setup, arm, child, eventually, for_each_builder, for_each_setup, for_setups,
-    is_child, output, waker_that,
+    Latch, OpenOnDrop, Ping, SOON, Setup, arm, child, eventually, for_each_builder, for_each_setup,
+    for_setups, is_child, output, text_of, waker_that,
 };
 
 /// Panics when it is dropped.
@@ -145,42 +146,92 @@ fn a_panic_in_a_drop_within_a_task_costs_no_thread() {
             let bomb = PanicsInDrop;
             let task = runtime.spawn(async move { drop(bomb) });
             ping.ping();
-            // A future that is still alive when the runtime is dropped would be cancelled, which aborts: see
-            // below.
             eventually("the task has run", || task.is_finished());
         }
-        // A bomb in a task that was not polled yet would explode in a cancellation, which is tested below.
         eventually("all but the echo are done", || runtime.metrics().tasks == Some(1));
         let task = runtime.spawn(async { 1 });
         assert_eq!(runtime.block_on(task), 1);
     });
 }
 
-/// The destructor of a cancelled future panics: `async-task` then aborts the process. The process must not
-/// continue, or hang, with one thread less.
-#[test]
-fn a_panic_in_the_drop_of_a_cancelled_future_aborts() {
-    const NAME: &str = "panics::a_panic_in_the_drop_of_a_cancelled_future_aborts";
-    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
-        let bomb = PanicsInDrop;
-        let (tell, told) = mpsc::channel();
-        let task = spawn(async move {
-            tell.send(()).unwrap();
-            pending::<()>().await;
-            drop(bomb);
-        });
-        told.recv_soon().unwrap();
-        drop(task);
-        block_on(pending::<()>());
+/// Panics when it is dropped, and has one poll, which does what the function does.
+struct Bombed(fn() -> Poll<()>, PanicsInDrop);
+
+impl Future for Bombed {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        self.0()
     }
-    let output = output(child(NAME, "ulimit -c 0"));
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        std::os::unix::process::ExitStatusExt::signal(&output.status).is_some(),
-        "{:?} {text}",
-        output.status
-    );
-    assert!(text.contains("on purpose, in drop"), "{text}");
+}
+
+/// The destructors of futures panic: of one that waits and is cancelled, of one that is ready, of one whose
+/// poll has panicked, and of those that the end of the runtime cancels. The awaiting code gets the panic if
+/// the task was not cancelled. Fails if the panic leaves the drop of a task: the process aborts.
+#[test]
+fn a_panic_in_a_destructor_costs_its_own_task_only() {
+    for_each_setup(|runtime| {
+        let bombed = |poll| runtime.spawn(Bombed(poll, PanicsInDrop));
+        let panic_of = |task| {
+            let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
+            text_of(&*awaited.expect_err("the awaiting code gets the panic")).to_string()
+        };
+        let mut ping = Ping::new(runtime);
+        for round in 1..=3 {
+            let waits = bombed(|| Poll::Pending);
+            eventually("it waits", || runtime.tasks().unpolled == 0);
+            assert_eq!(runtime.block_on(waits.cancel()), None);
+            assert_eq!(panic_of(bombed(|| Poll::Ready(()))), "on purpose, in drop");
+            assert_eq!(panic_of(bombed(|| panic!("on purpose"))), "on purpose");
+            assert_eq!(runtime.metrics().tasks_panicked, 3 * round);
+            ping.ping();
+        }
+        eventually("no thread is lost", || runtime.metrics().tasks == Some(1));
+        (0..3).for_each(|_| bombed(|| Poll::Pending).detach());
+        runtime.shutdown(SOON).expect("none is stuck");
+        assert_eq!((runtime.metrics().tasks_panicked, runtime.metrics().tasks), (12, Some(0)));
+    });
+}
+
+/// The same where the caller's thread drops the future, which was never polled.
+#[test]
+fn a_panic_in_a_destructor_does_not_reach_the_drop_of_an_executor() {
+    let bombed = || Bombed(|| unreachable!("it is not polled"), PanicsInDrop);
+    let executor = Executor::new();
+    (0..2).for_each(|_| executor.spawn(bombed()).detach());
+    drop(executor);
+    let local = LocalExecutor::new();
+    (0..2).for_each(|_| local.spawn(bombed()).detach());
+    drop(local);
+    let runtime = Runtime::builder().current_thread().build().unwrap();
+    (0..2).for_each(|_| runtime.spawn(bombed()).detach());
+    let handle = runtime.handle();
+    runtime.shutdown(SOON).expect("none is stuck");
+    assert_eq!((runtime.metrics().tasks_panicked, runtime.metrics().tasks), (2, Some(0)));
+    // A runtime that has ended drops the future at once.
+    handle.spawn(bombed()).detach();
+    assert_eq!(runtime.metrics().tasks_panicked, 3);
+}
+
+/// The same for a closure that blocks and never begins.
+#[test]
+fn a_panic_in_the_drop_of_a_closure_costs_no_thread() {
+    let runtime = Runtime::builder().threads(1).blocking_threads(1).build().unwrap();
+    let (began, gate) = (Latch::new(), Latch::new());
+    let _open = OpenOnDrop(gate.clone());
+    let _inside = runtime.handle().enter();
+    let (told, gated) = (began.clone(), gate.clone());
+    let blocks = paceline::unblock(move || {
+        told.open();
+        gated.wait();
+    });
+    began.wait();
+    let bomb = PanicsInDrop;
+    let cancelled = paceline::unblock(move || drop(bomb)).fallible();
+    drop(cancelled);
+    gate.open();
+    runtime.block_on(blocks);
+    assert_eq!(runtime.block_on(paceline::unblock(|| 1)), 1);
 }
 
 /// Hooks panic: of a starting thread, and of the deputy.

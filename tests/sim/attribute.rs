@@ -6,7 +6,7 @@ use std::time::Duration;
 use paceline::Timer;
 use paceline::sim::Sim;
 
-use super::in_another_process;
+use super::{another_process, in_another_process};
 
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
@@ -42,6 +42,37 @@ fn fails_sometimes(sim: &mut Sim) {
     println!("passed with seed {}", sim.seed());
 }
 
+/// A panic in a destructor during a panic is an abort that no library can prevent.
+#[paceline::sim]
+#[ignore = "run by the test below, in another process"]
+fn aborts_sometimes(sim: &mut Sim) {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in a panic");
+        }
+    }
+    let seed = sim.seed();
+    sim.block_on(async move {
+        let _bomb = (seed == 5).then(|| Bomb);
+        assert!(seed < 5, "on purpose");
+    });
+}
+
+/// Fails if an abort prints no seed, also if the harness has captured what was printed before.
+#[cfg(unix)]
+#[test]
+fn an_abort_prints_the_seed() {
+    use std::os::unix::process::ExitStatusExt;
+    for capture in ["--nocapture", "--show-output"] {
+        let output = another_process("attribute::aborts_sometimes", capture, &[]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(6), "{text}");
+        let line = "paceline: the process aborts in the simulation with seed 5. PACELINE_SEED=5 ";
+        assert_eq!(text.matches(line).count(), 1, "{text}");
+    }
+}
+
 /// Fails if the printed command does not run the seed that has failed.
 #[test]
 fn a_failure_prints_the_seed_and_the_command_that_runs_it_again() {
@@ -54,6 +85,7 @@ fn a_failure_prints_the_seed_and_the_command_that_runs_it_again() {
     assert!(after.starts_with("the number is 3\n"), "{text}");
     let command = format!("PACELINE_SEED={seed} cargo test -p paceline {test} -- --exact\n");
     assert!(after.contains(&command), "{command} is not in {after}");
+    assert!(text.contains(&format!("a panic ends the simulation with seed {seed}\n")), "{text}");
 
     // Its parts: the variable, and the path that selects one test.
     let again = in_another_process(test, &[("PACELINE_SEED", seed)]);

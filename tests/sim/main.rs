@@ -25,8 +25,13 @@ fn panic_of(f: impl FnOnce()) -> String {
 
 /// Runs an ignored test of this binary in another process, with these variables.
 fn in_another_process(test: &str, variables: &[(&str, &str)]) -> Output {
+    another_process(test, "--nocapture", variables)
+}
+
+/// Does the same, with another option of the harness.
+fn another_process(test: &str, capture: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("there is a binary"));
-    command.args([test, "--exact", "--ignored", "--nocapture"]);
+    command.args([test, "--exact", "--ignored", capture]);
     command.env_remove("PACELINE_SEED").env_remove("PACELINE_TRACE").envs(variables.iter().copied());
     command.output().expect("it starts")
 }

@@ -267,3 +267,32 @@ fn a_poll_that_blocks_changes_nothing() {
     };
     assert_eq!(run(Duration::from_millis(100)), run(Duration::ZERO));
 }
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("on purpose, in drop");
+        }
+    }
+}
+
+/// A destructor of a node panics in a crash, and others when the simulation is dropped. Each costs its own
+/// task only. Fails if the panic leaves the drop of a task: the process aborts.
+#[test]
+fn a_destructor_that_panics_costs_its_own_task_only() {
+    let mut sim = Sim::new(7);
+    for name in ["crashes", "stays"] {
+        sim.node(name, || async {
+            let _bomb = Bomb;
+            Timer::never().await;
+        });
+    }
+    sim.run_for(Duration::from_secs(1));
+    sim.network().crash("crashes");
+    assert_eq!(sim.run_for(Duration::from_secs(1)).panics, 1);
+    assert_eq!(sim.block_on(async { spawn(async { 1 }).await }), 1);
+    drop(sim);
+}

@@ -112,15 +112,15 @@ impl Builder {
         self
     }
 
-    /// Sets a hook that is called once for each panic of a task's poll. With such a hook, the line that the
-    /// runtime prints by default is not printed. [`Metrics::tasks_panicked`](crate::Metrics::tasks_panicked)
-    /// counts the panic all the same.
+    /// Sets a hook that is called once for each task that panics, in a poll or in its destructor. With such a
+    /// hook, the line that the runtime prints by default is not printed.
+    /// [`Metrics::tasks_panicked`](crate::Metrics::tasks_panicked) counts the panic all the same.
     ///
-    /// The thread that polled the task calls the hook. By then the panic is caught and the future of the task
-    /// is dropped, but code that awaits the task has not got the panic yet, and the task counts as unfinished
-    /// until the hook returns. Free functions that the hook calls act on this runtime. A panic of the hook
-    /// itself is printed and does no other harm. The hook should not block: that counts as a stall of the
-    /// task.
+    /// The thread that polled or dropped the task calls the hook. By then the panic is caught and the future
+    /// of the task is dropped, but code that awaits the task has not got the panic yet, and the task counts
+    /// as unfinished until the hook returns. Free functions that the hook calls act on this runtime. A panic
+    /// of the hook itself is printed and does no other harm. The hook should not block: that counts as a
+    /// stall of the task.
     ///
     /// The hook is called whether or not the task was detached, which is not known. A panic of the future of
     /// a `block_on`, or of a closure that [blocks](crate::blocking), is not reported, because its caller gets
