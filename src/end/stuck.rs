@@ -23,13 +23,15 @@ pub(super) fn busy(pool: &Pool, late: &[thread::Thread]) -> Vec<StuckThread> {
 }
 
 /// Returns the crew's tasks that are polled at these stations: in a runtime of the current thread several, if
-/// a task waits in a nested `block_on` on top of which others are polled.
+/// a task waits in a nested `block_on` on top of which others are polled. Foreign tasks are not counted, and
+/// so not among them.
 pub(super) fn tasks_of<'a>(crew: &Crew, stations: impl Iterator<Item = &'a Arc<Station>>) -> Vec<TaskPoll> {
     let mut tasks = Vec::new();
     for station in stations {
         let hosted = station.runners.lock();
         let own = hosted.iter().filter(|hosted| crew.runs(&hosted.state));
-        tasks.extend(own.filter_map(|hosted| hosted.runner.task_poll()));
+        let polls = own.filter_map(|hosted| hosted.runner.task_poll());
+        tasks.extend(polls.filter(|poll| poll.spawned_at.is_some()));
     }
     tasks
 }

@@ -17,7 +17,6 @@ use super::state::State;
 use super::tasks::Ticket;
 use crate::frame;
 use crate::sync::{self, Instant, thread};
-use crate::waking;
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
 /// a few instructions, but such a thread may not be running, and the end must not wait for ever.
@@ -28,25 +27,21 @@ const STRAGGLERS: Duration = Duration::from_millis(100);
 pub(crate) enum TasksOnStack {
     /// No task.
     Nothing,
-    /// The poll of a task, at the top of the stack.
+    /// The poll of a task, or its drop, at the top of the stack.
     Task(TaskPoll),
-    /// The poll of a foreign task, at the top of the stack. The own task around it ends with this poll.
-    Foreign,
     /// A task below a `block_on` that is nested in it.
     Below,
 }
 
 impl State {
     /// Returns which tasks of this executor are on the calling thread's stack: the task at the top of the
-    /// stack or, if there is none, whether a task is below a nested `block_on`.
+    /// stack or, if there is none, whether a task is below a nested `block_on`. A foreign task at the top is
+    /// none of the executor's.
     pub(crate) fn inside(&self) -> TasksOnStack {
         let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.stage().is_at_work();
         host::with_running(|top| {
-            let top = top.filter(is_ours);
-            if top.is_some_and(|runner| !runner.foreign().is_null()) {
-                return TasksOnStack::Foreign;
-            }
-            if let Some(poll) = top.and_then(Runner::task_poll) {
+            let poll = top.filter(is_ours).and_then(Runner::task_poll);
+            if let Some(poll) = poll.filter(|poll| poll.spawned_at.is_some()) {
                 return TasksOnStack::Task(poll);
             }
             // SAFETY: `PollGuard` unlinks a runner before its `poll`, which keeps the runner alive, is left.
@@ -144,9 +139,7 @@ impl State {
     pub(crate) fn run_or_cancel(&self, run: impl Fn(usize) -> bool) {
         while let Some(task) = self.pop_aside().or_else(|| self.any_task()) {
             if run(address_of(&task)) {
-                // A panic of a waker has been reported by the panic hook, and must not keep the next task
-                // from its poll.
-                waking::call(|| host::run_beside(task));
+                host::run_beside(task);
             }
         }
     }
@@ -170,12 +163,10 @@ impl State {
     /// is not running.
     ///
     /// A runtime's executor loses no task, because its injector is closed after the wait: a task that is
-    /// scheduled later is dropped by the thread that schedules it. The tasks of other executors may borrow
+    /// scheduled later is dropped by a thread that is started for it. The tasks of other executors may borrow
     /// from values that are gone by then, or may belong to one thread, so a task that comes after the wait is
     /// left alone, and leaked.
     pub(crate) fn cancel_to_the_last(&self) {
-        // ORDER: pairs with the fence of `foreign::schedule_unless`.
-        sync::full_fence();
         self.cancel_all();
         let start = Instant::now();
         while self.unfinished().is_some_and(|left| left > 0) && start.elapsed() < STRAGGLERS {

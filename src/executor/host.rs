@@ -23,6 +23,7 @@ use super::state::{State, StateRef};
 use crate::frame::{self, Here};
 use crate::observed::unwrapped;
 use crate::sync::{self, Mutex, MutexGuard};
+use crate::waking;
 
 /// A runner, and the executor whose tasks it runs.
 #[derive(Clone, Debug)]
@@ -139,15 +140,12 @@ impl Drop for PollGuard<'_> {
 }
 
 /// Polls a task that the caller took from a queue. If this happens inside of a runner's poll, the task does
-/// not count as a task of that runner.
+/// not count as a task of that runner. A panic ends here, as in [`Runner::run`].
 pub(crate) fn run_beside(task: Runnable) {
     frame::here(|here| {
-        if here.runner().is_null() {
-            task.run();
-        } else {
-            let _none = PollGuard::begin(here, ptr::null(), 0);
-            task.run();
-        }
+        let is_inside = !here.runner().is_null();
+        let _none = is_inside.then(|| PollGuard::begin(here, ptr::null(), 0));
+        waking::call(|| _ = task.run());
     });
 }
 

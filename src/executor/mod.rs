@@ -60,7 +60,7 @@ pub(crate) use cancelled::explain;
 #[cfg(feature = "sim")]
 pub(crate) use cancelled::panic_text;
 pub(crate) use ends::TasksOnStack;
-pub(crate) use foreign::schedule_unless;
+pub(crate) use foreign::schedule;
 pub(crate) use groups::Grouping;
 pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
 pub(crate) use in_order::RunInOrder;
@@ -198,16 +198,15 @@ impl<'a> Executor<'a> {
     /// be polled, and dropped, on any thread that runs this executor.
     ///
     /// If the wake comes from an event that this thread handles, the thread polls the task itself next, as
-    /// with the executor's own tasks. A task that wakes itself goes to the back of the queue. Each call costs
-    /// an allocation that a wake of an own task does not need.
+    /// with the executor's own tasks. A task that wakes itself goes to the back of the queue.
     ///
-    /// Between its polls the executor does not know the task: dropping the executor cancels it only if it is
-    /// scheduled, and [`is_empty`](Self::is_empty) counts it only while it is scheduled or polled. A panic
+    /// The executor does not count such a task: [`is_empty`](Self::is_empty) may be true while it is
+    /// scheduled, and dropping the executor cancels it only if it is scheduled. A panic
     /// that leaves the poll is lost; give the task `propagate_panic` to get it where the task is awaited.
     ///
     /// Use an executor that is never dropped, or a [`Handle`](crate::Handle). A schedule function runs where
-    /// the task is woken, perhaps under a lock that the future takes when it is dropped: it should not drop
-    /// a runnable, and not be the last to own an executor.
+    /// the task is woken, perhaps under a lock that the future takes when it is dropped: it should not be the
+    /// last to own an executor.
     ///
     /// ```
     /// use paceline::{Executor, block_on};
@@ -217,11 +216,8 @@ impl<'a> Executor<'a> {
     /// runnable.schedule();
     /// assert_eq!(block_on(EXECUTOR.run(task)), 42);
     /// ```
-    #[track_caller]
-    pub fn schedule<M: Send + Sync + 'static>(&self, runnable: Runnable<M>) {
-        // SAFETY: a runnable with such metadata is `Send`, and borrows nothing that its maker has not
-        // promised to keep.
-        unsafe { foreign::schedule(self.state().clone(), runnable, Location::caller()) }
+    pub fn schedule(&self, runnable: Runnable) {
+        foreign::schedule(self.state(), runnable);
     }
 
     /// Runs one task, if one is scheduled, also a task in the queue of a [`run`](Self::run) in progress.

@@ -2,7 +2,7 @@
 //! for other threads.
 
 use std::panic::Location;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::task::Waker;
 
 use async_task::Runnable;
@@ -17,6 +17,7 @@ use crate::flight::FoundIn;
 use crate::observed::unwrapped;
 use crate::stage::{Stage, StageCell};
 use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering};
+use crate::waking;
 
 mod orders;
 mod own;
@@ -90,13 +91,10 @@ pub(crate) struct Runner {
     pub(super) orders: Orders,
     pub(crate) counters: PollCounters,
     stage: StageCell,
-    /// Where the task was spawned that is polled now, or was polled last.
+    /// Where the task was spawned that is polled or dropped now, or was last; null if it is a foreign task.
     spawned_at: AtomicPtr<Location<'static>>,
     /// The address that this task's waker points to. Only compared.
     task: AtomicPtr<()>,
-    /// The address that the waker of the foreign task points to which is polled now; null if none is. Only
-    /// its own thread uses it, and only compares it.
-    foreign: AtomicPtr<()>,
     /// Whether its poll in progress has a permit, see `permits.rs`.
     pub(super) holds: Flag,
     /// Whether it polls a task of the injector without a permit, to sift it. The poll clears this if it
@@ -107,10 +105,9 @@ pub(crate) struct Runner {
 /// A poll of a task that is in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TaskPoll {
-    /// The address that the task's waker points to, which identifies the task; 0 if the task was cancelled
-    /// and is being dropped.
+    /// The address that the task's waker points to, which identifies the task.
     pub(crate) task: usize,
-    /// Where the task was spawned, if it is polled.
+    /// Where the task was spawned; `None` if it is a foreign task, and for a moment at the begin of a poll.
     pub(crate) spawned_at: Option<&'static Location<'static>>,
     /// Which poll of the runner this is.
     pub(crate) stage: Stage,
@@ -134,7 +131,6 @@ impl Runner {
             stage: StageCell::default(),
             spawned_at: AtomicPtr::new(ptr::null_mut()),
             task: AtomicPtr::new(ptr::null_mut()),
-            foreign: AtomicPtr::new(ptr::null_mut()),
             holds: Flag::new(false),
             sifts: Flag::new(false),
         }
@@ -163,40 +159,50 @@ impl Runner {
     }
 
     /// Polls one task, or drops its future if the task was cancelled. Notes the begin and the end in the
-    /// stage.
+    /// stage. A panic ends here: only a poll of a foreign task panics, unless `async-task` catches that.
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
-        // `begin_task` sets it when the future is polled. A task that was cancelled is only dropped here.
-        self.task.store(ptr::null_mut(), Ordering::Relaxed);
-        self.stage.begin_work();
-        task.run();
+        let address = task.into_raw();
+        self.begin(address);
+        waking::call(|| {
+            // SAFETY: the pointer is that of `into_raw` above.
+            unsafe { Runnable::<()>::from_raw(address) }.run();
+        });
         self.stage.end_work();
     }
 
-    /// Notes which task is polled now, for [`task_poll`](Self::task_poll).
+    /// Notes the task that is polled or dropped from now on.
     #[inline]
-    pub(super) fn begin_task(&self, spawned_at: &'static Location<'static>, waker: &Waker) {
-        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire of `task_poll`: an observer of this task sees its place.
-        self.task.store(waker.data().cast_mut(), Ordering::Release);
+    pub(super) fn begin(&self, task: NonNull<()>) {
+        self.task.store(task.as_ptr(), Ordering::Relaxed);
+        // An own task sets it when it is polled, or dropped.
+        self.spawned_at.store(ptr::null_mut(), Ordering::Relaxed);
+        self.stage.begin_work();
+    }
+
+    /// Notes where the task was spawned that is polled now, for [`task_poll`](Self::task_poll).
+    #[inline]
+    pub(super) fn begin_task(&self, spawned_at: &'static Location<'static>) {
+        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Ordering::Release);
+    }
+
+    /// Notes where the task was spawned that is dropped now, unless that happens in the poll of another one.
+    pub(super) fn begin_drop(&self, spawned_at: &'static Location<'static>) {
+        if self.spawned_at.load(Ordering::Relaxed).is_null() {
+            self.begin_task(spawned_at);
+        }
+    }
+
+    /// Returns whether the task with this address is polled now. Only for the runner's own thread.
+    pub(super) fn polls(&self, task: NonNull<()>) -> bool {
+        self.stage().is_at_work() && ptr::eq(self.task.load(Ordering::Relaxed), task.as_ptr())
     }
 
     /// Returns whether the current task is polled with this waker.
     pub(super) fn polls_with(&self, waker: &Waker) -> bool {
         let data = unwrapped(waker).data();
-        // The data of a waker that does nothing may be null, and so are these if there is no task.
-        let is_task = |address: *const ()| !address.is_null() && ptr::eq(address, data);
-        is_task(self.task.load(Ordering::Relaxed)) || is_task(self.foreign())
-    }
-
-    /// Notes which foreign task is polled inside of the current task; null if the poll is over.
-    pub(super) fn note_foreign(&self, task: *const ()) {
-        self.foreign.store(task.cast_mut(), Ordering::Relaxed);
-    }
-
-    /// Returns the address that was noted last by [`note_foreign`](Self::note_foreign).
-    pub(super) fn foreign(&self) -> *const () {
-        self.foreign.load(Ordering::Relaxed)
+        // The data of a waker that does nothing may be null, and so is the address if there was no task.
+        !data.is_null() && ptr::eq(self.task.load(Ordering::Relaxed), data)
     }
 
     /// Makes the runner's thread poll the reactor between two tasks, because no thread has led for a tick.
@@ -219,11 +225,9 @@ impl Runner {
     /// progress during this call. Any thread may ask.
     pub(crate) fn task_poll(&self) -> Option<TaskPoll> {
         let stage = self.stage();
-        // ORDER: Acquire pairs with the Release of `begin_task`: `spawned_at` is that of this task, or a
-        // later one.
-        let task = self.task.load(Ordering::Acquire).addr();
+        let task = self.task.load(Ordering::Relaxed).addr();
         // SAFETY: `spawned_at` is null, or a `&'static` that `begin_task` stored.
-        let spawned_at = unsafe { self.spawned_at.load(Ordering::Relaxed).as_ref() }.filter(|_| task != 0);
+        let spawned_at = unsafe { self.spawned_at.load(Ordering::Relaxed).as_ref() };
         // If the thread has made progress meanwhile, the values may be those of its next task.
         (stage.is_at_work() && self.stage() == stage).then_some(TaskPoll { task, spawned_at, stage })
     }
@@ -308,13 +312,20 @@ mod tests {
             runnable
         });
         assert!(!runner.polls_with(&task.waker()) && !runner.polls_with(Waker::noop()));
-        let here = Location::caller();
-        runner.begin_task(here, &task.waker());
+        let address = |task: &Runnable| NonNull::new(task.waker().data().cast_mut()).unwrap();
+        runner.begin(address(&task));
         assert!(runner.polls_with(&task.waker()) && !runner.polls_with(&other.waker()));
-        assert!(runner.task_poll().is_none(), "it is not at work");
-        runner.stage.begin_work();
-        let poll = runner.task_poll().expect("it polls a task");
-        assert_eq!((poll.spawned_at, poll.task), (Some(here), task.waker().data().addr()));
+        assert!(runner.polls(address(&task)) && !runner.polls(address(&other)));
+        let place = || runner.task_poll().expect("it polls a task").spawned_at;
+        assert_eq!(place(), None, "it may be a foreign task");
+        let here = Location::caller();
+        runner.begin_drop(here);
+        assert_eq!(place(), Some(here));
+        runner.begin_drop(Location::caller());
+        assert_eq!(place(), Some(here), "it drops another task in its poll");
+        assert_eq!(runner.task_poll().unwrap().task, task.waker().data().addr());
+        runner.stage.end_work();
+        assert!(runner.task_poll().is_none() && !runner.polls(address(&task)), "it is not at work");
     }
 
     #[test]

@@ -21,7 +21,8 @@ use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::line::{Line, Order};
 use crate::simulated::{self, Injector};
-use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally};
+use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally, thread};
+use crate::waking;
 
 /// The shared part of an executor.
 #[derive(Debug)]
@@ -256,11 +257,14 @@ impl State {
     }
 
     /// Puts a task into the injector, where any runner finds it, and wakes none. If the injector is closed,
-    /// no runner will ever come: then the task is dropped. Only the injectors of runtimes are ever closed.
+    /// no runner will ever come: then the task is dropped, on another thread, because wakers are called under
+    /// foreign locks. Only the injectors of runtimes are ever closed, and this call has begun before that, so
+    /// there are few such threads. If none can be started, the task is dropped here.
     pub(super) fn inject(&self, task: Runnable) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
-            drop(task);
+            let drops = || waking::call(|| drop(task));
+            let _ = thread::Builder::new().name("paceline-cancel".into()).spawn(drops);
         }
     }
 

@@ -125,11 +125,8 @@ impl StaticExecutor {
     /// runnable.schedule();
     /// assert_eq!(paceline::block_on(EXECUTOR.run(task)), 42);
     /// ```
-    #[track_caller]
-    pub fn schedule<M: Send + Sync + 'static>(&'static self, runnable: Runnable<M>) {
-        // SAFETY: a runnable with such metadata is `Send`. The executor is never dropped, so the maker of a
-        // task that borrows answers for that.
-        unsafe { foreign::schedule(self.forever(), runnable, Location::caller()) }
+    pub fn schedule(&'static self, runnable: Runnable) {
+        foreign::schedule(&self.forever(), runnable);
     }
 
     /// Runs one task, if one is scheduled.

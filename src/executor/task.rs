@@ -98,7 +98,7 @@ impl<F: Future> Future for Tracked<F> {
                 }
                 return future.poll(cx);
             };
-            runner.begin_task(this.spawned_at, cx.waker());
+            runner.begin_task(this.spawned_at);
             let mut permit = None;
             if this.slow > 0 {
                 let (computes, is_known) = (this.slow & COMPUTED != 0, this.slow != NEW);
@@ -196,6 +196,11 @@ impl<F> Drop for Tracked<F> {
         }
         let mut has_panicked = self.slow == PANICKED;
         if !self.is_dropped {
+            host::with_running(|runner| {
+                if let Some(runner) = runner {
+                    runner.begin_drop(self.spawned_at);
+                }
+            });
             // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
             let dropped = waking::catch(|| unsafe { ManuallyDrop::drop(&mut self.future) });
             has_panicked |= dropped.is_none();
@@ -212,7 +217,8 @@ impl<F> Drop for Tracked<F> {
     }
 }
 
-/// Creates a task, counts it if the executor tracks its tasks, and schedules it.
+/// Creates a task, counts it if the executor tracks its tasks, and schedules it. The task is observed if a
+/// subscriber or a dump wants to know of it.
 ///
 /// # Safety
 ///
@@ -223,29 +229,13 @@ where
     S: Deref<Target = State> + Clone + Send + Sync + 'static,
     F: Future + 'a,
 {
-    // SAFETY: as the caller promises.
-    let (runnable, task) = unsafe { create(state, future, meta) };
-    runnable.schedule();
-    task
-}
-
-/// Creates a task as [`spawn`] does, and leaves it to the caller to schedule it. The task is observed if a
-/// subscriber or a dump wants to know of it.
-///
-/// # Safety
-///
-/// As for [`spawn`].
-#[inline]
-pub(super) unsafe fn create<'a, S, F>(state: S, future: F, meta: SpawnMeta<'_>) -> (Runnable, Task<F::Output>)
-where
-    S: Deref<Target = State> + Send + Sync + 'static,
-    F: Future + 'a,
-{
     let number = TaskNumber::next();
     let future = meta.watch_in(future, state.address(), number.get());
     let ticket = if state.tracks_tasks() { state.tasks.enter() } else { Ticket::NONE };
     // SAFETY: as the caller promises.
-    unsafe { make(state, future, meta.spawned_at, (ticket, number)) }
+    let (runnable, task) = unsafe { make(state, future, meta.spawned_at, (ticket, number)) };
+    runnable.schedule();
+    task
 }
 
 /// Creates a task that is not scheduled yet: the caller schedules the [`Runnable`], or drops it. `ticket`

@@ -174,7 +174,7 @@ impl Handle {
     }
 
     /// Has one poll of a task run on the runtime that other code has built with `async-task`: see
-    /// [`scheduler`](Self::scheduler). Reports name the line of this call as the one that spawned the task.
+    /// [`scheduler`](Self::scheduler).
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -190,31 +190,26 @@ impl Handle {
     /// # Panics
     ///
     /// For the default instance: if its workers cannot be started.
-    #[track_caller]
-    pub fn schedule<M: Send + Sync + 'static>(&self, runnable: Runnable<M>) {
-        schedule_in(self.pool(), runnable, Location::caller());
+    pub fn schedule(&self, runnable: Runnable) {
+        schedule_in(self.pool(), runnable);
     }
 
     /// Returns a schedule function for tasks that other code builds with `async-task`: they run on this
-    /// runtime. Reports name the line of this call as the one that spawned the tasks.
+    /// runtime.
     ///
-    /// A wake that comes from an event goes where a wake of an own task goes: the thread that handles the
-    /// event polls the task next. A task that wakes itself goes to the back of the queue. Each wake costs an
-    /// allocation that a wake of an own task does not need.
+    /// A wake goes where a wake of an own task goes: the thread that handles an event polls the task next. A
+    /// task that wakes itself goes to the back of the queue. The runtime polls the task, and does not count
+    /// it:
     ///
-    /// The runtime knows such a task from its wake to the end of its poll. Until then the task is counted and
-    /// listed, and a drain waits for it; while it waits for its next wake, the runtime does not know it. So:
-    ///
-    /// - A drain does not wait for a task that waits. If the task is woken before the drain cancels tasks, it
-    ///   is polled, and each such poll counts in the report as a task that has finished.
+    /// - A drain does not wait for it, and neither a report, nor a list of tasks, nor a simulation knows it.
+    ///   In a simulation it runs on the host of the test.
     /// - Once the runtime is shut down, drained or dropped, a wake cancels the task. Its future is dropped on
-    ///   a thread of its own, because the code that wakes the task may hold a lock that the future takes. A
-    ///   task that awaits the drain of its own runtime is cancelled, too.
-    /// - A list of tasks shows it as never polled. A panic is told of once for all tasks of one scheduler.
-    /// - A task that blocks is reported, and another thread takes over. But the task is not marked as slow
-    ///   for its next poll.
-    /// - A panic that leaves the poll is counted and reported. Give the task `propagate_panic` to get it at
-    ///   the place where the task is awaited.
+    ///   another thread, because the code that wakes the task may hold a lock that the future takes. A few
+    ///   threads do that for the whole process.
+    /// - If it blocks, another thread takes over. The stall is counted, but not reported, because its line is
+    ///   not known, and the task is not marked as slow for its next poll.
+    /// - A panic that leaves the poll ends there, and is not counted. Give the task `propagate_panic` to get
+    ///   it where the task is awaited. A destructor that panics aborts the process.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -229,13 +224,9 @@ impl Handle {
     /// # Panics
     ///
     /// The function panics for the default instance if its workers cannot be started.
-    #[track_caller]
-    pub fn scheduler<M>(&self) -> impl Fn(Runnable<M>) + Clone + Send + Sync + 'static + use<M>
-    where
-        M: Send + Sync + 'static,
-    {
-        let (handle, made_at) = (self.clone(), Location::caller());
-        move |runnable| schedule_in(handle.pool(), runnable, made_at)
+    pub fn scheduler(&self) -> impl Fn(Runnable) + Clone + Send + Sync + 'static + use<> {
+        let handle = self.clone();
+        move |runnable| handle.schedule(runnable)
     }
 
     /// Runs a future on the current thread until it is done, as

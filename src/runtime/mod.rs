@@ -20,19 +20,20 @@ use std::env;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::mem::{self, ManuallyDrop};
+use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use async_task::Runnable;
 
+use crate::blocking_threads::{Threads, Work};
 use crate::current::{current_pool, default_instance};
 use crate::end;
-use crate::executor::{self, StateRef, Task, boxed_if_large, schedule_unless, spawn_in_vain};
+use crate::executor::{self, StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::on_stack::on_stack;
@@ -40,10 +41,13 @@ use crate::pool::serve::block_on_in;
 use crate::pool::{Crew, Drained, Pool, ThreadInfo};
 use crate::simulated;
 use crate::sync::Instant;
-use crate::waking;
 
 /// The default limit of workers while the usual ones are all stuck.
 const DEFAULT_MAX_WORKERS: usize = 512;
+
+/// Upper bound of the threads that cancel foreign tasks of runtimes that have ended: enough for some
+/// destructors that block.
+const CANCELLERS: usize = 4;
 
 /// How long dropping a [`Runtime`] waits for tasks that block.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
@@ -466,12 +470,8 @@ fn spawn_on<T: Send + 'static>(
 /// task if the runtime was dropped or is cancelling its tasks. Leaks the task in the child of a fork. Panics,
 /// and leaks the task, if the workers cannot be started.
 #[track_caller]
-fn schedule_in<M: Send + Sync + 'static>(
-    pool: Option<Arc<Pool>>,
-    runnable: Runnable<M>,
-    scheduled_at: &'static Location<'static>,
-) {
-    let Some(pool) = pool else { return drop_elsewhere(None, runnable) };
+fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
+    let Some(pool) = pool else { return cancel_elsewhere(runnable) };
     if pool.is_inherited() {
         // The task belongs to the parent, and so may the locks on the way.
         return mem::forget(runnable);
@@ -483,15 +483,9 @@ fn schedule_in<M: Send + Sync + 'static>(
         Ok(crew)
     });
     match crew {
-        Ok(crew) => {
-            // SAFETY: a runnable with such metadata is `Send`, and the maker of a task that borrows answers
-            // for that. If the workers stop after the last look, the task is cancelled with the others.
-            let queued =
-                unsafe { schedule_unless(crew.state(), runnable, scheduled_at, || crew.is_stopped()) };
-            if let Err(poll) = queued {
-                drop_elsewhere(Some(pool.clone()), poll);
-            }
-        }
+        Ok(crew) if crew.is_stopped() => cancel_elsewhere(runnable),
+        // If the workers stop after that look, the task is cancelled with the others.
+        Ok(crew) => executor::schedule(crew.state(), runnable),
         Err(error) => {
             mem::forget(runnable);
             panic!("the default instance cannot be started: {error}")
@@ -499,18 +493,16 @@ fn schedule_in<M: Send + Sync + 'static>(
     }
 }
 
-/// Drops a task on a thread of its own, and inside of `pool` if that still exists. The caller is called by a
-/// waker, perhaps under a lock that the task's future takes. Leaks the task if no thread can be started.
-fn drop_elsewhere<T: Send + 'static>(pool: Option<Arc<Pool>>, task: T) {
-    let task = ManuallyDrop::new(task);
-    let drops = move || {
-        let drops = || waking::call(|| drop(ManuallyDrop::into_inner(task)));
-        match &pool {
-            Some(pool) => pool.visit(drops),
-            None => drops(),
-        }
-    };
-    let _ = thread::Builder::new().name("paceline-cancel".into()).spawn(drops);
+/// Has another thread drop a foreign task's runnable, which cancels the task. The caller is called by a
+/// waker, perhaps under a lock that the task's future takes, as the listener of a channel does; so a schedule
+/// function must not drop its runnable. At most [`CANCELLERS`] threads in the process do that. If there is
+/// none and none can be started, drops the runnable here: code that awaits the task must not wait for ever.
+fn cancel_elsewhere(runnable: Runnable) {
+    static THREADS: OnceLock<Arc<Threads>> = OnceLock::new();
+    let threads = THREADS.get_or_init(|| Arc::new(Threads::new(CANCELLERS, None)));
+    let (drops, task) = async_task::spawn(async move { drop(runnable) }, |_| ());
+    task.detach();
+    let _ = threads.submit(Work::Task(drops, None, None));
 }
 
 /// Returns the number that `PACELINE_THREADS` says, else the number of cores. Returns `InvalidInput` if the

@@ -81,14 +81,17 @@ impl Simulation for Simulated {
     }
 
     fn queues(&self, task: &Runnable) -> u64 {
+        let waker = task.waker();
+        let address = waker.data().addr();
         let mut state = self.state();
         let number = state.last;
-        if let Some(known) = state.tasks.get(number).filter(|known| known.address == 0) {
-            let waker = task.waker();
-            known.address = waker.data().addr();
+        let Some(known) = state.tasks.get(number) else { return 0 };
+        if known.address == 0 {
+            known.address = address;
             known.waker = Some(waker);
         }
-        number
+        // The schedule function of a foreign task has not said that the task was woken.
+        if known.address == address { number } else { 0 }
     }
 
     fn find_cancelled(&self, ready: &VecDeque<ReadyTask>) -> Option<usize> {

@@ -201,6 +201,26 @@ fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     assert!(!scene.host().is_woken());
 }
 
+/// Fails if a task that comes after the end of its runtime is dropped where it is woken, perhaps under a lock
+/// that its future takes.
+#[test]
+fn what_is_woken_after_the_end_is_dropped_on_another_thread() {
+    struct TellsThread(std::sync::mpsc::Sender<std::thread::ThreadId>);
+    impl Drop for TellsThread {
+        fn drop(&mut self) {
+            self.0.send(std::thread::current().id()).unwrap();
+        }
+    }
+    let state = StateRef::shared();
+    state.cancel_to_the_last();
+    let (tell, told) = std::sync::mpsc::channel();
+    let tells = TellsThread(tell);
+    let (runnable, task) = async_task::spawn(async move { drop(tells) }, |_| unreachable!("it is cancelled"));
+    schedule(&state, runnable, false);
+    assert_ne!(told.recv(), Ok(std::thread::current().id()));
+    assert_eq!(futures_lite::future::block_on(task.fallible()), None);
+}
+
 /// Tasks that are woken on the thread of a runner that the deputy has closed go to the injector, in a poll
 /// and between polls, until the runner is open again.
 #[test]
@@ -287,7 +307,7 @@ fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
     let (hosted, _) = scene.hosted(&state, &scene.root);
     let _on_top = scene.enter();
     let of_task = Waker::from(Arc::<Calls>::default());
-    hosted.runner.begin_task(std::panic::Location::caller(), &of_task);
+    hosted.runner.begin(ptr::NonNull::new(of_task.data().cast_mut()).unwrap());
     hosted.runner.slot.put(task()).unwrap();
     let poll = polls(&hosted.runner);
     for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {
