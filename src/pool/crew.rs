@@ -73,9 +73,9 @@ impl fmt::Debug for CrewConfig {
 #[derive(Debug)]
 pub(crate) struct Crew {
     config: CrewConfig,
-    /// All workers were started once.
+    /// All workers were started once, or the thread that builds the runtime sees to that.
     complete: Flag,
-    /// Held by the thread that starts the workers.
+    /// Held by the thread that starts the workers of the default instance.
     starting: Mutex<()>,
     pub(crate) parting: Parting,
     pub(super) stop: Event,
@@ -230,10 +230,10 @@ impl Crew {
     }
 
     /// Returns the name that the program gives to the thread of this number; `None` if the program gives no
-    /// names, or if its function panics.
+    /// names, if its function panics, or if the name has a NUL in it, which no thread may have.
     pub(crate) fn given_thread_name(&self, number: usize) -> Option<String> {
         let names = self.config.thread_names.as_ref()?;
-        waking::catch(|| names(number))
+        waking::catch(|| names(number)).filter(|name| !name.contains('\0'))
     }
 
     /// Returns whether closures that block and have not begun at the end are run instead of cancelled.
@@ -262,16 +262,32 @@ impl Crew {
         if self.complete.is_set() { Ok(()) } else { self.start_the_rest(pool) }
     }
 
-    /// Starts the deputy and the workers that are missing; only the deputy if the crew was stopped. Waits
-    /// if another thread is starting them. After an error, which says how many workers run, those stay.
+    /// Starts the workers of a runtime that is being built, and the deputy. Other threads that spawn there
+    /// already, such as the first worker's in its hook, do not wait for the rest: what they spawn is queued.
+    /// After an error, which says how many workers run, those stay.
+    pub(crate) fn start_in_build(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+        self.complete.set(true);
+        self.start_missing(pool)
+    }
+
+    /// Does the same for the default instance, and again after an error. Waits if another thread is starting
+    /// the workers.
     #[cold]
     fn start_the_rest(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
         // A caller that comes while another thread starts the workers has to wait until it is known whether
-        // there are any.
+        // there are any. The default instance has no hooks and no names of the program, unless it was built.
         let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
-        while self.hire(pool, self.config.threads).map_err(|error| self.short_of_threads(&error))? {}
+        self.start_missing(pool)?;
         self.complete.set(true);
+        Ok(())
+    }
+
+    /// Starts the deputy and the workers that are missing; only the deputy if the crew was stopped.
+    fn start_missing(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
+        pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
+        while let Some(place) = self.reserve(self.config.threads) {
+            self.clone().start_worker(pool, place).map_err(|error| self.short_of_threads(&error))?;
+        }
         Ok(())
     }
 
@@ -294,43 +310,53 @@ impl Crew {
     /// Starts one more worker, because all others are stuck, and counts it as a replacement. `max_threads`
     /// does not count `exempt` of the workers. Returns false if there are as many as there may be, if the
     /// crew was stopped, or if no thread can be started.
+    ///
+    /// If the program has a function for the names, a new thread calls it and starts the worker: the deputy
+    /// runs no code of the program.
     pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, exempt: usize) -> bool {
-        let hired = self.hire(pool, self.config.max_threads.saturating_add(exempt));
-        let added = matches!(hired, Ok(true));
-        if added {
+        let limit = self.config.max_threads.saturating_add(exempt);
+        let Some(place) = self.reserve(limit) else { return false };
+        let (crew, for_it) = (self.clone(), pool.clone());
+        let started = match self.config.thread_names {
+            None => crew.start_worker(pool, place),
+            Some(_) => thread::Builder::new()
+                .name("paceline-errand".into())
+                .spawn(move || _ = crew.start_worker(&for_it, place))
+                .map(drop),
+        };
+        if started.is_ok() {
             self.replacements.add_shared(1);
         }
-        added
+        started.is_ok()
     }
 
-    /// Starts one worker. Returns `Ok(false)` if `limit` workers or more are alive, or if the crew was
-    /// stopped.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of the system if no thread can be started.
-    fn hire(self: &Arc<Self>, pool: &Arc<Pool>, limit: usize) -> io::Result<bool> {
-        let number = {
-            let mut roll = self.roll();
-            if roll.live >= limit || self.is_stopped() {
-                return Ok(false);
-            }
-            roll.live += 1;
-            roll.ever += 1;
-            let number = roll.ever;
-            roll.starting.push((number, Instant::now()));
-            number
-        };
+    /// Adds a worker that is about to start to the roll. Returns `None` if `limit` workers or more are alive,
+    /// or if the crew was stopped.
+    fn reserve(self: &Arc<Self>, limit: usize) -> Option<CrewPlace> {
+        let mut roll = self.roll();
+        if roll.live >= limit || self.is_stopped() {
+            return None;
+        }
+        roll.live += 1;
+        roll.ever += 1;
+        let number = roll.ever;
+        roll.starting.push((number, Instant::now()));
+        Some(CrewPlace { crew: self.clone(), number, thread: None, is_left: false })
+    }
+
+    /// Starts the worker that a place was reserved for. Gives the place back, and returns the error of the
+    /// system, if no thread can be started. Calls the program's function for names, so the caller must hold
+    /// no lock.
+    fn start_worker(self: Arc<Self>, pool: &Arc<Pool>, mut place: CrewPlace) -> io::Result<()> {
+        let number = place.number;
         let name = self.given_thread_name(number).unwrap_or_else(|| format!("{}-{number}", self.config.name));
         let mut builder = thread::Builder::new().name(name);
         if let Some(size) = self.config.stack_size {
             builder = builder.stack_size(size);
         }
-        let mut place = CrewPlace { crew: self.clone(), number, thread: None, is_left: false };
         let pool = pool.clone();
         // If no thread can be started, the place is given back when the closure is dropped.
-        let started = builder.spawn(move || place.crew.clone().work(&pool, &mut place));
-        started.map(|_| true)
+        builder.spawn(move || self.work(&pool, &mut place)).map(drop)
     }
 
     /// Runs a worker from its start to its end, and calls its hooks. If the crew is stopped, the worker

@@ -435,7 +435,7 @@ impl Builder {
         }
         // If a thread cannot be started, dropping the runtime stops those that were.
         let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };
-        runtime.crew.start(&runtime.pool)?;
+        runtime.crew.start_in_build(&runtime.pool)?;
         runtime.pool.publish();
         Ok(runtime)
     }

@@ -30,6 +30,7 @@
 //! | closures that block; deadlines, input; streams | `blocking`; `jobs`, `hanging_jobs`; `unblock_streams` |
 //! | strands | `strand`, `strand_inside` |
 //! | user code that calls back into the runtime; bad wakers | `callbacks`, `wakers` |
+//! | a closure names the threads | `named_threads` |
 //! | panics in user code | `panics` |
 //! | the end of a runtime at once | `shutdown` |
 //! | the graceful end of a runtime | `drain`, `drain_stuck`, `drain_with`, `drain_inside` |
@@ -91,6 +92,7 @@ mod jobs;
 mod large_futures;
 #[cfg(unix)]
 mod limits;
+mod named_threads;
 mod nested;
 mod net;
 #[cfg(unix)]
