@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-use super::Pool;
+use super::{Pool, requests};
 use crate::blocking_threads::Threads;
 use crate::fork::Origin;
 use crate::sync::{self, Mutex, MutexGuard, process_static};
@@ -68,6 +68,11 @@ impl Pool {
     /// Returns the default instance. If there is none, calls `make`, with the lock held, and keeps the pool
     /// until the process ends. If `make` fails, returns its error, and the next call tries again.
     pub(crate) fn default_or_make(make: impl FnOnce() -> io::Result<Arc<Self>>) -> io::Result<Arc<Self>> {
+        if let Some(pool) = &*instance() {
+            return Ok(pool.clone());
+        }
+        // Before the lock is taken, because this may print: standard error may be full.
+        requests::read();
         let mut default = instance();
         if let Some(pool) = &*default {
             return Ok(pool.clone());
