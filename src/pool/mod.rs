@@ -50,7 +50,7 @@ mod without_reactor;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
 pub(crate) use crew::{Crew, CrewConfig, Hook, PanicHook, Staff, ThreadNames};
-pub(crate) use deputy::{Deputy, Watch};
+pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub use drained::{Drained, StuckThread};
 pub(crate) use entry::Entry;
 pub(crate) use finding::{Finding, Spot};

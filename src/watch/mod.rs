@@ -14,11 +14,9 @@ mod progress;
 mod relief;
 mod report;
 
-use std::sync::Arc;
-
 use crate::blocking_threads::LINGER;
 use crate::flight::Membership;
-use crate::pool::{Deputy, Pool};
+use crate::pool::{Deputy, LentPool};
 use crate::sync::Instant;
 use crate::waking;
 use audit::Audit;
@@ -67,7 +65,7 @@ pub(crate) fn serve(deputy: &Deputy) {
 ///
 /// A deputy that is not `needed` sleeps for a second at most. If `needed` has changed meanwhile, the deputy
 /// does not sleep: the thread that changed it may have called before the deputy dozed.
-fn doze(deputy: &Deputy, pool: Arc<Pool>, needed: bool) -> bool {
+fn doze(deputy: &Deputy, pool: LentPool, needed: bool) -> bool {
     // No look takes it back.
     pool.leadership.set_long_polls(false);
     let reactor = pool.reactor.clone();
@@ -82,7 +80,7 @@ fn doze(deputy: &Deputy, pool: Arc<Pool>, needed: bool) -> bool {
 
 /// Sleeps for as long as the last look allows, or until the deputy is called, if every thread that is awake
 /// has been in one poll for long: see `audit/rest.rs`. Returns false if the deputy did not sleep.
-fn rest(deputy: &Deputy, pool: Arc<Pool>, audit: &Audit) -> bool {
+fn rest(deputy: &Deputy, pool: LentPool, audit: &Audit) -> bool {
     let Some(limit) = audit.rest() else { return false };
     let may_rest = move || audit.may_rest(&pool);
     // As where nothing needs it: the switch is set, and stays so.

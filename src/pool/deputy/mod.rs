@@ -33,6 +33,7 @@ mod duty;
 mod switch;
 
 use std::io;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -181,7 +182,62 @@ impl Deputy {
     }
 
     /// Returns the pool, if it still exists.
-    pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
-        self.pool.get().and_then(Weak::upgrade)
+    pub(crate) fn pool(&self) -> Option<LentPool> {
+        self.pool.get().and_then(Weak::upgrade).map(|pool| LentPool(Some(pool)))
+    }
+}
+
+/// A reference to a pool, for a thread that runs no user code, or is in the middle of something else. If it
+/// turns out to be the last reference, a new thread drops the pool: the hooks of the program go with it, and
+/// the wakers of timers that are due.
+#[derive(Debug)]
+pub(crate) struct LentPool(Option<Arc<Pool>>);
+
+impl Deref for LentPool {
+    type Target = Arc<Pool>;
+
+    fn deref(&self) -> &Arc<Pool> {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for LentPool {
+    fn drop(&mut self) {
+        if let Some(last) = self.0.take().and_then(Arc::into_inner) {
+            // If there is no thread, the pool is dropped here.
+            let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || drop(last));
+        }
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle, miri))))]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use crate::Runtime;
+
+    /// Tells which thread drops it.
+    struct Tells(mpsc::Sender<thread::ThreadId>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().id());
+        }
+    }
+
+    /// Fails if the deputy's reference, which may be the last one, drops the pool like any other.
+    #[test]
+    fn the_hooks_of_a_runtime_are_dropped_by_no_thread_that_only_looks() {
+        let (tell, told) = mpsc::channel();
+        let tells = Tells(tell);
+        let hook = move |_: &_| _ = &tells;
+        let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+        let lent = runtime.pool().deputy.pool().unwrap();
+        drop(runtime);
+        drop(lent);
+        let dropped_by = told.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_ne!(dropped_by, thread::current().id());
     }
 }
