@@ -94,7 +94,11 @@ where
     T: Send + 'static,
 {
     let meta = SpawnMeta::new(TaskKind::Blocking, Location::caller());
-    unblock_with(f, meta.of_inner_size(size_of::<F>())).unwrap_or_else(|error| panic!("{error}"))
+    match unblock_with(f, meta.of_inner_size(size_of::<F>())) {
+        Ok(task) => task,
+        // Not in a closure, which would be named as the place of the panic.
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// Runs a closure as [`unblock`](unblock()) does. This is for the package that replaces tokio, which observes

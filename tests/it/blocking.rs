@@ -162,7 +162,7 @@ fn a_limit_that_is_no_number_is_named() {
     }
 }
 
-/// For a while no thread can be started; the existing ones do all the work.
+/// For a while no thread can be started; the existing ones do all the work. A panic names the caller's file.
 #[test]
 #[cfg(target_os = "linux")]
 fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
@@ -174,10 +174,17 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
         let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
         let none = Rlimit { current: Some(pages * 4096 + (1 << 20)), ..before };
         block_on(async {});
+        let place = Arc::new(Mutex::new(String::new()));
+        let notes = place.clone();
+        std::panic::set_hook(Box::new(move |panic| {
+            *notes.lock().unwrap() = panic.location().unwrap().file().into();
+        }));
         setrlimit(Resource::As, none).unwrap();
         let said = panic_of(|| drop(unblock(|| ())));
         let job = pollster::block_on(Job::new(|| ()).name("alone").submit());
         setrlimit(Resource::As, before).unwrap();
+        drop(std::panic::take_hook());
+        assert_eq!(*place.lock().unwrap(), file!());
         assert!(said.contains("cannot start a thread"), "{said}");
         assert!(matches!(job, Err(JobError::NoThread { .. })), "{job:?}");
         assert!(job.unwrap_err().to_string().contains("\"alone\""));
