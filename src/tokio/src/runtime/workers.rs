@@ -62,13 +62,15 @@ impl Workers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the new thread of a pool a worker, for the rest of its life, and returns the number of the
-    /// worker: one without a thread, or else one whose threads all block.
+    /// Makes the new thread of a pool a worker, for the rest of its life. Returns the number of the worker:
+    /// one that has had no thread, or else one without a thread, or else one whose threads all block.
     pub(super) fn start(&self, blocks: impl Fn(ThreadId) -> bool) -> usize {
         let mut state = self.lock();
         let accounts = &mut state.accounts;
         let is_stuck = |account: &Account| account.threads.iter().all(|thread| blocks(thread.id));
-        let number = accounts.iter().position(|account| account.threads.is_empty());
+        // A thread that starts late may find that other workers have ended.
+        let number = accounts.iter().position(|account| account.latest.is_none());
+        let number = number.or_else(|| accounts.iter().position(|account| account.threads.is_empty()));
         let number = number.or_else(|| accounts.iter().position(is_stuck)).unwrap_or(0);
         accounts[number].join(Some(Duration::ZERO));
         number
@@ -200,4 +202,21 @@ pub(super) fn processor_time_here() -> Option<Duration> {
 #[cfg(not(unix))]
 pub(super) fn processor_time_here() -> Option<Duration> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_starts_after_the_end_of_another_has_a_number_of_its_own() {
+        let workers = Workers::new(2);
+        let live = || {
+            let number = workers.start(|_| false);
+            workers.end(number, Load::default);
+            number
+        };
+        let numbers = [(); 3].map(|()| thread::scope(|scope| scope.spawn(live).join().unwrap()));
+        assert_eq!(numbers, [0, 1, 0]);
+    }
 }
