@@ -36,9 +36,9 @@ impl Threads {
         inner.pieces.iter().filter(is_open).any(|piece| Some(piece.thread) == number)
     }
 
-    /// Closes the threads: they accept no work from now on. What is queued is cancelled, unless the owner has
-    /// it [finished](super::Owner::finishes_queue). Returns how many pieces that a caller may await were
-    /// cancelled by this or by earlier calls. Runs no user code.
+    /// Closes the threads: they accept no work from now on, and what is queued is cancelled; neither, if the
+    /// owner wants the queue [finished](super::Owner::finishes_queue). Threads without work end. Returns how
+    /// many pieces that a caller may await were cancelled by this or by earlier calls. Runs no user code.
     pub(crate) fn close(&self) -> usize {
         let mut inner = sync::lock(&self.inner);
         self.closed.set(true);

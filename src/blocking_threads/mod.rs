@@ -17,8 +17,8 @@
 //!
 //! **The end.** No piece is taken any more, and the waiting ones are *doomed*: they never begin, and a thread
 //! that ends the runtime and has the time drops them. If the owner wants the queue finished, the threads take
-//! the waiting pieces as before instead, and then end. Pieces with a result that a caller may await are
-//! counted ([`Inner::open`]), so that a drain learns when there are none.
+//! pieces as before, and end when there are none. Pieces with a result that a caller may await are counted
+//! ([`Inner::open`]), so that a drain learns when there are none.
 //!
 //! A thread without work stays awake for a moment, if that pays ([`spin`]), sleeps for a second, and ends. No
 //! thread polls the queue.
@@ -72,7 +72,7 @@ pub(crate) trait Owner: Send + Sync {
     fn stack_size(&self) -> Option<usize>;
     /// Returns how long a thread without work stays awake.
     fn spin(&self) -> Duration;
-    /// Returns whether what waits when the runtime ends is run instead of cancelled.
+    /// Returns whether what waits when the runtime ends, or comes later, is run instead of cancelled.
     fn finishes_queue(&self) -> bool;
 }
 
@@ -248,8 +248,8 @@ impl Threads {
     }
 
     /// Queues a piece of work, and calls or starts a thread if none is on its way. After the end of the
-    /// runtime the piece is cancelled instead; in the child of a fork it is leaked. Both return `Ok`. A
-    /// simulation that runs on the calling thread takes the piece.
+    /// runtime the piece is cancelled instead, unless the owner wants the queue finished; in the child of a
+    /// fork it is leaked. Both return `Ok`. A simulation that runs on the calling thread takes the piece.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl Threads {
         }
         let Some(work) = simulated::take(work) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
-        if self.closed.is_set() {
+        if self.closed.is_set() && !self.finishes_queue {
             drop(inner);
             work.cancel();
             return Ok(());

@@ -16,8 +16,9 @@ impl Builder {
         self
     }
 
-    /// Makes the end of the runtime leave closures that block and have not begun to their threads, which run
-    /// them, instead of cancelling them. This is for the package that replaces tokio, whose runtimes do that.
+    /// Makes the end of the runtime leave closures that block to their threads, which run them, instead of
+    /// cancelling those that have not begun or come later. This is for the package that replaces tokio, whose
+    /// destructors of tasks may still spawn closures.
     #[doc(hidden)]
     pub fn finish_closures(mut self) -> Self {
         self.finishes_closures = true;

@@ -134,6 +134,28 @@ fn closures_that_wait_for_a_thread_run_after_the_end() {
     }
 }
 
+/// A task's destructor spawns a closure when the runtime ends, and the drop of the runtime waits for that.
+#[test]
+fn a_closure_that_a_destructor_spawns_at_the_end_runs() {
+    struct Spawns(mpsc::Sender<usize>);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let tell = self.0.clone();
+            spawn_blocking(move || tell.send(7).unwrap());
+        }
+    }
+    for runtime in both() {
+        let (tell, told) = mpsc::channel();
+        let spawns = Spawns(tell);
+        runtime.spawn(async move {
+            let _spawns = spawns;
+            pending::<()>().await;
+        });
+        drop(runtime);
+        assert_eq!(told.try_recv(), Ok(7));
+    }
+}
+
 /// A drop waits for them.
 #[test]
 fn a_drop_waits_for_closures_that_wait_for_a_thread() {

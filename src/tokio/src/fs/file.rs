@@ -164,7 +164,7 @@ impl File {
         // Not `settle`: an error belongs to this write.
         ready!(inner.poll_flush(cx))?;
         let runtime = context::expect();
-        if runtime.is_shut_down() {
+        if runtime.shared.blocking.is_closed() {
             return Poll::Ready(Err(failed()));
         }
         let (back, mut buf) = inner.take_buf();

@@ -66,7 +66,7 @@ impl<S: Write + 'static> Behind<S> {
         call: impl FnOnce(&mut S, &mut Buf) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         let runtime = context::expect();
-        if runtime.is_shut_down() {
+        if runtime.shared.blocking.is_closed() {
             return Err(io::Error::other(SHUTTING_DOWN));
         }
         let (stream, mut buf) = (self.stream, std::mem::take(&mut self.buf));

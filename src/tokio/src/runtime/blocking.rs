@@ -3,7 +3,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,6 +18,8 @@ use crate::time::Hold;
 #[derive(Debug, Default)]
 pub(crate) struct Blocking {
     unfinished: AtomicUsize,
+    /// No closure is accepted any more.
+    is_closed: AtomicBool,
     lock: Mutex<()>,
     none_left: Condvar,
 }
@@ -35,6 +37,16 @@ impl Blocking {
                 None => self.none_left.wait(guard).unwrap_or_else(PoisonError::into_inner),
             };
         }
+    }
+
+    /// Makes the runtime cancel closures that are spawned from now on. Called after its tasks were dropped,
+    /// because their destructors may spawn closures.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     fn comes(&self) {
@@ -73,7 +85,7 @@ where
 {
     let cell = Cell::new();
     let handle = JoinHandle::of(cell.clone());
-    let entered = runtime.paceline().try_enter().filter(|_| !runtime.is_shut_down());
+    let entered = runtime.paceline().try_enter().filter(|_| !runtime.blocking.is_closed());
     let Some(_entered) = entered else {
         drop(f);
         let error = JoinError::cancelled(cell.id());

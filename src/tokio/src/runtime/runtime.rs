@@ -118,6 +118,7 @@ impl Runtime {
         };
         // Threads that are still busy end after their polls.
         let _ = paceline.shutdown(timeout);
+        shared.blocking.close();
         shared.stops_counting();
         // Its tasks, which may wait for time until then, have been dropped.
         shared.clock.shut_down();

@@ -76,7 +76,7 @@ impl<'a> Builder<'a> {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        if handle.is_shut_down() {
+        if handle.shared.blocking.is_closed() {
             return Err(io::Error::other("blocking pool shutting down"));
         }
         handle.try_spawn_blocking(function, self.name)
