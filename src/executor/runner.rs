@@ -1,26 +1,27 @@
 //! [`Runner`]: a `run` in progress, with a direct slot, a ring for the surplus of its thread, and its state
 //! for other threads.
 
-use std::panic::Location;
 use std::ptr::{self, NonNull};
 use std::task::Waker;
 
 use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
-pub(crate) use self::orders::Caught;
 use self::orders::Orders;
 use self::own::Own;
+use self::poll_cell::PollCell;
+pub(crate) use self::poll_cell::{Caught, TaskPoll};
 use super::sleeper::Sleeper;
 use super::slot::Slot;
 use crate::flight::FoundIn;
 use crate::observed::unwrapped;
-use crate::stage::{Stage, StageCell};
-use crate::sync::{self, AtomicPtr, Counter, Flag, Ordering};
+use crate::stage::Stage;
+use crate::sync::{self, Counter, Flag, Ordering};
 use crate::waking;
 
 mod orders;
 mod own;
+mod poll_cell;
 
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
@@ -90,27 +91,13 @@ pub(crate) struct Runner {
     /// Requests of other threads.
     pub(super) orders: Orders,
     pub(crate) counters: PollCounters,
-    stage: StageCell,
-    /// Where the task was spawned that is polled or dropped now, or was last; null if it is a foreign task.
-    spawned_at: AtomicPtr<Location<'static>>,
-    /// The address that this task's waker points to. Only compared.
-    task: AtomicPtr<()>,
+    /// Which task it polls.
+    pub(super) poll: PollCell,
     /// Whether its poll in progress has a permit, see `permits.rs`.
     pub(super) holds: Flag,
     /// Whether it polls a task of the injector without a permit, to sift it. The poll clears this if it
     /// leaves the task to others.
     pub(super) sifts: Flag,
-}
-
-/// A poll of a task that is in progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TaskPoll {
-    /// The address that the task's waker points to, which identifies the task.
-    pub(crate) task: usize,
-    /// Where the task was spawned; `None` if it is a foreign task, and for a moment at the begin of a poll.
-    pub(crate) spawned_at: Option<&'static Location<'static>>,
-    /// Which poll of the runner this is.
-    pub(crate) stage: Stage,
 }
 
 impl Runner {
@@ -128,9 +115,7 @@ impl Runner {
             own: Own::new(),
             orders: Orders::new(),
             counters: PollCounters::default(),
-            stage: StageCell::default(),
-            spawned_at: AtomicPtr::new(ptr::null_mut()),
-            task: AtomicPtr::new(ptr::null_mut()),
+            poll: PollCell::new(),
             holds: Flag::new(false),
             sifts: Flag::new(false),
         }
@@ -163,46 +148,24 @@ impl Runner {
     #[inline]
     pub(super) fn run(&self, task: Runnable) {
         let address = task.into_raw();
-        self.begin(address);
+        self.poll.begin(address);
         waking::call(|| {
             // SAFETY: the pointer is that of `into_raw` above.
             unsafe { Runnable::<()>::from_raw(address) }.run();
         });
-        self.stage.end_work();
-    }
-
-    /// Notes the task that is polled or dropped from now on.
-    #[inline]
-    pub(super) fn begin(&self, task: NonNull<()>) {
-        self.task.store(task.as_ptr(), Ordering::Relaxed);
-        // An own task sets it when it is polled, or dropped.
-        self.spawned_at.store(ptr::null_mut(), Ordering::Relaxed);
-        self.stage.begin_work();
-    }
-
-    /// Notes where the task was spawned that is polled now, for [`task_poll`](Self::task_poll).
-    #[inline]
-    pub(super) fn begin_task(&self, spawned_at: &'static Location<'static>) {
-        self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Ordering::Release);
-    }
-
-    /// Notes where the task was spawned that is dropped now, unless that happens in the poll of another one.
-    pub(super) fn begin_drop(&self, spawned_at: &'static Location<'static>) {
-        if self.spawned_at.load(Ordering::Relaxed).is_null() {
-            self.begin_task(spawned_at);
-        }
+        self.poll.end();
     }
 
     /// Returns whether the task with this address is polled now. Only for the runner's own thread.
     pub(super) fn polls(&self, task: NonNull<()>) -> bool {
-        self.stage().is_at_work() && ptr::eq(self.task.load(Ordering::Relaxed), task.as_ptr())
+        self.stage().is_at_work() && ptr::eq(self.poll.task(), task.as_ptr())
     }
 
     /// Returns whether the current task is polled with this waker.
     pub(super) fn polls_with(&self, waker: &Waker) -> bool {
         let data = unwrapped(waker).data();
         // The data of a waker that does nothing may be null, and so is the address if there was no task.
-        !data.is_null() && ptr::eq(self.task.load(Ordering::Relaxed), data)
+        !data.is_null() && ptr::eq(self.poll.task(), data)
     }
 
     /// Makes the runner's thread poll the reactor between two tasks, because no thread has led for a tick.
@@ -218,28 +181,19 @@ impl Runner {
 
     /// Returns how far its thread has got with tasks.
     pub(crate) fn stage(&self) -> Stage {
-        self.stage.get()
+        self.poll.stage()
     }
 
     /// Returns the poll of a task that is in progress; `None` if there is none, or if the runner made
     /// progress during this call. Any thread may ask.
     pub(crate) fn task_poll(&self) -> Option<TaskPoll> {
-        let stage = self.stage();
-        let task = self.task.load(Ordering::Relaxed).addr();
-        // SAFETY: `spawned_at` is null, or a `&'static` that `begin_task` stored.
-        let spawned_at = unsafe { self.spawned_at.load(Ordering::Relaxed).as_ref() };
-        // If the thread has made progress meanwhile, the values may be those of its next task.
-        (stage.is_at_work() && self.stage() == stage).then_some(TaskPoll { task, spawned_at, stage })
+        self.poll.task_poll()
     }
 
     /// Marks a task as slow, because the deputy has found its poll at `stage` in two looks. `at` is the
-    /// state of its thread. The end of that poll takes the mark. Marks none if that poll is over.
+    /// state of its thread. The end of that poll takes the mark, and no other poll does.
     pub(crate) fn catch(&self, stage: Stage, at: Caught) {
-        self.orders.catch(at);
-        if self.stage() != stage {
-            // The poll is over, and may have looked for the mark too early: the next task must not get it.
-            self.orders.cancel_catch();
-        }
+        self.poll.catch(stage, at);
     }
 
     /// Returns whether tasks wait here that its own thread is to poll.
@@ -260,6 +214,7 @@ impl Runner {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
+    use std::panic::Location;
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -287,21 +242,6 @@ mod tests {
     }
 
     #[test]
-    fn only_a_runner_that_made_no_progress_is_caught_until_it_has_noticed() {
-        let runner = Runner::new(7, false);
-        let before = runner.stage();
-        runner.run(task(|| ()));
-        runner.catch(before, Caught::Blocking);
-        assert_eq!((runner.orders.is_caught(), runner.orders.take_caught()), (false, None));
-        for at in [Caught::Computing, Caught::Blocking] {
-            runner.catch(runner.stage(), at);
-            assert!(runner.orders.is_caught() && runner.orders.is_caught());
-            assert_eq!(runner.orders.take_caught(), Some(at));
-            assert_eq!((runner.orders.is_caught(), runner.orders.take_caught()), (false, None));
-        }
-    }
-
-    #[test]
     fn a_runner_knows_its_executor_and_the_task_that_began_last() {
         let runner = Runner::new(7, false);
         assert!(runner.is_of(7) && !runner.is_of(8));
@@ -313,18 +253,16 @@ mod tests {
         });
         assert!(!runner.polls_with(&task.waker()) && !runner.polls_with(Waker::noop()));
         let address = |task: &Runnable| NonNull::new(task.waker().data().cast_mut()).unwrap();
-        runner.begin(address(&task));
+        runner.poll.begin(address(&task));
         assert!(runner.polls_with(&task.waker()) && !runner.polls_with(&other.waker()));
         assert!(runner.polls(address(&task)) && !runner.polls(address(&other)));
         let place = || runner.task_poll().expect("it polls a task").spawned_at;
         assert_eq!(place(), None, "it may be a foreign task");
         let here = Location::caller();
-        runner.begin_drop(here);
+        runner.poll.set_place(here);
         assert_eq!(place(), Some(here));
-        runner.begin_drop(Location::caller());
-        assert_eq!(place(), Some(here), "it drops another task in its poll");
         assert_eq!(runner.task_poll().unwrap().task, task.waker().data().addr());
-        runner.stage.end_work();
+        runner.poll.end();
         assert!(runner.task_poll().is_none() && !runner.polls(address(&task)), "it is not at work");
     }
 

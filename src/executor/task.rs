@@ -98,7 +98,7 @@ impl<F: Future> Future for Tracked<F> {
                 }
                 return future.poll(cx);
             };
-            runner.begin_task(this.spawned_at);
+            runner.poll.set_place(this.spawned_at);
             let mut permit = None;
             if this.slow > 0 {
                 let (computes, is_known) = (this.slow & COMPUTED != 0, this.slow != NEW);
@@ -129,10 +129,11 @@ impl<F: Future> Future for Tracked<F> {
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither is set.
-            if u8::from(runner.orders.is_caught()) | this.slow > 0 {
+            if u8::from(runner.poll.is_caught()) | this.slow > 0 {
                 drop(permit);
-                let is_quick = this.slow == NEW && !runner.orders.is_caught();
-                this.slow = if is_quick { 0 } else { learn(this.slow, runner.orders.take_caught()) };
+                let caught = runner.poll.caught();
+                let is_quick = this.slow == NEW && caught.is_none();
+                this.slow = if is_quick { 0 } else { learn(this.slow, caught) };
             } else {
                 // A task without a mark has none.
                 mem::forget(permit);
@@ -197,8 +198,9 @@ impl<F> Drop for Tracked<F> {
         let mut has_panicked = self.slow == PANICKED;
         if !self.is_dropped {
             host::with_running(|runner| {
-                if let Some(runner) = runner {
-                    runner.begin_drop(self.spawned_at);
+                // Not in the poll of another task.
+                if let Some(runner) = runner.filter(|runner| !runner.poll.has_place()) {
+                    runner.poll.set_place(self.spawned_at);
                 }
             });
             // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.

@@ -24,6 +24,10 @@ pub(crate) fn full_fence() {
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
+pub(crate) fn acquire_fence() {
+    loom::sync::atomic::fence(Ordering::Acquire);
+}
+
 pub(crate) fn spin_hint() {
     loom::thread::yield_now();
 }

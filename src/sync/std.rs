@@ -47,6 +47,13 @@ pub(crate) fn full_fence() {
     std::sync::atomic::fence(Ordering::SeqCst);
 }
 
+/// Issues the barrier of a reader that reads plain values and then the word that says whether they belong
+/// together: what the writers of the values did before is visible to the loads that follow.
+#[inline]
+pub(crate) fn acquire_fence() {
+    std::sync::atomic::fence(Ordering::Acquire);
+}
+
 /// Tells the processor that this thread waits for the next few instructions of another thread.
 #[inline]
 pub(crate) fn spin_hint() {

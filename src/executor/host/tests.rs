@@ -307,7 +307,7 @@ fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
     let (hosted, _) = scene.hosted(&state, &scene.root);
     let _on_top = scene.enter();
     let of_task = Waker::from(Arc::<Calls>::default());
-    hosted.runner.begin(ptr::NonNull::new(of_task.data().cast_mut()).unwrap());
+    hosted.runner.poll.begin(ptr::NonNull::new(of_task.data().cast_mut()).unwrap());
     hosted.runner.slot.put(task()).unwrap();
     let poll = polls(&hosted.runner);
     for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {

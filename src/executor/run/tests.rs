@@ -267,6 +267,43 @@ fn a_task_that_computed_once_needs_a_permit_for_a_while() {
     });
 }
 
+/// Fails if the mark of a destructor, which the deputy has found at work in two looks, meets the task that is
+/// polled next: that task would wait for a permit.
+#[test]
+fn a_destructor_that_was_caught_marks_no_task() {
+    struct Caught(Arc<Runner>);
+    impl Drop for Caught {
+        fn drop(&mut self) {
+            self.0.catch(self.0.stage(), super::super::Caught::Computing);
+        }
+    }
+    let state = StateRef::shared();
+    let polls = Arc::new(AtomicU32::new(0));
+    let (tell, told) = async_channel::unbounded::<()>();
+    hosted(&state, |poll, runner| {
+        let here = crate::observed::SpawnMeta::unobserved(std::panic::Location::caller());
+        let count = polls.clone();
+        let quick = async move {
+            while told.recv().await.is_ok() {
+                count.fetch_add(1, Relaxed);
+            }
+        };
+        // SAFETY: it is `Send` and borrows nothing.
+        unsafe { task::spawn(state.clone(), quick, here) }.detach();
+        assert!(poll().is_pending());
+        let caught = Caught(runner.clone());
+        // SAFETY: as above.
+        drop(unsafe { task::spawn(state.clone(), async move { drop(caught) }, here) });
+        tell.try_send(()).unwrap();
+        assert!(poll().is_pending());
+        assert_eq!(polls.load(Relaxed), 1);
+        state.set_limit(0);
+        tell.try_send(()).unwrap();
+        assert!(poll().is_pending());
+        assert_eq!((polls.load(Relaxed), state.injected()), (2, 0), "it has no mark, and needs no permit");
+    });
+}
+
 /// Fails if a task counts as polled that was found and left to others, because it is known to compute.
 #[test]
 fn a_task_that_is_left_to_others_was_not_polled() {

@@ -6,33 +6,17 @@
 //! | `ROOT_IS_DUE` | poll the future that `run` drives: it was woken | its waker; the deputy | own thread |
 //! | `SEARCH` | look for tasks everywhere | own thread, called while it slept; the deputy | own thread |
 //! | `LOOK_UP` | look at the reactor before the next task | the deputy, with `ROOT_IS_DUE` | own thread |
-//! | `CAUGHT` | the task is stuck: tell it that it is slow | the deputy | own thread; the deputy |
-//! | `COMPUTES` | beside `CAUGHT`: the task computes | the deputy | the deputy |
 //! | `LEFT` | forget the runner: its `run` has moved or is gone | any thread with the `run` | no thread |
-//!
-//! The deputy clears `CAUGHT` if the poll was over before.
 //!
 //! A thread that takes or finds a bit sees the writes that preceded the setting of the bit. Each change is a
 //! read-modify-write, so a change of another bit in between continues the release sequence.
 
 use crate::sync::{AtomicU32, Ordering};
 
-// First, so that the test after each poll takes no shift.
-const CAUGHT: u32 = 1 << 0;
-const ROOT_IS_DUE: u32 = 1 << 1;
-const SEARCH: u32 = 1 << 2;
-const LOOK_UP: u32 = 1 << 3;
-const COMPUTES: u32 = 1 << 4;
-const LEFT: u32 = 1 << 5;
-
-/// The state of a task's thread when its poll had taken a tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Caught {
-    /// The task blocked its thread.
-    Blocking,
-    /// The task was running.
-    Computing,
-}
+const ROOT_IS_DUE: u32 = 1 << 0;
+const SEARCH: u32 = 1 << 1;
+const LOOK_UP: u32 = 1 << 2;
+const LEFT: u32 = 1 << 3;
 
 /// The word.
 #[derive(Debug)]
@@ -109,36 +93,6 @@ impl Orders {
         self.take(LOOK_UP)
     }
 
-    /// Marks the task that is being polled as slow, with what the deputy caught it in.
-    pub(super) fn catch(&self, at: Caught) {
-        match at {
-            Caught::Computing => self.give(CAUGHT | COMPUTES),
-            Caught::Blocking => {
-                self.clear(COMPUTES);
-                self.give(CAUGHT);
-            }
-        }
-    }
-
-    /// Clears a catch that came too late.
-    pub(super) fn cancel_catch(&self) {
-        self.clear(CAUGHT);
-    }
-
-    #[inline]
-    pub(crate) fn is_caught(&self) -> bool {
-        self.has(CAUGHT)
-    }
-
-    /// Returns what the task was caught in, and clears that; `None` if the deputy has not caught it since the
-    /// last call.
-    #[must_use]
-    pub(crate) fn take_caught(&self) -> Option<Caught> {
-        let before = if self.is_caught() { self.clear(CAUGHT) } else { 0 };
-        let at = if before & COMPUTES != 0 { Caught::Computing } else { Caught::Blocking };
-        (before & CAUGHT != 0).then_some(at)
-    }
-
     pub(crate) fn set_left(&self) {
         self.give(LEFT);
     }
@@ -166,20 +120,18 @@ mod tests {
     fn each_order_changes_its_bits_and_leaves_the_others() {
         type Give = fn(&Orders);
         type Take = fn(&Orders) -> bool;
-        let given: [(u32, Give); 5] = [
+        let given: [(u32, Give); 4] = [
             (ROOT_IS_DUE, Orders::wake_root),
             (SEARCH, Orders::search),
             (LOOK_UP | ROOT_IS_DUE, Orders::look_up),
-            (CAUGHT | COMPUTES, |orders| orders.catch(Caught::Computing)),
             (LEFT, Orders::set_left),
         ];
-        let taken: [(u32, Take); 4] = [
+        let taken: [(u32, Take); 3] = [
             (ROOT_IS_DUE, Orders::take_root),
             (SEARCH, Orders::take_search),
             (LOOK_UP, Orders::take_look_up),
-            (CAUGHT, |orders| orders.take_caught().is_some()),
         ];
-        for before in 0..64 {
+        for before in 0..16 {
             for (bits, give) in given {
                 let orders = orders(before);
                 give(&orders);
@@ -190,11 +142,6 @@ mod tests {
                 assert_eq!(take(&orders), before & bit != 0, "{before:b}");
                 assert_eq!((word(&orders), take(&orders)), (before & !bit, false));
             }
-            let orders = orders(before);
-            orders.catch(Caught::Blocking);
-            assert_eq!(word(&orders), before & !COMPUTES | CAUGHT);
-            orders.cancel_catch();
-            assert_eq!(word(&orders), before & !(COMPUTES | CAUGHT));
         }
     }
 
@@ -202,6 +149,6 @@ mod tests {
     fn a_new_runner_is_to_poll_its_future_and_to_search() {
         let orders = Orders::new();
         assert!(orders.is_root_woken() && orders.take_root() && orders.take_search());
-        assert!(!orders.is_root_woken() && !orders.is_caught() && !orders.has_left());
+        assert!(!orders.is_root_woken() && !orders.has_left());
     }
 }

@@ -52,6 +52,9 @@ pub(crate) fn full_fence() {
     cores::charge(|costs| costs.locked);
 }
 
+/// Does nothing: in shuttle a load returns the latest value.
+pub(crate) fn acquire_fence() {}
+
 pub(crate) fn spin_hint() {
     cores::charge(|costs| costs.pause);
     shuttle::thread::yield_now();
