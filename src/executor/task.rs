@@ -282,3 +282,6 @@ pub(crate) fn spawn_in_vain<T>(
     drop(runnable);
     task
 }
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;
