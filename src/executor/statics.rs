@@ -126,7 +126,7 @@ impl StaticExecutor {
     /// assert_eq!(paceline::block_on(EXECUTOR.run(task)), 42);
     /// ```
     pub fn schedule(&'static self, runnable: Runnable) {
-        foreign::schedule(&self.forever(), runnable);
+        foreign::schedule(self.forever(), runnable);
     }
 
     /// Runs one task, if one is scheduled.
