@@ -4,7 +4,8 @@
 //! The observer reads, asks the system about threads, and compares with the last look. The pool stays as it
 //! is.
 
-use std::collections::HashMap;
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -320,12 +321,13 @@ impl Observer {
             }
         }
         self.executors.retain(|known, _| states.iter().any(|state| std::ptr::eq(&**state, *known)));
-        let is_stuck = |runner: &Arc<Runner>| {
-            let mut known = seen.runners.iter().zip(&scene.runners);
-            known.any(|(seen, (_, it))| {
-                Arc::ptr_eq(it, runner) && matches!(seen.doing, Some(Doing::Blocks | Doing::Computes))
-            })
-        };
+        // Asked only while permits are scarce, but then perhaps of each runner.
+        let stuck = LazyCell::new(|| {
+            let known = seen.runners.iter().zip(&scene.runners);
+            let stuck = known.filter(|(seen, _)| matches!(seen.doing, Some(Doing::Blocks | Doing::Computes)));
+            stuck.map(|(_, (_, runner))| Arc::as_ptr(runner)).collect::<HashSet<_>>()
+        });
+        let is_stuck = |runner: &Arc<Runner>| stuck.contains(&Arc::as_ptr(runner));
         for state in states {
             let last = self.executors.entry(&raw const *state).or_default();
             let (queues, stuck) = state.queues(last, is_stuck);
