@@ -79,13 +79,14 @@ impl Witness {
         Some(self.processor_time?.saturating_sub(before.processor_time?))
     }
 
-    /// Observes the thread, which is still in the same thing, and returns what it does. The processor time
-    /// that the thread has used since the last look decides, and the thread's state if that time is short. A
-    /// state that the system does not tell counts as asleep. Adds the time since the last look to the sums,
-    /// except the sleep of a thread that dozes. A thread that blocks is not asked again before an eighth of
-    /// the time that it has blocked has passed: until then the result is `Blocks`, and no sum changes.
+    /// Observes the thread, which was still in the same thing at `now`, and returns what it does. The
+    /// processor time that the thread has used since the last look decides, and the thread's state if that
+    /// time is short. A state that the system does not tell counts as asleep. Adds the time since the last
+    /// look to the sums, except the sleep of a thread that dozes. A thread that blocks is not asked again
+    /// before an eighth of the time that it has blocked has passed: until then the result is `Blocks`, and no
+    /// sum changes.
     pub(crate) fn look(&mut self, thread: ThreadState, now: Instant) -> Doing {
-        let elapsed = now - self.looked;
+        let elapsed = now.saturating_duration_since(self.looked);
         // A thread that has slept for long may sleep for longer: hundreds of them are not asked a thousand
         // times a second.
         if self.blocks() && elapsed < self.blocked / 8 {
@@ -93,8 +94,9 @@ impl Witness {
         }
         let before = self.processor_time;
         (self.looked, self.processor_time) = (now, thread.processor_time());
+        // Not what the thread has used since `now` was read: it may have been in something else by then.
         let used = match (before, self.processor_time) {
-            (Some(before), Some(after)) => after.saturating_sub(before),
+            (Some(before), Some(after)) => after.saturating_sub(before).min(elapsed),
             _ => Duration::ZERO,
         };
         self.conclude(elapsed, used, || thread.is_running().unwrap_or(false))
@@ -371,5 +373,20 @@ mod tests {
         let mut one = rustix::thread::CpuSet::new();
         one.set(first);
         Some(one)
+    }
+
+    /// The clock of a look is read before the thread is found in the same thing. Fails if what the thread has
+    /// used since then counts: it may have been in something else.
+    #[test]
+    fn no_more_is_counted_than_has_passed() {
+        let state = ThreadState::here();
+        let mut witness = Witness::new(Some(state), Instant::now());
+        let begun = state.processor_time().unwrap();
+        while state.processor_time().unwrap() - begun < 2 * TICK {}
+        assert_eq!(witness.look(state, witness.looked + TICK), Doing::Computes);
+        assert_eq!(
+            (witness.computed, witness.blocked, witness.waited),
+            (TICK, Duration::ZERO, Duration::ZERO)
+        );
     }
 }

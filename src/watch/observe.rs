@@ -240,8 +240,8 @@ impl Observer {
             None => station.spot_of_guest()?,
         };
         let (key, known) = match runner {
-            Some((it, _)) => (progress::key(it), self.progress.none_of(it, spot, station, now)),
-            None => (progress::key(station), self.progress.none_of(station, spot, station, now)),
+            Some((it, _)) => (progress::key(it), self.progress.none_of(it, spot, station)),
+            None => (progress::key(station), self.progress.none_of(station, spot, station)),
         };
         let (known, fires) = (known?, spot.0.is_at_work());
         let task = runner.filter(|(_, stage)| stage.is_at_work());

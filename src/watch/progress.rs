@@ -27,7 +27,7 @@ pub(super) struct Known {
     _object: Weak<dyn Any + Send + Sync>,
     /// How far it had got.
     spot: Spot,
-    /// When it was first seen there.
+    /// A time at which it was there already, soon after it was first seen there.
     pub(super) since: Instant,
     /// The activity of its thread since then.
     pub(super) witness: Witness,
@@ -58,16 +58,18 @@ impl Progress {
     }
 
     /// Returns what is known of the object, if it was at `spot` at the last look as well: then it has made no
-    /// progress. Otherwise begins a new record, and returns `None`.
+    /// progress. Otherwise begins a new record, and returns `None`. The record begins now, after the caller
+    /// has read the spot, and the clock of each later look is read before the spot: so no time is counted in
+    /// which the object was elsewhere.
     pub(super) fn none_of<T: Any + Send + Sync>(
         &mut self,
         object: &Arc<T>,
         spot: Spot,
         station: &Station,
-        now: Instant,
     ) -> Option<&mut Known> {
         let looks = self.looks;
         let fresh = || {
+            let now = Instant::now();
             let _object: Weak<dyn Any + Send + Sync> = Arc::<T>::downgrade(object);
             let witness = Witness::new((!station.is_quiet()).then_some(station.state), now);
             Known {

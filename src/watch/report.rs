@@ -49,8 +49,7 @@ impl Reports {
         }
         let (lasted, count) = match doing {
             Doing::Waits | Doing::Dozes => return,
-            // The poll began up to a tick before the look that found it first.
-            Doing::Blocks => (witness.blocked.saturating_add(pool.deputy.tick()), &stalls.blocked),
+            Doing::Blocks => (witness.blocked, &stalls.blocked),
             Doing::Computes => (witness.computed, &stalls.computing),
         };
         if lasted < self.next {

@@ -5,6 +5,7 @@ use std::thread;
 
 use super::*;
 use crate::Runtime;
+use crate::watch::report::STALL;
 
 /// Waits until it holds.
 fn eventually(mut holds: impl FnMut() -> bool) {
@@ -66,4 +67,45 @@ fn a_worker_that_starts_is_late_after_a_while() {
     assert_eq!(staff(Duration::ZERO), (2, 1));
     start.send(()).unwrap();
     eventually(|| staff(Duration::ZERO) == (2, 0));
+}
+
+/// A look begins, and a task only after that: then the deputy finds the task, and again at the next look.
+/// Fails if a stall is said to have begun before the look saw the task, or to be a tick longer than it was.
+#[test]
+fn a_stall_is_not_said_to_be_longer_than_it_was() {
+    const NEVER: Duration = Duration::from_secs(3600);
+    let (reports, reported) = mpsc::channel();
+    let hook = move |stall: &crate::Stall| reports.send(stall.blocked_for).unwrap();
+    let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_stall(hook).build().unwrap();
+    let pool = runtime.pool();
+    let begun = Instant::now();
+    thread::sleep(2 * STALL);
+    let before = Instant::now();
+    let (tell, told) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let task = runtime.spawn(async move {
+        tell.send(()).unwrap();
+        assert!(ended.recv().is_err(), "it is dropped");
+    });
+    told.recv().expect("the worker runs the task");
+
+    let mut audit = Audit::default();
+    let _ = audit.observer.look(pool, false, begun);
+    thread::sleep(2 * STALL);
+    let now = Instant::now();
+    let (_, scene) = audit.observer.look(pool, false, now);
+    let found: Vec<_> = scene.stays.iter().map(|place| place.since).collect();
+    assert!(found.len() == 1 && found[0] > before, "{found:?}, and {before:?}");
+    let blocked_for = loop {
+        // A look is not left out because the last one was just now.
+        audit.looked = None;
+        audit.look(pool, false);
+        if let Ok(blocked_for) = reported.recv_timeout(2 * STALL) {
+            break blocked_for;
+        }
+    };
+    let after = Instant::now();
+    assert!(STALL <= blocked_for && blocked_for <= after - before, "{blocked_for:?}");
+    drop(end);
+    pollster::block_on(task);
 }
