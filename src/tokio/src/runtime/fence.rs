@@ -94,8 +94,7 @@ pub(super) fn metrics() -> Option<real::runtime::RuntimeMetrics> {
 }
 
 /// Calls `f`, which may block, perhaps in such a poll.
+#[cfg(feature = "rt-multi-thread")]
 pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
-    #[cfg(feature = "rt-multi-thread")]
-    let f = || real::task::block_in_place(f);
-    super::with_budget(f)
+    super::with_budget(|| real::task::block_in_place(f))
 }
