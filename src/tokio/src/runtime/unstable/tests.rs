@@ -3,8 +3,10 @@
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 #[cfg(feature = "schedule-latency")]
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use real::runtime::UnhandledPanic;
@@ -209,6 +211,29 @@ fn a_builder_of_tasks_reports_that_a_runtime_takes_no_closures() {
         let refused = task::Builder::new().spawn_blocking_on(|| (), &handle).unwrap_err();
         assert_eq!(refused.to_string(), "blocking pool shutting down");
     }
+}
+
+/// One closure after the other runs until the panic is out, or for some seconds. Fails if the end waits for
+/// threads that make progress.
+#[test]
+fn a_panic_that_ends_a_runtime_waits_for_no_closures() {
+    fn goes_on(left: u32, is_out: Arc<AtomicBool>, tell: mpsc::Sender<u32>) {
+        thread::sleep(Duration::from_millis(1));
+        if left == 0 || is_out.load(Ordering::SeqCst) {
+            tell.send(left).unwrap();
+        } else {
+            task::spawn_blocking(move || goes_on(left - 1, is_out, tell));
+        }
+    }
+    let mut builder = Builder::new_current_thread();
+    let runtime = builder.unhandled_panic(UnhandledPanic::ShutdownRuntime).build().unwrap();
+    let ((tell, told), is_out) = (mpsc::channel(), Arc::new(AtomicBool::new(false)));
+    let sees = is_out.clone();
+    runtime.spawn_blocking(move || goes_on(4000, sees, tell));
+    runtime.spawn(async { panic!("as intended") });
+    assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(pending::<()>()))).is_err());
+    is_out.store(true, Ordering::SeqCst);
+    assert_ne!(told.recv(), Ok(0));
 }
 
 /// Fails if the behavior can be changed while tasks exist.
