@@ -35,12 +35,15 @@ fn the_closure_may_use_the_runtime_that_is_being_built() {
     });
 }
 
-/// Builds a runtime with one worker, and closures that name its threads: `second` is called, inside of the
-/// closure, for the second worker. Blocks the first worker, and returns the latch that ends that.
+/// The names of the threads that call the closure, by the number of the thread that it names.
+type Callers = Arc<Mutex<HashMap<usize, String>>>;
+
+/// Builds a runtime with one worker, and a closure that names its threads, which calls `second` for the
+/// second worker. Blocks the first worker, and returns the latch that ends that.
 fn with_a_blocked_worker(
     builder: paceline::Builder,
     second: impl Fn(&Handle) + Send + Sync + 'static,
-) -> (Arc<Runtime>, OpenOnDrop, Arc<Mutex<HashMap<usize, String>>>) {
+) -> (Arc<Runtime>, OpenOnDrop, Callers) {
     let (called_by, handle) =
         (Arc::<Mutex<HashMap<_, _>>>::default(), Arc::<Mutex<Option<Handle>>>::default());
     let (callers, known) = (called_by.clone(), handle.clone());
