@@ -107,8 +107,7 @@ impl<F: Future> Future for Tracked<F> {
                 // A task that was never polled needs a permit only if this worker sifts.
                 let may_need = computes && (is_known || runner.sifts.is_set());
                 if may_need && state.permits.is_scarce() && !runner.holds_permit() {
-                    // If another worker sleeps, that worker takes the task: this one leads, and may have a
-                    // short time slice for that.
+                    // If another worker sleeps, that worker takes the task: this one leads.
                     permit = if state.any_idle() { None } else { state.permits.acquire(&runner.holds) };
                     if permit.is_none() {
                         // The task goes to the injector and waits for a permit. Its mark is lowered:

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::block_on::{PoolSource, Root};
 use super::parting::Parting;
 use super::stall::StallHook;
-use super::{Pool, Station, block_on, slice};
+use super::{Pool, Station, block_on};
 use crate::ambient;
 use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef, TaskPanic};
@@ -369,10 +369,6 @@ impl Crew {
         place.thread = Some(known.id());
         ambient::move_in();
         self.roll().threads.push(known);
-        if self.config.state.limit() != usize::MAX {
-            // The worker was added for events, beside threads that compute.
-            slice::shorten();
-        }
         let on_stop = self.config.on_stop.as_ref();
         call(pool, self.config.on_start.as_ref());
         let mut stopped = Box::pin(self.until_stopped());

@@ -23,23 +23,6 @@ mod park_hooks;
 pub(crate) mod parting;
 pub(crate) mod requests;
 pub(crate) mod serve;
-#[cfg_attr(
-    all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(any(paceline_loom, paceline_shuttle, miri))
-    ),
-    path = "slice_linux.rs"
-)]
-#[cfg_attr(
-    not(all(
-        target_os = "linux",
-        any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(any(paceline_loom, paceline_shuttle, miri))
-    )),
-    path = "slice_whole.rs"
-)]
-mod slice;
 pub(crate) mod stall;
 mod station;
 mod stay;
