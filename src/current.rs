@@ -6,10 +6,10 @@
 use std::future::Future;
 use std::io;
 use std::panic::Location;
+use std::pin::pin;
 use std::sync::Arc;
 
 use crate::pool::block_on::PoolSource;
-use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
 use crate::pool::{self, Policy, Pool};
 use crate::reactor::Reactor;
@@ -36,8 +36,7 @@ use crate::watch;
 /// If the future panics. Leadership is passed on first.
 #[track_caller]
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    on_stack!(future);
-    block_on_in(PoolSource::Current(current_pool), future, Location::caller())
+    block_on_in(PoolSource::Current(current_pool), pin!(Some(future)), Location::caller())
 }
 
 /// Returns the pool that the current thread is in, or else the default instance.

@@ -21,7 +21,6 @@
 //! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
 
 mod account;
-mod cancelled;
 mod drops;
 mod ends;
 mod foreign;
@@ -56,9 +55,6 @@ pub use panicked::TaskPanic;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};
-pub(crate) use cancelled::explain;
-#[cfg(feature = "sim")]
-pub(crate) use cancelled::panic_text;
 pub(crate) use ends::TasksOnStack;
 pub(crate) use foreign::schedule;
 pub(crate) use groups::Grouping;

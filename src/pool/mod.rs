@@ -18,7 +18,6 @@ mod entry;
 mod finding;
 mod instance;
 mod leader_wait;
-pub(crate) mod on_stack;
 mod park_hooks;
 pub(crate) mod parting;
 pub(crate) mod requests;

@@ -3,26 +3,46 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use super::block_on::{PoolSource, Root, drive};
-use super::on_stack::OnStack;
 use super::{Pool, Station, stay};
 use crate::ambient;
-use crate::executor::{RunInOrder, explain};
+use crate::executor::RunInOrder;
 use crate::observed::{SpawnMeta, TaskKind};
 
-/// Drives `future` in a pool until it is done, and returns its output: [`block_on`](crate::block_on()).
+/// The future of a `block_on`, which lies in the frame of a public function: the functions below move a
+/// pointer, where a debug build would copy the future into each of their frames. Dropping this drops the
+/// future, so its destructors run inside of the `block_on`.
+struct InPlace<'a, F>(Pin<&'a mut Option<F>>);
+
+impl<F: Future> Future for InPlace<'_, F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.0.as_mut().as_pin_mut().expect("the future is there until the drop").poll(cx)
+    }
+}
+
+impl<F> Drop for InPlace<'_, F> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
+/// Drives `future`, which is `Some`, in a pool until it is done, and returns its output: [`block_on`](crate::block_on()).
 /// Reports of a stall of the future name `caller`. In a runtime without workers that was not stopped, the
-/// thread polls the runtime's tasks as well. A panic of the future goes on in the caller; the panic of a task
-/// that is awaited after it was cancelled gets a better message.
+/// thread polls the runtime's tasks as well.
 pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     source: PoolSource<'_>,
-    future: OnStack<'_, F>,
+    future: Pin<&mut Option<F>>,
     caller: &'static Location<'static>,
 ) -> T {
+    let future = InPlace(future);
     let future = SpawnMeta::new(TaskKind::BlockOn, caller).of_inner_size(size_of::<F>()).watch(future);
     let unmanned = |pool: &Arc<Pool>| {
         pool.crew().filter(|crew| crew.is_unmanned() && !crew.is_stopped()).map(|_| pool.clone())
@@ -70,22 +90,13 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
     }
 }
 
-/// Drives `future` on a new station, until it is done. A panic goes on, with a better message if it comes
-/// from awaiting a cancelled task.
+/// Drives `future` on a new station, until it is done.
 #[inline]
 fn block_on_at<T>(
     source: PoolSource<'_>,
     future: impl Future<Output = T>,
     caller: &'static Location<'static>,
 ) -> T {
-    let driven =
-        AssertUnwindSafe(|| ambient::beside(|| drive(source, Arc::new(Station::new(caller)), future)));
-    match catch_unwind(driven) {
-        Ok(Some(output)) => output,
-        Ok(None) => unreachable!("only a thread with a linger limit is unneeded"),
-        Err(panic) => match explain(&*panic) {
-            Some(explanation) => panic!("{explanation}"),
-            None => resume_unwind(panic),
-        },
-    }
+    ambient::beside(|| drive(source, Arc::new(Station::new(caller)), future))
+        .expect("only a thread with a linger limit is unneeded")
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::panic::Location;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use crate::current::current_pool;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
-use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
 use crate::pool::{Drained, Entry, Pool, ThreadInfo};
 use crate::simulated;
@@ -248,8 +248,7 @@ impl Handle {
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let pool = self.expect_pool("block_on");
-        on_stack!(future);
-        block_on_in(PoolSource::Given(&pool), future, Location::caller())
+        block_on_in(PoolSource::Given(&pool), pin!(Some(future)), Location::caller())
     }
 
     /// Like [`Handle::block_on`], or like [`block_on`](crate::block_on()) without a handle, for a call at
@@ -263,10 +262,9 @@ impl Handle {
         caller: &'static Location<'static>,
     ) -> T {
         let pool = handle.map(|handle| handle.expect_pool("block_on"));
-        on_stack!(future);
         block_on_in(
             pool.as_ref().map_or(PoolSource::Current(current_pool), PoolSource::Given),
-            future,
+            pin!(Some(future)),
             caller,
         )
     }

@@ -23,6 +23,7 @@ use std::io;
 use std::mem;
 use std::num::NonZeroUsize;
 use std::panic::Location;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -36,7 +37,6 @@ use crate::end;
 use crate::executor::{self, StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
-use crate::pool::on_stack::on_stack;
 use crate::pool::serve::block_on_in;
 use crate::pool::{Crew, Drained, Pool, ThreadInfo};
 use crate::simulated;
@@ -111,15 +111,14 @@ impl Runtime {
     /// If the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        on_stack!(future);
-        block_on_in(PoolSource::Given(&self.pool), future, Location::caller())
+        block_on_in(PoolSource::Given(&self.pool), pin!(Some(future)), Location::caller())
     }
 
     /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on
     /// its own.
     ///
-    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics; in
-    /// a `block_on` of this crate the panic says why. [`Task::fallible`] returns `None` instead.
+    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics;
+    /// [`Task::fallible`] returns `None` instead.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -1,11 +1,11 @@
 //! Runs a test under many seeds, for `#[paceline::sim]`.
 
+use std::any::Any;
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::sim::{Sim, check, on_new_thread};
 use super::trace_file::TraceFile;
-use crate::executor::panic_text;
 
 /// The variable with the only seed to run.
 const VARIABLE: &str = "PACELINE_SEED";
@@ -45,9 +45,14 @@ pub fn run_seeds(seeds: u64, package: &str, name: &str, test: impl Fn(&mut Sim) 
                 "{name} fails with seed {seed}: {}\nTo run it again:\n\n    \
                  {VARIABLE}={seed} cargo test -p {package} {path} -- --exact\n\n\
                  With {TRACE_VARIABLE}=sim.pftrace before it, the run leaves a trace in that file, for https://ui.perfetto.dev.\n",
-                panic_text(&*panic).unwrap_or("a panic without a message")
+                text_of(&*panic).unwrap_or("a panic without a message")
             );
             resume_unwind(panic);
         }
     }
+}
+
+/// Returns the message of a panic; `None` if its payload is no text.
+fn text_of(panic: &(dyn Any + Send)) -> Option<&str> {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }
