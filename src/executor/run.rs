@@ -6,21 +6,19 @@ use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker, ready};
-use std::time::Duration;
 
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::host::{self, BUDGET_ALONE, Hosted};
+use super::host::{self, Hosted};
 use super::member::{Member, out_of_tasks};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
-use super::turns::{ROUND, Turns};
+use super::turns::Turns;
 use crate::fork::Origin;
 use crate::frame::{self, Here};
-use crate::simulated;
-use crate::sync::{self, Instant};
+use crate::sync;
 
 pin_project! {
     /// Runs an executor's tasks until `future` is done.
@@ -29,28 +27,13 @@ pin_project! {
         future: F,
         member: Member,
         turns: Turns,
-        pace: Pace,
     }
-}
-
-/// Lower bound of the tasks in a round, however long they take.
-const MIN_ROUND: u32 = 4;
-
-/// The length of a round. Learned from the last full round that was timed, with two readings of the clock.
-/// A runner that runs out of tasks reads no clock.
-struct Pace {
-    /// Number of tasks in a round.
-    tasks: u32,
-    /// Whether more tasks may wait after the last round. Then the next one is likely to be full, and is
-    /// timed.
-    is_full: bool,
 }
 
 impl<F: Future> Run<F> {
     /// Adds a runner to the executor at once; its tasks are polled when this future is.
     pub(crate) fn new(state: StateRef, future: F) -> Self {
-        let pace = Pace { tasks: BUDGET_ALONE, is_full: false };
-        Self { future, member: Member::new(state), turns: Turns::new(), pace }
+        Self { future, member: Member::new(state), turns: Turns::new() }
     }
 }
 
@@ -60,7 +43,7 @@ impl<F: Future> Future for Run<F> {
     /// Runs one round of tasks. Polls `future` in it only if that was woken: see [`run_round`].
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        frame::here(|here| run_round(this.member, this.turns, this.pace, here, this.future, cx))
+        frame::here(|here| run_round(this.member, this.turns, here, this.future, cx))
     }
 }
 
@@ -89,20 +72,17 @@ impl Wake for Runner {
 fn run_round<F: Future>(
     member: &mut Member,
     turns: &mut Turns,
-    pace: &mut Pace,
     here: &Here,
     mut future: Pin<&mut F>,
     cx: &mut Context<'_>,
 ) -> Poll<F::Output> {
-    let budget = member.enter(host::top(here), cx.waker()).min(pace.tasks);
+    let budget = member.enter(host::top(here), cx.waker());
     let is_hosted = member.is_hosted();
     let Member { own, inner, .. } = &*member;
     let Hosted { state, runner } = own;
     let runner: &Runner = runner;
     let _poll = host::PollGuard::begin(here, runner, budget);
     let process = Origin::of_this_call();
-    // The rounds of a simulation do not depend on how fast the thread is.
-    let began = if simulated::is_running() { None } else { pace.begin() };
     loop {
         let mut looks_up = false;
         if runner.orders.take_root() {
@@ -114,33 +94,12 @@ fn run_round<F: Future>(
         }
         if looks_up || !here.may_run() {
             process.assert_here();
-            pace.end_round(began.filter(|_| !looks_up).map(|began| began.elapsed()), budget);
             // There may be more tasks. The next round follows when the thread has polled the reactor.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         if !turns.poll_next(state, runner, is_hosted) {
             ready!(out_of_tasks(state, runner, is_hosted));
-        }
-    }
-}
-
-impl Pace {
-    /// Begins a round. Returns the time if the round is timed.
-    #[inline]
-    fn begin(&mut self) -> Option<Instant> {
-        mem::take(&mut self.is_full).then(Instant::now)
-    }
-
-    /// Ends a round of `tasks` tasks after which more tasks may wait, so the next round is timed. Sets the
-    /// length of the next rounds if this one was timed, and took that long.
-    #[cold]
-    fn end_round(&mut self, took: Option<Duration>, tasks: u32) {
-        self.is_full = true;
-        if let Some(took) = took {
-            let each = took / tasks.max(1);
-            let fit = ROUND.as_nanos() / each.as_nanos().max(1);
-            self.tasks = u32::try_from(fit).unwrap_or(u32::MAX).clamp(MIN_ROUND, BUDGET_ALONE);
         }
     }
 }

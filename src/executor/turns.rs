@@ -10,9 +10,6 @@ use super::state::State;
 use crate::flight::FoundIn;
 use crate::sync::Instant;
 
-/// Approximate time of a round of tasks, after which the thread polls the reactor: so long an event may
-/// wait behind tasks that do not stop. Polling the reactor costs a microsecond or two.
-pub(super) const ROUND: Duration = Duration::from_micros(200);
 /// Number of tasks polled from the slot in a row before a task of the surplus gets its turn, because two
 /// tasks that wake each other must not starve the others.
 const STREAK: u32 = 32;
@@ -21,6 +18,8 @@ const INJECTOR_TURN: u32 = 61;
 
 /// Upper bound of the tasks from the injector that a worker without a permit sifts in one go.
 const SIFTED: usize = 256;
+/// About how long it sifts in one go, while events wait.
+const SIFTS_FOR: Duration = Duration::from_micros(200);
 
 /// Selects the next task of one runner, and polls it.
 pub(super) struct Turns {
@@ -112,8 +111,7 @@ fn direct(runner: &Runner) -> Option<Runnable> {
 }
 
 /// Polls the tasks in the injector that were polled before and are not known to compute. The others go to the
-/// back, unless a permit has become free. Ends after [`SIFTED`] tasks, or when it has taken the time of a
-/// [`ROUND`].
+/// back, unless a permit has become free. Ends after [`SIFTED`] tasks, or after [`SIFTS_FOR`].
 fn sift(state: &State, runner: &Runner) {
     let began = Instant::now();
     for _ in 0..state.injected().min(SIFTED) {
@@ -124,7 +122,7 @@ fn sift(state: &State, runner: &Runner) {
         if runner.sifts.take() {
             state.count_taken();
         }
-        if began.elapsed() >= ROUND {
+        if began.elapsed() >= SIFTS_FOR {
             return;
         }
     }

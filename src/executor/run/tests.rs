@@ -1,8 +1,7 @@
-//! Tests of rounds: their length, and the tasks that a worker without a permit leaves to others.
+//! Tests of rounds: their end, and the tasks that a worker without a permit leaves to others.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
 
 use super::super::host::Host;
 use super::super::idle::Rest;
@@ -78,32 +77,6 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
         assert!(poll().is_pending());
         assert_eq!(ran.load(Relaxed), 10);
     });
-}
-
-/// Fails if only the number of tasks bounds a round.
-#[test]
-fn rounds_of_long_tasks_are_short() {
-    let micros = Duration::from_micros;
-    for (tasks, each, next) in [
-        (BUDGET_ALONE, Duration::ZERO, BUDGET_ALONE),
-        (BUDGET_ALONE, micros(1), BUDGET_ALONE),
-        (BUDGET_ALONE, micros(2), 100),
-        (100, micros(10), 20),
-        (20, micros(50), MIN_ROUND),
-        (MIN_ROUND, micros(100), MIN_ROUND),
-        (MIN_ROUND, Duration::from_secs(1), MIN_ROUND),
-        (MIN_ROUND, micros(20), 10),
-        (MIN_ROUND, Duration::ZERO, BUDGET_ALONE),
-        (0, micros(0), BUDGET_ALONE),
-    ] {
-        let mut pace = Pace { tasks: 7, is_full: false };
-        assert!(pace.begin().is_none(), "the first full round is not timed");
-        pace.end_round(None, tasks);
-        assert_eq!(pace.tasks, 7, "a round that was not timed changes nothing");
-        assert!(pace.begin().is_some(), "the next one is");
-        pace.end_round(Some(tasks * each), tasks);
-        assert_eq!(pace.tasks, next, "after {tasks} tasks of {each:?}");
-    }
 }
 
 /// Polls the runner after the deputy has called it, if it rests.
@@ -330,36 +303,5 @@ fn a_task_that_is_left_to_others_was_not_polled() {
         assert!(runner.has_tasks() && poll().is_pending());
         assert_eq!((polls.load(Relaxed), state.injected()), (1, 1), "it waits for a permit");
         assert_eq!(runner.counters.total(), 1);
-    });
-}
-
-/// Fails if the time of a round that was cut short counts as the time of a full round.
-#[test]
-fn a_round_that_was_cut_short_says_nothing_of_the_next() {
-    let state = StateRef::shared();
-    let ran = Arc::new(AtomicU32::new(0));
-    hosted(&state, |poll, runner| {
-        let looks_up = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        for _ in 0..3 * BUDGET_ALONE {
-            let (ran, looks_up, runner) = (ran.clone(), looks_up.clone(), runner.clone());
-            spawn(&state, move || {
-                let start = std::time::Instant::now();
-                while start.elapsed() < ROUND {}
-                ran.fetch_add(1, Relaxed);
-                if looks_up.swap(false, Relaxed) {
-                    runner.ask_to_look_up();
-                }
-            });
-        }
-        let mut round = || {
-            let before = ran.load(Relaxed);
-            assert!(poll().is_pending());
-            ran.load(Relaxed) - before
-        };
-        while round() > MIN_ROUND {}
-        for _ in 0..3 {
-            looks_up.store(true, Relaxed);
-            assert_eq!([round(), round()], [1, MIN_ROUND]);
-        }
     });
 }
