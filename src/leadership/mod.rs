@@ -174,17 +174,6 @@ impl<T> Leadership<T> {
         self.state.load(Ordering::Relaxed) & (LED | POLLING) == 0
     }
 
-    /// Returns the rank of the leader, if a thread leads at the moment.
-    pub(crate) fn rank_of_leader(&self) -> Option<Rank> {
-        let state = self.state.load(Ordering::Relaxed);
-        let rank = match state & (BY_GUEST | BY_RELIEF) {
-            0 => Rank::Host,
-            BY_GUEST => Rank::Guest,
-            _ => Rank::Relief,
-        };
-        (state & (LED | POLLING) != 0).then_some(rank)
-    }
-
     /// Returns the seats in the line.
     pub(crate) fn waiting(&self) -> Vec<Arc<Seat>> {
         self.line.waiting()

@@ -58,18 +58,11 @@ pub(crate) struct Activity {
     pub(crate) culprit: Option<Culprit>,
     /// The finding of the deputy, if the thread has been there for longer.
     pub(crate) finding: Option<Finding>,
-    /// The thread calls a waker.
-    calls_waker: bool,
 }
 
 impl Activity {
     pub(crate) fn is_task(&self) -> bool {
         self.culprit.is_some_and(|culprit| !culprit.is_root)
-    }
-
-    /// Returns whether nothing is known but that the thread is awake.
-    pub(crate) fn is_unknown(&self) -> bool {
-        !self.is_task() && !self.calls_waker && self.finding.is_none()
     }
 }
 
@@ -122,13 +115,13 @@ impl Station {
         if let Some((poll, runner)) = task {
             let culprit = Some(Culprit { place: poll.spawned_at, is_root: false });
             let finding = self.finding_at(self.spot(Some((&runner, poll.stage))));
-            return Activity { culprit, finding, calls_waker: false };
+            return Activity { culprit, finding };
         }
         let spot = self.spot(None);
         let calls_waker = spot.0.is_at_work();
         let culprit = self.root().filter(|_| !calls_waker);
         let finding = self.finding_at(spot).filter(|_| calls_waker || culprit.is_some());
-        Activity { culprit, finding, calls_waker }
+        Activity { culprit, finding }
     }
 
     /// Keeps what the deputy found of a thread that made no progress.

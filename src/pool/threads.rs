@@ -3,8 +3,7 @@
 //! Threads record nothing for this. A thread that sleeps has marked its seat; a thread that waits for
 //! leadership is in the line; a thread that polls a task has noted the `spawn` of that task for the deputy;
 //! and the deputy keeps its [findings](super::Finding) about threads that made no progress. Only a leader
-//! that is awake, in the moments before it sleeps, has left no mark: it is the thread of which nothing else
-//! is known.
+//! that is awake, in the moments before it sleeps, has left no mark: it counts as processing.
 
 use std::fmt;
 use std::panic::Location;
@@ -15,7 +14,7 @@ use super::finding::Finding;
 use super::station::Activity;
 use super::{Pool, Station};
 use crate::executor::Hosted;
-use crate::leadership::{Rank, Seat};
+use crate::leadership::Seat;
 use crate::probe::Doing;
 use crate::sync::{self, Instant, thread};
 
@@ -68,12 +67,13 @@ pub struct ThreadInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
-    /// The thread waits for events, on behalf of all threads.
+    /// The thread sleeps until there are events, on behalf of all threads.
     Leads,
     /// The thread sleeps, or is about to, until there is something for it: leadership, tasks, or the
     /// wake-up of its own future.
     Follows,
-    /// The thread is awake: it polls a task or a future, calls a waker, or looks for what to do next.
+    /// The thread is awake: it polls a task or a future, calls a waker, or looks for what to do next, for
+    /// events among others.
     Processes,
     /// The thread processes, and sleeps meanwhile: in a lock, a file, another system call, or a `block_on`
     /// of another runtime.
@@ -147,12 +147,6 @@ impl fmt::Display for ThreadInfo {
     }
 }
 
-/// A thread as the caller found it; and its rank, if the thread may lead without a mark of that.
-struct ThreadSnapshot {
-    info: ThreadInfo,
-    may_lead: Option<Rank>,
-}
-
 impl Pool {
     /// Returns what each thread is doing: the workers first, in the order in which they began to run, then
     /// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
@@ -177,8 +171,8 @@ impl Pool {
             let kind = kind_of(its, number < hired);
             all.push(look_at(thread, kind, its, &line));
         }
-        settle_leader(self.leadership.rank_of_leader(), &mut all);
-        all.into_iter().map(|seen| seen.info).collect()
+        settle_leader(&mut all);
+        all
     }
 }
 
@@ -198,13 +192,13 @@ fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
 }
 
 /// Returns what a thread is doing, while the threads in `line` wait for leadership. `its` are the stations of
-/// its `block_on`s, the innermost last. The role is provisional: [`settle_leader`] corrects it.
+/// its `block_on`s, the innermost last. [`settle_leader`] corrects the role.
 fn look_at(
     thread: &thread::Thread,
     kind: ThreadKind,
     its: &[Arc<Station>],
     line: &[sync::Arc<Seat>],
-) -> ThreadSnapshot {
+) -> ThreadInfo {
     let sleeps =
         |top: &Station| top.seat.is_asleep() || line.iter().any(|seat| sync::Arc::ptr_eq(seat, &top.seat));
     let task_of =
@@ -218,7 +212,6 @@ fn look_at(
     // The calling thread is awake, in user code: it does not lead (LF2).
     let asks = thread.id() == thread::current().id();
     let found = |at: Activity| at.finding.map(|finding| role_of(finding.doing));
-    let mut may_lead = None;
     let (role, at) = match its.iter().rfind(|station| station.is_on_top()) {
         None if its.is_empty() => (Role::Outside, None),
         // In the `block_on` of another pool, or of none yet: the thread sleeps there, unless it is known to
@@ -232,7 +225,6 @@ fn look_at(
         Some(top) if sleeps(top) => (Role::Follows, below(top)),
         Some(top) => {
             let at = top.activity();
-            may_lead = (at.is_unknown() && !asks).then(|| top.seat.rank());
             let role = match found(at).unwrap_or(Role::Processes) {
                 Role::Blocks | Role::Starves if asks => Role::Processes,
                 role => role,
@@ -242,7 +234,7 @@ fn look_at(
     };
     let culprit = at.and_then(|at| at.culprit);
     let lasts = |finding: Finding| Instant::now().saturating_duration_since(finding.since);
-    let info = ThreadInfo {
+    ThreadInfo {
         name: thread.name().map(Into::into),
         id: thread.id(),
         kind,
@@ -250,8 +242,7 @@ fn look_at(
         spawned_at: culprit.and_then(|culprit| culprit.place),
         in_block_on: culprit.is_some_and(|culprit| culprit.is_root),
         in_poll_for: at.and_then(|at| at.finding).map(lasts),
-    };
-    ThreadSnapshot { info, may_lead }
+    }
 }
 
 /// Returns the role of a thread that the deputy found doing this. One that dozes counts as processing.
@@ -265,72 +256,40 @@ fn role_of(doing: Doing) -> Role {
 }
 
 /// Leaves at most one leader. The threads were examined one after the other, so of several that led the
-/// last one leads now. If no thread sleeps in the poller, and a thread of the rank `led_by` leads, the
-/// leader is the only thread of that rank of which nothing else is known; if there are several, none is
-/// reported as the leader.
-fn settle_leader(led_by: Option<Rank>, all: &mut [ThreadSnapshot]) {
-    let mut leaders = all.iter_mut().filter(|seen| seen.info.role == Role::Leads).rev();
-    if leaders.next().is_some() {
-        return leaders.for_each(|seen| seen.info.role = Role::Processes);
-    }
-    let mut may_lead = all.iter_mut().filter(|seen| led_by.is_some() && seen.may_lead == led_by);
-    if let (Some(seen), None) = (may_lead.next(), may_lead.next()) {
-        let info = &mut seen.info;
-        (info.role, info.spawned_at, info.in_block_on) = (Role::Leads, None, false);
-    }
+/// last one leads now.
+fn settle_leader(all: &mut [ThreadInfo]) {
+    let leaders = all.iter_mut().filter(|thread| thread.role == Role::Leads);
+    leaders.rev().skip(1).for_each(|thread| thread.role = Role::Processes);
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
 
-    fn seen(role: Role, may_lead: Option<Rank>) -> ThreadSnapshot {
+    fn seen(role: Role) -> ThreadInfo {
         let (name, id) = (Some("mine-1".into()), thread::current().id());
         let (spawned_at, in_poll_for) = (Some(Location::caller()), None);
-        let kind = ThreadKind::Worker;
-        ThreadSnapshot {
-            info: ThreadInfo { name, id, kind, role, spawned_at, in_block_on: true, in_poll_for },
-            may_lead,
-        }
-    }
-
-    fn roles(led_by: Option<Rank>, mut all: Vec<ThreadSnapshot>) -> Vec<Role> {
-        settle_leader(led_by, &mut all);
-        all.iter().map(|seen| seen.info.role).collect()
+        ThreadInfo { name, id, kind: ThreadKind::Worker, role, spawned_at, in_block_on: true, in_poll_for }
     }
 
     #[test]
     fn of_several_that_led_the_last_one_does() {
         use Role::{Follows, Leads, Processes};
-        let all = || [Leads, Follows, Leads, Processes].map(|role| seen(role, None)).into();
-        for led_by in [None, Some(Rank::Host)] {
-            assert_eq!(roles(led_by, all()), [Processes, Follows, Leads, Processes]);
+        for (found, settled) in [
+            ([Leads, Follows, Leads, Processes], [Processes, Follows, Leads, Processes]),
+            ([Follows, Leads, Follows, Processes], [Follows, Leads, Follows, Processes]),
+            ([Follows, Processes, Follows, Processes], [Follows, Processes, Follows, Processes]),
+        ] {
+            let mut all = found.map(seen);
+            settle_leader(&mut all);
+            assert_eq!(all.map(|thread| thread.role), settled);
         }
-    }
-
-    #[test]
-    fn a_leader_that_is_awake_is_the_only_thread_of_its_rank_of_which_nothing_is_known() {
-        use Role::{Follows, Leads, Processes};
-        let all = |ranks: [Option<Rank>; 3]| ranks.map(|rank| seen(Processes, rank)).into();
-        let (host, guest) = (Some(Rank::Host), Some(Rank::Guest));
-        assert_eq!(roles(host, all([None, host, guest])), [Processes, Leads, Processes]);
-        assert_eq!(roles(guest, all([None, host, guest])), [Processes, Processes, Leads]);
-        assert_eq!(roles(host, all([host, host, None])), [Processes; 3]);
-        assert_eq!(roles(None, all([None, host, guest])), [Processes; 3]);
-        // A leader that sleeps is known.
-        let known = vec![seen(Leads, None), seen(Processes, host), seen(Follows, None)];
-        assert_eq!(roles(host, known), [Leads, Processes, Follows]);
-        // A leader is in no future.
-        let mut all = vec![seen(Processes, guest)];
-        settle_leader(guest, &mut all);
-        assert_eq!(all[0].info.to_string(), "mine-1 leads");
     }
 
     #[test]
     fn each_is_a_sentence() {
         let place = Location::caller();
-        let info =
-            ThreadInfo { spawned_at: Some(place), in_block_on: false, ..seen(Role::Blocks, None).info };
+        let info = ThreadInfo { spawned_at: Some(place), in_block_on: false, ..seen(Role::Blocks) };
         assert_eq!(info.to_string(), format!("mine-1 blocks, in the task spawned at {place}"));
         let info = ThreadInfo {
             name: None,
