@@ -159,9 +159,8 @@
 //!
 //! The targets need atomics of 64 bits.
 //!
-//! If a sandbox forbids the system calls of one way (`epoll_create1`, `eventfd2`, `timerfd_create`), the next
-//! one is used. The last one is `poll(2)` over a list: the cost of a wait grows with the number of awaited
-//! sources.
+//! If a sandbox forbids a system call that a runtime needs (`epoll_create1`, `eventfd2`, `timerfd_create`),
+//! the runtime cannot be made, which is an error.
 //!
 //! [`Builder::portable`] selects the portable way on Linux. The minimum supported Rust version is 1.85.
 //!

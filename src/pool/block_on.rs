@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::park_hooks::ParkHooks;
 use super::stay::{Stay, StayGuard};
-use super::{Pool, Promotion, Station, without_reactor};
+use super::{Pool, Promotion, Station};
 use crate::flight::Membership;
 use crate::fork;
 use crate::frame;
@@ -39,8 +39,9 @@ pub(crate) enum PoolSource<'a> {
 /// so the code that runs the tasks is compiled once, and inlined more than one copy for each type of future.
 pub(super) type Root<'a> = Pin<&'a mut (dyn Future<Output = ()> + 'a)>;
 
-/// Drives `future` to its end, without a reactor if the pool cannot be had, and returns its output. Returns
-/// `None` if the deputy wants the thread to leave, or if the thread was not needed for its whole linger time.
+/// Drives `future` to its end, and returns its output. Returns `None` if the deputy wants the thread to
+/// leave, or if the thread was not needed for its whole linger time. Panics if the future has to wait and the
+/// default instance, which is needed then, cannot be had.
 pub(crate) fn drive<F: Future>(
     source: PoolSource<'_>,
     station: Arc<Station>,
@@ -62,10 +63,7 @@ pub(crate) fn drive<F: Future>(
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
-            match find() {
-                Ok(pool) => pool,
-                Err(_) => return Some(without_reactor::drive(&station, &stay, future.as_mut(), &mut cx)),
-            }
+            find().unwrap_or_else(|error| panic!("the default instance cannot be started: {error}"))
         }
     };
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.

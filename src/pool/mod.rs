@@ -28,7 +28,6 @@ mod stay;
 mod tasks;
 mod threads;
 mod turn;
-mod without_reactor;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
 pub(crate) use crew::{Crew, CrewConfig, Hook, PanicHook, Staff, ThreadNames};

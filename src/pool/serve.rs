@@ -34,9 +34,9 @@ impl<F> Drop for InPlace<'_, F> {
     }
 }
 
-/// Drives `future`, which is `Some`, in a pool until it is done, and returns its output: [`block_on`](crate::block_on()).
-/// Reports of a stall of the future name `caller`. In a runtime without workers that was not stopped, the
-/// thread polls the runtime's tasks as well.
+/// Drives `future`, which is `Some`, in a pool until it is done, and returns its output:
+/// [`block_on`](crate::block_on()). Reports of a stall of the future name `caller`. In a runtime without
+/// workers that was not stopped, the thread polls the runtime's tasks as well.
 pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     source: PoolSource<'_>,
     future: Pin<&mut Option<F>>,

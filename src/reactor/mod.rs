@@ -40,7 +40,6 @@ pub(crate) use source::{BlindWait, Source};
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))))]
-pub(crate) use sys::unless_refused;
 pub(crate) use timers::Alarm;
 
 use std::io;

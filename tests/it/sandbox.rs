@@ -1,17 +1,15 @@
-//! Sandboxes: if a seccomp filter refuses system calls that a runtime usually makes, the runtime works in
-//! another way.
+//! Sandboxes: if a seccomp filter refuses system calls that a runtime needs, there is no runtime, and an
+//! error says so.
 
 use std::ffi::{c_int, c_long};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::panic::catch_unwind;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures_lite::future;
-use paceline::net::{TcpListener, TcpStream};
-use paceline::prelude::*;
-use paceline::{Runtime, Timer, block_on, unblock};
+use paceline::{Runtime, Timer, block_on};
 
-use crate::setups::{Latch, OpenOnDrop, Ping, SOON, is_child};
+use crate::setups::is_child;
 
 /// A call that a sandbox may refuse, with its number.
 type Call = (&'static str, u32);
@@ -89,122 +87,66 @@ fn refuse(calls: &[Call], errno: u32) {
     assert_eq!(results, [0; 2], "a filter cannot be installed: {}", std::io::Error::last_os_error());
 }
 
-/// Uses timers, sockets, tasks, a task that blocks its thread, and a closure that blocks.
-fn works(runtime: &Runtime) {
-    let start = Instant::now();
-    runtime.block_on(async {
-        Timer::after(Duration::from_millis(5)).await;
-        assert!(start.elapsed() >= Duration::from_millis(5));
-        let listener = TcpListener::bind("localhost:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        let server = runtime.spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut bytes = vec![0; 1 << 20];
-            stream.read_exact(&mut bytes).await.unwrap();
-            stream.write_all(&bytes).await.unwrap();
-        });
-        let mut client = TcpStream::connect(addr).await.unwrap();
-        let (mut reader, mut writer) = client.clone().split();
-        let sent = vec![7; 1 << 20];
-        let mut received = Vec::new();
-        let (written, read) = future::zip(writer.write_all(&sent), reader.read_to_end(&mut received)).await;
-        written.unwrap();
-        read.unwrap();
-        assert!(received == sent);
-        server.await;
-        client.close().await.unwrap();
-        assert_eq!(unblock(|| 7).await, 7);
-    });
-    // The deputy looks: a thread leads while the workers block.
-    let mut ping = Ping::new(runtime);
-    let latch = Latch::new();
-    let end = OpenOnDrop(latch.clone());
-    let blocked: Vec<_> = (0..2)
-        .map(|_| {
-            let latch = latch.clone();
-            runtime.spawn(async move { latch.wait() })
-        })
-        .collect();
-    (0..20).for_each(|_| _ = ping.ping());
-    drop(end);
-    blocked.into_iter().for_each(|task| runtime.block_on(task));
-    runtime.shutdown(SOON).unwrap();
+/// Returns the calls that a runtime needs. A build for poll(2) makes no epoll and no eventfd.
+fn needed() -> &'static [Call] {
+    const EACH: [Call; 5] = [TIMERFD_CREATE, TIMERFD_SETTIME, EVENTFD2, EPOLL_CREATE1, EPOLL_CTL];
+    if cfg!(polling_test_poll_backend) { &EACH[..2] } else { &EACH }
 }
 
-fn refused_is_worked_around(calls: &[Call], errno: u32) {
-    let calls = calls.to_vec();
+/// Refuses a call in a thread, and returns the error of a runtime there.
+fn error_without(call: Call, errno: u32) -> io::Error {
     let sandboxed = thread::spawn(move || {
-        refuse(&calls, errno);
-        for portable in [false, true] {
-            let runtime = Runtime::builder().threads(2).portable(portable).build();
-            works(&runtime.unwrap_or_else(|error| panic!("{calls:?}, portable {portable}: {error}")));
-        }
+        refuse(&[call], errno);
+        Runtime::builder().threads(1).build().map(drop)
     });
-    sandboxed.join().unwrap();
+    sandboxed.join().unwrap().expect_err("the system refuses a call")
 }
 
-const EACH: [&[Call]; 6] = [
-    &[TIMERFD_CREATE],
-    &[TIMERFD_SETTIME],
-    &[EVENTFD2],
-    &[EPOLL_CREATE1],
-    &[EPOLL_CTL],
-    &[TIMERFD_CREATE, EVENTFD2, EPOLL_CREATE1],
-];
-
-/// Fails if an error of the self-check is returned, if the deputy has no other way to sleep, or if there is
-/// no way to wait without epoll.
+/// Fails if the error does not say what is needed.
 #[test]
-fn a_refused_call_has_another_way() {
-    if !is_child("sandbox::a_refused_call_has_another_way", ":") {
+fn a_refused_call_is_an_error() {
+    if !is_child("sandbox::a_refused_call_is_an_error", ":") {
         return;
     }
-    for calls in EACH {
-        for errno in [EPERM, ENOSYS] {
-            refused_is_worked_around(calls, errno);
+    for call in needed() {
+        for (errno, kind) in [(EPERM, ErrorKind::PermissionDenied), (ENOSYS, ErrorKind::Unsupported)] {
+            let error = error_without(*call, errno);
+            assert_eq!(error.kind(), kind, "{call:?}");
+            assert!(error.to_string().starts_with("cannot make a reactor: "), "{call:?}: {error}");
         }
     }
+    let text = error_without(TIMERFD_CREATE, EPERM).to_string();
+    assert!(text.ends_with("Operation not permitted (os error 1)"), "{text}");
 }
 
-/// The default instance and timers, which cannot return an error.
+/// The default instance cannot return an error.
 #[test]
-fn the_default_instance_in_a_sandbox() {
-    if !is_child("sandbox::the_default_instance_in_a_sandbox", ":") {
+fn the_default_instance_in_a_sandbox_panics() {
+    if !is_child("sandbox::the_default_instance_in_a_sandbox_panics", ":") {
         return;
     }
-    refuse(EACH[5], EPERM);
-    block_on(async {
-        Timer::after(Duration::from_millis(1)).await;
-        assert_eq!(paceline::spawn(async { 7 }).await, 7);
-        let (ours, theirs) = paceline::net::unix::UnixStream::pair().unwrap();
-        let (mut ours, mut theirs) = (ours, theirs);
-        let echo = paceline::spawn(async move {
-            let mut byte = [0];
-            theirs.read_exact(&mut byte).await.unwrap();
-            theirs.write_all(&byte).await.unwrap();
-        });
-        ours.write_all(b"x").await.unwrap();
-        ours.read_exact(&mut [0]).await.unwrap();
-        echo.await;
-    });
+    refuse(&needed()[..1], EPERM);
+    assert_eq!(block_on(async { 7 }), 7, "it needs no instance");
+    let waits: [(fn(), &str); 2] = [
+        (|| block_on(std::future::pending()), "the default instance cannot be started: "),
+        (|| _ = block_on(Timer::after(Duration::from_millis(1))), "no reactor can be made for a timer: "),
+    ];
+    for (waits, says) in waits {
+        let panic = catch_unwind(waits).unwrap_err();
+        let text = panic.downcast_ref::<String>().expect("a text");
+        assert!(text.starts_with(says), "{text}");
+    }
 }
 
-/// Exhausted resources are an error: another way would need as many.
+/// Fails if the error does not say what the process is short of.
 #[test]
 fn exhaustion_is_an_error() {
     if !is_child("sandbox::exhaustion_is_an_error", ":") {
         return;
     }
-    // A build for poll(2) makes no epoll and no eventfd.
-    let made = if cfg!(polling_test_poll_backend) { &EACH[..2] } else { &EACH[..5] };
     for errno in [EMFILE, ENOMEM] {
-        for calls in made {
-            let calls = calls.to_vec();
-            let error = thread::spawn(move || {
-                refuse(&calls, errno);
-                Runtime::builder().threads(1).build().map(drop)
-            });
-            let error = error.join().unwrap().expect_err("there is no room");
+        for call in needed() {
+            let error = error_without(*call, errno);
             assert_ne!(error.kind(), ErrorKind::PermissionDenied);
             assert!(error.to_string().contains("os error"), "{error}");
         }

@@ -24,7 +24,7 @@
 mod duty;
 #[cfg_attr(
     all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))),
-    path = "switch_linux.rs"
+    path = "switch_timer.rs"
 )]
 #[cfg_attr(
     not(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri)))),

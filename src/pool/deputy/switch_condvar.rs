@@ -1,5 +1,5 @@
-//! The switch where the deputy has no timer to sleep in: a condition variable. Arming it wakes the deputy
-//! once, and the deputy sleeps on until the new time.
+//! The switch on systems without a timer that a thread can sleep in: a condition variable. Arming it wakes
+//! the deputy once, and the deputy sleeps on until the new time.
 
 use std::io;
 use std::sync::PoisonError;

@@ -42,7 +42,10 @@ struct Epoll {
 /// Returns a way that passed its self-check, or `None` if the check fails: then something between this
 /// process and the kernel does not behave as epoll does.
 pub(super) fn new_checked() -> io::Result<Option<Box<dyn Way>>> {
-    let epoll = Epoll::new()?;
+    let needs = |error: io::Error| {
+        io::Error::new(error.kind(), format!("epoll, eventfd and timerfd are needed: {error}"))
+    };
+    let epoll = Epoll::new().map_err(needs)?;
     let mut events = Events::new();
     epoll.announce(None, Instant::now(), &mut events)?;
     epoll.interrupt()?;

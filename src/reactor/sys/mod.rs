@@ -1,11 +1,10 @@
-//! The seam to the operating system: one of three ways to wait.
+//! The seam to the operating system: one of two ways to wait.
 //!
 //! [`epoll`] needs one system call per wait and registers a source once, edge-triggered. [`portable`] goes
-//! through `polling`'s own interface, one-shot, and works wherever `polling` does. [`listed`] is poll(2) over
-//! a list of our own, for sandboxes that refuse what the other two need.
+//! through `polling`'s own interface, one-shot, and works wherever `polling` does.
 //!
 //! The way is chosen when a reactor is made: epoll where the platform has it and its self-check passes,
-//! unless the caller asks otherwise; the next one where the system refuses a way. In the scenarios of the
+//! unless the caller asks otherwise. If the system refuses that, there is no reactor. In the scenarios of the
 //! whole pool there is one way only: `fake.rs` in the place of epoll. Under miri, which has a part of epoll,
 //! that is `epoll_miri.rs`.
 
@@ -22,8 +21,6 @@ use crate::sync::Instant;
 
 #[cfg(all(paceline_epoll, not(any(paceline_shuttle, miri))))]
 mod epoll;
-#[cfg(all(unix, not(paceline_kqueue)))]
-mod listed;
 mod portable;
 #[cfg(feature = "sim")]
 mod simulated;
@@ -199,55 +196,19 @@ pub(super) struct Sys {
 }
 
 impl Sys {
-    /// Makes the chosen way. Where the system refuses a way, takes the next one. Returns an error if
-    /// resources are exhausted, or if the last way fails.
+    /// Makes the chosen way.
     pub(super) fn new(choice: WayChoice) -> io::Result<Self> {
         #[cfg(feature = "sim")]
         if choice == WayChoice::Simulated {
             return Ok(Self { way: Box::<simulated::SimulatedWay>::default(), is_epoll: true });
         }
         if choice == WayChoice::Best || cfg!(paceline_shuttle) {
-            if let Some(Some(way)) = unless_refused(epoll::new_checked())? {
+            if let Some(way) = epoll::new_checked()? {
                 return Ok(Self { way, is_epoll: true });
             }
         }
-        let way = Self::without_epoll()?;
-        Ok(Self { way, is_epoll: false })
+        Ok(Self { way: Box::new(portable::Portable::new_checked()?), is_epoll: false })
     }
-
-    /// Makes the portable way, or the listed one if the system refuses that.
-    #[cfg(all(unix, not(paceline_kqueue)))]
-    fn without_epoll() -> io::Result<Box<dyn Way>> {
-        match unless_refused(portable::Portable::new_checked())? {
-            Some(way) => Ok(Box::new(way)),
-            None => Ok(Box::new(listed::PollList::new()?)),
-        }
-    }
-
-    /// Makes the portable way: there is no other.
-    #[cfg(not(all(unix, not(paceline_kqueue))))]
-    fn without_epoll() -> io::Result<Box<dyn Way>> {
-        Ok(Box::new(portable::Portable::new_checked()?))
-    }
-}
-
-/// Returns `Ok(None)` for an error that means that the system refuses to make it, as a sandbox does: there is
-/// another way. If resources are exhausted, returns the error, because another way would need as much.
-#[cfg(unix)]
-pub(crate) fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
-    use rustix::io::Errno;
-    let exhausted =
-        [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOSPC].map(|errno| Some(errno.raw_os_error()));
-    match made {
-        Err(error) if !exhausted.contains(&error.raw_os_error()) => Ok(None),
-        made => made.map(Some),
-    }
-}
-
-/// Returns the error, because there is no other way.
-#[cfg(not(unix))]
-fn unless_refused<T>(made: io::Result<T>) -> io::Result<Option<T>> {
-    made.map(Some)
 }
 
 /// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
