@@ -1,15 +1,14 @@
-//! [`Metric`]: one number of [`Metrics`], with what a system that collects metrics has to know of it.
+//! [`Metric`]: one number of [`Metrics`](super::Metrics), with what a system that collects metrics has to
+//! know of it.
 
 use std::time::Duration;
 
-use super::Metrics;
-
-/// One number of [`Metrics`]: see [`Metrics::each`].
+/// One number of [`Metrics`](super::Metrics): see [`Metrics::each`](super::Metrics::each).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// The name of the field of [`Metrics`], in snake case and without a prefix. Prometheus and OpenTelemetry
-    /// accept it after `paceline_` or `paceline.`.
+    /// The name of the field of [`Metrics`](super::Metrics), in snake case and without a prefix. Prometheus
+    /// and OpenTelemetry accept it after `paceline_` or `paceline.`.
     pub name: &'static str,
     /// What is counted, as a sentence.
     pub help: &'static str,
@@ -31,94 +30,8 @@ pub enum MetricKind {
     Gauge,
 }
 
-impl Metrics {
-    /// Calls `visit` with each number, its name, unit and kind, for a system that collects metrics.
-    ///
-    /// The names, and their order, are the same in each call, also for [`Metrics::default`], whose numbers
-    /// are zero. Where `tasks` is `None`, its number is zero. A later version may have more numbers.
-    ///
-    /// The package `examples/metrics` of the repository passes the numbers to Prometheus, by the crate
-    /// `metrics`, and to OpenTelemetry.
-    ///
-    /// # Examples
-    ///
-    /// The text format of Prometheus:
-    ///
-    /// ```
-    /// use std::fmt::Write;
-    /// use paceline::MetricKind;
-    ///
-    /// paceline::block_on(paceline::spawn(async {}));
-    /// let mut page = String::new();
-    /// paceline::metrics().each(|metric| {
-    ///     let mut name = format!("paceline_{}", metric.name);
-    ///     if metric.unit == "s" {
-    ///         name += "_seconds";
-    ///     }
-    ///     let kind = if metric.kind == MetricKind::Counter { "counter" } else { "gauge" };
-    ///     if kind == "counter" {
-    ///         name += "_total";
-    ///     }
-    ///     let (help, value) = (metric.help, metric.value);
-    ///     writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}").unwrap();
-    /// });
-    /// assert!(page.contains("# TYPE paceline_tasks_panicked_total counter\npaceline_tasks_panicked_total 0\n"));
-    /// ```
-    pub fn each(&self, visit: impl FnMut(Metric)) {
-        list(self).for_each(visit);
-    }
-}
-
-/// Defines the list of all metrics. A field of [`Metrics`] that is not in the table does not compile.
-macro_rules! metrics {
-    ($($kind:ident $name:ident $unit:literal $help:literal;)*) => {
-        fn list(metrics: &Metrics) -> impl Iterator<Item = Metric> {
-            // Without `..`, so that a new field has to be listed.
-            let Metrics { $($name),* } = metrics;
-            [$(Metric {
-                name: stringify!($name),
-                help: $help,
-                unit: $unit,
-                kind: MetricKind::$kind,
-                value: $name.number(),
-            }),*].into_iter()
-        }
-    };
-}
-
-metrics! {
-    Counter polls_direct "{poll}" "Polls of a task by the thread that had just woken it.";
-    Counter polls_surplus "{poll}" "Polls of a task from a queue.";
-    Counter polls_stolen "{poll}" "Polls of a task from the queue of another thread.";
-    Counter promotions_free "{promotion}" "Promotions that woke no thread.";
-    Counter promotions_paid "{promotion}" "Promotions that woke a thread to lead.";
-    Counter followers_woken "{thread}" "Threads woken to lead, for any reason.";
-    Counter events "{event}" "Events that the poller reported.";
-    Counter waits "{wait}" "Waits that reported events.";
-    Counter empty_waits "{wait}" "Waits that reported no events.";
-    Counter sleeps "{wait}" "Waits that were allowed to sleep.";
-    Counter leader_interrupts "{interrupt}" "Interrupts of a leader asleep in the poller.";
-    Counter spin_time "s" "Time that threads stayed awake without work.";
-    Counter deputy_rescues "{rescue}" "Times that the deputy had to have events looked for.";
-    Counter replacements "{thread}" "Threads added because all others were stuck.";
-    Counter stalls "{stall}" "Polls that blocked their thread or computed for 10 ms.";
-    Counter stalls_blocked "{stall}" "Stalls in which the thread was blocked.";
-    Counter stalls_computing "{stall}" "Stalls in which the thread computed.";
-    Counter starved "{task}" "Tasks whose thread waited for a core for 10 ms in a poll.";
-    Counter tasks_panicked "{task}" "Tasks that have panicked.";
-    Gauge sources "{source}" "Sources registered right now.";
-    Gauge timers "{timer}" "Timers armed right now.";
-    Gauge tasks "{task}" "Tasks not finished right now.";
-    Gauge workers "{thread}" "Worker threads right now.";
-    Gauge blocking_threads "{thread}" "Threads for closures that block, without lost ones.";
-    Gauge blocking_idle "{thread}" "Threads for closures that block, without work right now.";
-    Gauge blocking_queued "{job}" "Closures and jobs that wait for a thread right now.";
-    Counter blocking_jobs "{job}" "Closures and jobs that have been run.";
-    Gauge blocking_lost "{thread}" "Threads in a job whose deadline has passed.";
-}
-
-/// A field of [`Metrics`] as a number.
-trait Field {
+/// A field of [`Metrics`](super::Metrics) as a number.
+pub(super) trait Field {
     fn number(&self) -> f64;
 }
 
@@ -148,8 +61,10 @@ impl Field for Duration {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
-    use super::*;
     use std::collections::HashSet;
+
+    use super::super::Metrics;
+    use super::*;
 
     /// Metrics in which no two numbers are the same.
     fn distinct() -> Metrics {
@@ -216,6 +131,13 @@ mod tests {
             visited.len(),
             "two numbers are the same: the test would not tell them apart"
         );
+    }
+
+    #[test]
+    fn each_is_a_line() {
+        let text = distinct().to_string();
+        assert_eq!(text.lines().count(), all(&distinct()).len());
+        assert!(text.contains("\nspin_time         1.5\n"), "{text}");
     }
 
     #[test]
