@@ -13,9 +13,7 @@ use futures_lite::{AsyncReadExt, future};
 use paceline::{Executor, Runtime, Timer, unblock};
 
 use crate::given_time::RecvSoon;
-use crate::setups::{
-    Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, pair, text_of,
-};
+use crate::setups::{Latch, OpenOnDrop, Ping, SOON, eventually, for_each_builder, for_each_setup, pair};
 
 /// Counts the futures that were dropped.
 struct Dropped(Arc<AtomicUsize>);
@@ -375,21 +373,16 @@ fn spawning_afterwards_runs_nothing() {
     });
 }
 
-/// Awaiting a task that was cancelled by the end of its runtime, or spawned afterwards, panics and says so; a
+/// Awaiting a task that was cancelled by the end of its runtime, or spawned afterwards, panics; a
 /// [`FallibleTask`](paceline::FallibleTask) returns `None` instead.
 #[test]
-fn awaiting_a_task_of_a_runtime_that_is_down_says_so() {
+fn awaiting_a_task_of_a_runtime_that_is_down_panics() {
     for_each_setup(|runtime| {
         let (before, quiet) = (runtime.spawn(pending::<()>()), runtime.spawn(pending::<()>()));
         runtime.shutdown(SOON).unwrap();
         for task in [before, runtime.spawn(async {})] {
             let awaited = catch_unwind(AssertUnwindSafe(|| runtime.block_on(task)));
-            let panic = awaited.expect_err("the task was cancelled");
-            assert!(
-                text_of(&*panic).contains("the runtime on which it was spawned was shut down"),
-                "{}",
-                text_of(&*panic)
-            );
+            awaited.expect_err("the task was cancelled");
         }
         assert_eq!(runtime.block_on(quiet.cancel()), None);
     });
