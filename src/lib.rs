@@ -391,9 +391,14 @@ pub use executor::LocalExecutor;
 pub use executor::Task;
 pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, TaskGroup, TaskPanic};
 pub use io::{
-    Async, IoSafe, Readable, ReadableOwned, Readiness, TimedOut, Timeout, Timer, Trusted, Writable,
-    WritableOwned, os, timeout,
+    Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
+/// Waits that trust the cached readiness, for the package that replaces tokio.
+#[doc(hidden)]
+pub mod raw {
+    pub use crate::io::raw::{Raw, Readiness};
+    pub use crate::reactor::Direction;
+}
 #[cfg(paceline_contention)]
 pub use leadership::{TimeLed, time_led};
 pub use line::Order;

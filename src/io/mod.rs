@@ -8,7 +8,7 @@
 //! | `waiting` | waiting for readiness, or until an operation of the caller succeeds |
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never replaces the descriptor |
-//! | `trusted` | [`Trusted`]: waiting for operations whose `WouldBlock` comes from the descriptor |
+//! | `raw` | [`Raw`](raw::Raw): waits that trust the cached readiness, for the stand-in for tokio |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
 //! | `uninit` | reading into uninitialized memory |
 //! | `trust` | whether `WouldBlock` or a short transfer is evidence for the descriptor's state |
@@ -35,6 +35,7 @@ mod conversions;
 mod errors;
 mod io_safe;
 pub mod os;
+pub(crate) mod raw;
 mod ready;
 mod retry;
 mod same_type;
@@ -44,7 +45,6 @@ mod timeout;
 mod timer;
 mod transfer;
 mod trust;
-mod trusted;
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 mod uninit;
 #[cfg(unix)]
@@ -60,4 +60,3 @@ pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
 pub(crate) use same_type::cast;
 pub use timeout::{TimedOut, Timeout, timeout};
 pub use timer::Timer;
-pub use trusted::{Readiness, Trusted};

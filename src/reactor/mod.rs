@@ -63,8 +63,10 @@ use timers::{Change, Timers};
 
 /// The two directions in which a source can be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// Reading.
     Read = 0,
+    /// Writing.
     Write = 1,
 }
 

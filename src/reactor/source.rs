@@ -177,20 +177,10 @@ impl Source {
         })
     }
 
-    /// The async form of [`poll_ready`](Self::poll_ready): any number of these may wait at once.
-    pub(crate) async fn ready(&self, direction: Direction) -> io::Result<()> {
-        self.reach(direction, Until::Ready).await
-    }
-
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
     pub(crate) async fn event(&self, direction: Direction, seen: ReadinessSnapshot) -> io::Result<()> {
-        self.reach(direction, Until::Told(seen.tick(direction))).await
-    }
-
-    /// Waits until the condition holds; any number of these may wait at once.
-    async fn reach(&self, direction: Direction, until: Until) -> io::Result<()> {
-        let mut waiter = Waiter::default();
+        let (mut waiter, until) = (Waiter::default(), Until::Told(seen.tick(direction)));
         poll_fn(|cx| self.reach_or_wait(direction, until, || waiter.poll(self, direction, until, cx))).await
     }
 
@@ -214,29 +204,6 @@ impl Source {
                 return Poll::Pending;
             }
         }
-    }
-
-    /// Runs `op` once, and clears readiness if that would block. Returns `WouldBlock` without running `op`
-    /// only if the word says that it is not worth a try and stays up to date: with epoll, on a thread that
-    /// leads here.
-    pub(crate) fn try_once<R>(
-        &self,
-        direction: Direction,
-        op: impl FnOnce() -> io::Result<R>,
-    ) -> io::Result<R> {
-        let readiness = &self.record().readiness;
-        let before = readiness.snapshot();
-        // Without a wait, the cached readiness stays up to date only if each edge is reported, and a thread
-        // looks for events: this thread, in the end.
-        let is_told = || self.reactor.sys.is_epoll && frame::here(|here| self.reactor.turn(here).is_some());
-        if !before.has(direction, Until::Ready) && is_told() {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        op().inspect_err(|error| {
-            if error.kind() == io::ErrorKind::WouldBlock {
-                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
-            }
-        })
     }
 
     /// Returns copies of the readiness word and of the marks, the word first.

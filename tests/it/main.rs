@@ -13,7 +13,7 @@
 //! | sockets, pipes, files | `io`, `io_unix`, `net` |
 //! | several tasks at one source | `several_readers` |
 //! | transfers that move less than requested | `short_transfers` |
-//! | cached readiness beside calls on the descriptor itself | `trusted` |
+//! | cached readiness beside calls on the descriptor itself | `raw_waits` |
 //! | timers that are set while a task waits; a limit for a future | `timer`, `timeout` |
 //! | a wake polls the task on the same thread | `direct_polling` |
 //! | futures that are large, and where they are dropped | `large_futures` |
@@ -102,6 +102,7 @@ mod outlives_runtime;
 mod panics;
 mod polled_again;
 mod promotion;
+mod raw_waits;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod sandbox;
 mod setups;
@@ -121,7 +122,6 @@ mod tasks;
 mod threads;
 mod timeout;
 mod timer;
-mod trusted;
 mod unblock_streams;
 #[cfg(unix)]
 mod wakers;

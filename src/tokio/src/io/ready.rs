@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 
-use paceline::Readiness;
+use paceline::raw::Readiness;
 
 use super::Interest;
 

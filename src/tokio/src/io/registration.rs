@@ -11,7 +11,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use paceline::{Async, Readiness, Trusted};
+use paceline::Async;
+pub(crate) use paceline::raw::Direction;
+use paceline::raw::{Raw, Readiness};
 use real::task::coop::poll_proceed;
 
 use super::{Interest, Ready};
@@ -32,13 +34,6 @@ pub(crate) struct Registration<T> {
 impl<T> UnwindSafe for Registration<T> {}
 impl<T> RefUnwindSafe for Registration<T> {}
 
-/// The direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
-
 /// The result of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
@@ -51,8 +46,8 @@ impl<T: Source> Registration<T> {
     #[track_caller]
     pub(crate) fn new(io: T) -> io::Result<Self> {
         let this = Self::of_ready(io)?;
-        this.io.trusted().presume_unreadable();
-        this.io.trusted().presume_unwritable();
+        this.io.raw().presume_not_ready(Direction::Read);
+        this.io.raw().presume_not_ready(Direction::Write);
         Ok(this)
     }
 
@@ -96,7 +91,7 @@ impl<T> Registration<T> {
 
     /// Called before the first operation: the descriptor is not readable before an event says so.
     pub(crate) fn presume_unreadable(&self) {
-        self.io.trusted().presume_unreadable();
+        self.io.raw().presume_not_ready(Direction::Read);
     }
 
     /// Runs an operation as soon as it is worth a try, until it succeeds. One task per direction: the latest.
@@ -107,10 +102,7 @@ impl<T> Registration<T> {
         cx: &mut Context<'_>,
         op: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.charge(cx, |trusted, cx| match direction {
-            Direction::Read => trusted.poll_read(cx, op),
-            Direction::Write => trusted.poll_write(cx, op),
-        })
+        self.charge(cx, |raw, cx| raw.poll(direction, cx, op))
     }
 
     /// [`poll_io`](Self::poll_io), for a transfer of bytes: moving less than `full` proves that no more can
@@ -123,17 +115,11 @@ impl<T> Registration<T> {
         full: usize,
         op: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        self.charge(cx, |trusted, cx| match direction {
-            Direction::Read => trusted.poll_read_up_to(cx, full, op),
-            Direction::Write => trusted.poll_write_up_to(cx, full, op),
-        })
+        self.charge(cx, |raw, cx| raw.poll_up_to(direction, cx, full, op))
     }
 
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
-        let seen = ready!(self.charge(cx, |trusted, cx| match direction {
-            Direction::Read => trusted.poll_read_ready(cx),
-            Direction::Write => trusted.poll_write_ready(cx),
-        }))?;
+        let seen = ready!(self.charge(cx, |raw, cx| raw.poll_ready(direction, cx)))?;
         let interest = match direction {
             Direction::Read => Interest::READABLE,
             Direction::Write => Interest::WRITABLE,
@@ -146,10 +132,10 @@ impl<T> Registration<T> {
     fn charge<R>(
         &self,
         cx: &mut Context<'_>,
-        f: impl FnOnce(Trusted<'_, T>, &mut Context<'_>) -> Poll<io::Result<R>>,
+        f: impl FnOnce(Raw<'_, T>, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         let coop = ready!(poll_proceed(cx));
-        let result = ready!(f(self.io.trusted(), cx));
+        let result = ready!(f(self.io.raw(), cx));
         coop.made_progress();
         Poll::Ready(result.map_err(|error| self.explain(error)))
     }
@@ -160,8 +146,8 @@ impl<T> Registration<T> {
     }
 
     async fn find(&self, interest: Interest) -> io::Result<Event> {
-        let trusted = self.io.trusted();
-        let mut event = Event::of(trusted.readiness(), interest);
+        let raw = self.io.raw();
+        let mut event = Event::of(raw.readiness(), interest);
         if !event.ready.is_empty() {
             return if self.runtime.is_shut_down() { Err(gone()) } else { Ok(event) };
         }
@@ -170,11 +156,11 @@ impl<T> Registration<T> {
         loop {
             let seen = event.seen;
             let now = match (reads, interest.is_writable()) {
-                (true, false) => trusted.read_event(seen).await,
-                (false, _) => trusted.write_event(seen).await,
+                (true, false) => raw.event(Direction::Read, seen).await,
+                (false, _) => raw.event(Direction::Write, seen).await,
                 (true, true) => {
-                    let (mut read, mut write) =
-                        (pin!(trusted.read_event(seen)), pin!(trusted.write_event(seen)));
+                    let mut read = pin!(raw.event(Direction::Read, seen));
+                    let mut write = pin!(raw.event(Direction::Write, seen));
                     poll_fn(|cx| match read.as_mut().poll(cx) {
                         Poll::Pending => write.as_mut().poll(cx),
                         result => result,
@@ -215,7 +201,7 @@ impl<T> Registration<T> {
         interest: Interest,
         op: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let event = Event::of(self.io.trusted().readiness(), interest);
+        let event = Event::of(self.io.raw().readiness(), interest);
         if event.ready.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -229,16 +215,16 @@ impl<T> Registration<T> {
     /// Clears this readiness after an operation has shown that it does not hold, unless it was reported again
     /// since. An end stays.
     pub(crate) fn forget(&self, event: Event) {
-        let (trusted, Event { ready, seen }) = (self.io.trusted(), event);
+        let (raw, Event { ready, seen }) = (self.io.raw(), event);
         if !(ready & Ready::READABLE).is_empty() {
-            trusted.forget_read(seen);
+            raw.forget(Direction::Read, seen);
         }
         if !(ready & Ready::WRITABLE).is_empty() {
-            trusted.forget_write(seen);
+            raw.forget(Direction::Write, seen);
         }
         if !(ready - Ready::READABLE - Ready::WRITABLE - Ready::READ_CLOSED - Ready::WRITE_CLOSED).is_empty()
         {
-            trusted.forget_marks(seen);
+            raw.forget_marks(seen);
         }
     }
 
