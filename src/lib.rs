@@ -118,25 +118,12 @@
 //!
 //! # After a fork
 //!
-//! A child process has a default instance of its own. Everything that it inherited belongs to the parent:
-//!
-//! | inherited | in the child |
-//! |---|---|
-//! | a [`Runtime`] | panics when it is used, and is dropped without a wait |
-//! | a source, an [`Unblock`] that was in use on a thread | returns errors, or panics if it cannot |
-//! | a [`Timer`] that was armed | panics |
-//! | unfinished [`JobHandle`](blocking::JobHandle) | returns [`Inherited`](blocking::JobError::Inherited) |
-//! | an unfinished [`Task`] of [`spawn`] or [`unblock`] | runs in the parent: awaiting it waits for ever |
-//! | a [`Strand`] that another thread was inside of | stays held: waiting for it waits for ever |
-//! | a [`Strand`] that was free | works |
-//! | an [`Executor`] | works for tasks that are spawned in the child |
-//!
-//! A lock of an [`Executor`] that another thread held at the fork stays held.
-//!
-//! If a `block_on` in the only thread of a child would wait for ever, without a source or a timer, it panics
-//! on Linux. In a child with more threads it waits. So do not take tasks into a child. If the fork happened
-//! inside of a `block_on` or a task, the child may continue there until it would have to wait: then it is
-//! aborted with a message. The parent is not affected.
+//! A runtime, the default instance included, belongs to the process that made it: its threads do not exist in
+//! a child. A child that waits in a `block_on`, spawns, or registers a source or a timer there is aborted
+//! with a message, also if the fork happened inside of a `block_on` or a task and the child comes back to it.
+//! The parent is not affected. A child may exit, replace its program (`exec`), drop what it inherited, and
+//! use a [`Runtime`] that it builds. It has no default instance if the parent had one; fork before there is
+//! one.
 //!
 //! # Platforms
 //!

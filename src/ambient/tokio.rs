@@ -7,37 +7,26 @@
 //! wake has anything to do with it. Nested calls find the context in place.
 //!
 //! A thread that is in another tokio runtime stays there, because the program has put it there.
-//!
-//! A child of `fork` starts a tokio runtime of its own. The parent's runtime has no thread there, and its
-//! epoll instance still belongs to the parent. So the child does not use its handle either, not even on the
-//! thread that forked, which is in it.
 
 use std::cell::Cell;
 use std::io;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
 
-use crate::fork::Origin;
-
-/// The tokio runtime of a process. A child leaves its parent's as it is; its lock may be held by a thread
-/// that does not exist in the child.
+/// The tokio runtime of the process.
 struct Hidden {
-    origin: Origin,
     /// Held by the thread that starts the runtime.
     starting: Mutex<()>,
     runtime: OnceLock<Runtime>,
 }
 
-/// Null, or a [`Hidden`] that is never freed. An atomic of `std`, because no model has tokio.
-static HIDDEN: AtomicPtr<Hidden> = AtomicPtr::new(ptr::null_mut());
+static HIDDEN: Hidden = Hidden { starting: Mutex::new(()), runtime: OnceLock::new() };
 
 thread_local! {
-    /// The process whose runtime this thread has entered.
-    static ENTERED: Cell<Option<Origin>> = const { Cell::new(None) };
+    /// Whether this thread has entered the runtime.
+    static ENTERED: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread belongs to the hidden runtime: a worker, or a thread for `spawn_blocking`.
     static IS_HIDDEN: Cell<bool> = const { Cell::new(false) };
 }
@@ -50,13 +39,11 @@ pub(crate) struct Ambient(
 
 struct Within {
     _guard: EnterGuard<'static>,
-    /// The value of [`ENTERED`] before, which the drop restores.
-    below: Option<Origin>,
 }
 
 impl Drop for Within {
     fn drop(&mut self) {
-        ENTERED.set(self.below);
+        ENTERED.set(false);
     }
 }
 
@@ -67,8 +54,7 @@ impl Drop for Within {
 /// code that needs the context reports that.
 #[inline]
 pub(crate) fn enter() -> Ambient {
-    let here = Some(Origin::here());
-    Ambient(if ENTERED.get() == here { None } else { enter_anew(here) })
+    Ambient(if ENTERED.get() { None } else { enter_anew() })
 }
 
 /// Announces that a thread of this crate runs foreign code for the rest of its life. Nothing is left to drop
@@ -92,61 +78,26 @@ fn is_at_work() -> bool {
     is_worker && Handle::try_current().is_ok_and(|here| here.runtime_flavor() != RuntimeFlavor::CurrentThread)
 }
 
-/// Enters the hidden runtime; `here` is this process, for [`ENTERED`]. Returns `None`, and enters nothing,
-/// if the thread is in a tokio runtime that the program has put it in, if its locals are destroyed, or if
-/// the hidden runtime cannot be started.
+/// Enters the hidden runtime. Returns `None`, and enters nothing, if the thread is in a tokio runtime that
+/// the program has put it in, if its locals are destroyed, or if the hidden runtime cannot be started.
 #[cold]
-fn enter_anew(here: Option<Origin>) -> Option<Within> {
-    // If the thread has entered the runtime of another process, the present context most likely belongs to
-    // that process, too.
-    let is_free = ENTERED.get().is_some()
-        || match Handle::try_current() {
-            Ok(_) => false,
-            // If the thread's locals are destroyed, no context can be entered.
-            Err(error) => error.is_missing_context(),
-        };
+fn enter_anew() -> Option<Within> {
+    let is_free = match Handle::try_current() {
+        Ok(_) => false,
+        // If the thread's locals are destroyed, no context can be entered.
+        Err(error) => error.is_missing_context(),
+    };
     if !is_free {
         return None;
     }
-    let _guard = place().runtime().ok()?.enter();
-    Some(Within { _guard, below: ENTERED.replace(here) })
+    let _guard = HIDDEN.runtime().ok()?.enter();
+    ENTERED.set(true);
+    Some(Within { _guard })
 }
 
 /// Returns the handle of the hidden runtime, which starts if it has not.
 pub(crate) fn handle() -> io::Result<&'static Handle> {
-    place().runtime().map(Runtime::handle)
-}
-
-/// Returns the place of this process's runtime. The first call in a process publishes a new one, also in a
-/// child of `fork`. Starts no runtime, and frees no place.
-fn place() -> &'static Hidden {
-    // ORDER: Acquire pairs with the Release of `replace`: the value as it was made.
-    let known = HIDDEN.load(Ordering::Acquire);
-    // SAFETY: a published value is never freed.
-    match unsafe { known.as_ref() } {
-        Some(hidden) if hidden.origin.is_here() => hidden,
-        _ => replace(known),
-    }
-}
-
-/// Publishes a place for this process, in the stead of `known`, which is null or belongs to the parent.
-/// Returns the place that is published: this one, or that of a thread that was faster.
-#[cold]
-fn replace(known: *mut Hidden) -> &'static Hidden {
-    let fresh = Hidden { origin: Origin::here(), starting: Mutex::new(()), runtime: OnceLock::new() };
-    let fresh = Box::into_raw(Box::new(fresh));
-    // ORDER: Release pairs with the Acquire here and in `place`: the value as it was made.
-    match HIDDEN.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: the value is published now, and so never freed.
-        Ok(_) => unsafe { &*fresh },
-        Err(other) => {
-            // SAFETY: `fresh` was not published.
-            drop(unsafe { Box::from_raw(fresh) });
-            // SAFETY: a published value is never freed. `other` belongs to the same process, because only its
-            // own threads can have replaced it.
-            unsafe { &*other }
-        }
-    }
+    HIDDEN.runtime().map(Runtime::handle)
 }
 
 impl Hidden {

@@ -4,20 +4,15 @@
 //! side makes its change, passes a fence, and reads whether the other side waits. The fences are sequentially
 //! consistent, so one of them is first: either the waiting side sees the change, or the ringing side sees the
 //! announcement. So no wake is lost.
-//!
-//! In a child of `fork` the other side does not exist, and a thread that does not exist may hold the lock. So
-//! a child neither waits nor rings.
 
 use std::task::Waker;
 
-use crate::fork::{self, Origin};
 use crate::sync::{self, AtomicBool, Mutex, Ordering};
 use crate::waking;
 
 /// A bell for one waiting side and one ringing side.
 #[derive(Debug)]
 pub(super) struct Bell {
-    origin: Origin,
     /// Whether the waiting side waits for a ring.
     waits: AtomicBool,
     waker: Mutex<Option<Waker>>,
@@ -25,17 +20,12 @@ pub(super) struct Bell {
 
 impl Bell {
     pub(super) fn new() -> Self {
-        Self { origin: Origin::here(), waits: AtomicBool::new(false), waker: Mutex::new(None) }
+        Self { waits: AtomicBool::new(false), waker: Mutex::new(None) }
     }
 
     /// Announces that the caller waits: the next ring wakes it. The caller has to look once more at what it
     /// waits for.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the other side is in the process that forked this one.
     pub(super) fn listen(&self, waker: &Waker) {
-        assert!(self.origin.is_here(), "{}", fork::inherited("this waits for a thread"));
         let waker = waker.clone();
         let old = sync::lock(&self.waker).replace(waker);
         waking::discard(old);
@@ -45,17 +35,13 @@ impl Bell {
         sync::full_fence();
     }
 
-    /// Wakes the other side if it waits. The change has to be made before this. Does nothing in a child of
-    /// `fork`.
+    /// Wakes the other side if it waits. The change has to be made before this.
     #[inline]
     pub(super) fn ring(&self) {
         // ORDER: pairs with the fence in `listen`, as explained there.
         sync::full_fence();
         // ORDER: Relaxed and AcqRel suffice: the waker itself is behind a lock.
-        if self.origin.is_here()
-            && self.waits.load(Ordering::Relaxed)
-            && self.waits.swap(false, Ordering::AcqRel)
-        {
+        if self.waits.load(Ordering::Relaxed) && self.waits.swap(false, Ordering::AcqRel) {
             let waker = sync::lock(&self.waker).take();
             if let Some(waker) = waker {
                 waking::wake(waker);

@@ -5,8 +5,6 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use crate::fork;
-
 /// The reason why a [`Job`](super::Job) gave no result.
 ///
 /// ```
@@ -38,12 +36,6 @@ pub enum JobError {
         /// The job's name.
         name: String,
     },
-    /// The job was submitted in the process that forked this one, and runs there.
-    #[non_exhaustive]
-    Inherited {
-        /// The job's name.
-        name: String,
-    },
     /// The pool had no thread, and none could be started.
     #[non_exhaustive]
     NoThread {
@@ -64,10 +56,7 @@ impl JobError {
     /// ```
     pub fn name(&self) -> &str {
         match self {
-            Self::TimedOut { name, .. }
-            | Self::Cancelled { name }
-            | Self::Inherited { name }
-            | Self::NoThread { name, .. } => name,
+            Self::TimedOut { name, .. } | Self::Cancelled { name } | Self::NoThread { name, .. } => name,
         }
     }
 }
@@ -83,9 +72,6 @@ impl fmt::Display for JobError {
                 )
             }
             Self::Cancelled { .. } => write!(f, "the job {name:?} was cancelled"),
-            Self::Inherited { .. } => {
-                f.write_str(&fork::inherited(&format!("the job {name:?} runs on a thread")))
-            }
             Self::NoThread { kind, .. } => {
                 write!(f, "the job {name:?} has no thread, and none can be started ({kind})")
             }

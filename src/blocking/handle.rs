@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ impl<T: Send + 'static> JobHandle<T> {
     ///
     /// A job that has not begun never begins, and its closure is dropped here. A running job learns by its
     /// token, if it asks; the job keeps its thread until it returns or its deadline passes, and its result is
-    /// dropped. In a child of `fork` this does nothing: the job belongs to the parent.
+    /// dropped.
     ///
     /// ```
     /// use paceline::blocking::{Job, JobError};
@@ -58,7 +57,7 @@ impl<T: Send + 'static> JobHandle<T> {
     /// assert!(matches!(paceline::block_on(handle), Err(JobError::Cancelled { .. })));
     /// ```
     pub fn cancel(&self) {
-        if let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_inherited()) {
+        if let Some(shared) = &self.shared {
             shared.cancel();
         }
     }
@@ -73,7 +72,7 @@ impl<T: Send + 'static> JobHandle<T> {
     /// assert_eq!(told.recv(), Ok(1));
     /// ```
     pub fn detach(mut self) {
-        let Some(shared) = self.take() else { return };
+        let Some(shared) = self.shared.take() else { return };
         if !shared.detach() {
             drop_result(&shared);
         }
@@ -102,17 +101,6 @@ impl<T: Send + 'static> JobHandle<T> {
         self.shared.as_ref().map_or(String::new(), |shared| shared.name())
     }
 
-    /// Takes the job out of the handle; `None` if the handle has answered. In a child of `fork` leaks the
-    /// job, because it belongs to the parent, and returns `None`.
-    fn take(&mut self) -> Option<Arc<SharedJob<T>>> {
-        let shared = self.shared.take()?;
-        if shared.is_inherited() {
-            mem::forget(shared);
-            return None;
-        }
-        Some(shared)
-    }
-
     /// Returns the result, or the error that the answer stands for. Called once, because the result is taken.
     ///
     /// # Panics
@@ -136,20 +124,13 @@ impl<T: Send + 'static> JobHandle<T> {
 impl<T: Send + 'static> Future for JobHandle<T> {
     type Output = Result<T, JobError>;
 
-    /// Returns the result or the error once there is one. In a child of `fork`, where none will come any
-    /// more, returns [`JobError::Inherited`].
+    /// Returns the result or the error once there is one.
     ///
     /// # Panics
     ///
     /// Panics if the job did, or if the handle is polled after it was done.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let shared = self.shared.as_ref().expect("a `JobHandle` is not to be polled after it was done");
-        if shared.is_inherited() && shared.answer().is_none() {
-            let name = shared.name();
-            // The job belongs to the parent.
-            let _none = self.take();
-            return Poll::Ready(Err(JobError::Inherited { name }));
-        }
         let answer = shared.answer().or_else(|| {
             shared.store_waker(cx.waker());
             // A thread that made an answer meanwhile may not have seen the waker.
@@ -160,9 +141,9 @@ impl<T: Send + 'static> Future for JobHandle<T> {
 }
 
 impl<T: Send + 'static> Drop for JobHandle<T> {
-    /// Cancels the job, or drops its result if it is over. In the child of a fork leaks it.
+    /// Cancels the job, or drops its result if it is over.
     fn drop(&mut self) {
-        let Some(shared) = self.take() else { return };
+        let Some(shared) = self.shared.take() else { return };
         if !shared.cancel() {
             drop_result(&shared);
         }

@@ -192,12 +192,6 @@ impl<T: Send + 'static> SharedJob<T> {
         self.title.to_string()
     }
 
-    /// Returns whether the job was submitted in the process that forked this one: its thread, its deadline
-    /// and its locks are there.
-    pub(super) fn is_inherited(&self) -> bool {
-        self.threads.is_inherited()
-    }
-
     /// Drops the timer: the deadline does not matter any more.
     fn disarm(&self) {
         let timer = sync::lock(&self.timer).take();

@@ -42,9 +42,7 @@ where
                     return Poll::Ready(next);
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))),
-                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => {
-                    this.iterate().unwrap_or_else(|error| panic!("{error}"))
-                }
+                IoPlace::Here(_) | IoPlace::Lost => this.iterate().unwrap_or_else(|error| panic!("{error}")),
             }
         }
     }
@@ -94,7 +92,7 @@ impl<T: Read + Send + 'static> AsyncRead for Unblock<T> {
                     return Poll::Ready(Ok(len));
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
-                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => this.read()?,
+                IoPlace::Here(_) | IoPlace::Lost => this.read()?,
             }
         }
     }
@@ -159,7 +157,7 @@ impl<T: Write + Send + 'static> AsyncWrite for Unblock<T> {
                     return Poll::Ready(Ok(len));
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
-                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => this.write()?,
+                IoPlace::Here(_) | IoPlace::Lost => this.write()?,
             }
         }
     }
@@ -229,7 +227,7 @@ impl<T: Seek + Send + 'static> AsyncSeek for Unblock<T> {
                     }
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
-                IoPlace::Here(_) | IoPlace::Inherited | IoPlace::Lost => {
+                IoPlace::Here(_) | IoPlace::Lost => {
                     this.send(Link::Seeks(pos), move |mut inner| async move {
                         let result = inner.seek(pos);
                         Back { inner, result }

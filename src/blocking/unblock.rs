@@ -13,7 +13,6 @@ use async_task::FallibleTask;
 
 use super::bell::{self, Bell};
 use super::pipe;
-use crate::fork::{self, Origin};
 use crate::sync::{self, Mutex};
 
 /// A blocking value as an asynchronous stream: [`AsyncRead`](futures::AsyncRead) for a [`Read`](io::Read),
@@ -58,8 +57,6 @@ use crate::sync::{self, Mutex};
 /// ```
 pub struct Unblock<T> {
     pub(super) place: IoPlace<T>,
-    /// The process in which the value was last put on a thread.
-    used_in: Origin,
     pub(super) capacity: Option<usize>,
 }
 
@@ -69,8 +66,6 @@ pub(super) enum IoPlace<T> {
     Here(Option<Box<T>>),
     /// On a thread.
     There(FallibleTask<Back<T>>, Link),
-    /// On a thread of the process that forked this one.
-    Inherited,
     /// Lost with its thread, which could not continue.
     Lost,
 }
@@ -105,7 +100,7 @@ impl<T> Unblock<T> {
     /// let stdin = paceline::Unblock::new(std::io::stdin());
     /// ```
     pub fn new(io: T) -> Unblock<T> {
-        Unblock { place: IoPlace::Here(Some(Box::new(io))), used_in: Origin::of_this_call(), capacity: None }
+        Unblock { place: IoPlace::Here(Some(Box::new(io))), capacity: None }
     }
 
     /// Wraps a blocking value, with a buffer of this size, in bytes, or in items of an iterator. The default
@@ -186,7 +181,6 @@ impl<T> Unblock<T> {
             Err(RecvError) => Some(Err(RecvError)),
         };
         let mut look = look;
-        // In a child of `fork` this panics, and says why.
         let received = poll_fn(|cx| bell::poll(&answer.bell, cx, &mut look)).await;
         received.expect("`Unblock::with_mut()` operation has panicked")
     }
@@ -213,7 +207,6 @@ impl<T> Unblock<T> {
     #[cold]
     fn panic_missing(&self) -> ! {
         match self.place {
-            IoPlace::Inherited => panic!("{}", inherited()),
             IoPlace::Lost => panic!("{}", lost()),
             _ => panic!(
                 "inner value was taken out: it was closed or lost by a panic, or its runtime was shut down"
@@ -263,7 +256,6 @@ impl<T> Unblock<T> {
         match super::spawn(begin, None) {
             Ok(task) => {
                 self.place = IoPlace::There(task.fallible(), link);
-                self.used_in = Origin::here();
                 Ok(())
             }
             Err(error) => {
@@ -278,18 +270,9 @@ impl<T> Unblock<T> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value was lost with its thread; in a child of `fork`, if it was in use on a
-    /// thread of the parent.
-    pub(super) fn check_present(&mut self) -> io::Result<()> {
-        if matches!(self.place, IoPlace::There(..)) && !self.used_in.is_here() {
-            // The other half belongs to the parent, and so does whatever is queued between the two.
-            mem::forget(mem::replace(&mut self.place, IoPlace::Inherited));
-        }
-        match self.place {
-            IoPlace::Inherited => Err(io::Error::other(inherited())),
-            IoPlace::Lost => Err(lost()),
-            IoPlace::Here(_) | IoPlace::There(..) => Ok(()),
-        }
+    /// Returns an error if the value was lost with its thread.
+    pub(super) fn check_present(&self) -> io::Result<()> {
+        if matches!(self.place, IoPlace::Lost) { Err(lost()) } else { Ok(()) }
     }
 
     /// Stops the work in the background, and waits until the value is back from its thread, with all that was
@@ -343,10 +326,6 @@ impl<R> Drop for OnDrop<R> {
     }
 }
 
-fn inherited() -> String {
-    fork::inherited("this `Unblock` was in use on a thread")
-}
-
 /// Returns the error for a value that was lost with its thread.
 fn lost() -> io::Error {
     io::Error::other(
@@ -361,7 +340,6 @@ impl<T: fmt::Debug> fmt::Debug for Unblock<T> {
             IoPlace::Here(Some(io)) => text.field("io", io),
             IoPlace::Here(None) => text.field("io", &format_args!("<closed>")),
             IoPlace::There(..) => text.field("io", &format_args!("<blocked>")),
-            IoPlace::Inherited => text.field("io", &format_args!("<inherited>")),
             IoPlace::Lost => text.field("io", &format_args!("<lost>")),
         };
         text.finish()

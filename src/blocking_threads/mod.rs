@@ -29,7 +29,7 @@ use std::time::Duration;
 use std::{fmt, io, mem};
 
 use crate::ambient;
-use crate::fork::Origin;
+use crate::fork::{self, Origin};
 use crate::probe::KnownThread;
 use crate::simulated;
 use crate::spin;
@@ -248,8 +248,8 @@ impl Threads {
     }
 
     /// Queues a piece of work, and calls or starts a thread if none is on its way. After the end of the
-    /// runtime the piece is cancelled instead, unless the owner wants the queue finished; in the child of a
-    /// fork it is leaked. Both return `Ok`. A simulation that runs on the calling thread takes the piece.
+    /// runtime the piece is cancelled instead, unless the owner wants the queue finished, and the result is
+    /// `Ok`. A simulation that runs on the calling thread takes the piece. Aborts the child of a fork.
     ///
     /// # Errors
     ///
@@ -257,10 +257,7 @@ impl Threads {
     /// cancelled, this piece included, because no thread would ever take it.
     pub(crate) fn submit(self: &Arc<Self>, work: Work) -> io::Result<()> {
         if !self.origin.is_here() {
-            // The threads belong to another process, and so does the task that submits: it was the
-            // parent's.
-            mem::forget(work);
-            return Ok(());
+            fork::abort_child();
         }
         let Some(work) = simulated::take(work) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
@@ -448,11 +445,6 @@ impl Threads {
         if let Some(successor) = successor {
             let _ = self.call_or_start(successor);
         }
-    }
-
-    /// Returns whether these threads belong to the process that forked this one.
-    pub(crate) fn is_inherited(&self) -> bool {
-        !self.origin.is_here()
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -63,11 +63,6 @@
 //! those of [`net`](crate::net); in tokio's own tasks it took 10 us. (Two virtual cores; medians of 5.) So if
 //! a crate accepts streams, an executor or timers of its user, give it paceline's. This feature is for crates
 //! that do not.
-//!
-//! # After a fork
-//!
-//! A child of `fork` has a hidden runtime of its own. Inherited sockets, timers and tasks of tokio belong to
-//! the parent: using or dropping them in the child is as wrong as in any program that uses tokio.
 
 use crate::ambient;
 use tokio::runtime::Handle;

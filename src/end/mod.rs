@@ -47,11 +47,11 @@ use crate::sync::Instant;
 use conductor::{LOOK, ensure_conductor};
 
 /// Ends the pool's crew, and the closures that block for it, and returns the report. Without a `deadline`,
-/// the end waits for all tasks. Without a crew, and in a child of `fork`, the report is empty and comes at
+/// the end waits for all tasks. Without a crew the report is empty and comes at
 /// once. The first poll begins the end, which goes on if this future is dropped. Only if no thread can be
 /// started for the conductor does the end need a caller that polls.
 pub(crate) async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
-    let Some(crew) = pool.crew().filter(|_| !pool.is_inherited()) else { return Drained::default() };
+    let Some(crew) = pool.crew() else { return Drained::default() };
     let waiting = Waiting::begin(&pool, crew, deadline);
     loop {
         if !ensure_conductor(crew, &pool) {

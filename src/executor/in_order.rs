@@ -21,7 +21,6 @@ use super::runner::Runner;
 use super::state::{State, StateRef};
 use super::turns;
 use crate::flight::FoundIn;
-use crate::fork::Origin;
 use crate::frame::{self, Here};
 
 /// Upper bound of the tasks in a round. The thread polls the reactor, and the root future if it was woken,
@@ -76,7 +75,6 @@ fn run_round<F: Future>(
     }
     let Hosted { state, runner } = &member.own;
     let _poll = host::PollGuard::begin(here, runner.as_ref(), TASKS);
-    let process = Origin::of_this_call();
     if runner.orders.take_root() {
         let mut inner = Context::from_waker(&member.inner);
         if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
@@ -89,7 +87,6 @@ fn run_round<F: Future>(
         match task {
             Some(task) => runner.run(task),
             None if is_over || runner.orders.is_root_woken() => {
-                process.assert_here();
                 // The thread polls the reactor before the next round.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

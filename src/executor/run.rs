@@ -16,7 +16,6 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use super::turns::Turns;
-use crate::fork::Origin;
 use crate::frame::{self, Here};
 use crate::sync;
 
@@ -82,7 +81,6 @@ fn run_round<F: Future>(
     let Hosted { state, runner } = own;
     let runner: &Runner = runner;
     let _poll = host::PollGuard::begin(here, runner, budget);
-    let process = Origin::of_this_call();
     loop {
         let mut looks_up = false;
         if runner.orders.take_root() {
@@ -93,7 +91,6 @@ fn run_round<F: Future>(
             }
         }
         if looks_up || !here.may_run() {
-            process.assert_here();
             // There may be more tasks. The next round follows when the thread has polled the reactor.
             cx.waker().wake_by_ref();
             return Poll::Pending;

@@ -18,8 +18,8 @@ impl<T> Async<T> {
     }
 }
 
-/// The waits of a handle: see [`Async::raw`]. A wait returns an error once the runtime in which the handle was
-/// registered is gone.
+/// The waits of a handle: see [`Async::raw`]. A wait returns an error once the runtime in which the handle
+/// was registered is gone.
 ///
 /// Only the last task that waits in one direction through a `poll_` method is woken.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ impl<T> Raw<'_, T> {
     }
 
     /// Like [`poll`](Self::poll), for a transfer of bytes through a stream socket. A transfer of fewer than
-    /// `full` bytes proves that no more can be moved, so the next one waits without a system call to find that
-    /// out. The proof holds for TCP in both directions and for the writing side of a Unix stream.
+    /// `full` bytes proves that no more can be moved, so the next one waits without a system call to find
+    /// that out. The proof holds for TCP in both directions and for the writing side of a Unix stream.
     #[inline]
     pub fn poll_up_to(
         self,
@@ -75,8 +75,8 @@ impl<T> Raw<'_, T> {
         Ok(self.readiness())
     }
 
-    /// Records that the handle is not ready, because an operation made elsewhere returned `WouldBlock`. Events
-    /// after `seen` are kept.
+    /// Records that the handle is not ready, because an operation made elsewhere returned `WouldBlock`.
+    /// Events after `seen` are kept.
     pub fn forget(self, direction: Direction, seen: Readiness) {
         self.0.source().forget(direction, seen.word);
     }

@@ -25,7 +25,6 @@ pub(crate) use seat::{Rouse, Seat};
 use std::time::Duration;
 
 use crate::flight::{self, Reason, RoleNow};
-use crate::fork::Origin;
 use crate::line::{Called, Line};
 use crate::spin;
 use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
@@ -66,7 +65,6 @@ const LOOKS: u32 = 8;
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
 pub(crate) struct Leadership<T> {
-    origin: Origin,
     state: AtomicU8,
     /// The number of threads of each rank in the set, whatever they do at the moment.
     members: [Tally; 3],
@@ -97,7 +95,6 @@ impl<T> Leadership<T> {
     /// called first. A follower may stay awake for `spin` without work.
     pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
         Self {
-            origin: Origin::here(),
             state: AtomicU8::new(VACANT),
             members: [(); 3].map(|()| Tally::new()),
             line: Line::marking(order, Seat::grant_lead),
@@ -383,12 +380,8 @@ impl<'a, T> Follower<'a, T> {
 }
 
 impl<T> Drop for Follower<'_, T> {
-    /// Leaves the set; but not in a forked child, where a thread that does not exist may hold the lock of the
-    /// line.
     fn drop(&mut self) {
-        if self.leadership.origin.is_here() {
-            self.leadership.leave(&self.seat);
-        }
+        self.leadership.leave(&self.seat);
     }
 }
 

@@ -20,7 +20,6 @@ use super::park_hooks::ParkHooks;
 use super::stay::{Stay, StayGuard};
 use super::{Pool, Promotion, Station};
 use crate::flight::Membership;
-use crate::fork;
 use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
 use crate::reactor::{Batch, Event};
@@ -47,9 +46,6 @@ pub(crate) fn drive<F: Future>(
     station: Arc<Station>,
     future: F,
 ) -> Option<F::Output> {
-    if let PoolSource::Given(pool) = source {
-        pool.assert_not_inherited();
-    }
     let frame = Stay::at(&station);
     let stay = frame.begin();
     let waker = Waker::from(station.clone());
@@ -66,6 +62,7 @@ pub(crate) fn drive<F: Future>(
             find().unwrap_or_else(|error| panic!("the default instance cannot be started: {error}"))
         }
     };
+    pool.assert_not_inherited();
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
@@ -73,11 +70,15 @@ pub(crate) fn drive<F: Future>(
     let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
+        let mut polled = Poll::Pending;
         if rider.take_woken() {
             rider.hooks.unpark();
-            if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-                return Some(output);
-            }
+            polled = future.as_mut().poll(&mut cx);
+        }
+        // The future may have forked, or code that an event has woken: a child does not get past this.
+        pool.assert_not_inherited();
+        if let Poll::Ready(output) = polled {
+            return Some(output);
         }
         rider.hooks.park_if_due();
         if station.is_released() {
@@ -127,12 +128,9 @@ impl Rider<'_> {
     }
 
     /// Leads if the thread can, else waits until it can or its root future is woken. Does not wait if that
-    /// was woken, a runner has tasks, or the park hook is due. Aborts a child of `fork`.
+    /// was woken, a runner has tasks, or the park hook is due.
     #[inline]
     fn become_leader_or_wait<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
-        if self.pool.is_inherited() {
-            fork::abort_child();
-        }
         self.stay.clear_up();
         if self.stay.is_woken() && !self.pool.reactor.is_needed() {
             return Waited::Root(follower);

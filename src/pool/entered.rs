@@ -43,12 +43,10 @@ impl EnteredPools {
         self.any.get()
     }
 
-    /// Calls `f` with the pool that was entered last. If there is none, or if it belongs to another process,
-    /// returns `None`, and tries no pool below it.
+    /// Calls `f` with the pool that was entered last. If there is none, returns `None`.
     pub(super) fn with_last<R>(&self, f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
         let pools = self.pools.borrow();
-        let last = pools.last().map(|(_, pool)| pool);
-        last.filter(|pool| !pool.is_inherited()).map(f)
+        pools.last().map(|(_, pool)| f(pool))
     }
 
     /// Adds the pool that was entered last. `key` identifies it for [`remove`](Self::remove).

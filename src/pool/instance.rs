@@ -1,20 +1,15 @@
-//! The default instance: the pool behind the free functions, one for each process.
+//! The default instance: the pool behind the free functions.
 
 use std::io;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use super::{Pool, requests};
 use crate::blocking_threads::Threads;
-use crate::fork::Origin;
 use crate::sync::{self, Mutex, MutexGuard, process_static};
 
-/// The place of a process's default instance. A child of `fork` leaves its parent's place alone, with the
-/// lock: a thread that the child does not have may hold it.
-#[derive(Debug)]
+/// The place of the process's default instance.
+#[derive(Debug, Default)]
 struct Instance {
-    origin: Origin,
     pool: Mutex<Option<Arc<Pool>>>,
     /// The pools of all runtimes that were made in this process; some of them may be gone.
     all: Mutex<Vec<Weak<Pool>>>,
@@ -23,45 +18,15 @@ struct Instance {
 }
 
 process_static! {
-    /// Null, or an [`Instance`] that is never freed. An atomic of std, because threads synchronize by the
-    /// lock of the pool.
-    static INSTANCE: AtomicPtr<Instance> = AtomicPtr::new(ptr::null_mut());
+    static INSTANCE: OnceLock<Instance> = OnceLock::new();
 }
 
-/// Returns this process's place, and makes one if there is none.
 fn place() -> &'static Instance {
-    // ORDER: Acquire pairs with the Release in `replace`: the contents of the instance are visible.
-    let known = INSTANCE.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or was published in `replace`, and a published instance is never freed.
-    match unsafe { known.as_ref() } {
-        Some(instance) if instance.origin.is_here() => instance,
-        _ => replace(known),
-    }
+    INSTANCE.get_or_init(Instance::default)
 }
 
 fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
     place().pool.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Makes this process's place, in place of `known`, and returns it; or the place that another thread made
-/// meanwhile. `known` is null, or the place of another process.
-#[cold]
-fn replace(known: *mut Instance) -> &'static Instance {
-    let (pool, all) = (Mutex::new(None), Mutex::new(Vec::new()));
-    let fresh = Instance { origin: Origin::here(), pool, all, blocking: OnceLock::new() };
-    let fresh = Box::into_raw(Box::new(fresh));
-    // ORDER: Release pairs with the Acquire here and in `place`: it publishes the contents of the instance.
-    match INSTANCE.compare_exchange(known, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: the box is published now, and never freed.
-        Ok(_) => unsafe { &*fresh },
-        Err(other) => {
-            // SAFETY: `fresh` comes from `Box::into_raw` above, and was not published.
-            drop(unsafe { Box::from_raw(fresh) });
-            // SAFETY: a published instance is never freed. This one was published after `known`, by another
-            // thread of this process.
-            unsafe { &*other }
-        }
-    }
 }
 
 impl Pool {

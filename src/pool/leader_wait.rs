@@ -1,7 +1,6 @@
 //! How a leader with an empty batch waits for the next batch.
 
 use super::block_on::Rider;
-use crate::fork;
 use crate::frame;
 use crate::leadership::Leader;
 use crate::reactor::Batch;
@@ -31,7 +30,7 @@ impl Rider<'_> {
     /// Waits without work: stays awake for a moment if that pays, and then sleeps in the poller until there
     /// are events, or until the thread has something else to do. Does not sleep if it has that before, or
     /// if a test clock leaps instead. Stands the deputy down before the sleep, if that pays, and notifies
-    /// it after. Panics in the only thread of a child of `fork`, and in a simulation, if nothing can wake it.
+    /// it after. Panics in a simulation if nothing can wake it.
     fn idle(&mut self, leader: &mut Leader<'_, Batch>) {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
@@ -56,11 +55,6 @@ impl Rider<'_> {
         if reactor.is_simulated() && !self.stay.is_woken() {
             simulated::would_sleep(|| self.stay.is_woken());
         }
-        // The last other thread may have woken the future before it ended, so this checks for a wake-up
-        // last.
-        if fork::is_child() && !reactor.is_needed() && fork::is_only_thread() && !self.stay.is_woken() {
-            panic_waiting_for_parent();
-        }
         if !self.station.seat.start_polling() {
             leader.with(|batch| batch.interrupted(reactor));
             return;
@@ -74,15 +68,4 @@ impl Rider<'_> {
         self.station.seat.stop_polling();
         self.note_wake_up();
     }
-}
-
-/// Panics: in the only thread of a child of `fork`, without a source and a timer, nothing can wake the
-/// future.
-#[cold]
-fn panic_waiting_for_parent() -> ! {
-    panic!(
-        "this `block_on` would wait for ever: the process (pid {}) was forked, has no other thread, no source and no timer. Whatever it \
-         waits for, a task or a `Strand` perhaps, belongs to the parent",
-        std::process::id()
-    );
 }

@@ -48,6 +48,7 @@ use std::time::Duration;
 use crate::blocking_threads::Threads;
 use crate::executor::{Caught, Overseer, PollCounters, State};
 use crate::flight::{Reason, Recording};
+use crate::fork;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Clock, ClockHeld, Reactor, WayChoice};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
@@ -166,11 +167,11 @@ impl Pool {
         self.reactor.is_inherited()
     }
 
-    /// Panics if the pool belongs to a process from which this one was forked.
+    /// Aborts the process if the pool belongs to one from which it was forked.
     #[inline]
     pub(crate) fn assert_not_inherited(&self) {
         if self.is_inherited() {
-            inherited();
+            fork::abort_child();
         }
     }
 
@@ -356,16 +357,6 @@ impl Pool {
         let stations = self.stations();
         stations.iter().filter(|station| station.is_relief()).for_each(std::task::Wake::wake_by_ref);
     }
-}
-
-/// Panics with a message for a child of `fork` that uses a runtime of its parent.
-#[cold]
-fn inherited() -> ! {
-    panic!(
-        "this runtime is that of the process that forked this one (pid {}), and its threads are not here. A child may use \
-         the default instance, which it has of its own, or build a runtime; or fork before there is one",
-        std::process::id()
-    );
 }
 
 /// Returns the time of the clock by which the timers of the current runtime are due.

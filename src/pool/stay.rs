@@ -112,7 +112,7 @@ fn all(here: &Here) -> impl Iterator<Item = &Stay> {
 }
 
 /// Calls `f` with the innermost pool that this thread is in or has entered by hand. Returns `None` if there
-/// is none, or if that pool belongs to another process.
+/// is none.
 #[inline]
 pub(crate) fn with_current_pool<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     with_innermost_pool(|_| true, f)
@@ -126,9 +126,8 @@ pub(super) fn with_pool_of_block_on<R>(f: impl FnOnce(&Arc<Pool>) -> R) -> Optio
 }
 
 /// Calls `f` with the innermost pool that this thread is in or has entered by hand. Returns `None` if there
-/// is no such pool. Also returns `None`, and tries no pool further out, if that pool belongs to another
-/// process, or if the thread is in it by a frame for which `counts` returns false. For a pool that was
-/// entered by hand `counts` is not asked.
+/// is no such pool. Also returns `None`, and tries no pool further out, if the thread is in it by a frame for
+/// which `counts` returns false. For a pool that was entered by hand `counts` is not asked.
 #[inline]
 fn with_innermost_pool<R>(counts: impl FnOnce(&Stay) -> bool, f: impl FnOnce(&Arc<Pool>) -> R) -> Option<R> {
     frame::here(|here| {
@@ -137,7 +136,7 @@ fn with_innermost_pool<R>(counts: impl FnOnce(&Stay) -> bool, f: impl FnOnce(&Ar
                 return stay.entered.with_last(f);
             }
             if let Some(pool) = stay.pool.get() {
-                return (counts(stay) && !pool.is_inherited()).then(|| f(pool));
+                return counts(stay).then(|| f(pool));
             }
         }
         entered::with_outside(|outside| outside.with_last(f)).flatten()
@@ -198,7 +197,7 @@ impl Frame<Stay> {
     pub(crate) fn begin(&self) -> StayGuard<'_> {
         let resumes = with_innermost(|below, station| {
             below.host.hand_over();
-            station.suspend(below.pool.get().filter(|pool| !pool.is_inherited()))
+            station.suspend(below.pool.get())
         });
         StayGuard { frame: self.enter(), resumes: resumes.unwrap_or(false) }
     }
@@ -262,14 +261,13 @@ impl Drop for StayGuard<'_> {
     fn drop(&mut self) {
         self.keep(None);
         self.host.close();
-        let (station, pool) = (self.station.as_ref(), self.pool.get());
-        if let (Some(station), Some(pool)) = (station, pool.filter(|pool| !pool.is_inherited())) {
+        if let (Some(station), Some(pool)) = (self.station.as_ref(), self.pool.get()) {
             pool.remove_station(station);
         }
         // Leave the frame first: `with_innermost` has to find the `block_on` below.
         self.frame.leave();
         with_innermost(|below, station| {
-            let pool = below.pool.get().filter(|pool| !pool.is_inherited());
+            let pool = below.pool.get();
             station.resume(pool.filter(|_| self.resumes));
             // The deputy did not watch that `block_on` meanwhile, and its thread may sleep next.
             if let Some(pool) = pool {

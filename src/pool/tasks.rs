@@ -22,7 +22,6 @@ type PolledTask = (usize, &'static Location<'static>);
 
 impl Pool {
     /// Returns the unfinished tasks of the crew, and of the executors that run in a `block_on` of this pool.
-    /// Empty in a child of `fork`.
     pub(crate) fn tasks(&self) -> PoolTasks {
         let (mut all, mut is_partial) = (Grouping::default(), false);
         for (state, polled) in self.executors() {
@@ -41,12 +40,9 @@ impl Pool {
     /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled
     /// there.
     fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
-        let mut executors = Vec::new();
-        // A child of `fork` has none of these threads, and their locks may be in any state.
-        if !self.is_inherited() {
-            executors.extend(self.crew().map(|crew| (crew.state().clone(), Vec::new())));
-            self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
-        }
+        let mut executors: Vec<_> =
+            self.crew().map(|crew| (crew.state().clone(), Vec::new())).into_iter().collect();
+        self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
         executors
     }
 }

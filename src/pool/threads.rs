@@ -150,12 +150,8 @@ impl fmt::Display for ThreadInfo {
 impl Pool {
     /// Returns what each thread is doing: the workers first, in the order in which they began to run, then
     /// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
-    /// thread is reported as the leader. Empty in a child of `fork`.
+    /// thread is reported as the leader.
     pub(crate) fn threads(&self) -> Vec<ThreadInfo> {
-        // A child of `fork` has none of these threads, and their locks may be in any state.
-        if self.is_inherited() {
-            return Vec::new();
-        }
         let workers = self.crew().map_or(Vec::new(), |crew| crew.workers());
         let hired = workers.len();
         let mut threads: Vec<_> = workers.into_iter().map(|thread| (thread, Vec::new())).collect();

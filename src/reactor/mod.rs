@@ -49,7 +49,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use crate::flight;
-use crate::fork::Origin;
+use crate::fork::{self, Origin};
 use crate::frame::{self, Here};
 use crate::notice::or_abort;
 use crate::simulated;
@@ -186,8 +186,7 @@ impl Reactor {
 
     /// Makes sure that a thread leads for a wait that the current thread begins. If this thread will lead
     /// here by itself, returns its present turn. Otherwise asks the owner for a thread that leads (LF5), and
-    /// returns `None`. Returns an error if no such thread can be found, or if the reactor is closed or
-    /// inherited.
+    /// returns `None`. Returns an error if no such thread can be found, or if the reactor is closed.
     #[inline]
     fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
         match self.turn(here) {
@@ -214,13 +213,9 @@ impl Reactor {
     }
 
     /// Asks the owner for a thread that leads, for a wait of a thread that will not. Returns an error if none
-    /// can be found, or if the reactor is closed or belongs to the process that forked this one.
+    /// can be found, or if the reactor is closed.
     #[cold]
     fn note_foreign_wait(&self) -> io::Result<()> {
-        if self.is_inherited() {
-            let what = "this source was registered by the process that forked this one: make it anew of its descriptor";
-            return Err(io::Error::other(what));
-        }
         self.assert_open()?;
         self.find_leader().map_err(|error| {
             let what =
@@ -230,8 +225,12 @@ impl Reactor {
     }
 
     /// Asks the owner for a thread that leads. A reactor without hooks has none to ask, and returns `Ok`.
+    /// Aborts a child of `fork`, in which such a thread would take its parent's events.
     #[cold]
     fn find_leader(&self) -> io::Result<()> {
+        if self.is_inherited() {
+            fork::abort_child();
+        }
         self.hooks.get().map_or(Ok(()), |hooks| (hooks.needed)())
     }
 

@@ -247,15 +247,7 @@ impl Alarm {
     /// Sets another deadline, and another waker, if one is given; also arms a timer anew that has fired, if a
     /// waker is given. Returns false if the timer has fired, which takes its waker, and none is given; or if
     /// the timer [is lost](Self::is_lost).
-    ///
-    /// # Panics
-    ///
-    /// Panics if the timer was armed in the process that forked this one.
     pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) -> bool {
-        assert!(
-            !self.reactor.is_inherited(),
-            "this timer was armed by the process that forked this one: make a new one after the fork"
-        );
         let waker = waker.map(copy);
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, changed)) = changed else { return false };

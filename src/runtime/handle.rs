@@ -113,8 +113,8 @@ impl Handle {
         self.pool().is_some_and(|pool| !pool.crew().is_some_and(|crew| crew.is_stopped()))
     }
 
-    /// Returns the pool. Panics, with the name of the method `what`, if the runtime was dropped or belongs to
-    /// the process that forked this one.
+    /// Returns the pool. Panics, with the name of the method `what`, if the runtime was dropped. Aborts the
+    /// child of a fork.
     #[track_caller]
     fn expect_pool(&self, what: &str) -> Arc<Pool> {
         let Some(pool) = self.pool() else {
@@ -244,7 +244,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the runtime was dropped or belongs to the process that forked this one, or if the future panics.
+    /// If the runtime was dropped, or if the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let pool = self.expect_pool("block_on");
@@ -315,7 +315,7 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the runtime was dropped, or belongs to the process that forked this one.
+    /// If the runtime was dropped.
     #[track_caller]
     pub fn enter(&self) -> Entered {
         Entered { _entry: Entry::new(self.expect_pool("enter")) }
@@ -333,10 +333,6 @@ impl Handle {
     /// # Ok(())
     /// # }
     /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the runtime belongs to the process that forked this one.
     pub fn try_enter(&self) -> Option<Entered> {
         let pool = self.pool()?;
         pool.assert_not_inherited();

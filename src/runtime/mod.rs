@@ -449,7 +449,7 @@ pub fn metrics() -> Metrics {
 }
 
 /// Spawns onto a crew whose workers run. If the crew accepts no tasks from this thread any more, drops the
-/// future and returns a task that is cancelled. Panics in the child of a fork.
+/// future and returns a task that is cancelled. Aborts the child of a fork.
 fn spawn_on<T: Send + 'static>(
     pool: &Arc<Pool>,
     crew: &Crew,
@@ -466,15 +466,12 @@ fn spawn_on<T: Send + 'static>(
 }
 
 /// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the
-/// task if the runtime was dropped or is cancelling its tasks. Leaks the task in the child of a fork. Panics,
-/// and leaks the task, if the workers cannot be started.
+/// task if the runtime was dropped or is cancelling its tasks. Panics, and leaks the
+/// task, if the workers cannot be started.
 #[track_caller]
 fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
     let Some(pool) = pool else { return cancel_elsewhere(runnable) };
-    if pool.is_inherited() {
-        // The task belongs to the parent, and so may the locks on the way.
-        return mem::forget(runnable);
-    }
+    pool.assert_not_inherited();
     let crew = crew_of(&pool).and_then(|crew| {
         if !crew.is_stopped() {
             crew.start(&pool)?;

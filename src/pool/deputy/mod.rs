@@ -40,7 +40,6 @@ use std::time::Duration;
 use super::Pool;
 use super::stall::Stalls;
 use crate::executor::Overseer;
-use crate::fork::Origin;
 use crate::sync::{Counter, thread};
 use duty::{Call, Duty};
 use switch::Switch;
@@ -54,7 +53,6 @@ pub(crate) type Watch = fn(&Deputy);
 /// does not keep the pool alive.
 #[derive(Debug)]
 pub(crate) struct Deputy {
-    origin: Origin,
     pool: OnceLock<Weak<Pool>>,
     /// The time between two looks.
     tick: Duration,
@@ -82,7 +80,6 @@ impl Deputy {
     /// [`call`](Self::call), and runs `watch`. `tick` is the time between two looks.
     pub(super) fn new(tick: Duration, watch: Watch) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
-            origin: Origin::here(),
             pool: OnceLock::new(),
             tick,
             watch,
@@ -104,7 +101,7 @@ impl Deputy {
     }
 
     /// Has the deputy watch a promise that the calling thread has made: starts a deputy if there is none, and
-    /// sets the switch of one that sleeps. Does nothing in a child of `fork`.
+    /// sets the switch of one that sleeps.
     ///
     /// # Errors
     ///
@@ -144,21 +141,16 @@ impl Deputy {
         }
     }
 
-    /// Has the deputy wake up after a tick. Does nothing in a child of `fork`.
+    /// Has the deputy wake up after a tick.
     #[cold]
     fn arm(&self) {
-        if self.origin.is_here() {
-            self.switch.arm(self.tick);
-        }
+        self.switch.arm(self.tick);
     }
 
-    /// Starts the deputy's thread, unless there is one by now or the pool has ended. Does nothing in a
-    /// child of `fork`. Returns the error of the system if no thread can be started.
+    /// Starts the deputy's thread, unless there is one by now or the pool has ended. Returns the error of the
+    /// system if no thread can be started.
     #[cold]
     fn start(self: &Arc<Self>) -> io::Result<()> {
-        if !self.origin.is_here() {
-            return Ok(());
-        }
         self.duty.start(|| {
             let deputy = self.clone();
             let thread = thread::Builder::new().name("paceline-deputy".into());
