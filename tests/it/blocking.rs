@@ -210,31 +210,6 @@ fn unblock_without_a_thread_is_an_error_and_with_one_it_waits() {
     }
 }
 
-/// A child of `fork` has threads of its own.
-#[test]
-#[cfg(all(unix, not(miri)))]
-fn a_child_has_threads_of_its_own() {
-    use rustix::process::{WaitOptions, waitpid};
-    unsafe extern "C" {
-        fn fork() -> std::ffi::c_int;
-        fn _exit(status: std::ffi::c_int) -> !;
-    }
-    if is_child("blocking::a_child_has_threads_of_its_own", "true") {
-        assert_eq!(pollster::block_on(unblock(|| 1)), 1);
-        // SAFETY: the child uses threads of its own and the allocator, as the C library allows.
-        let child = unsafe { fork() };
-        if child == 0 {
-            let well = catch_unwind(|| pollster::block_on(unblock(|| 2)) == 2).unwrap_or(false);
-            // SAFETY: `_exit` is a system call.
-            unsafe { _exit(i32::from(!well)) };
-        }
-        let (_, status) =
-            waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty()).unwrap().unwrap();
-        assert_eq!(status.exit_status(), Some(0));
-        assert_eq!(pollster::block_on(unblock(|| 3)), 3);
-    }
-}
-
 /// Fails if the end of a runtime closes only a pool with threads.
 #[test]
 fn an_unblock_after_the_end_never_begins_although_none_came_before() {

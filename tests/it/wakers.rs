@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::future;
+use paceline::raw::Direction;
 use paceline::{Async, Runtime, Timer, block_on};
 
 use crate::blocked_leader::soon;
@@ -116,9 +117,9 @@ fn a_wake_that_panics_unwinds_no_other_thread() {
             assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready());
             // The waker is displaced, which wakes it.
             assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
-            let trusted = theirs.trusted();
-            trusted.forget_read(trusted.readiness());
-            assert!(trusted.poll_read_ready(&mut Context::from_waker(Waker::noop())).is_pending());
+            let raw = theirs.raw();
+            raw.forget(Direction::Read, raw.readiness());
+            assert!(raw.poll_ready(Direction::Read, &mut Context::from_waker(Waker::noop())).is_pending());
         });
     });
 }
@@ -206,10 +207,10 @@ fn a_drop_that_panics_unwinds_no_caller() {
             with(|cx| assert!(theirs.poll_readable(cx).is_pending()));
             // Dropped when another waker takes its place.
             full(&theirs);
-            let trusted = theirs.trusted();
-            trusted.forget_write(trusted.readiness());
-            with(|cx| assert!(trusted.poll_write_ready(cx).is_pending()));
-            assert!(trusted.poll_write_ready(&mut good).is_pending());
+            let raw = theirs.raw();
+            raw.forget(Direction::Write, raw.readiness());
+            with(|cx| assert!(raw.poll_ready(Direction::Write, cx).is_pending()));
+            assert!(raw.poll_ready(Direction::Write, &mut good).is_pending());
         });
         ours.write_all(b"x").unwrap();
         eventually("the event is told", || wakes.load(SeqCst) >= 1);
