@@ -211,6 +211,7 @@ impl Record {
             // SAFETY: the source is gone and no thread has a cell, so no other thread can reach this one.
             waking::discard(unsafe { self.wakers[direction as usize].with_mut(Option::take) });
             self.blind[direction as usize].store(0, Ordering::Relaxed);
+            self.lists[direction as usize].forget_unowned();
         }
     }
 }
@@ -364,6 +365,8 @@ mod tests {
         let (record, _) = open();
         let waiter = Arc::<WakeCounter>::default();
         assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);
+        let beside = Arc::<WakeCounter>::default();
+        assert!(record.wait_beside(Read, Until::Ready, &beside.clone().into()));
         record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;
         record.retire(|| {
@@ -371,6 +374,7 @@ mod tests {
             frees += 1;
         });
         assert_eq!((frees, waiter.times(), Arc::strong_count(&waiter)), (1, 0, 1));
+        assert_eq!((beside.times(), Arc::strong_count(&beside)), (0, 1));
         assert_eq!(record.blind[Write as usize].load(Ordering::Relaxed), 0);
     }
 }

@@ -31,7 +31,7 @@ struct WaiterList {
 /// So that a source that stays silent does not keep the wakers of all tasks that ever waited, all waiters are
 /// woken when their number has doubled. A task that still waits comes back. One that has not come back by the
 /// next time was woken after its last poll, so it can be forgotten. Of N tasks that have given up, up to some
-/// `12 * sqrt(N)` are kept.
+/// `12 * sqrt(N)` are kept, and a poll compares its waker with all of them.
 #[derive(Debug, Default)]
 struct Unowned {
     /// The wakers, and whether each was called since its task last came.
@@ -87,6 +87,13 @@ impl Waiters {
         let waker = Arc::new(waker.clone());
         let woken = sync::lock(list).unowned.add(waker);
         woken.into_iter().for_each(wake);
+    }
+
+    /// Drops the wakers of the waiters without an entry: their source is gone.
+    pub(super) fn forget_unowned(&self) {
+        let Some(list) = self.0.get() else { return };
+        let unowned = mem::take(&mut sync::lock(list).unowned);
+        unowned.waiting.into_iter().for_each(|(waker, _)| waking::discard(Arc::into_inner(waker)));
     }
 
     /// Removes the waiters from the list and wakes them.
