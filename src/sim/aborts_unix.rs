@@ -6,13 +6,17 @@
 //! that aborts.
 
 use std::cell::Cell;
-use std::io::{Cursor, Write};
 use std::os::fd::BorrowedFd;
-use std::process;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::process::Signal;
+
+/// What is written before the seed, between it and its repetition, and after that.
+const TEXT: [&[u8]; 3] = [
+    b"\npaceline: the process aborts in the simulation with seed ",
+    b". PACELINE_SEED=",
+    b" runs a test of `#[paceline::sim]` with that seed alone\n",
+];
 
 thread_local! {
     /// The seed of the simulation that this thread is in. Without a destructor, so the handler may read it.
@@ -31,24 +35,26 @@ pub(super) fn set_seed(seed: Option<u64>) {
     SEED.set(seed);
 }
 
-/// Writes the seed to standard error, past all buffers, and ends the process: a signal that another process
-/// has sent would not end it any more.
+/// Writes the seed to standard error, past all buffers, and lets the signal end the process. The stack may be
+/// the small one that std has for signals, so this formats by hand.
 fn write_seed() {
-    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
-    // The abort below raises the signal again, and so may one on another thread.
-    if HAS_BEGUN.swap(true, Relaxed) {
-        return;
-    }
-    if let Some(seed) = SEED.get() {
-        let mut text = Cursor::new([0; 200]);
-        let _ = writeln!(
-            text,
-            "\npaceline: the process aborts in the simulation with seed {seed}. PACELINE_SEED={seed} runs a test of \
-             `#[paceline::sim]` with that seed alone"
-        );
+    // SAFETY: the call is allowed in a signal handler. From here on the signal ends the process.
+    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    if let Some(mut left) = SEED.get() {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        while left > 0 || first == digits.len() {
+            first -= 1;
+            digits[first] = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
         // SAFETY: the number is that of standard error, whatever is open there.
         let stderr = unsafe { BorrowedFd::borrow_raw(2) };
-        let _ = rustix::io::write(stderr, &text.get_ref()[..text.position() as usize]);
+        let seed = &digits[first..];
+        for part in [TEXT[0], seed, TEXT[1], seed, TEXT[2]] {
+            let _ = rustix::io::write(stderr, part);
+        }
     }
-    process::abort();
+    // SAFETY: as above.
+    unsafe { libc::raise(libc::SIGABRT) };
 }

@@ -59,17 +59,30 @@ fn aborts_sometimes(sim: &mut Sim) {
     });
 }
 
+/// The handler of this abort runs on a small stack of std's.
+#[paceline::sim]
+#[ignore = "run by the test below, in another process"]
+fn overflows_sometimes(sim: &mut Sim) {
+    fn deeper(level: u64) -> u64 {
+        std::hint::black_box(if level == 0 { 0 } else { deeper(level + 1) + 1 })
+    }
+    let seed = sim.seed();
+    sim.block_on(async move { assert_eq!(deeper(seed / 5), 0) });
+}
+
 /// Fails if an abort prints no seed, also if the harness has captured what was printed before.
 #[cfg(unix)]
 #[test]
 fn an_abort_prints_the_seed() {
     use std::os::unix::process::ExitStatusExt;
-    for capture in ["--nocapture", "--show-output"] {
-        let output = another_process("attribute::aborts_sometimes", capture, &[]);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.signal(), Some(6), "{text}");
-        let line = "paceline: the process aborts in the simulation with seed 5. PACELINE_SEED=5 ";
-        assert_eq!(text.matches(line).count(), 1, "{text}");
+    for test in ["attribute::aborts_sometimes", "attribute::overflows_sometimes"] {
+        for capture in ["--nocapture", "--show-output"] {
+            let output = another_process(test, capture, &[]);
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.signal(), Some(6), "{text}");
+            let line = "paceline: the process aborts in the simulation with seed 5. PACELINE_SEED=5 ";
+            assert_eq!(text.matches(line).count(), 1, "{text}");
+        }
     }
 }
 
