@@ -16,7 +16,6 @@
 //! | [`task`], [`tasks`] | the data beside a spawned future; the count and the list of unfinished tasks |
 //! | [`foreign`] | tasks that other code has built with `async-task` |
 //! | [`groups`], [`listing`], [`panicked`] | reports: tasks by the line that spawned them, and panics |
-//! | [`cancelled`] | the message of `block_on` when a cancelled task is awaited |
 //! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: waiting for tasks, cancelling and dropping them |
 //! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
 

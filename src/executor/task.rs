@@ -196,15 +196,17 @@ impl<F> Drop for Tracked<F> {
         }
         let mut has_panicked = self.slow == PANICKED;
         if !self.is_dropped {
-            host::with_running(|runner| {
-                // Not in the poll of another task.
-                if let Some(runner) = runner.filter(|runner| !runner.poll.has_place()) {
-                    runner.poll.set_place(self.spawned_at);
-                }
+            // In the poll of another own task the place stays, and a foreign task has none after this drop.
+            let sets_place = host::with_running(|runner| {
+                let runner = runner.filter(|runner| !runner.poll.has_place());
+                runner.inspect(|runner| runner.poll.set_place(self.spawned_at)).is_some()
             });
             // SAFETY: the future is not used again. The task counts as unfinished until this drop is over.
             let dropped = waking::catch(|| unsafe { ManuallyDrop::drop(&mut self.future) });
             has_panicked |= dropped.is_none();
+            if sets_place {
+                host::with_running(|runner| runner.into_iter().for_each(|runner| runner.poll.clear_place()));
+            }
         }
         if has_panicked {
             // The task counts as unfinished until the program's hook has returned, too.

@@ -466,11 +466,11 @@ fn spawn_on<T: Send + 'static>(
 }
 
 /// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the
-/// task if the runtime was dropped or is cancelling its tasks. Panics, and leaks the
-/// task, if the workers cannot be started.
+/// task if the runtime was dropped or is cancelling its tasks. Panics, and leaks the task, if the workers
+/// cannot be started.
 #[track_caller]
 fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
-    let Some(pool) = pool else { return cancel_elsewhere(runnable) };
+    let Some(pool) = pool else { return cancel_elsewhere(None, runnable) };
     pool.assert_not_inherited();
     let crew = crew_of(&pool).and_then(|crew| {
         if !crew.is_stopped() {
@@ -479,7 +479,7 @@ fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
         Ok(crew)
     });
     match crew {
-        Ok(crew) if crew.is_stopped() => cancel_elsewhere(runnable),
+        Ok(crew) if crew.is_stopped() => cancel_elsewhere(Some(pool.clone()), runnable),
         // If the workers stop after that look, the task is cancelled with the others.
         Ok(crew) => executor::schedule(crew.state(), runnable),
         Err(error) => {
@@ -489,14 +489,21 @@ fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
     }
 }
 
-/// Has another thread drop a foreign task's runnable, which cancels the task. The caller is called by a
+/// Has another thread drop a foreign task's runnable, which cancels the task, inside of `pool` if that still
+/// exists. The caller is called by a
 /// waker, perhaps under a lock that the task's future takes, as the listener of a channel does; so a schedule
 /// function must not drop its runnable. At most [`CANCELLERS`] threads in the process do that. If there is
 /// none and none can be started, drops the runnable here: code that awaits the task must not wait for ever.
-fn cancel_elsewhere(runnable: Runnable) {
+fn cancel_elsewhere(pool: Option<Arc<Pool>>, runnable: Runnable) {
     static THREADS: OnceLock<Arc<Threads>> = OnceLock::new();
     let threads = THREADS.get_or_init(|| Arc::new(Threads::new(CANCELLERS, None)));
-    let (drops, task) = async_task::spawn(async move { drop(runnable) }, |_| ());
+    let cancels = async move {
+        match pool {
+            Some(pool) => pool.visit(|| drop(runnable)),
+            None => drop(runnable),
+        }
+    };
+    let (drops, task) = async_task::spawn(cancels, |_| ());
     task.detach();
     let _ = threads.submit(Work::Task(drops, None, None));
 }

@@ -252,7 +252,10 @@ fn a_drain_inside_of_a_task_cuts_off_no_other_task() {
     let own = runtime.spawn(async move { finished.recv().await.is_ok() });
     let (tell, told) = mpsc::channel();
     let inside = runtime.clone();
+    let gone = Runtime::builder().threads(1).build().unwrap().handle();
     let foreign = start(&runtime.handle(), async move {
+        // A task that is dropped in the poll is not the one that waits.
+        gone.spawn(async {}).detach();
         let drain = inside.drain(SOON);
         tell.send(()).unwrap();
         drain.await

@@ -81,6 +81,12 @@ impl<W: StageWord> PollCell<W> {
         self.spawned_at.store(ptr::from_ref(spawned_at).cast_mut(), Ordering::Release);
     }
 
+    /// Notes that the place is not known any more.
+    pub(crate) fn clear_place(&self) {
+        // ORDER: as in `begin`.
+        self.spawned_at.store(ptr::null_mut(), Ordering::Release);
+    }
+
     /// Returns whether a place was noted in this stage.
     pub(crate) fn has_place(&self) -> bool {
         !self.spawned_at.load(Ordering::Relaxed).is_null()
