@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`shared`] | the state that all handles of a runtime share |
 //! | [`handle`], [`runtime`], [`local`], [`builder`] | the public types |
-//! | [`blocking`] | blocking closures: which run, which are cancelled, and the waits for them |
+//! | [`blocking`] | blocking closures, and the waits for them |
 //! | [`budget`], [`fence`] | the cooperative budget of a poll, and the ban on blocking, for tokio's types |
 //! | [`hooks`] | hooks for threads that start, stop, sleep or wake |
 //! | [`simulated`] | the runtime of a simulation, behind a feature |
