@@ -399,8 +399,8 @@ fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
 /// # Panics
 ///
 /// If `run` panics; if a thread cannot be started; and if the runs differ, also in when they end, and in what
-/// the destructors of the tasks that are left then do. Then the message has the seed, and the first event that
-/// differs: its time, what happened in either run, and the spawn lines of the tasks.
+/// the destructors of the tasks that are left then do. Then the message has the seed, and the first event
+/// that differs: its time, what happened in either run, and the spawn lines of the tasks.
 #[track_caller]
 pub fn check(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Report {
     let (report, recording) = on_new_thread(|| {

@@ -370,8 +370,9 @@ impl Simulated {
         failure
     }
 
-    /// Ends the simulation. That is the last event, so two runs of a check that end at different times differ.
-    /// Returns the recording of the first run of a check, and why the simulation has failed, if it has.
+    /// Ends the simulation. That is the last event, so two runs of a check that end at different times
+    /// differ. Returns the recording of the first run of a check, and why the simulation has failed, if it
+    /// has.
     pub(super) fn end(&self) -> (Option<FirstRun>, Option<String>) {
         self.add(self.state(), SimEventKind::Ended, 0, 0);
         let mut state = self.state();
