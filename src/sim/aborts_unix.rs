@@ -12,7 +12,7 @@ use std::sync::Once;
 use rustix::process::Signal;
 
 /// What is written before the seed, between it and its repetition, and after that.
-const TEXT: [&[u8]; 3] = [
+const ABORTED_WITH: [&[u8]; 3] = [
     b"\npaceline: the process aborts in the simulation with seed ",
     b". PACELINE_SEED=",
     b" runs a test of `#[paceline::sim]` with that seed alone\n",
@@ -51,7 +51,7 @@ fn write_seed() {
         // SAFETY: the number is that of standard error, whatever is open there.
         let stderr = unsafe { BorrowedFd::borrow_raw(2) };
         let seed = &digits[first..];
-        for part in [TEXT[0], seed, TEXT[1], seed, TEXT[2]] {
+        for part in [ABORTED_WITH[0], seed, ABORTED_WITH[1], seed, ABORTED_WITH[2]] {
             let _ = rustix::io::write(stderr, part);
         }
     }
