@@ -380,12 +380,9 @@ pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, 
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
-/// Waits that trust the cached readiness, for the package that replaces tokio.
+// For the package that replaces tokio.
 #[doc(hidden)]
-pub mod raw {
-    pub use crate::io::raw::{Raw, Readiness};
-    pub use crate::reactor::Direction;
-}
+pub use io::raw::{Raw, Readiness};
 #[cfg(paceline_contention)]
 pub use leadership::{TimeLed, time_led};
 pub use line::Order;
@@ -399,6 +396,8 @@ pub use paceline_macros::{main, test};
 pub use pool::stall::{Stall, StallKind};
 pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
 pub use probe::Syscall;
+#[doc(hidden)]
+pub use reactor::Direction;
 pub use runtime::{
     Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Runtime, StuckError, TaskList,
     metrics, spawn,

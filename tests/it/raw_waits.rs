@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::raw::Direction::{self, Read as Reading, Write as Writing};
-use paceline::raw::{Raw, Readiness};
+use paceline::Direction::{self, Read as Reading, Write as Writing};
 use paceline::{Async, Runtime, Timer, block_on};
+use paceline::{Raw, Readiness};
 
 use crate::io::tcp_pair;
 

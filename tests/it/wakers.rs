@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::raw::Direction;
+use paceline::Direction;
 use paceline::{Async, Runtime, Timer, block_on};
 
 use crate::blocked_leader::soon;

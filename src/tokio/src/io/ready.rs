@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 
-use paceline::raw::Readiness;
+use paceline::Readiness;
 
 use super::Interest;
 

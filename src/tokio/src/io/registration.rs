@@ -12,8 +12,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use paceline::Async;
-pub(crate) use paceline::raw::Direction;
-use paceline::raw::{Raw, Readiness};
+pub(crate) use paceline::Direction;
+use paceline::{Raw, Readiness};
 use real::task::coop::poll_proceed;
 
 use super::{Interest, Ready};
