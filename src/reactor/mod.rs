@@ -39,7 +39,6 @@ pub(crate) use source::{BlindWait, Source};
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
-#[cfg(all(any(target_os = "linux", target_os = "android"), not(any(paceline_shuttle, miri))))]
 pub(crate) use timers::Alarm;
 
 use std::io;

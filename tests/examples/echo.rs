@@ -167,7 +167,7 @@ fn without_descriptors_it_serves_those_that_it_has() {
 #[test]
 fn without_arguments_it_ends_by_itself() {
     let said = start("echo", ":", &[]).end();
-    assert!(said.contains("300 clients, of which 0 were lost") && said.contains(" direct ("), "{said}");
+    assert!(said.contains("300 clients, of which 0 were lost") && said.contains("\npolls_direct "), "{said}");
     assert!(said.lines().any(|line| line.starts_with("      1          300 ")), "{said}");
 }
 

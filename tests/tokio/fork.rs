@@ -1,12 +1,12 @@
-//! A child of `fork` has a hidden runtime of its own; its parent is not affected.
+//! A child of `fork` does not wait for its parent's hidden runtime, and the parent is not affected.
 
 use std::time::Duration;
 
-use paceline::{Timer, block_on, spawn};
+use paceline::{Runtime, Timer, block_on, spawn};
 use rustix::process::Signal;
 
 use crate::context::all_of_tokio;
-use crate::forked_children::{end_of, in_child, leave, split};
+use crate::forked_children::{end_of, in_child, split};
 use crate::setups::is_child;
 
 fn all_is_well() {
@@ -14,39 +14,6 @@ fn all_is_well() {
         spawn(all_of_tokio()).await;
         all_of_tokio().await;
     });
-}
-
-/// Fails if the child waits for its parent's runtime: `Origin` in `Hidden`.
-#[test]
-fn a_child_has_a_hidden_runtime_of_its_own() {
-    if is_child("fork::a_child_has_a_hidden_runtime_of_its_own", ":") {
-        all_is_well();
-        in_child(|| {
-            all_is_well();
-            in_child(all_is_well);
-            all_is_well();
-        });
-        all_is_well();
-    }
-}
-
-/// The forking thread is in its parent's runtime. Fails if the child stays in it: `Origin` in `ENTERED`.
-#[test]
-fn a_child_of_a_task_or_block_on_has_one_too() {
-    if !is_child("fork::a_child_of_a_task_or_block_on_has_one_too", "ulimit -c 0") {
-        return;
-    }
-    let forks = || async {
-        Timer::after(Duration::from_millis(1)).await;
-        let Some(child) = split() else {
-            let well = std::panic::catch_unwind(all_is_well).is_ok();
-            leave(well)
-        };
-        end_of(child).exit_status()
-    };
-    assert_eq!(block_on(forks()), Some(0));
-    assert_eq!(block_on(spawn(forks())), Some(0));
-    all_is_well();
 }
 
 /// The child may do everything there that needs no wait; a wait for tokio is a wait for its parent's runtime,
@@ -68,4 +35,18 @@ fn a_child_that_waits_for_its_parents_hidden_runtime_is_aborted() {
     let status = end_of(child.expect("the child does not get here"));
     assert_eq!(status.terminating_signal(), Some(Signal::ABORT.as_raw()), "{status:?}");
     all_is_well();
+}
+
+/// A runtime that a child builds works, although the hidden runtime does not. Fails if a thread waits for
+/// that when it enters its context.
+#[test]
+fn a_child_may_build_a_runtime() {
+    if is_child("fork::a_child_may_build_a_runtime", ":") {
+        all_is_well();
+        in_child(|| {
+            let runtime = Runtime::builder().threads(1).build().unwrap();
+            runtime.block_on(async { spawn(Timer::after(Duration::from_millis(1))).await });
+        });
+        all_is_well();
+    }
 }
