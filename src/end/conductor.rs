@@ -12,8 +12,6 @@ use crate::pool::{Crew, Drained, Pool, Station};
 use crate::probe::{GRACE, KnownThread, OUTSIDE_GRACE, Patience, WITHOUT_A_CORE};
 use crate::sync::{self, Instant, thread};
 
-/// How long tasks that waited for the report are polled again after their first poll with it.
-const LAST_ONES: Duration = Duration::from_millis(100);
 /// How often the end looks at the threads that have not stopped; or, without a conductor, tries to start
 /// one.
 pub(super) const LOOK: Duration = Duration::from_millis(2);
@@ -83,7 +81,7 @@ impl<'a> Conductor<'a> {
         Self { crew, pool, blocking: pool.blocking(), here, patience, patience_behind, hands: 0 }
     }
 
-    /// Takes all steps on the calling thread, from the wait to the last polls, and publishes the report.
+    /// Takes all steps on the calling thread, and publishes the report.
     fn conduct(&mut self) {
         let (crew, state) = (self.crew, self.crew.state());
         let ended = self.wait();
@@ -95,11 +93,11 @@ impl<'a> Conductor<'a> {
         }
         let (stuck, lost) =
             self.wait_until_cleared(|this, stuck| this.left(stuck) > 0 || this.blocking.doomed() > 0);
-        let Standing { insiders, began, ended: at_first, .. } = crew.parting.standing();
+        let Standing { began, ended: at_first, .. } = crew.parting.standing();
         let (all_ended, left) = state.census();
-        let all = (all_ended + left).saturating_sub(at_first + insiders);
+        let all = (all_ended + left).saturating_sub(at_first);
         let finished = ended.saturating_sub(at_first);
-        let undropped = left.saturating_sub(insiders + stuck.tasks);
+        let undropped = left.saturating_sub(stuck.tasks);
         let report = Drained {
             finished,
             cancelled: all.saturating_sub(finished + stuck.tasks),
@@ -110,36 +108,18 @@ impl<'a> Conductor<'a> {
             jobs_lost: lost,
             took: began.map_or(Duration::ZERO, |began| began.elapsed()),
         };
-        let limit = Instant::now() + LAST_ONES;
-        crew.parting.publish(report, limit);
-        self.hands = 0;
-        while crew.parting.keeps_any() == Some(true) {
-            let is_late = Instant::now() >= limit;
-            let waits = |this: &Self, _| this.crew.state().has_aside() || this.crew.state().has_surplus();
-            self.wait_until_cleared(waits);
-            if is_late {
-                break;
-            }
-            // A task that has the report ends soon, or awaits something else and is woken by that.
-            sync::park_until(Some(Instant::now() + LOOK));
-        }
-        if crew.parting.keeps_any() == Some(true) {
-            // Some tasks had no poll, because all tasks before them block.
-            crew.clear_up(self.pool);
-        }
-        crew.parting.finish();
+        crew.parting.publish(report);
         crew.cancel_all(self.pool);
         state.ignore_drops();
     }
 
     /// Returns the tasks that were dropped since the wait ended and, if `are_any_undropped`, those that are
-    /// still to be dropped, without the `stuck` ones and those that wait for the report. Stops the
-    /// recording of drops.
+    /// still to be dropped, without the `stuck` ones. Stops the recording of drops.
     fn cancelled_tasks(&self, stuck: &StuckTasks, are_any_undropped: bool) -> Vec<TaskGroup> {
         let state = self.crew.state();
         let mut cancelled = state.recorded_drops();
         if are_any_undropped {
-            state.list_undropped(|task| self.crew.parting.awaits(task), &mut cancelled);
+            state.list_undropped(&mut cancelled);
             // The stuck tasks are on the list, too, but are not counted as cancelled.
             let places = stuck.threads.iter().filter_map(|thread| thread.spawned_at);
             places.for_each(|spawned_at| cancelled.remove_one(spawned_at));
@@ -183,10 +163,9 @@ impl<'a> Conductor<'a> {
         Some(self.crew.parting.standing().cut_short.unwrap_or(ended))
     }
 
-    /// Returns how many tasks are left beside those that wait for the report and so many that are stuck.
+    /// Returns how many tasks are left beside so many that are stuck.
     fn left(&self, stuck: usize) -> usize {
-        let insiders = self.crew.parting.standing().insiders;
-        self.crew.state().census().1.saturating_sub(insiders + stuck)
+        self.crew.state().census().1.saturating_sub(stuck)
     }
 
     /// Stops the workers after the polls that they are in, and closes the blocking threads: what waits for
@@ -235,7 +214,7 @@ impl<'a> Conductor<'a> {
         if !self.crew.hire_hand(self.pool) {
             // No thread is left that would notice what blocks this one.
             self.hands = HANDS;
-            self.crew.clear_up_behind(self.pool);
+            self.crew.clear_up(self.pool);
         }
         true
     }
@@ -243,7 +222,7 @@ impl<'a> Conductor<'a> {
     /// Looks at these threads, except the calling one, beside so many that only start. Returns what is
     /// stuck, and whether any other thread is on its way; one that only starts is, until [`WITHOUT_A_CORE`]
     /// after the wait `began`. A thread that sleeps in no task and no destructor that is known is stuck
-    /// after the time `outside`. A thread that waits for the report counts as neither.
+    /// after the time `outside`.
     fn look_at(
         &mut self,
         (threads, starting): (Vec<KnownThread>, usize),
@@ -257,9 +236,6 @@ impl<'a> Conductor<'a> {
         for known in threads.iter().filter(|known| known.id() != self.here) {
             let its_stations = || stations.iter().filter(|station| station.thread.id() == known.id());
             let tasks = tasks_of(self.crew, its_stations().rev());
-            if self.crew.parting.excuses(known.id(), &tasks) {
-                continue;
-            }
             let (drops, dropped) = self.crew.state().drops_of(known.id());
             let mut got_to = its_stations().map(|station| progress(station)).fold(drops, u64::wrapping_add);
             if tasks.is_empty() {
@@ -268,7 +244,7 @@ impl<'a> Conductor<'a> {
             }
             let grace = if tasks.is_empty() && dropped.is_empty() { outside } else { GRACE };
             if self.patience.check_stuck(known, got_to, grace, now) {
-                stuck.add(&known.thread, tasks, dropped, |task| self.crew.parting.awaits(task));
+                stuck.add(&known.thread, tasks, dropped);
             } else {
                 comes = true;
             }

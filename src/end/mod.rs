@@ -9,15 +9,12 @@
 //! 1. *Closed*: new tasks are cancelled at once.
 //! 2. *The wait*: until no task is left but those that wait for this very report, and no closure that
 //!    blocks; or until the deadline.
-//! 3. *The cancel*: the workers stop after the polls they are in, and drop all other tasks that no thread
-//!    polls. Closures that block and have not begun never run; closures that run are told. This step is
-//!    over when only stuck threads are left ([`Patience`](crate::probe::Patience)). If tasks are left,
-//!    a thread is hired that drops them beside the workers, and another one whenever all of these are stuck
-//!    in a poll or a destructor.
+//! 3. *The cancel*: the workers stop after the polls they are in, and drop all tasks that no thread polls.
+//!    Closures that block and have not begun never run; closures that run are told. This step is over when
+//!    only stuck threads are left ([`Patience`](crate::probe::Patience)). If tasks are left, a thread is
+//!    hired that drops them beside the workers, and another one whenever all of these are stuck in a poll or
+//!    a destructor.
 //! 4. *The report* is published, and all callers that wait for it are woken.
-//! 5. *The last polls*: tasks that waited for the report have no worker any more. Threads that are hired
-//!    for that poll them, once in any case, and again for 100 ms; then these tasks are cancelled like the
-//!    others.
 //!
 //! If no thread can be started for the conductor, the callers try again, until one can. When nothing is
 //! left to wait for, or the deadline has passed, the first caller conducts in its own poll, which then
@@ -36,12 +33,12 @@ mod stuck;
 pub(crate) use shutdown::shut_down;
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::executor::TasksOnStack;
 use crate::io::Timer;
-use crate::pool::parting::Caller;
 use crate::pool::{Crew, Drained, Pool};
 use crate::sync::Instant;
 use conductor::{LOOK, ensure_conductor};
@@ -52,7 +49,7 @@ use conductor::{LOOK, ensure_conductor};
 /// started for the conductor does the end need a caller that polls.
 pub(crate) async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
     let Some(crew) = pool.crew() else { return Drained::default() };
-    let waiting = Waiting::begin(&pool, crew, deadline);
+    let mut waiting = Waiting::begin(&pool, crew, deadline);
     loop {
         if !ensure_conductor(crew, &pool) {
             pause(&pool).await;
@@ -71,9 +68,11 @@ async fn pause(pool: &Arc<Pool>) {
 
 /// A caller that waits for the report, until this is dropped.
 struct Waiting<'a> {
-    pool: &'a Arc<Pool>,
     crew: &'a Crew,
+    pool: &'a Arc<Pool>,
     key: u64,
+    /// The task of the runtime in which it was polled last.
+    task: Option<usize>,
 }
 
 impl<'a> Waiting<'a> {
@@ -81,25 +80,28 @@ impl<'a> Waiting<'a> {
     ///
     /// # Panics
     ///
-    /// As [`caller`] does. Then this has no effect.
+    /// As [`task_here`] does. Then this has no effect.
     fn begin(pool: &'a Arc<Pool>, crew: &'a Crew, deadline: Option<Instant>) -> Self {
-        let caller = caller(pool, crew);
+        let task = task_here(pool, crew);
         // The recording of drops begins first, so that a destructor that blocks already has a name.
         crew.state().watch_drops();
-        let key = crew.parting.enter(crew.state(), caller, deadline);
-        Self { pool, crew, key }
+        let key = crew.parting.enter(crew.state(), task, deadline);
+        Self { pool, crew, key, task }
     }
 
     /// Waits for the report; `None` if there is no conductor any more.
     ///
     /// # Panics
     ///
-    /// As [`caller`] does.
-    async fn report(&self) -> Option<Drained> {
-        let Self { pool, crew, key } = *self;
+    /// As [`task_here`] does.
+    async fn report(&mut self) -> Option<Drained> {
         poll_fn(|cx| {
-            let caller = caller(pool, crew);
-            crew.parting.poll_report(crew.state(), key, caller, cx.waker().clone())
+            let now = task_here(self.pool, self.crew);
+            let before = mem::replace(&mut self.task, now);
+            if before != now {
+                self.crew.parting.move_to(self.crew.state(), before, now);
+            }
+            self.crew.parting.poll_report(self.key, cx.waker().clone())
         })
         .await
     }
@@ -107,29 +109,30 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.crew.parting.leave(self.crew.state(), self.key);
+        self.crew.parting.leave(self.crew.state(), self.key, self.task);
     }
 }
 
-/// Returns the calling thread, and which of the crew's tasks it is in.
+/// Returns the address of the crew's task that the caller is in, if any.
 ///
 /// # Panics
 ///
 /// If the report is not out, and the caller is something that the end waits for: a `block_on` that is nested
 /// in one of the crew's tasks, or a closure that [blocks](crate::blocking) for this crew's runtime.
 #[track_caller]
-fn caller(pool: &Arc<Pool>, crew: &Crew) -> Caller {
-    let caller = Caller::here(crew.state());
-    let waits_for = match caller.inside {
-        _ if crew.is_drained() => return caller,
-        TasksOnStack::Below => "this runtime's tasks, so none of them can wait for it in a `block_on`",
-        _ if pool.blocking().is_at_work_here() => {
+fn task_here(pool: &Arc<Pool>, crew: &Crew) -> Option<usize> {
+    let inside = crew.state().inside();
+    let waits_for = match inside {
+        TasksOnStack::Below if !crew.is_drained() => {
+            "this runtime's tasks, so none of them can wait for it in a `block_on`"
+        }
+        _ if !crew.is_drained() && pool.blocking().is_at_work_here() => {
             "this runtime's closures that block, so none of them can wait for it"
         }
-        _ => return caller,
+        TasksOnStack::Task(poll) => return Some(poll.task),
+        _ => return None,
     };
     panic!(
-        "`drain` waits for {waits_for}: await the drain in a task, or in a `block_on` of a thread that is not the \
-         runtime's"
+        "`drain` waits for {waits_for}: await the drain in a `block_on` of a thread that is not the runtime's"
     )
 }

@@ -40,7 +40,6 @@ pub(super) fn tasks_of<'a>(crew: &Crew, stations: impl Iterator<Item = &'a Arc<S
 #[derive(Debug, Default)]
 pub(super) struct StuckTasks {
     pub(super) threads: Vec<StuckThread>,
-    /// Without those that wait for the report.
     pub(super) tasks: usize,
 }
 
@@ -48,14 +47,12 @@ impl StuckTasks {
     /// Adds a thread that is stuck in these tasks, the innermost first, and in the drop of tasks that were
     /// spawned at `dropped`. A thread that polls tasks gets one entry for each, and that of the innermost
     /// names the task that is dropped instead, if there is one. Otherwise there is one entry for each
-    /// dropped task, or one without a task. Tasks for which `awaits` returns true are not counted in
-    /// `tasks`.
+    /// dropped task, or one without a task.
     pub(super) fn add(
         &mut self,
         thread: &thread::Thread,
         mut tasks: Vec<TaskPoll>,
         dropped: Vec<&'static Location<'static>>,
-        awaits: impl Fn(usize) -> bool,
     ) {
         match tasks.first_mut() {
             // The thread drops the task that it polls, which is done or was cancelled; or another one, of
@@ -70,7 +67,7 @@ impl StuckTasks {
                 tasks.extend(polls);
             }
         }
-        self.tasks += tasks.iter().filter(|task| !awaits(task.task)).count();
+        self.tasks += tasks.len();
         let places = tasks.iter().map(|task| task.spawned_at);
         // No task keeps the thread: user code that is none does, such as a hook.
         let places = places.chain(tasks.is_empty().then_some(None));

@@ -1,14 +1,8 @@
 //! The end of an executor cancels the tasks that are left. For the end of a runtime, this file also answers
 //! how many tasks are left, and what of the executor is on the stack of the thread that ends the runtime.
-//!
-//! A task that waits for the report of the end is not cancelled before it has the report. A thread that
-//! cancels tasks puts such a task *aside*. Once the report is out, another thread may take it from there
-//! and poll it, even if the thread that cancels is blocked by the next destructor.
 
 use std::panic::Location;
 use std::time::Duration;
-
-use async_task::Runnable;
 
 use super::groups::Grouping;
 use super::host;
@@ -16,7 +10,7 @@ use super::runner::{Runner, TaskPoll};
 use super::state::State;
 use super::tasks::Ticket;
 use crate::frame;
-use crate::sync::{self, Instant, thread};
+use crate::sync::{Instant, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
 /// a few instructions, but such a thread may not be running, and the end must not wait for ever.
@@ -111,46 +105,14 @@ impl State {
         self.drops.of(thread)
     }
 
-    /// Cancels all tasks that are not being polled right now, also the tasks that are aside: wakes the listed
-    /// tasks, and drops scheduled tasks until none is left. A task that is being polled is scheduled again
-    /// when that poll returns `Pending`, which may be after this call.
+    /// Cancels all tasks that are not being polled right now: wakes the listed tasks, and drops scheduled
+    /// tasks until none is left. A task that is being polled is scheduled again when that poll returns
+    /// `Pending`, which may be after this call.
     pub(crate) fn cancel_all(&self) {
-        self.cancel_all_but(|_| false);
-        while let Some(task) = self.pop_aside() {
-            drop(task);
-        }
-    }
-
-    /// Cancels all tasks that are not being polled right now. The tasks for which `kept` returns true,
-    /// given the address that the task's waker points to, are put aside instead.
-    pub(crate) fn cancel_all_but(&self, kept: impl Fn(usize) -> bool) {
         self.tasks.wake_all();
         while let Some(task) = self.any_task() {
-            if kept(address_of(&task)) {
-                sync::lock(&self.aside).push(task);
-            } else {
-                drop(task);
-            }
+            drop(task);
         }
-    }
-
-    /// Takes the tasks that are aside and the scheduled tasks until none is left. Polls those for which `run`
-    /// returns true, given the address that the task's waker points to, and drops the others.
-    pub(crate) fn run_or_cancel(&self, run: impl Fn(usize) -> bool) {
-        while let Some(task) = self.pop_aside().or_else(|| self.any_task()) {
-            if run(address_of(&task)) {
-                host::run_beside(task);
-            }
-        }
-    }
-
-    /// Returns whether tasks are aside.
-    pub(crate) fn has_aside(&self) -> bool {
-        !sync::lock(&self.aside).is_empty()
-    }
-
-    fn pop_aside(&self) -> Option<Runnable> {
-        sync::lock(&self.aside).pop()
     }
 
     /// Cancels the tasks of an executor that is being dropped, and waits at most [`STRAGGLERS`] until the
@@ -183,9 +145,4 @@ impl State {
             drop(task);
         }
     }
-}
-
-/// Returns an address that identifies a task among all tasks that exist.
-fn address_of(task: &Runnable) -> usize {
-    task.waker().data().addr()
 }

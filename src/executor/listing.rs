@@ -64,11 +64,7 @@ impl State {
 
     /// Adds the tasks that have waited and are not dropped, except those for which `kept` returns true,
     /// given the address that the task's waker points to.
-    pub(crate) fn list_undropped(&self, kept: impl Fn(usize) -> bool, into: &mut Grouping) {
-        let mut found = Vec::new();
-        self.tasks.for_each_listed(|task, listed| found.push((task, listed)));
-        for (_, ListedTask { spawned_at, since }) in found.into_iter().filter(|(task, _)| !kept(*task)) {
-            into.add(spawned_at, Some(since));
-        }
+    pub(crate) fn list_undropped(&self, into: &mut Grouping) {
+        self.tasks.for_each_listed(|_, ListedTask { spawned_at, since }| into.add(spawned_at, Some(since)));
     }
 }

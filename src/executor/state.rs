@@ -46,8 +46,6 @@ pub(crate) struct State {
     pub(super) keeps_order: bool,
     /// Whether the executor is that of the default instance, whose state is never freed.
     lives_forever: bool,
-    /// Tasks that are not cancelled with the others, because they wait for the report of the end.
-    pub(super) aside: Mutex<Vec<Runnable>>,
     /// The futures that are dropped while the runtime ends.
     pub(super) drops: Drops,
     pub(crate) panics: Panics,
@@ -144,7 +142,6 @@ impl State {
             of_runtime,
             keeps_order: keeps_order || is_simulated,
             lives_forever,
-            aside: Mutex::new(Vec::new()),
             drops: Drops::new(),
             panics: Panics::default(),
             taken: Counter::default(),

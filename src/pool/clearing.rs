@@ -45,42 +45,28 @@ impl Crew {
         self.stop.notify(usize::MAX);
     }
 
-    /// Cancels all tasks of a crew that was stopped, except those that a thread polls and those that wait
-    /// for the report of a drain. If no worker and no hand is left, and no task waits for the report, the
-    /// call also waits for tasks that are just being scheduled, for [a limited
+    /// Cancels all tasks of a crew that was stopped, except those that a thread polls. If no worker and no
+    /// hand is left, the call also waits for tasks that are just being scheduled, for [a limited
     /// time](crate::executor::State::cancel_to_the_last). Runs destructors, which may block.
     pub(crate) fn cancel_all(&self, pool: &Arc<Pool>) {
         let state = self.state();
         let _here = CancelGuard::begin(self);
-        pool.visit(|| match self.parting.keeps_any() {
-            Some(false) | None if self.live() == 0 => state.cancel_to_the_last(),
-            // A task may begin to wait for the report at any moment.
-            Some(_) => state.cancel_all_but(|task| self.parting.keeps(task)),
-            None => state.cancel_all(),
-        });
+        pool.visit(|| if self.live() == 0 { state.cancel_to_the_last() } else { state.cancel_all() });
     }
 
-    /// Cancels all tasks as [`cancel_all`](Self::cancel_all) does. When the report is out, polls the tasks
-    /// that waited for it and cancels the others.
+    /// Drops the closures that block and will never begin, then [cancels all tasks](Self::cancel_all). The
+    /// closures come first, because a worker may wait for one of them and hold what a task's destructor
+    /// needs.
     pub(crate) fn clear_up(&self, pool: &Arc<Pool>) {
-        self.cancel_all(pool);
-        if self.is_drained() {
-            pool.visit(|| self.state().run_or_cancel(|task| self.parting.gets_a_poll(task)));
-        }
-    }
-
-    /// Drops the closures that block and will never begin, then [clears up](Self::clear_up). The closures
-    /// come first, because a worker may wait for one of them and hold what a task's destructor needs.
-    pub(crate) fn clear_up_behind(&self, pool: &Arc<Pool>) {
         pool.visit(|| {
             if let Some(blocking) = pool.blocking_if_any() {
                 blocking.drop_doomed();
             }
         });
-        self.clear_up(pool);
+        self.cancel_all(pool);
     }
 
-    /// Starts a hand: a thread that clears up as [`clear_up_behind`](Self::clear_up_behind) does, and then
+    /// Starts a hand: a thread that clears up as [`clear_up`](Self::clear_up) does, and then
     /// ends. A hand is no worker: it calls no hooks. Returns false if no thread can be started.
     pub(crate) fn hire_hand(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
         let mut builder = thread::Builder::new().name(format!("{}-end", self.name()));
@@ -182,7 +168,7 @@ impl Hand {
             roll.hands.push(known.clone());
         }
         // The panic hook has reported a panic of a destructor.
-        waking::call(|| self.crew.clear_up_behind(pool));
+        waking::call(|| self.crew.clear_up(pool));
         // The thread is on one of the two lists at each moment.
         let _here = {
             let mut roll = self.crew.roll();

@@ -385,7 +385,7 @@ impl Crew {
             if is_stopped {
                 // Before this thread counts as gone: a thread that waits for that finds all futures dropped
                 // and the hook called.
-                self.clear_up(pool);
+                self.cancel_all(pool);
                 call(pool, on_stop);
             }
             if self.leave(place, is_stopped, unneeded) {

@@ -1,30 +1,28 @@
-//! [`Parting`]: how far the end of a runtime has come, which tasks wait for its report, and the report.
+//! [`Parting`]: how far the end of a runtime has come, the callers that wait for its report, and the report.
 //!
-//! The layer `end` drives this state. Workers ask two questions: which tasks they may cancel, and whether a
-//! task that waited for the report gets one more poll.
+//! The layer `end` drives this state. Workers ask whether they may cancel tasks.
 //!
 //! | [`Phase`] | from there on | entered by |
 //! |---|---|---|
 //! | `Running` | | |
 //! | `Closed` | a task that is spawned from outside is cancelled at once | a drain |
-//! | `Cancelling` | workers stop after their polls, and drop tasks that are not kept | shutdown; conductor |
-//! | `Reported` | the report is out; tasks that waited for it are polled for the last time | the conductor |
-//! | `Over` | no task is kept | the conductor |
+//! | `Cancelling` | workers stop after their polls, and drop tasks | shutdown; conductor |
+//! | `Reported` | the report is out | the conductor |
 //!
 //! The phase only grows. Changes are made under the lock of the book; reads take no lock.
 //!
-//! **Tasks that wait for the report** are known by what was on the stack when they asked ([`TasksOnStack`]).
+//! **A caller may be in what the end waits for**, which is seen by what is on its stack
+//! ([`TasksOnStack`](crate::executor::TasksOnStack)).
 //!
 //! | on the stack | effect |
 //! |---|---|
-//! | the task's poll | the task is kept until it has had the report |
-//! | the task, in a poll that goes on: a foreign `block_on` | the thread does not count as stuck |
+//! | a task's poll | the end does not wait for the task, and cancels it with the others |
 //! | a task below a `block_on` of ours | the caller panics: the end waits for the task |
 //! | a closure that blocks for the same runtime | the caller panics: the end waits for the closure |
 //!
-//! Callers are counted as they come and go, and each has a key, so that ten thousand callers may ask. The
-//! thread that waits for the last end (`executor/vigil.rs`) learns the number of waiting tasks under the
-//! same lock, so an older number never replaces a newer one.
+//! The callers in each task are counted as they come and go. The thread that waits for the last end
+//! (`executor/vigil.rs`) learns the number of such tasks under the same lock, so an older number never
+//! replaces a newer one.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,9 +30,8 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use super::Drained;
-use crate::executor::{State, TaskPoll, TasksOnStack};
-use crate::stage::Stage;
-use crate::sync::{self, AtomicU8, Instant, Mutex, Ordering, thread};
+use crate::executor::State;
+use crate::sync::{self, AtomicU8, Instant, Mutex, Ordering};
 use crate::waking;
 
 /// How far the end has come.
@@ -45,7 +42,6 @@ enum Phase {
     Closed,
     Cancelling,
     Reported,
-    Over,
 }
 
 /// The end of a crew.
@@ -65,51 +61,20 @@ struct DrainBook {
     ended: usize,
     /// The earliest deadline of all callers; `None` is never.
     deadline: Option<Instant>,
-    /// The callers that wait for the report, by their keys.
-    callers: HashMap<u64, Caller>,
-    /// The wakers of the callers that sleep.
+    /// The wakers of the callers that sleep, by their keys.
     wakers: HashMap<u64, Waker>,
-    /// The tasks that wait for the report, by the address that the task's waker points to.
-    tasks: HashMap<usize, Insider>,
+    /// How many callers are in each task of the runtime, by the address that the task's waker points to.
+    tasks: HashMap<usize, usize>,
     /// How many tasks had ended when a shutdown stopped the workers.
     cut_short: Option<usize>,
     report: Option<Drained>,
-    /// Once the report is out: the time until which a task may be polled more than once.
-    last_polls: Option<Instant>,
     /// The key of the last caller.
     next: u64,
 }
 
-/// A caller that waits for the report: the task that it is in, and its thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) inside: TasksOnStack,
-    thread: thread::ThreadId,
-}
-
-impl Caller {
-    /// Returns the caller for the calling thread.
-    pub(crate) fn here(state: &State) -> Self {
-        Self { inside: state.inside(), thread: thread::current().id() }
-    }
-}
-
-/// A task that waits for the report.
-#[derive(Debug)]
-struct Insider {
-    /// How many of the callers are in this task.
-    callers: usize,
-    /// The thread on which the task asked last.
-    thread: thread::ThreadId,
-    /// The stage of the runner when the task asked last.
-    poll: Stage,
-    /// The task was polled since the report came out.
-    was_polled: bool,
-}
-
 /// A copy of the parts of the book that the conductor needs.
 pub(crate) struct Standing {
-    /// How many tasks wait for the report.
+    /// How many tasks the end does not wait for, because they wait for the report.
     pub(crate) insiders: usize,
     /// When the first drain began.
     pub(crate) began: Option<Instant>,
@@ -172,49 +137,14 @@ impl Parting {
         Standing { insiders: book.tasks.len(), began, deadline, cut_short, ended }
     }
 
-    /// Returns whether the task must not be cancelled yet. `task` is the data pointer of its waker.
-    pub(super) fn keeps(&self, task: usize) -> bool {
-        let book = sync::lock(&self.book);
-        !self.has_come_to(Phase::Over) && book.tasks.contains_key(&task)
-    }
-
-    /// Returns whether any task must not be cancelled yet; `None` if there will be no such task: no drain was
-    /// begun, or it is over.
-    pub(crate) fn keeps_any(&self) -> Option<bool> {
-        let book = sync::lock(&self.book);
-        (book.began.is_some() && !self.has_come_to(Phase::Over)).then_some(!book.tasks.is_empty())
-    }
-
-    /// Returns whether the task waits for the report.
-    pub(crate) fn awaits(&self, task: usize) -> bool {
-        sync::lock(&self.book).tasks.contains_key(&task)
-    }
-
-    /// Returns whether this thread waits for the report in one of these polls.
-    pub(crate) fn excuses(&self, thread: thread::ThreadId, polls: &[TaskPoll]) -> bool {
-        let book = sync::lock(&self.book);
-        let waits = |poll: &TaskPoll| {
-            book.tasks.get(&poll.task).is_some_and(|kept| kept.thread == thread && kept.poll == poll.stage)
-        };
-        polls.iter().any(waits)
-    }
-
-    /// Returns whether the task is to be polled, now that the report is out, and counts that as a poll: once
-    /// in any case, and more often until `last_polls` of [`publish`](Self::publish). False for a task that
-    /// does not wait for the report.
-    pub(super) fn gets_a_poll(&self, task: usize) -> bool {
+    /// Counts one more caller that waits for the report, and returns its key. `task` is the one that it is
+    /// in, if any. The first caller begins the end: tasks that are spawned from outside are cancelled from
+    /// then on. The earliest `deadline` of all callers counts. Wakes the thread that waits for the last task,
+    /// so that it counts again.
+    pub(crate) fn enter(&self, state: &State, task: Option<usize>, deadline: Option<Instant>) -> u64 {
         let mut book = sync::lock(&self.book);
-        let in_time = book.last_polls.is_some_and(|until| Instant::now() < until);
-        let kept = book.tasks.get_mut(&task).filter(|_| !self.has_come_to(Phase::Over));
-        kept.is_some_and(|kept| !mem::replace(&mut kept.was_polled, true) || in_time)
-    }
-
-    /// Counts one more caller that waits for the report, and returns its key. The first one begins the end:
-    /// tasks that are spawned from outside are cancelled from then on. The earliest `deadline` of all callers
-    /// counts. Wakes the thread that waits for the last task, so that it counts again.
-    pub(crate) fn enter(&self, state: &State, caller: Caller, deadline: Option<Instant>) -> u64 {
-        let mut book = sync::lock(&self.book);
-        let key = book.add(caller);
+        book.count(task);
+        book.next += 1;
         book.deadline = match (book.deadline, deadline) {
             (Some(known), Some(asked)) => Some(known.min(asked)),
             (known, asked) => known.or(asked),
@@ -226,22 +156,21 @@ impl Parting {
             book.cut_short = self.is_stopped().then_some(book.ended);
         }
         state.set_threshold(book.tasks.len());
-        key
+        book.next
+    }
+
+    /// Counts a caller for the task that it is in now, in place of that before.
+    pub(crate) fn move_to(&self, state: &State, before: Option<usize>, now: Option<usize>) {
+        let mut book = sync::lock(&self.book);
+        book.discount(before);
+        book.count(now);
+        state.set_threshold(book.tasks.len());
     }
 
     /// Returns the report when it is out; `None` if no thread conducts the end any more. Otherwise keeps
-    /// `waker` for that, in place of the caller's former one. `caller` is where the caller is polled now.
-    pub(crate) fn poll_report(
-        &self,
-        state: &State,
-        key: u64,
-        caller: Caller,
-        waker: Waker,
-    ) -> Poll<Option<Drained>> {
+    /// `waker` for that, in place of the caller's former one.
+    pub(crate) fn poll_report(&self, key: u64, waker: Waker) -> Poll<Option<Drained>> {
         let mut book = sync::lock(&self.book);
-        if book.move_to(key, caller) {
-            state.set_threshold(book.tasks.len());
-        }
         let is_over = book.report.is_some() || !book.is_conducted;
         let (report, old) = if is_over {
             (Poll::Ready(book.report.clone()), Some(waker))
@@ -254,9 +183,10 @@ impl Parting {
     }
 
     /// Removes a caller, and wakes the thread that waits for the last task, so that it counts again.
-    pub(crate) fn leave(&self, state: &State, key: u64) {
+    pub(crate) fn leave(&self, state: &State, key: u64, task: Option<usize>) {
         let mut book = sync::lock(&self.book);
-        let waker = book.remove(key);
+        let waker = book.wakers.remove(&key);
+        book.discount(task);
         state.set_threshold(book.tasks.len());
         drop(book);
         waking::discard(waker);
@@ -288,11 +218,10 @@ impl Parting {
         self.change(|book| book.is_conducted = false);
     }
 
-    /// Publishes the report, and wakes all callers. Tasks that wait for it are polled until `last_polls`.
-    pub(crate) fn publish(&self, report: Drained, last_polls: Instant) {
+    /// Publishes the report, and wakes all callers.
+    pub(crate) fn publish(&self, report: Drained) {
         self.change(|book| {
             book.report = Some(report);
-            book.last_polls = Some(last_polls);
             self.advance(book, Phase::Reported);
         });
     }
@@ -307,58 +236,21 @@ impl Parting {
         };
         wakers.into_values().for_each(waking::wake);
     }
-
-    /// Keeps no task from now on.
-    pub(crate) fn finish(&self) {
-        self.advance(&mut sync::lock(&self.book), Phase::Over);
-    }
 }
 
 impl DrainBook {
-    /// Adds a caller, and returns its key.
-    fn add(&mut self, caller: Caller) -> u64 {
-        self.count(caller);
-        self.next += 1;
-        self.callers.insert(self.next, caller);
-        self.next
-    }
-
-    /// Notes where the caller is polled, and counts the caller for the tasks there in place of the former
-    /// ones. Returns false if that has not changed.
-    fn move_to(&mut self, key: u64, caller: Caller) -> bool {
-        let Some(before) = self.callers.insert(key, caller).filter(|before| *before != caller) else {
-            return false;
-        };
-        // In this order: a task to which both callers belong stays in the book.
-        self.count(caller);
-        self.discount(before);
-        true
-    }
-
-    /// Removes a caller, and returns its waker if it sleeps.
-    fn remove(&mut self, key: u64) -> Option<Waker> {
-        if let Some(caller) = self.callers.remove(&key) {
-            self.discount(caller);
-        }
-        self.wakers.remove(&key)
-    }
-
-    /// Counts a caller for the task that it is in, if any. The task's entry takes the thread and the poll of
-    /// its latest caller.
-    fn count(&mut self, Caller { inside, thread }: Caller) {
-        if let TasksOnStack::Task(TaskPoll { task, stage: poll, .. }) = inside {
-            let fresh = Insider { callers: 0, thread, poll, was_polled: false };
-            let kept = self.tasks.entry(task).or_insert(fresh);
-            *kept = Insider { callers: kept.callers + 1, thread, poll, was_polled: kept.was_polled };
+    fn count(&mut self, task: Option<usize>) {
+        if let Some(task) = task {
+            *self.tasks.entry(task).or_default() += 1;
         }
     }
 
     /// Takes back what [`count`](Self::count) did. With its last caller, a task leaves the book.
-    fn discount(&mut self, caller: Caller) {
-        let TasksOnStack::Task(TaskPoll { task, .. }) = caller.inside else { return };
-        let Some(kept) = self.tasks.get_mut(&task) else { return };
-        kept.callers -= 1;
-        if kept.callers == 0 {
+    fn discount(&mut self, task: Option<usize>) {
+        let Some(task) = task else { return };
+        let Some(callers) = self.tasks.get_mut(&task) else { return };
+        *callers -= 1;
+        if *callers == 0 {
             self.tasks.remove(&task);
         }
     }

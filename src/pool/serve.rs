@@ -82,7 +82,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
     // As a worker does after its last poll. This thread may have polled a task after all others have woken
     // and cancelled what they found: no other thread would wake that task again.
     if crew.is_stopped() {
-        crew.clear_up(pool);
+        crew.cancel_all(pool);
     }
     served.unwrap_or_else(|panic| resume_unwind(panic));
     if !is_done {

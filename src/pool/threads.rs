@@ -83,7 +83,7 @@ pub enum Role {
     /// The thread processes, and would go on if it had a core.
     Starves,
     /// The thread is in no `block_on`: it starts, or is in the hook for that; or it ends, and drops what is
-    /// cancelled, or polls tasks that wait for the report of a drain.
+    /// cancelled.
     Outside,
 }
 

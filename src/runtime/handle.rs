@@ -380,8 +380,8 @@ impl Handle {
         self.pool().map_or(Vec::new(), |pool| pool.threads())
     }
 
-    /// Ends the runtime gracefully, and reports: see [`Runtime::drain`](crate::Runtime::drain). A task drains
-    /// the runtime that it runs on through [`Handle::current`]. A closure that blocks for the runtime, or a
+    /// Ends the runtime gracefully, and reports: see [`Runtime::drain`](crate::Runtime::drain). A task of the
+    /// runtime may begin that, and is cancelled with the others. A closure that blocks for the runtime, or a
     /// `block_on` inside of a task, must not, as described there.
     ///
     /// The default instance is drained in the same way, and is not replaced: for the rest of the process,
@@ -426,21 +426,6 @@ impl Handle {
     ///     println!("{}", or(drain, second).await?);
     ///     Ok(())
     /// })
-    /// # }
-    /// ```
-    ///
-    /// In a task of the runtime that is drained:
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::Handle;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// runtime.spawn(std::future::pending::<()>()).detach();
-    /// let last = runtime.spawn(async { Handle::current().drain(Duration::from_millis(1)).await.cancelled });
-    /// assert_eq!(runtime.block_on(last), 1);
-    /// # Ok(())
     /// # }
     /// ```
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {

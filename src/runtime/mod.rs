@@ -217,21 +217,19 @@ impl Runtime {
     ///    that only waits for a core has up to five seconds; one that drops future after future has up to
     ///    ten; one that is in neither a poll nor a destructor has half a second. A stuck task is cancelled
     ///    when its poll ends.
-    /// 5. Tasks that await the report receive it, and are cancelled at the await after that: each is polled
-    ///    at least once more.
     ///
     /// The drain ends as soon as neither a task nor a closure is left. Then the runtime is in the same state
     /// as after [`shutdown`](Runtime::shutdown), and dropping it does not wait.
     ///
-    /// The future may be awaited in a task of this runtime, in a `block_on` of any other thread, and under
-    /// any executor. A task that awaits it counts neither as finished nor as cancelled nor as stuck. All
-    /// other tasks are in one of these numbers. (The runtime that polls the future recognises the task. A
-    /// task that awaits it in an executor of its own is cancelled like any other.)
+    /// Await the future in a `block_on` of a thread that is not the runtime's, as `main` does, or in a task
+    /// of another runtime. A task of this runtime may begin the drain, and does not hold it up by awaiting
+    /// it, but the task is cancelled with the others, and does not get the report. (A task that awaits it in
+    /// an executor of its own holds the drain up until the deadline.)
     ///
     /// Do not await the future in a `block_on` inside of a task of this runtime, or in a closure that
     /// [blocks](crate::blocking) for it: the drain waits for that task or closure. The drain also does not
-    /// see that some other task or closure waits for the task that awaits it: if the deadline never comes,
-    /// each waits for the other.
+    /// see that some other task or closure waits for a task that awaits it: if the deadline never comes, each
+    /// waits for the other.
     ///
     /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
     /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
@@ -259,7 +257,7 @@ impl Runtime {
     /// If the future is polled before the report is made, in a [`block_on`](crate::block_on()) inside of a
     /// task of this runtime, or in a closure of [`unblock`](crate::unblock()) or of a
     /// [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
-    /// the drain. Await it in a task instead, or on a thread of your own.
+    /// the drain. Await it on a thread of your own instead.
     ///
     /// # Cancel safety
     ///

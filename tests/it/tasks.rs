@@ -230,8 +230,7 @@ fn a_drain_lists_neither_stuck_nor_draining_tasks() {
     let cancelled = line!() + 1;
     (0..4).for_each(|_| runtime.spawn(pending::<()>()).detach());
     eventually("all have waited", || runtime.tasks().unpolled == 0);
-    let drains = runtime.spawn(async { Handle::current().drain(Duration::from_millis(10)).await });
-    let report = block_on(drains);
+    let report = block_on(runtime.drain(Duration::from_millis(10)));
     assert_eq!((report.cancelled, report.stuck.len()), (4, 2), "{report}");
     assert_eq!(lines(&report.cancelled_tasks), [(cancelled, 4)], "{report}");
     drop(free);
