@@ -6,6 +6,7 @@
 //! that aborts.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::sync::Once;
 
@@ -38,8 +39,16 @@ pub(super) fn set_seed(seed: Option<u64>) {
 /// Writes the seed to standard error, past all buffers, and lets the signal end the process. The stack may be
 /// the small one that std has for signals, so this formats by hand.
 fn write_seed() {
-    // SAFETY: the call is allowed in a signal handler. From here on the signal ends the process.
-    unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
+    // As in all systems of Unix.
+    unsafe extern "C" {
+        fn signal(number: c_int, handler: usize) -> usize;
+        fn raise(number: c_int) -> c_int;
+    }
+    const DEFAULT: usize = 0;
+    let abort = Signal::ABORT.as_raw();
+    // SAFETY: the declaration is that of C, and a handler may call it. From here on the signal ends the
+    // process.
+    unsafe { signal(abort, DEFAULT) };
     if let Some(mut left) = SEED.get() {
         let mut digits = [0; 20];
         let mut first = digits.len();
@@ -56,5 +65,5 @@ fn write_seed() {
         }
     }
     // SAFETY: as above.
-    unsafe { libc::raise(libc::SIGABRT) };
+    unsafe { raise(abort) };
 }
