@@ -48,7 +48,6 @@ use std::time::Duration;
 use crate::blocking_threads::Threads;
 use crate::executor::{Caught, Overseer, PollCounters, State};
 use crate::flight::{Reason, Recording};
-use crate::fork;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, Clock, ClockHeld, Reactor, WayChoice};
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
@@ -170,9 +169,7 @@ impl Pool {
     /// Aborts the process if the pool belongs to one from which it was forked.
     #[inline]
     pub(crate) fn assert_not_inherited(&self) {
-        if self.is_inherited() {
-            fork::abort_child();
-        }
+        self.reactor.assert_not_inherited();
     }
 
     /// Returns the crew, if the pool has one.

@@ -183,6 +183,14 @@ impl Reactor {
         !self.origin.is_here()
     }
 
+    /// Aborts the process if the reactor belongs to the one that forked it.
+    #[inline]
+    pub(crate) fn assert_not_inherited(&self) {
+        if self.is_inherited() {
+            fork::abort_child();
+        }
+    }
+
     /// Makes sure that a thread leads for a wait that the current thread begins. If this thread will lead
     /// here by itself, returns its present turn. Otherwise asks the owner for a thread that leads (LF5), and
     /// returns `None`. Returns an error if no such thread can be found, or if the reactor is closed.
@@ -227,9 +235,7 @@ impl Reactor {
     /// Aborts a child of `fork`, in which such a thread would take its parent's events.
     #[cold]
     fn find_leader(&self) -> io::Result<()> {
-        if self.is_inherited() {
-            fork::abort_child();
-        }
+        self.assert_not_inherited();
         self.hooks.get().map_or(Ok(()), |hooks| (hooks.needed)())
     }
 
@@ -267,6 +273,7 @@ impl Reactor {
     ///
     /// `raw` stays open until it is deregistered.
     unsafe fn register(&self, raw: RawSource) -> io::Result<Key> {
+        self.assert_not_inherited();
         self.assert_open()?;
         let key = self.records.acquire();
         // SAFETY: as the caller promises.

@@ -47,12 +47,14 @@ fn aborts(test: &str, closed: &str) {
 }
 
 /// Fails if a worker that cannot wait panics and tries again, for ever.
+#[cfg_attr(polling_test_poll_backend, ignore = "a build for poll(2) has none")]
 #[test]
 fn a_closed_epoll_instance_aborts_the_process() {
     aborts("closed_descriptors::a_closed_epoll_instance_aborts_the_process", "[eventpoll]");
 }
 
 /// Fails if an interrupt that does not reach the leader is ignored: the leader sleeps on.
+#[cfg_attr(polling_test_poll_backend, ignore = "a build for poll(2) has none")]
 #[test]
 fn a_closed_bell_aborts_the_process() {
     aborts("closed_descriptors::a_closed_bell_aborts_the_process", "[eventfd]");
