@@ -183,11 +183,6 @@ mod stops_on_ctrl_c {
         serve().await
     }
 
-    #[paceline::main]
-    async fn in_a_task() -> io::Result<()> {
-        spawn(serve()).await
-    }
-
     fn by_hand() -> io::Result<()> {
         block_on(serve())
     }
@@ -195,11 +190,10 @@ mod stops_on_ctrl_c {
     #[test]
     fn each_program_ends_well() {
         const TEST: &str = "stops_on_ctrl_c::each_program_ends_well";
-        const PROGRAMS: [(&str, Program); 5] = [
+        const PROGRAMS: [(&str, Program); 4] = [
             ("with_the_attribute", with_the_attribute),
             ("with_threads", with_threads),
             ("on_the_current_thread", on_the_current_thread),
-            ("in_a_task", in_a_task),
             ("by_hand", by_hand),
         ];
         if let Ok(name) = std::env::var("PACELINE_TEST_PROGRAM") {
