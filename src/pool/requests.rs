@@ -12,8 +12,7 @@ const STALLS: u8 = 1;
 /// The variable has been read.
 const KNOWN: u8 = 128;
 
-/// The requested reports. An atomic of std and no lock: a child of `fork` may need it, too, and reads the
-/// same variable.
+/// The requested reports. An atomic of std in all modes: it orders nothing.
 static REQUESTED_REPORTS: AtomicU8 = AtomicU8::new(0);
 
 /// Returns the bits of the requested reports, and always `KNOWN`: never zero. The first call reads

@@ -85,7 +85,8 @@ impl Handle {
     /// there is one, and then the others in the order in which they were built. This is for a thread that is
     /// in none of them and examines all: one that handles a signal, for example, or serves metrics.
     ///
-    /// Runtimes that other crates build are included. A child process finds none of its parent's.
+    /// Runtimes that other crates build are included. In a child of `fork`, so are those of its parent, which
+    /// it cannot use.
     ///
     /// ```
     /// use paceline::Handle;

@@ -20,8 +20,7 @@ const DISARMED: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 1 };
 
 impl Switch {
-    /// Creates the timer, and sets it once: a system that refuses that is found here, and later errors are
-    /// ignored.
+    /// Creates the timer, and sets it once, so that a system that refuses that is found here.
     pub(crate) fn new() -> io::Result<Self> {
         let this = Self(timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?);
         this.set(DISARMED)?;
