@@ -9,7 +9,7 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::State;
 use crate::line::{Called, Rank};
-use crate::sync::{self, thread};
+use crate::sync;
 
 /// Calls reach all sleepers.
 const ANY_RANK: Rank = Rank::Relief;
@@ -104,7 +104,7 @@ impl State {
     /// is being dropped.
     fn run_errand(&self, errand: fn(&State)) {
         if let Some(state) = self.itself.upgrade() {
-            let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || errand(&state));
+            let _ = sync::start_errand(move || errand(&state));
         }
     }
 

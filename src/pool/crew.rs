@@ -13,7 +13,7 @@ use crate::ambient;
 use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef, TaskPanic};
 use crate::probe::KnownThread;
-use crate::sync::{Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
+use crate::sync::{self, Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
 
 /// Size of a worker's stack if the program sets none: the standard library's default.
@@ -319,10 +319,7 @@ impl Crew {
         let (crew, for_it) = (self.clone(), pool.clone());
         let started = match self.config.thread_names {
             None => crew.start_worker(pool, place),
-            Some(_) => thread::Builder::new()
-                .name("paceline-errand".into())
-                .spawn(move || _ = crew.start_worker(&for_it, place))
-                .map(drop),
+            Some(_) => sync::start_errand(move || _ = crew.start_worker(&for_it, place)),
         };
         if started.is_ok() {
             self.replacements.add_shared(1);

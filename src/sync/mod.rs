@@ -17,6 +17,8 @@
 //!
 //! The counters name the line that calls an operation, and not a line of this file: hence `track_caller`.
 
+use std::io;
+
 #[cfg_attr(paceline_loom, path = "loom.rs")]
 #[cfg_attr(paceline_shuttle, path = "shuttle/mod.rs")]
 #[cfg_attr(not(any(paceline_loom, paceline_shuttle)), path = "std.rs")]
@@ -35,6 +37,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),
     }
+}
+
+/// Starts a thread for `errand`, which the caller must not run itself. Returns the error of the system if no
+/// thread can be started; then `errand` is dropped.
+pub(crate) fn start_errand(errand: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name("paceline-errand".into()).spawn(errand).map(drop)
 }
 
 /// A number that one thread counts up and any thread reads: a plain load and store, never a locked

@@ -40,7 +40,7 @@ use std::time::Duration;
 use super::Pool;
 use super::stall::Stalls;
 use crate::executor::Overseer;
-use crate::sync::{Counter, thread};
+use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
 use switch::Switch;
 
@@ -197,7 +197,7 @@ impl Drop for LentPool {
     fn drop(&mut self) {
         if let Some(last) = self.0.take().and_then(Arc::into_inner) {
             // If there is no thread, the pool is dropped here.
-            let _ = thread::Builder::new().name("paceline-errand".into()).spawn(move || drop(last));
+            let _ = sync::start_errand(move || drop(last));
         }
     }
 }
