@@ -16,7 +16,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::park_hooks::ParkHooks;
 use super::stay::{Stay, StayGuard};
 use super::{Pool, Promotion, Station};
 use crate::flight::Membership;
@@ -66,13 +65,11 @@ pub(crate) fn drive<F: Future>(
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
-    let (hooks, flight) = (ParkHooks::new(&pool, &station), Membership::new());
-    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, hooks, flight };
+    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, flight: Membership::new() };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         let mut polled = Poll::Pending;
         if rider.take_woken() {
-            rider.hooks.unpark();
             polled = future.as_mut().poll(&mut cx);
         }
         // The future may have forked, or code that an event has woken: a child does not get past this.
@@ -80,9 +77,7 @@ pub(crate) fn drive<F: Future>(
         if let Poll::Ready(output) = polled {
             return Some(output);
         }
-        rider.hooks.park_if_due();
         if station.is_released() {
-            rider.hooks.unpark();
             return None;
         }
         let mut leader = match rider.become_leader_or_wait(follower) {
@@ -92,15 +87,11 @@ pub(crate) fn drive<F: Future>(
                 follower = woken;
                 continue;
             }
-            Waited::Unneeded => {
-                rider.hooks.unpark();
-                return None;
-            }
+            Waited::Unneeded => return None,
         };
         let event = rider.wait_for_event(&mut leader);
         follower = rider.promote_new_leader(leader, &event);
         if let Some(event) = event {
-            rider.hooks.unpark();
             station.stage.begin_work();
             stay.keep(pool.reactor.fire(event));
             station.stage.end_work();
@@ -113,7 +104,6 @@ pub(super) struct Rider<'a> {
     pub(super) pool: &'a Arc<Pool>,
     pub(super) station: &'a Station,
     pub(super) stay: &'a StayGuard<'a>,
-    pub(super) hooks: ParkHooks<'a>,
     flight: Membership,
 }
 
@@ -128,7 +118,7 @@ impl Rider<'_> {
     }
 
     /// Leads if the thread can, else waits until it can or its root future is woken. Does not wait if that
-    /// was woken, a runner has tasks, or the park hook is due.
+    /// was woken, or a runner has tasks.
     #[inline]
     fn become_leader_or_wait<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
         self.stay.clear_up();
@@ -139,7 +129,7 @@ impl Rider<'_> {
             Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
-        if self.stay.is_woken() || self.hooks.note_park() || !self.stay.try_rest() {
+        if self.stay.is_woken() || !self.stay.try_rest() {
             return Waited::Root(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -148,7 +138,7 @@ impl Rider<'_> {
     }
 
     /// Returns the next event of the batch, or waits for one. Returns `None` if the root future was woken, a
-    /// runner has tasks, the park hook is due, or a thread with a better claim wants to lead.
+    /// runner has tasks, or a thread with a better claim wants to lead.
     #[inline]
     fn wait_for_event(&mut self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
         let reactor = &self.pool.reactor;

@@ -48,10 +48,9 @@ pub(crate) struct CrewConfig {
     pub(crate) on_start: Option<Hook>,
     /// Called on each worker before it ends.
     pub(crate) on_stop: Option<Hook>,
-    /// Called on a thread that polls tasks and is about to sleep: see
-    /// [`ParkHooks`](super::park_hooks::ParkHooks).
+    /// Called on a thread that has no task left to poll: see [`with_park_hooks`](Crew::with_park_hooks).
     pub(crate) on_park: Option<Hook>,
-    /// Called on such a thread when it has work again after `on_park`.
+    /// Called on such a thread before it polls tasks again.
     pub(crate) on_unpark: Option<Hook>,
     /// Called with each panic of a task, on the thread that polled the task.
     pub(crate) on_task_panic: Option<PanicHook>,
@@ -160,15 +159,9 @@ impl Crew {
         self.config.threads == 0
     }
 
-    /// Returns whether the program has a hook for threads that park or unpark.
-    pub(super) fn has_park_hooks(&self) -> bool {
-        self.config.on_park.is_some() || self.config.on_unpark.is_some()
-    }
-
-    /// Calls the hook for a thread that is about to sleep (`parks`), or is awake again.
-    #[cold]
-    pub(super) fn call_park_hook(&self, pool: &Arc<Pool>, parks: bool) {
-        call(pool, if parks { self.config.on_park.as_ref() } else { self.config.on_unpark.as_ref() });
+    /// Returns the program's hooks for threads that park and unpark.
+    pub(super) fn park_hooks(&self) -> (Option<&Hook>, Option<&Hook>) {
+        (self.config.on_park.as_ref(), self.config.on_unpark.as_ref())
     }
 
     /// Has the program's hook, if there is one, called for each panic of a task of the runtime, as a visit to
@@ -374,8 +367,9 @@ impl Crew {
         loop {
             let linger = self.is_overstaffed().then_some(LINGER);
             // A panic of the loop must not end the thread.
+            let hooked = self.with_park_hooks(pool, run);
             let worked = waking::catch(|| {
-                block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), run)
+                block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), hooked)
             });
             let unneeded = matches!(worked, Some(None));
             let is_stopped = self.is_stopped();

@@ -8,8 +8,8 @@ use crate::simulated;
 
 impl Rider<'_> {
     /// Looks for events, and sleeps in the poller if there are none. Does not sleep if the root future was
-    /// woken, one of its runners has tasks, the park hook is due, or a thread with a better claim wants to
-    /// lead: the batch may be empty after that.
+    /// woken, one of its runners has tasks, or a thread with a better claim wants to lead: the batch may be
+    /// empty after that.
     pub(super) fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) {
         let reactor = &self.pool.reactor;
         frame::next_turn();
@@ -43,10 +43,6 @@ impl Rider<'_> {
             if leader.with(|batch| batch.look(reactor)) {
                 return;
             }
-        }
-        if self.hooks.note_park() {
-            leader.with(|batch| batch.interrupted(reactor));
-            return;
         }
         // A relief does not know whether any thread has something to do, so the clock must not leap for it.
         if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor)) {

@@ -333,7 +333,7 @@ impl Pool {
         // Tasks wait for the events in the batch, too. Another leader, which may be asleep, fires them or
         // leaves them to this thread.
         for _ in 0..PARTING_LOOKS {
-            if self.itself.upgrade().expect("the caller holds a reference").take_turn() {
+            if self.itself.upgrade().expect("the caller holds a reference").take_turn().is_some() {
                 break;
             }
             self.reactor.interrupt();

@@ -76,6 +76,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
         });
         let either: Root<'_> = pin!(either);
         let run = RunInOrder::new(crew.state().clone(), either);
+        let run = crew.with_park_hooks(pool, run);
         let serve = || block_on_at(PoolSource::Given(pool), run, caller);
         catch_unwind(AssertUnwindSafe(|| stay::poll_deeper(pool, crew.stack_size(), serve)))
     };

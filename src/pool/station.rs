@@ -32,8 +32,6 @@ pub(crate) struct Station {
     pub(crate) linger: Option<Duration>,
     /// The deputy wants the thread to leave.
     goes: Flag,
-    /// The thread calls a hook of the program's.
-    pub(crate) in_hook: Flag,
     /// The runners that this thread hosts.
     pub(crate) runners: Runners,
     pub(crate) thread: thread::Thread,
@@ -94,7 +92,6 @@ impl Station {
             own_rank,
             linger,
             goes: Flag::new(false),
-            in_hook: Flag::new(false),
             runners: Runners::default(),
             thread: thread::current(),
             state: ThreadState::here(),

@@ -191,6 +191,20 @@ fn with_innermost<R>(f: impl FnOnce(&Stay, &Arc<Station>) -> R) -> Option<R> {
     })
 }
 
+/// Returns whether the future of this thread's innermost `block_on` was woken.
+pub(super) fn is_woken() -> bool {
+    with_innermost(|stay, _| stay.is_woken()).unwrap_or(false)
+}
+
+/// Calls `code` as a piece of work of this thread's innermost `block_on`: the deputy notices if it blocks.
+pub(super) fn at_work(code: impl FnOnce()) {
+    with_innermost(|_, station| {
+        station.stage.begin_work();
+        code();
+        station.stage.end_work();
+    });
+}
+
 impl Frame<Stay> {
     /// Begins a `block_on`, in no pool yet. If another one is below, this suspends it, and hands the tasks
     /// that wait there to other threads.

@@ -12,13 +12,13 @@ use crate::waking;
 impl Pool {
     /// Leads once: takes the events that an earlier leader has left or, if there are none, those that the
     /// poller has, without waiting for more, and fires them. Called at the end of the pool, and by a deputy
-    /// that cannot start a thread. Returns false if another thread leads. A flight recorder does not see
-    /// this turn: the thread may be in another runtime.
-    pub(crate) fn take_turn(self: &Arc<Self>) -> bool {
+    /// that cannot start a thread. Returns how many events that were, or `None` if another thread leads. A
+    /// flight recorder does not see this turn: the thread may be in another runtime.
+    pub(crate) fn take_turn(self: &Arc<Self>) -> Option<usize> {
         let unnoted = Pause::begin();
         let seat = sync::Arc::new(Seat::new(Rank::Relief));
         let follower = self.leadership.join(seat);
-        let Ok(mut leader) = follower.insist() else { return false };
+        let Ok(mut leader) = follower.insist() else { return None };
         let mut events = Vec::new();
         leader.with(|batch| {
             // Events that an earlier leader fetched and did not take come first.
@@ -27,12 +27,12 @@ impl Pool {
             }
             events.extend(std::iter::from_fn(|| batch.next(&self.reactor)));
         });
-        let follower = leader.vacate();
+        let (follower, count) = (leader.vacate(), events.len());
         for event in events {
             self.visit(|| waking::discard(self.reactor.fire(event)));
         }
         drop(follower);
         unnoted.end();
-        true
+        Some(count)
     }
 }

@@ -280,6 +280,13 @@ impl Handle {
         }
     }
 
+    /// Fires the events that are ready, unless another thread leads, and returns whether there were any. This
+    /// is for the package that replaces tokio, whose paused clock moves only if there are none.
+    #[doc(hidden)]
+    pub fn fire_ready_events(&self) -> bool {
+        self.pool().is_some_and(|pool| pool.take_turn().is_some_and(|events| events > 0))
+    }
+
     /// Makes free functions on this thread act on this runtime until the returned guard is dropped:
     /// [`spawn`](crate::spawn()), [`block_on`](crate::block_on()), [`Async::new`](crate::Async::new),
     /// [`Timer`](crate::Timer), [`unblock`](crate::unblock()), [`Unblock`](crate::Unblock) and

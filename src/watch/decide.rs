@@ -17,8 +17,8 @@
 //! | a worker computes, the spare one is busy, too | waits: the spare worker leads after its task |
 //! | ... and all compute for long, the spare one too | counts one more as *extra*, and starts it likewise |
 //!
-//! In the last four rows the deputy also starts a relief if a thread is in a hook, which may take long. No
-//! relief is started while another one is starting.
+//! In the last four rows the deputy also starts a relief if a worker is late to start. No relief is started
+//! while another one is starting.
 //!
 //! | tasks | the deputy |
 //! |---|---|
@@ -311,18 +311,18 @@ impl Memory {
         } else if workforce.is_short() {
             (Some(Step::AddWorker), true)
         } else if !workforce.computes {
-            // Workers that wait for a core: the first that gets one leads. But a thread in a hook may stay
-            // there for long.
-            (None, workforce.is_any_in_hook())
+            // Workers that wait for a core: the first that gets one leads. But a worker may be late to start
+            // because its hook blocks it.
+            (None, workforce.late > 0)
         } else {
             self.scarce_since = Some(seen.now);
             if workforce.has_spare() && workforce.is_long(workforce.able()) {
                 workforce.add_extra();
             }
-            // A spare worker that computes leads after its task. If threads are in hooks, the worker that
-            // starts next may get stuck in the same hook, so a relief starts as well.
+            // A spare worker that computes leads after its task. If a worker is late to start, the next one
+            // may get stuck in the same hook, so a relief starts as well.
             let is_wanted = !workforce.has_spare();
-            (is_wanted.then_some(Step::AddWorker), !is_led && (is_wanted || workforce.is_any_in_hook()))
+            (is_wanted.then_some(Step::AddWorker), !is_led && (is_wanted || workforce.late > 0))
         };
         let mut plan = vec![Step::Rescue];
         plan.extend(step);
@@ -436,10 +436,8 @@ struct Workforce {
     unpermitted: usize,
     /// Permits that threads hold which block.
     lent: usize,
-    /// Threads that block in a task or a waker.
+    /// Threads that block in a task, a waker or a park hook.
     blocked: usize,
-    /// Threads that block in a hook.
-    in_hooks: usize,
     /// A worker is runnable but has no core. The worker will take the waiting tasks when it gets one; the
     /// other workers may be asleep on a lock that it holds (the allocator's, say). So no thread is added.
     waits: bool,
@@ -487,9 +485,7 @@ impl Workforce {
         let (computes, blocks) = (doing == Doing::Computes, doing == Doing::Blocks);
         self.exempt += usize::from(runner.waits_nested);
         self.computes |= computes;
-        if blocks {
-            *if runner.is_in_hook { &mut self.in_hooks } else { &mut self.blocked } += 1;
-        }
+        self.blocked += usize::from(blocks);
         if runner.is_at_work {
             self.stuck += 1;
             self.waits |= doing == Doing::Waits;
@@ -527,18 +523,14 @@ impl Workforce {
 
     /// Returns how many threads run, or would run if they had a core and a task.
     fn able(&self) -> usize {
-        self.live.saturating_sub(self.blocked + self.replaced_in_hooks())
+        self.live.saturating_sub(self.blocked + self.replaced_late())
     }
 
-    /// Returns how many threads that are in a hook (including the hook for started threads) are replaced. At
-    /// most the usual number of workers: every thread calls the same hooks, and if these block, each
-    /// replacement would need the next one.
-    fn replaced_in_hooks(&self) -> usize {
-        (self.late + self.in_hooks).min(self.usual)
-    }
-
-    fn is_any_in_hook(&self) -> bool {
-        self.late + self.in_hooks > 0
+    /// Returns how many workers that are late to start are replaced. At most the usual number of workers:
+    /// every thread calls the same hook at its start, and if that blocks, each replacement would need the
+    /// next one.
+    fn replaced_late(&self) -> usize {
+        self.late.min(self.usual)
     }
 
     /// Returns whether too few threads are able to run, and no worker waits for a core.
@@ -550,7 +542,7 @@ impl Workforce {
     /// as free: only after some time does it count as late.
     fn are_all_stuck(&self) -> bool {
         let spare = if self.is_scarce { self.able().saturating_sub(self.takers()) } else { 0 };
-        self.stuck + self.late + self.in_hooks + spare >= self.live
+        self.stuck + self.late + spare >= self.live
     }
 
     /// Returns how many threads are able to run or late to start: a late one may only be waiting for a core.
@@ -567,7 +559,7 @@ impl Workforce {
     /// extra ones, and the spare one, which is needed if a worker computes, or if the caller says so by
     /// `has_spare`.
     fn excused(&self, has_spare: bool) -> usize {
-        self.blocked + self.replaced_in_hooks() + self.extra + usize::from(has_spare || self.computes)
+        self.blocked + self.replaced_late() + self.extra + usize::from(has_spare || self.computes)
     }
 }
 

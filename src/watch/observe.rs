@@ -86,8 +86,6 @@ pub(super) struct RunnerSeen {
     pub(super) is_at_work: bool,
     /// The thread sleeps in a `block_on` that is nested in the runner's poll.
     pub(super) waits_nested: bool,
-    /// The thread calls one of the program's hooks.
-    pub(super) is_in_hook: bool,
     /// The thread was started beyond the usual number.
     pub(super) is_replacement: bool,
 }
@@ -292,7 +290,6 @@ impl Observer {
             holds_permit: runner.holds_permit(),
             is_at_work: runner.stage().is_at_work() || station.stage.get().is_at_work(),
             waits_nested: !station.is_on_top() && stay.is_some_and(|it| it.seen.doing == Doing::Blocks),
-            is_in_hook: station.in_hook.is_set(),
             is_replacement: station.is_replacement(),
         }
     }

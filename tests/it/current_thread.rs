@@ -170,10 +170,10 @@ fn a_relief_calls_no_hooks() {
     assert!(!names.iter().flatten().any(|name| name.starts_with("paceline-relief")), "{names:?}");
 }
 
-/// The hook is called before each sleep and outside of leadership, and the tasks that it spawns run. (Fails
-/// if the hook is called when the thread can no longer give up the sleep: then the thread sleeps for ever.)
+/// The hook is called when no task is left, and the tasks that it spawns run. (Fails if the hook is called
+/// when the thread can no longer give up the sleep: then the thread sleeps for ever.)
 #[test]
-fn the_park_hook_is_called_before_each_sleep_and_its_tasks_run() {
+fn the_park_hook_is_called_when_no_task_is_left_and_its_tasks_run() {
     for threads in [0, 1, 2] {
         let (parks, unparks) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let (tell, told) = async_channel::unbounded();

@@ -73,13 +73,11 @@ impl Builder {
         self
     }
 
-    /// Sets a hook that a worker calls when it has found no work and is about to sleep. In a runtime of the
-    /// [current thread](Builder::current_thread) the thread that is in its `block_on` calls it. If the hook
-    /// makes work, the thread does that work.
+    /// Sets a hook that a worker calls when no task is left to poll, and before it waits for events. In a
+    /// runtime of the [current thread](Builder::current_thread) the thread that is in its `block_on` calls
+    /// it. If the hook makes work, the thread does that work.
     ///
-    /// The hook should not block: meanwhile its thread runs no tasks. Other threads find the events, and
-    /// replacements run the tasks, for as many threads in hooks as the runtime has workers. Replacements call
-    /// the same hooks.
+    /// The hook should not block: that counts as a task that blocks. Each replacement calls the same hook.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -97,9 +95,9 @@ impl Builder {
         self
     }
 
-    /// Sets a hook that a thread calls after [`on_thread_park`](Builder::on_thread_park), when it has work
-    /// again and before it does that work. The thread calls it even if it did not sleep in between. The hook
-    /// should not block: no other thread may know of the work.
+    /// Sets a hook that a thread calls after [`on_thread_park`](Builder::on_thread_park), before it polls a
+    /// task again. The thread calls it even if it did not sleep in between, but not if it ends. The hook
+    /// should not block: that counts as a task that blocks.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -41,7 +41,6 @@ fn idle(id: Id) -> RunnerSeen {
         holds_permit: false,
         is_at_work: false,
         waits_nested: false,
-        is_in_hook: false,
         is_replacement: false,
     }
 }
@@ -83,10 +82,6 @@ fn holds(runner: RunnerSeen) -> RunnerSeen {
 
 fn replacement(runner: RunnerSeen) -> RunnerSeen {
     RunnerSeen { is_replacement: true, ..runner }
-}
-
-fn in_hook(id: Id) -> RunnerSeen {
-    RunnerSeen { is_at_work: false, is_in_hook: true, ..blocks(id) }
 }
 
 /// A worker that has used so many microseconds since the last look, in so many polls.
@@ -196,7 +191,7 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
         ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddWorker, AddRelief]),
         ("one has no core", two(waits), vec![Rescue]),
         ("one of two has no core", crew([blocks(0), waits(1)]).abandoned(), vec![Rescue]),
-        ("no core, and one in a hook", crew([waits(0), in_hook(1)]).abandoned(), vec![Rescue, AddRelief]),
+        ("no core, and one is late", crew([waits(0)]).late(1).abandoned(), vec![Rescue, AddRelief]),
         ("compute", two(little), vec![Rescue, AddWorker, AddRelief]),
         ("compute, relief there", two(little).reliefs(1, 0), vec![Rescue, AddWorker]),
         ("compute, no core for the relief", two(little).reliefs(1, 1), vec![Rescue, AddWorker]),
@@ -249,7 +244,7 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
         ("nothing waits", crew([blocks(0), blocks(1)]), false),
         ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), false),
         ("blocked", crew([blocks(0), blocks(1)]).surplus(), true),
-        ("blocked in hooks", crew([in_hook(0), in_hook(1)]).surplus(), true),
+        ("late to start", crew([]).late(2).surplus(), true),
         ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), false),
         ("compute", crew([little(0), little(1)]).surplus(), true),
         ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), false),
@@ -386,21 +381,20 @@ fn each_extra_worker_doubles_what_is_long() {
     assert!(memory.scarce_since.is_none());
 }
 
-/// Fails if each thread that is added for a hook, and calls it, too, is a reason for the next one.
+/// Fails if each thread that is added for a hook that blocks its start, and calls it, too, is a reason for
+/// the next one.
 #[test]
-fn threads_in_hooks_are_made_up_for_up_to_the_number_of_workers() {
-    for (late, hooks) in [(0, 4), (1, 3), (3, 1), (4, 0)] {
-        let fewer = |hooks: usize| crew((0..hooks).map(in_hook)).late(late).abandoned().surplus();
-        let (all, one_less) = (fewer(hooks), fewer(hooks).with_crew(|crew| crew.live -= 1));
-        assert_eq!(first(&one_less).lead, [Rescue, AddWorker, AddRelief], "{late}");
-        assert_eq!(first(&all).lead, [Rescue, AddRelief], "{late}");
-        assert!(!first(&all).is_worker_wanted, "{late}");
-        let mut memory = Memory::default();
-        decide(&all, &mut memory);
-        assert!(memory.overstaffed.is_none());
-        decide(&all.clone().with_crew(|crew| crew.live = 5), &mut memory);
-        assert!(memory.overstaffed.is_some());
-    }
+fn late_workers_are_made_up_for_up_to_the_number_of_workers() {
+    let all = crew([]).late(4).abandoned().surplus();
+    let one_less = all.clone().with_crew(|crew| crew.live -= 1);
+    assert_eq!(first(&one_less).lead, [Rescue, AddWorker, AddRelief]);
+    assert_eq!(first(&all).lead, [Rescue, AddRelief]);
+    assert!(!first(&all).is_worker_wanted);
+    let mut memory = Memory::default();
+    decide(&all, &mut memory);
+    assert!(memory.overstaffed.is_none());
+    decide(&all.with_crew(|crew| crew.live = 5), &mut memory);
+    assert!(memory.overstaffed.is_some());
 }
 
 #[test]

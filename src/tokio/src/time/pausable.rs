@@ -3,12 +3,13 @@
 //!
 //! # Idle
 //!
-//! A thread in a `block_on` of the runtime calls [`Pausable::idles`] before it sleeps: after it has found no
-//! task, its own future was not woken, and the poller, asked without waiting, had no events. (That is
-//! paceline's `on_thread_park`: called once after each time that the thread had something to do.) Then the
-//! clock moves to the next deadline, unless an activity [holds](Pausable::hold) it.
+//! A thread in a `block_on` of the runtime calls [`Pausable::idles`] when it has found no task, and its own
+//! future was not woken. (That is paceline's `on_thread_park`: called each time that the thread has polled
+//! all tasks.) If the poller, asked without waiting, has no events, the clock moves to the next deadline,
+//! unless an activity [holds](Pausable::hold) it.
 //!
-//! *Not too early.* Tasks that were woken before that moment were found. So was a source that was ready.
+//! *Not too early.* Tasks that were woken before that moment were found. So was a source that was ready, and
+//! then the call moves nothing: it makes the thread poll the tasks that its event has woken, and look again.
 //! Later actions of other threads race with the clock, with one exception, for which the clock waits:
 //! closures that block. Such a closure holds the clock until it has woken its waiting task; but that may
 //! happen between the thread's look for tasks and this call, and then nothing holds the clock, although a
@@ -153,10 +154,13 @@ impl Pausable {
         self.changed(state);
     }
 
-    /// Called when the thread is idle: moves the clock, if it may.
+    /// Called when the thread is idle: moves the clock, if it may and no event is ready.
     pub(super) fn idles(&self) {
+        let may_move = self.lock().may_move();
+        let has_fired = may_move && self.runtime.get().is_some_and(paceline::Handle::fire_ready_events);
         let mut state = self.lock();
         state.is_nudged = false;
+        state.is_released |= has_fired;
         let (Time::Paused(now), Some(next)) = (state.time, state.entries.first()) else { return };
         if !state.may_move() {
             return;

@@ -93,13 +93,12 @@ impl World {
                 // A task that came from a queue blocks, computes or waits for a core with a permit.
                 let holds_permit = self.limit != usize::MAX && self.dice.draw_one_in(2);
                 let at_work = RunnerSeen { is_at_work: true, holds_permit, ..same.clone() };
-                *runner = match self.dice.below(8) {
+                *runner = match self.dice.below(7) {
                     0 => RunnerSeen { has_moved: true, ..same },
                     1 => RunnerSeen { doing: Some(Doing::Blocks), ..at_work },
                     2 => RunnerSeen { doing: Some(Doing::Blocks), waits_nested: true, ..at_work },
                     3 | 4 => RunnerSeen { doing: Some(Doing::Computes), ..at_work },
                     5 => RunnerSeen { doing: Some(Doing::Waits), ..at_work },
-                    6 => RunnerSeen { doing: Some(Doing::Blocks), is_in_hook: true, ..same },
                     _ => same,
                 };
             } else if runner.doing == Some(Doing::Computes) {
@@ -246,11 +245,11 @@ fn check(
     if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
         assert!(crew.live < crew.max_threads + actions.exempt, "{}", context());
         let blocks = |runner: &&RunnerSeen| runner.doing == Some(Doing::Blocks);
-        let (hooks, blocked) = seen.runners.iter().filter(blocks).partition::<Vec<_>, _>(|it| it.is_in_hook);
+        let blocked = seen.runners.iter().filter(blocks).count();
         // Excused are workers that block, the spare one, and replacements that start only after the workers
         // for which they were started are back.
         let starts = crew.live - crew.late - seen.runners.len();
-        let excused = blocked.len() + (crew.late + hooks.len()).min(crew.threads) + 1 + starts;
+        let excused = blocked + crew.late.min(crew.threads) + 1 + starts;
         assert!(!is_calm || crew.live < crew.threads + excused, "too many: {}", context());
         assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
     }
