@@ -197,7 +197,7 @@
 //! | `leadership` | the promotion protocol: which thread leads, waits, or is woken | neither I/O nor tasks |
 //! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
-//! | `ambient` | the context of foreign code on our threads: tokio's, or none | `fork` |
+//! | `ambient` | the context of foreign code on our threads: none, or tokio's, which is in `compat` | |
 //! | `fork` | detects that the process was forked | |
 //! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
@@ -307,8 +307,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg_attr(feature = "tokio", path = "ambient/tokio.rs")]
-#[cfg_attr(not(feature = "tokio"), path = "ambient/none.rs")]
+#[cfg_attr(feature = "tokio", path = "compat/tokio_ambient.rs")]
 mod ambient;
 pub mod blocking;
 mod blocking_threads;

@@ -1,4 +1,5 @@
-//! The context that foreign code finds on threads of this crate: none. See `tokio.rs`.
+//! The context that foreign code finds on threads of this crate: none. With the feature
+//! `tokio`, `compat/tokio_ambient.rs` is this module.
 
 /// Marks that the thread runs foreign code, while the value exists.
 #[derive(Debug)]

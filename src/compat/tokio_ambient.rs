@@ -16,13 +16,9 @@ use std::thread;
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime, RuntimeFlavor};
 
 /// The tokio runtime of the process.
-struct Hidden {
-    /// Held by the thread that starts the runtime.
-    starting: Mutex<()>,
-    runtime: OnceLock<Runtime>,
-}
-
-static HIDDEN: Hidden = Hidden { starting: Mutex::new(()), runtime: OnceLock::new() };
+static HIDDEN: OnceLock<Runtime> = OnceLock::new();
+/// Held by the thread that starts the runtime.
+static BUILDING: Mutex<()> = Mutex::new(());
 
 thread_local! {
     /// Whether this thread has entered the runtime.
@@ -32,18 +28,13 @@ thread_local! {
 }
 
 /// Marks that the thread runs foreign code, while the value exists.
-pub(crate) struct Ambient(
-    // Only to be dropped.
-    #[expect(dead_code)] Option<Within>,
-);
+pub(crate) struct Ambient(Option<EnterGuard<'static>>);
 
-struct Within {
-    _guard: EnterGuard<'static>,
-}
-
-impl Drop for Within {
+impl Drop for Ambient {
     fn drop(&mut self) {
-        ENTERED.set(false);
+        if self.0.is_some() {
+            ENTERED.set(false);
+        }
     }
 }
 
@@ -81,7 +72,7 @@ fn is_at_work() -> bool {
 /// Enters the hidden runtime. Returns `None`, and enters nothing, if the thread is in a tokio runtime that
 /// the program has put it in, if its locals are destroyed, or if the hidden runtime cannot be started.
 #[cold]
-fn enter_anew() -> Option<Within> {
+fn enter_anew() -> Option<EnterGuard<'static>> {
     let is_free = match Handle::try_current() {
         Ok(_) => false,
         // If the thread's locals are destroyed, no context can be entered.
@@ -90,41 +81,36 @@ fn enter_anew() -> Option<Within> {
     if !is_free {
         return None;
     }
-    let _guard = HIDDEN.runtime().ok()?.enter();
+    let guard = runtime().ok()?.enter();
     ENTERED.set(true);
-    Some(Within { _guard })
+    Some(guard)
 }
 
 /// Returns the handle of the hidden runtime, which starts if it has not.
 pub(crate) fn handle() -> io::Result<&'static Handle> {
-    HIDDEN.runtime().map(Runtime::handle)
+    runtime().map(Runtime::handle)
 }
 
-impl Hidden {
-    /// Returns the runtime, which the first call starts. If that fails, the next call tries again.
-    fn runtime(&self) -> io::Result<&Runtime> {
-        match self.runtime.get() {
-            Some(runtime) => Ok(runtime),
-            None => self.start(),
-        }
-    }
+/// Returns the runtime, which the first call starts. If that fails, the next call tries again.
+fn runtime() -> io::Result<&'static Runtime> {
+    HIDDEN.get().map_or_else(start, Ok)
+}
 
-    /// Starts the runtime. If another thread has started it meanwhile, returns that one. A panic of tokio,
-    /// which gets no thread, becomes an error.
-    #[cold]
-    fn start(&self) -> io::Result<&Runtime> {
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = self.runtime.get() {
-            return Ok(runtime);
-        }
-        // On another thread, because tokio takes random numbers here. If this thread is in a simulation, its
-        // next run would take fewer. tokio panics if it gets no thread.
-        let runtime = thread::scope(|scope| {
-            let builds = thread::Builder::new().spawn_scoped(scope, build)?;
-            builds.join().unwrap_or_else(|_| Err(io::Error::other("tokio cannot start a thread")))
-        })?;
-        Ok(self.runtime.get_or_init(|| runtime))
+/// Starts the runtime. If another thread has started it meanwhile, returns that one. A panic of tokio,
+/// which gets no thread, becomes an error.
+#[cold]
+fn start() -> io::Result<&'static Runtime> {
+    let _starting = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(runtime) = HIDDEN.get() {
+        return Ok(runtime);
     }
+    // On another thread, because tokio takes random numbers here. If this thread is in a simulation, its
+    // next run would take fewer. tokio panics if it gets no thread.
+    let started = thread::scope(|scope| {
+        let builds = thread::Builder::new().spawn_scoped(scope, build)?;
+        builds.join().unwrap_or_else(|_| Err(io::Error::other("tokio cannot start a thread")))
+    })?;
+    Ok(HIDDEN.get_or_init(|| started))
 }
 
 /// Builds the runtime, with one worker unless `TOKIO_WORKER_THREADS` says otherwise.
