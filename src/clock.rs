@@ -31,7 +31,7 @@
 //! follow this clock. A closure that runs or waits for a thread keeps the clock from advancing, so a job's
 //! deadline does not come before its end. The streams of [`Unblock`](crate::Unblock) do not, because they may
 //! read for ever. The deputy, which watches the runtime, does not follow this clock, nor do the deadlines of
-//! [`drain`](crate::Runtime::drain) and [`shutdown`](crate::Runtime::shutdown). The clock is meant for one
+//! [`drain`](crate::Handle::drain) and [`shutdown`](crate::Runtime::shutdown). The clock is meant for one
 //! thread: if several are in a `block_on` of the runtime, a thread that has nothing to do does not wait for
 //! the others.
 

@@ -52,13 +52,13 @@
 //! | [`Async::new`], and [`net`] | the current runtime: its reactor serves the source for good |
 //! | [`Timer`] | the current runtime of the first poll |
 //! | [`unblock`], [`blocking::Job::submit`] | the current runtime: each has threads for closures that block |
-//! | [`Runtime::metrics`], [`Handle::metrics`] | the given runtime |
+//! | [`Handle::metrics`] | the given runtime |
 //!
 //! If the runtime of a timer ends before the timer fires, the timer is armed again in the current runtime of
 //! the next poll. The process has threads for closures that block, too, for calls outside of all runtimes.
 //!
 //! A source may be used from any thread and under any executor. Its events are found by the threads of its
-//! reactor, so to have a [`Runtime`] serve a socket, create the socket inside of [`Runtime::block_on`] or of
+//! reactor, so to have a [`Runtime`] serve a socket, create the socket inside of [`Handle::block_on`] or of
 //! one of its tasks. A reactor in use may have no leader: because its tasks run under another library's
 //! `block_on`, because the only thread blocks, or because a wait outlives the `block_on` in which it began.
 //! The deputy notices that within two ticks and makes a thread lead.
@@ -70,12 +70,12 @@
 //! | question | answer |
 //! |---|---|
 //! | Which task blocks its thread? | [`Builder::on_stall`], `PACELINE_REPORT=stalls` |
-//! | What does each thread do? | [`Runtime::threads`], [`Handle::threads`] |
-//! | Which tasks exist, and since when? | [`Runtime::tasks`], [`Handle::tasks`] |
+//! | What does each thread do? | [`Handle::threads`] |
+//! | Which tasks exist, and since when? | [`Handle::tasks`] |
 //! | Which tasks panic? | [`Builder::on_task_panic`], or a line on standard error for each spawn line |
-//! | What does each task wait for? | `Runtime::dump`, `Handle::dump` (feature `trace`) |
+//! | What does each task wait for? | `Handle::dump` (feature `trace`) |
 //! | What do tokio-console and other subscribers show? | the spans of the feature `tracing` |
-//! | How much has been done? | [`Runtime::metrics`], [`Handle::metrics`], [`metrics`] |
+//! | How much has been done? | [`Handle::metrics`], [`metrics`] |
 //! | How does a metrics system get that? | [`Metrics::each`], with names, units and kinds |
 //! | What did the threads do in the last seconds? | `trace::FlightRecorder`, with the feature `trace` |
 //! | Which runtimes exist? | [`Handle::all`] |
@@ -105,7 +105,7 @@
 //!
 //! # When a runtime ends
 //!
-//! | what | after [`Runtime::shutdown`] or [`drain`](Runtime::drain) | after its drop |
+//! | what | after [`Runtime::shutdown`] or [`drain`](Handle::drain) | after its drop |
 //! |---|---|---|
 //! | its tasks | are cancelled | are cancelled |
 //! | tasks that are spawned on it | are cancelled at once | are cancelled at once (by a [`Handle`]) |

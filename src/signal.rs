@@ -1,7 +1,7 @@
 //! Signals of the process: [`ctrl_c`], and [`Signals`] for the others. On Unix only.
 //!
 //! From the first use on, and for as long as the process lives, a signal that is listened for does not end
-//! the process any more: the program can end in its own way ([`Runtime::drain`](crate::Runtime::drain)). Each
+//! the process any more: the program can end in its own way ([`Handle::drain`](crate::Handle::drain)). Each
 //! listener receives each signal. Several signals of the same kind that arrive before the listener checks are
 //! reported as one, as the system does.
 //!

@@ -33,7 +33,7 @@
 //! thread ends, and the task that awaits it gets its result. Its deadline still holds. A job that is
 //! submitted later is cancelled at once.
 //!
-//! [`Runtime::drain`](crate::Runtime::drain) lets waiting and running jobs come to their end until its
+//! [`Handle::drain`](crate::Handle::drain) lets waiting and running jobs come to their end until its
 //! deadline. Then it does the same, and names the jobs that still run. The drain names lost jobs, too, but
 //! does not wait for them. A drain does not wait for a stream whose task is gone, so flush or close streams
 //! in their tasks.

@@ -60,10 +60,10 @@ impl Spawn for Handle {
 impl Spawn for Runtime {
     #[track_caller]
     fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
-        self.handle().spawn_obj(future)
+        (**self).spawn_obj(future)
     }
 
     fn status(&self) -> Result<(), SpawnError> {
-        self.handle().status()
+        (**self).status()
     }
 }

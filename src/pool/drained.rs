@@ -11,7 +11,7 @@ use crate::sync::thread;
 /// How many groups of cancelled tasks the sentence names.
 const NAMED: usize = 5;
 
-/// How a runtime came to its end: see [`Runtime::drain`](crate::Runtime::drain).
+/// How a runtime came to its end: see [`Handle::drain`](crate::Handle::drain).
 ///
 /// Its [`Display`](fmt::Display) is a sentence: "drained in 52ms: 9 tasks finished, 1 was cancelled
 /// (spawned at src/main.rs:20:9, 51ms old), and 1 thread is stuck: paceline-1 (spawned at

@@ -18,7 +18,7 @@ use crate::leadership::Seat;
 use crate::probe::Doing;
 use crate::sync::{self, Instant, thread};
 
-/// A thread of a runtime, and what it is doing: see [`Runtime::threads`](crate::Runtime::threads).
+/// A thread of a runtime, and what it is doing: see [`Handle::threads`](crate::Handle::threads).
 ///
 /// Its [`Display`](fmt::Display) is a sentence: "paceline-1 leads", "paceline-3 (added) blocks for 12ms, in
 /// the task spawned at src/main.rs:9:5".

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{DEFAULT_MAX_WORKERS, Runtime, io_context, threads_from_environment};
+use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, io_context, threads_from_environment};
 use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::stall::StallHook;
@@ -100,7 +100,7 @@ impl Builder {
     }
 
     /// Builds a runtime without workers: its tasks are polled only by the threads that are in a
-    /// [`block_on`](Runtime::block_on) of the runtime. This is for programs with one thread, and for tests.
+    /// [`block_on`](Handle::block_on) of the runtime. This is for programs with one thread, and for tests.
     /// [`threads`](Builder::threads) and [`max_threads`](Builder::max_threads) are ignored.
     ///
     /// Tasks are polled in the order in which they became ready, and the future of the `block_on` after 61 of
@@ -434,7 +434,8 @@ impl Builder {
             pool.blocking().set_limit(threads);
         }
         // If a thread cannot be started, dropping the runtime stops those that were.
-        let runtime = Runtime { pool, crew, is_shut_down: AtomicBool::new(false) };
+        let handle = Handle::of(&pool);
+        let runtime = Runtime { handle, pool, crew, is_shut_down: AtomicBool::new(false) };
         runtime.crew.start_in_build(&runtime.pool)?;
         runtime.pool.publish();
         Ok(runtime)

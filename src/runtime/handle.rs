@@ -7,10 +7,9 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use async_task::Runnable;
-
-use super::{Load, Metrics, schedule_in, spawn_in};
+use super::{crew_of, crew_with, or_panic, spawn_in};
 use crate::current::current_pool;
+use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
@@ -22,7 +21,7 @@ use crate::sync::Instant;
 /// A reference to a runtime, for code that does not run on its threads. A handle is cheap to clone and does
 /// not keep the runtime alive.
 ///
-/// After [`shutdown`](crate::Runtime::shutdown) or [`drain`](crate::Runtime::drain), and after the runtime
+/// After [`shutdown`](crate::Runtime::shutdown) or [`drain`](crate::Handle::drain), and after the runtime
 /// was dropped:
 ///
 /// | call | after shutdown or drain | after the drop |
@@ -75,10 +74,7 @@ impl Handle {
     /// If that is the default instance, it does not exist yet, and the process has no descriptor left to make
     /// it.
     pub fn current() -> Handle {
-        match current_pool() {
-            Ok(pool) => Self::of(&pool),
-            Err(error) => panic!("the default instance cannot be started: {error}"),
-        }
+        Self::of(&or_panic(current_pool()))
     }
 
     /// Returns handles to all runtimes of this process that were not dropped: the default instance first, if
@@ -127,9 +123,9 @@ impl Handle {
         pool
     }
 
-    /// Spawns a future onto the runtime, as [`Runtime::spawn`](crate::Runtime::spawn) does. Once the runtime
-    /// is shut down, drained or dropped, the future is dropped at once, and awaiting the task panics;
-    /// [`Task::fallible`] returns `None` instead.
+    /// Spawns a future onto the runtime's workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it
+    /// run on its own. Once the runtime is shut down, drained or dropped, the future is dropped at once, and
+    /// awaiting the task panics; [`Task::fallible`] returns `None` instead.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -174,65 +170,9 @@ impl Handle {
         }
     }
 
-    /// Has one poll of a task run on the runtime that other code has built with `async-task`: see
-    /// [`scheduler`](Self::scheduler).
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// let handle = runtime.handle();
-    /// let (runnable, task) = async_task::spawn(async { "done" }, move |runnable| handle.schedule(runnable));
-    /// runnable.schedule();
-    /// assert_eq!(paceline::block_on(task), "done");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// For the default instance: if its workers cannot be started.
-    pub fn schedule(&self, runnable: Runnable) {
-        schedule_in(self.pool(), runnable);
-    }
-
-    /// Returns a schedule function for tasks that other code builds with `async-task`: they run on this
-    /// runtime.
-    ///
-    /// A wake goes where a wake of an own task goes: the thread that handles an event polls the task next. A
-    /// task that wakes itself goes to the back of the queue. The runtime polls the task, and does not count
-    /// it:
-    ///
-    /// - A drain does not wait for it, and neither a report, nor a list of tasks, nor a simulation knows it.
-    ///   In a simulation it runs on the host of the test.
-    /// - Once the runtime is shut down, drained or dropped, a wake cancels the task. Its future is dropped on
-    ///   another thread, because the code that wakes the task may hold a lock that the future takes. A few
-    ///   threads do that for the whole process.
-    /// - If it blocks, another thread takes over. The stall is counted, but not reported, because its line is
-    ///   not known, and the task is not marked as slow for its next poll.
-    /// - A panic that leaves the poll ends there, and is not counted. Give the task `propagate_panic` to get
-    ///   it where the task is awaited. A destructor that panics aborts the process.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
-    /// let (runnable, task) = async_task::spawn(async { 6 * 7 }, runtime.handle().scheduler());
-    /// runnable.schedule();
-    /// assert_eq!(runtime.block_on(task), 42);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// The function panics for the default instance if its workers cannot be started.
-    pub fn scheduler(&self) -> impl Fn(Runnable) + Clone + Send + Sync + 'static + use<> {
-        let handle = self.clone();
-        move |runnable| handle.schedule(runnable)
-    }
-
-    /// Runs a future on the current thread until it is done, as
-    /// [`Runtime::block_on`](crate::Runtime::block_on) does. If the runtime is dropped meanwhile, the future
-    /// goes on: its timers fire, its sources return errors, its tasks are cancelled.
+    /// Runs a future on the current thread until it is done. Tasks that it spawns run on the runtime's
+    /// workers. If the runtime is dropped meanwhile, the future goes on: its timers fire, its sources return
+    /// errors, its tasks are cancelled.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -347,40 +287,34 @@ impl Handle {
         Some(Entered { _entry: Entry::new(pool) })
     }
 
-    /// Returns what the runtime has done so far, and has right now; all zero once it was dropped.
+    /// Returns what each thread of the runtime is doing: first the workers in the order in which they
+    /// started, then other threads that are in a `block_on` of the runtime. Threads for closures that [block
+    /// on purpose](crate::blocking) are not included, and a thread that is being started is missing for its
+    /// first moments.
+    ///
+    /// The call is cheap and safe at any time and from anywhere: in a task, in a hook, while the runtime
+    /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
+    /// held for some instructions. The threads are examined one after the other while they go on: the result
+    /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
+    /// one or two ticks of the deputy ([`max_blind`](crate::Builder::max_blind)) are not told apart. After a
+    /// shutdown, if no thread is stuck, no worker is left. The list is empty once the runtime was dropped.
     ///
     /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// let handle = runtime.handle();
-    /// assert!(handle.metrics().workers > 0);
-    /// drop(runtime);
-    /// assert_eq!(handle.metrics().workers, 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn metrics(&self) -> Metrics {
-        self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
-    }
-
-    /// Returns what each thread of the runtime has done; nothing once the runtime was dropped. This is for
-    /// the package that replaces tokio, whose metrics are numbered by worker.
-    #[doc(hidden)]
-    pub fn load(&self) -> Load {
-        self.pool().map_or_else(Load::default, |pool| Load::of(&pool))
-    }
-
-    /// Returns what each thread of the runtime is doing: see [`Runtime::threads`](crate::Runtime::threads).
-    /// The list is empty once the runtime was dropped.
-    ///
-    /// ```
-    /// use paceline::Handle;
+    /// use std::sync::mpsc;
+    /// use paceline::Role;
     ///
     /// # fn main() -> std::io::Result<()> {
     /// let runtime = paceline::Runtime::builder().threads(2).build()?;
-    /// let asks = runtime.spawn(async { Handle::current().threads() });
-    /// let threads = runtime.block_on(asks);
-    /// assert!(threads.iter().any(|thread| thread.spawned_at.is_some_and(|at| at.file() == file!())));
+    /// let (end, ended) = mpsc::channel::<()>();
+    /// runtime.spawn(async move { drop(ended.recv()) }).detach();
+    /// let blocked = loop {
+    ///     if let Some(thread) = runtime.threads().into_iter().find(|thread| thread.role == Role::Blocks) {
+    ///         break thread;
+    ///     }
+    /// };
+    /// println!("{blocked}");    // paceline-1 blocks for 1.0ms, in the task spawned at src/main.rs:7:9
+    /// assert_eq!(blocked.spawned_at.unwrap().file(), file!());
+    /// drop(end);
     /// # Ok(())
     /// # }
     /// ```
@@ -388,9 +322,60 @@ impl Handle {
         self.pool().map_or(Vec::new(), |pool| pool.threads())
     }
 
-    /// Ends the runtime gracefully, and reports: see [`Runtime::drain`](crate::Runtime::drain). A task of the
-    /// runtime may begin that, and is cancelled with the others. A closure that blocks for the runtime, or a
-    /// `block_on` inside of a task, must not, as described there.
+    /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this
+    /// call.
+    ///
+    /// 1. From the first poll of the returned future, no task is accepted from outside: a future that is
+    ///    spawned there is cancelled at once, and its [`fallible`](Task::fallible) form returns `None`. The
+    ///    remaining tasks may spawn others until the deadline, so a handler can finish its work.
+    /// 2. Until the deadline the remaining work may finish: tasks, those that they spawn, and closures that
+    ///    [block](crate::blocking), including those that wait for a thread or that remaining tasks submit.
+    ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
+    ///    for the clock sets no limit.
+    /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
+    ///    runtime's threads, and on others that are started for that. Closures that
+    ///    have not begun never run, and the tokens of running [jobs](crate::blocking::Job) report the
+    ///    cancellation.
+    /// 4. The report says how many tasks finished and how many were cancelled. The tasks that still keep
+    ///    their thread, in a poll or a destructor, are named, and so are the closures that still run. A
+    ///    thread is reported after 25 milliseconds asleep, or of processor time, without progress. A thread
+    ///    that only waits for a core has up to five seconds; one that drops future after future has up to
+    ///    ten; one that is in neither a poll nor a destructor has half a second. A stuck task is cancelled
+    ///    when its poll ends.
+    ///
+    /// The drain ends as soon as neither a task nor a closure is left. Then the runtime is in the same state
+    /// as after [`shutdown`](crate::Runtime::shutdown), and dropping it does not wait.
+    ///
+    /// Await the future in a `block_on` of a thread that is not the runtime's, as `main` does, or in a task
+    /// of another runtime. A task of this runtime may begin the drain, and does not hold it up by awaiting
+    /// it, but the task is cancelled with the others, and does not get the report. (A task that awaits it in
+    /// an executor of its own holds the drain up until the deadline.)
+    ///
+    /// Do not await the future in a `block_on` inside of a task of this runtime, or in a closure that
+    /// [blocks](crate::blocking) for it: the drain waits for that task or closure. The drain also does not
+    /// see that some other task or closure waits for a task that awaits it: if the deadline never comes, each
+    /// waits for the other.
+    ///
+    /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
+    /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
+    /// report comes then. On a runtime that was shut down before, there is nothing left to finish, and the
+    /// report says what is stuck.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use paceline::Timer;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// runtime.spawn(Timer::after(Duration::from_millis(5))).detach();
+    /// runtime.spawn(Timer::after(Duration::from_secs(3600))).detach();
+    /// let report = runtime.block_on(runtime.drain(Duration::from_millis(50)));
+    /// assert!(report.cancelled > 0);
+    /// assert_eq!(runtime.block_on(runtime.spawn(async {}).fallible()), None);
+    /// println!("{report}");    // drained in 50ms: 1 task finished, 1 was cancelled
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// The default instance is drained in the same way, and is not replaced: for the rest of the process,
     /// [`spawn`](crate::spawn()) outside of any other runtime cancels the task at once, and so does
@@ -436,15 +421,30 @@ impl Handle {
     /// })
     /// # }
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the future is polled before the report is made, in a [`block_on`](crate::block_on()) inside of a
+    /// task of this runtime, or in a closure of [`unblock`](crate::unblock()) or of a
+    /// [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
+    /// the drain. Await it on a thread of your own instead.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
+    /// report. (If the process cannot start a thread, the drain goes on only while it is awaited: the
+    /// awaiting code tries again from time to time, and performs the third step in its own poll.)
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         let pool = self.pool();
         let _clocks = simulated::system_clocks();
         let deadline = Instant::now().checked_add(deadline);
         async move {
-            match pool {
-                Some(pool) => super::drain(pool, deadline).await,
-                None => Drained::default(),
-            }
+            let Some(pool) = pool else { return Drained::default() };
+            // The default instance may have no crew yet: it is made here and closed, so tasks that are
+            // spawned later are cancelled. No worker starts here, so an invalid number in the environment
+            // does not matter.
+            let _ = crew_of(&pool).unwrap_or_else(|_| crew_with(&pool, 1));
+            end::drain(pool, deadline).await
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Handle;
 use crate::flight::FoundIn;
 use crate::pool::{Pool, Station};
 use crate::sync::thread::ThreadId;
@@ -42,9 +43,18 @@ pub struct ThreadLoad {
     pub processor_time: Option<Duration>,
 }
 
+impl Handle {
+    /// Returns what each thread of the runtime has done; nothing once the runtime was dropped. This is for
+    /// the package that replaces tokio, whose metrics are numbered by worker.
+    #[doc(hidden)]
+    pub fn load(&self) -> Load {
+        self.pool().map_or_else(Load::default, |pool| Load::of(&pool))
+    }
+}
+
 impl Load {
     /// Reads the counts of a pool.
-    pub(super) fn of(pool: &Pool) -> Self {
+    fn of(pool: &Pool) -> Self {
         let past = pool.past_polls();
         let mut load = Load {
             past_polls: past.total(),

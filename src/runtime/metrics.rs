@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Handle;
 use super::metric::{Field, Metric, MetricKind};
 use crate::blocking_threads::Figures;
 use crate::flight::FoundIn;
@@ -13,7 +14,7 @@ use crate::pool::Pool;
 macro_rules! metrics {
     ($($(#[$doc:meta])* $kind:ident $name:ident: $type:ty, $unit:literal $help:literal;)*) => {
         /// Counters of what a runtime has done since it started, and has right now: see
-        /// [`Runtime::metrics`](crate::Runtime::metrics).
+        /// [`Handle::metrics`](crate::Handle::metrics).
         ///
         /// The polls are those of the runtime's workers and of every [`Executor`](crate::Executor) that runs
         /// in a `block_on` of the runtime. The numbers are read one after the other while the threads go on;
@@ -196,6 +197,24 @@ impl Metrics {
     /// ```
     pub fn events_per_wait(&self) -> f64 {
         if self.waits == 0 { 0.0 } else { self.events as f64 / self.waits as f64 }
+    }
+}
+
+impl Handle {
+    /// Returns what the runtime has done so far, and has right now; all zero once it was dropped.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
+    /// let handle = runtime.handle();
+    /// assert!(handle.metrics().workers > 0);
+    /// drop(runtime);
+    /// assert_eq!(handle.metrics().workers, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.pool().map_or_else(Metrics::default, |pool| Metrics::of(&pool))
     }
 }
 

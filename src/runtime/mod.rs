@@ -1,6 +1,7 @@
 //! [`Runtime`]: a pool with workers of its own, and the free functions that act on the default instance.
 
 mod builder;
+mod foreign;
 mod handle;
 mod load;
 mod metric;
@@ -20,34 +21,24 @@ use std::env;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::mem;
 use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::panic::Location;
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use async_task::Runnable;
-
-use crate::blocking_threads::{Threads, Work};
 use crate::current::{current_pool, default_instance};
 use crate::end;
 use crate::executor::{self, StateRef, Task, boxed_if_large, spawn_in_vain};
 use crate::observed::{SpawnMeta, TaskKind};
-use crate::pool::block_on::PoolSource;
-use crate::pool::serve::block_on_in;
-use crate::pool::{Crew, Drained, Pool, ThreadInfo};
+use crate::pool::{Crew, Pool};
 use crate::simulated;
 use crate::sync::Instant;
 
 /// The default limit of workers while the usual ones are all stuck.
 const DEFAULT_MAX_WORKERS: usize = 512;
-
-/// Upper bound of the threads that cancel foreign tasks of runtimes that have ended: enough for some
-/// destructors that block.
-const CANCELLERS: usize = 4;
 
 /// How long dropping a [`Runtime`] waits for tasks that block.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
@@ -57,6 +48,11 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// Most programs need none: [`spawn`] and [`block_on`](crate::block_on()) act on a default instance. Build a
 /// runtime to choose the number and the settings of its threads, or to have two that do not disturb each
 /// other.
+///
+/// A runtime can do what its [`Handle`] can, to which it dereferences: [`spawn`](Handle::spawn),
+/// [`block_on`](Handle::block_on), [`drain`](Handle::drain), [`metrics`](Handle::metrics),
+/// [`threads`](Handle::threads) and [`tasks`](Handle::tasks), for example. A clone of the handle does not
+/// keep the runtime alive.
 ///
 /// Dropping a runtime stops its workers after their current polls and cancels its tasks. The drop waits at
 /// most a tenth of a second for tasks that block. For destructors it waits while they make progress (25 ms
@@ -74,6 +70,8 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// # }
 /// ```
 pub struct Runtime {
+    /// What can be done with a runtime, but for its end.
+    handle: Handle,
     pool: Arc<Pool>,
     crew: Arc<Crew>,
     /// Whether `shutdown` was called: then dropping the runtime does not wait.
@@ -94,31 +92,8 @@ impl Runtime {
         Builder::new()
     }
 
-    /// Runs a future on the current thread until it is done. Tasks that it spawns run on the runtime's
-    /// workers.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// let sum = runtime.block_on(async { paceline::spawn(async { 1 }).await + 1 });
-    /// assert_eq!(sum, 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the future panics.
-    #[track_caller]
-    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        block_on_in(PoolSource::Given(&self.pool), pin!(Some(future)), Location::caller())
-    }
-
-    /// Spawns a future onto the workers. Dropping the [`Task`] cancels it; [`Task::detach`] lets it run on
-    /// its own.
-    ///
-    /// After [`shutdown`](Runtime::shutdown) the future is dropped at once, and awaiting the task panics;
-    /// [`Task::fallible`] returns `None` instead.
+    /// Spawns a future onto the workers, as [`Handle::spawn`] does. This costs less: the runtime exists for
+    /// as long as the call, and nothing has to be counted for that.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -145,128 +120,7 @@ impl Runtime {
     /// # }
     /// ```
     pub fn handle(&self) -> Handle {
-        Handle::of(&self.pool)
-    }
-
-    /// Returns what the runtime has done so far, and has right now.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// runtime.block_on(runtime.spawn(async {}));
-    /// println!("{}", runtime.metrics());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn metrics(&self) -> Metrics {
-        Metrics::of(&self.pool)
-    }
-
-    /// Returns what each thread of the runtime is doing: first the workers in the order in which they
-    /// started, then other threads that are in a `block_on` of the runtime. Threads for closures that [block
-    /// on purpose](crate::blocking) are not included, and a thread that is being started is missing for its
-    /// first moments.
-    ///
-    /// The call is cheap and safe at any time and from anywhere: in a task, in a hook, while the runtime
-    /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
-    /// held for some instructions. The threads are examined one after the other while they go on: the result
-    /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
-    /// one or two ticks of the deputy ([`max_blind`](Builder::max_blind)) are not told apart. After a
-    /// shutdown, if no thread is stuck, no worker is left.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use paceline::Role;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
-    /// let (end, ended) = mpsc::channel::<()>();
-    /// runtime.spawn(async move { drop(ended.recv()) }).detach();
-    /// let blocked = loop {
-    ///     if let Some(thread) = runtime.threads().into_iter().find(|thread| thread.role == Role::Blocks) {
-    ///         break thread;
-    ///     }
-    /// };
-    /// println!("{blocked}");    // paceline-1 blocks for 1.0ms, in the task spawned at src/main.rs:7:9
-    /// assert_eq!(blocked.spawned_at.unwrap().file(), file!());
-    /// drop(end);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn threads(&self) -> Vec<ThreadInfo> {
-        self.pool.threads()
-    }
-
-    /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this
-    /// call.
-    ///
-    /// 1. From the first poll of the returned future, no task is accepted from outside: a future that is
-    ///    spawned there is cancelled at once, and its [`fallible`](Task::fallible) form returns `None`. The
-    ///    remaining tasks may spawn others until the deadline, so a handler can finish its work.
-    /// 2. Until the deadline the remaining work may finish: tasks, those that they spawn, and closures that
-    ///    [block](crate::blocking), including those that wait for a thread or that remaining tasks submit.
-    ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
-    ///    for the clock sets no limit.
-    /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
-    ///    runtime's threads, and on others that are started for that. Closures that
-    ///    have not begun never run, and the tokens of running [jobs](crate::blocking::Job) report the
-    ///    cancellation.
-    /// 4. The report says how many tasks finished and how many were cancelled. The tasks that still keep
-    ///    their thread, in a poll or a destructor, are named, and so are the closures that still run. A
-    ///    thread is reported after 25 milliseconds asleep, or of processor time, without progress. A thread
-    ///    that only waits for a core has up to five seconds; one that drops future after future has up to
-    ///    ten; one that is in neither a poll nor a destructor has half a second. A stuck task is cancelled
-    ///    when its poll ends.
-    ///
-    /// The drain ends as soon as neither a task nor a closure is left. Then the runtime is in the same state
-    /// as after [`shutdown`](Runtime::shutdown), and dropping it does not wait.
-    ///
-    /// Await the future in a `block_on` of a thread that is not the runtime's, as `main` does, or in a task
-    /// of another runtime. A task of this runtime may begin the drain, and does not hold it up by awaiting
-    /// it, but the task is cancelled with the others, and does not get the report. (A task that awaits it in
-    /// an executor of its own holds the drain up until the deadline.)
-    ///
-    /// Do not await the future in a `block_on` inside of a task of this runtime, or in a closure that
-    /// [blocks](crate::blocking) for it: the drain waits for that task or closure. The drain also does not
-    /// see that some other task or closure waits for a task that awaits it: if the deadline never comes, each
-    /// waits for the other.
-    ///
-    /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
-    /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
-    /// report comes then. On a runtime that was shut down before, there is nothing left to finish, and the
-    /// report says what is stuck.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::Timer;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
-    /// runtime.spawn(Timer::after(Duration::from_millis(5))).detach();
-    /// runtime.spawn(Timer::after(Duration::from_secs(3600))).detach();
-    /// let report = runtime.block_on(runtime.drain(Duration::from_millis(50)));
-    /// assert!(report.cancelled > 0);
-    /// assert_eq!(runtime.block_on(runtime.spawn(async {}).fallible()), None);
-    /// println!("{report}");    // drained in 50ms: 1 task finished, 1 was cancelled
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If the future is polled before the report is made, in a [`block_on`](crate::block_on()) inside of a
-    /// task of this runtime, or in a closure of [`unblock`](crate::unblock()) or of a
-    /// [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
-    /// the drain. Await it on a thread of your own instead.
-    ///
-    /// # Cancel safety
-    ///
-    /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
-    /// report. (If the process cannot start a thread, the drain goes on only while it is awaited: the
-    /// awaiting code tries again from time to time, and performs the third step in its own poll.)
-    pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
-        let _clocks = simulated::system_clocks();
-        drain(self.pool.clone(), Instant::now().checked_add(deadline))
+        self.handle.clone()
     }
 
     /// Stops the workers after their current polls, waits for them no longer than `timeout`, and cancels all
@@ -313,6 +167,14 @@ impl Runtime {
     /// Returns the pool: for scenarios that check that nothing is left in it, and for tests of the deputy.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+}
+
+impl Deref for Runtime {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
     }
 }
 
@@ -385,40 +247,51 @@ fn spawn_in<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     meta: SpawnMeta<'_>,
 ) -> Task<T> {
-    let started = pool.and_then(|pool| {
-        crew_of(&pool)?.start(&pool)?;
-        Ok(pool)
-    });
-    match started {
-        Ok(pool) => spawn_on(&pool, pool.crew().expect("it was just started"), future, meta),
+    let pool = or_panic(pool);
+    let crew = or_panic(crew_of(&pool).and_then(|crew| crew.start(&pool).map(|()| crew)));
+    spawn_on(&pool, crew, future, meta)
+}
+
+/// Spawns onto a crew whose workers run. If the crew accepts no tasks from this thread any more, drops the
+/// future and returns a task that is cancelled. Aborts the child of a fork.
+fn spawn_on<T: Send + 'static>(
+    pool: &Arc<Pool>,
+    crew: &Crew,
+    future: impl Future<Output = T> + Send + 'static,
+    meta: SpawnMeta<'_>,
+) -> Task<T> {
+    pool.assert_not_inherited();
+    if crew.is_closed() && !crew.accepts_from_here() {
+        return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
+    }
+    // SAFETY: the future is `Send` and borrows nothing. If the workers stop meanwhile, the task is cancelled
+    // with the others.
+    unsafe { executor::spawn(crew.state().clone(), future, meta) }
+}
+
+/// Returns what was made of the default instance; panics if that failed. Other runtimes are made by
+/// [`Builder::build`], which returns the error.
+#[track_caller]
+fn or_panic<T>(made: io::Result<T>) -> T {
+    match made {
+        Ok(made) => made,
         Err(error) => panic!("the default instance cannot be started: {error}"),
     }
 }
 
-/// Returns the crew of a pool. The crew of the default instance is made by the first call, which returns an
-/// error if `PACELINE_THREADS` is invalid; its workers are not started here.
-#[inline]
+/// Returns the crew of a pool. That of the default instance is made by the first call, which returns an error
+/// if `PACELINE_THREADS` is invalid; its workers are not started here.
 fn crew_of(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
-    match pool.crew() {
-        Some(crew) => Ok(crew),
-        None => make_crew(pool),
+    if let Some(crew) = pool.crew() {
+        return Ok(crew);
     }
+    Ok(crew_with(pool, threads_from_environment()?))
 }
 
-/// Makes the crew of the default instance, and starts no worker. Returns an error if `PACELINE_THREADS` is
-/// invalid. If another thread was faster, returns the crew of that thread.
-#[cold]
-fn make_crew(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
-    let threads = threads_from_environment()?;
-    Ok(pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads)))
-}
-
-/// Drains the pool, as [`Runtime::drain`] describes: its crew, and the threads of its closures that block.
-async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
-    // The default instance may have no crew yet: it is made here and closed, so tasks that are spawned later
-    // are cancelled. No worker starts here, so an invalid number in the environment does not matter.
-    pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads_from_environment().unwrap_or(1)));
-    end::drain(pool, deadline).await
+/// Returns the crew of a pool. That of the default instance is made with `threads` workers, of which none is
+/// started.
+fn crew_with(pool: &Arc<Pool>, threads: usize) -> &Arc<Crew> {
+    pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads))
 }
 
 /// Returns what the current runtime has done so far, and has right now. The current runtime is the one on
@@ -440,70 +313,8 @@ async fn drain(pool: Arc<Pool>, deadline: Option<Instant>) -> Drained {
 ///
 /// If that is the default instance, it does not exist yet, and the process has no descriptor left to make it.
 pub fn metrics() -> Metrics {
-    match current_pool() {
-        Ok(pool) => Metrics::of(&pool),
-        Err(error) => panic!("the default instance cannot be started: {error}"),
-    }
-}
-
-/// Spawns onto a crew whose workers run. If the crew accepts no tasks from this thread any more, drops the
-/// future and returns a task that is cancelled. Aborts the child of a fork.
-fn spawn_on<T: Send + 'static>(
-    pool: &Arc<Pool>,
-    crew: &Crew,
-    future: impl Future<Output = T> + Send + 'static,
-    meta: SpawnMeta<'_>,
-) -> Task<T> {
-    pool.assert_not_inherited();
-    if crew.is_closed() && !crew.accepts_from_here() {
-        return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
-    }
-    // SAFETY: the future is `Send` and borrows nothing. If the workers stop meanwhile, the task is cancelled
-    // with the others.
-    unsafe { executor::spawn(crew.state().clone(), future, meta) }
-}
-
-/// Queues one poll of a foreign task on the crew of `pool`, and starts the workers if necessary. Cancels the
-/// task if the runtime was dropped or is cancelling its tasks. Panics, and leaks the task, if the workers
-/// cannot be started.
-#[track_caller]
-fn schedule_in(pool: Option<Arc<Pool>>, runnable: Runnable) {
-    let Some(pool) = pool else { return cancel_elsewhere(None, runnable) };
-    pool.assert_not_inherited();
-    let crew = crew_of(&pool).and_then(|crew| {
-        if !crew.is_stopped() {
-            crew.start(&pool)?;
-        }
-        Ok(crew)
-    });
-    match crew {
-        Ok(crew) if crew.is_stopped() => cancel_elsewhere(Some(pool.clone()), runnable),
-        // If the workers stop after that look, the task is cancelled with the others.
-        Ok(crew) => executor::schedule(crew.state(), runnable),
-        Err(error) => {
-            mem::forget(runnable);
-            panic!("the default instance cannot be started: {error}")
-        }
-    }
-}
-
-/// Has another thread drop a foreign task's runnable, which cancels the task, inside of `pool` if that still
-/// exists. The caller is called by a
-/// waker, perhaps under a lock that the task's future takes, as the listener of a channel does; so a schedule
-/// function must not drop its runnable. At most [`CANCELLERS`] threads in the process do that. If there is
-/// none and none can be started, drops the runnable here: code that awaits the task must not wait for ever.
-fn cancel_elsewhere(pool: Option<Arc<Pool>>, runnable: Runnable) {
-    static THREADS: OnceLock<Arc<Threads>> = OnceLock::new();
-    let threads = THREADS.get_or_init(|| Arc::new(Threads::new(CANCELLERS, None)));
-    let cancels = async move {
-        match pool {
-            Some(pool) => pool.visit(|| drop(runnable)),
-            None => drop(runnable),
-        }
-    };
-    let (drops, task) = async_task::spawn(cancels, |_| ());
-    task.detach();
-    let _ = threads.submit(Work::Task(drops, None, None));
+    let pool = or_panic(current_pool());
+    Metrics::of(&pool)
 }
 
 /// Returns the number that `PACELINE_THREADS` says, else the number of cores. Returns `InvalidInput` if the

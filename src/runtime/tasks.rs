@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::{Handle, Runtime};
+use super::Handle;
 use crate::executor::TaskGroup;
 use crate::pool::{Pool, PoolTasks};
 use crate::rounded::Rounded;
 
-/// The unfinished tasks of a runtime, grouped by the lines that spawned them: see [`Runtime::tasks`].
+/// The unfinished tasks of a runtime, grouped by the lines that spawned them: see [`Handle::tasks`].
 ///
 /// Its [`Display`](fmt::Display) form is a table:
 ///
@@ -130,20 +130,20 @@ impl fmt::Display for TaskList {
     }
 }
 
-impl Runtime {
+impl Handle {
     /// Returns the tasks that are not finished, grouped by the lines that spawned them, with their number and
     /// the age of the oldest: to find tasks that leak, or wait for each other. Closures that
     /// [block](crate::blocking) are listed beside them.
     ///
     /// Tasks of an [`Executor`](crate::Executor) or [`LocalExecutor`](crate::LocalExecutor) are included
     /// while it runs in a `block_on` of this runtime. The future of such a `block_on` is not a task;
-    /// [`threads`](Runtime::threads) has it.
+    /// [`threads`](Handle::threads) has it.
     ///
     /// This may be called at any time and from any thread, also while the runtime shuts down or drains. The
     /// threads go on meanwhile, so the numbers are close, but not a snapshot. A task that is in its first
     /// poll has no age, and one that was not polled so far has no line. A call takes some tens of nanoseconds
     /// for each task. Tasks pay nothing for it except a coarse clock that is read when a task has to wait for
-    /// the first time.
+    /// the first time. The list is empty once the runtime was dropped.
     ///
     /// ```
     /// use std::future::pending;
@@ -161,25 +161,6 @@ impl Runtime {
     /// let tasks = runtime.tasks();
     /// println!("{tasks}");
     /// assert_eq!((tasks.groups[0].number, tasks.groups[0].spawned_at.line()), (3, line));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn tasks(&self) -> TaskList {
-        TaskList::of(&self.pool)
-    }
-}
-
-impl Handle {
-    /// Returns the tasks that are not finished, grouped by the lines that spawned them: see
-    /// [`Runtime::tasks`](crate::Runtime::tasks). The list is empty once the runtime was dropped.
-    ///
-    /// ```
-    /// use paceline::Handle;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// let asks = runtime.spawn(async { Handle::current().tasks() });
-    /// assert_eq!(runtime.block_on(asks).number(), 1);
     /// # Ok(())
     /// # }
     /// ```

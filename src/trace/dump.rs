@@ -10,14 +10,14 @@ use crate::executor::TaskSurvey;
 use crate::observed::{self, TaskFacts};
 use crate::pool::Pool;
 use crate::rounded::Rounded;
-use crate::runtime::{Handle, Runtime};
+use crate::runtime::Handle;
 use crate::sync;
 
 /// Tasks of one line whose waits are displayed. The others are only listed: to find the lines of a wait takes
 /// some tens of microseconds.
 const DISPLAYED: usize = 50;
 
-/// The unfinished tasks of a runtime, one by one: see [`Runtime::dump`].
+/// The unfinished tasks of a runtime, one by one: see [`Handle::dump`].
 ///
 /// Its [`Display`](fmt::Display) form is a list. Below a task are the lines at which it waits, the innermost
 /// first:
@@ -264,14 +264,15 @@ impl fmt::Display for Dump {
     }
 }
 
-impl Runtime {
+impl Handle {
     /// Returns the tasks that are not finished, one by one, with their state and, while
     /// [`waits`](super::waits()) are on, the lines at which they wait: to find out why a program does not go
     /// on.
     ///
-    /// The same tasks are included as in [`tasks`](Runtime::tasks), and the same holds for the moment: this
+    /// The same tasks are included as in [`tasks`](Handle::tasks), and the same holds for the moment: this
     /// may be called at any time and from any thread, also while all workers block. A call takes about a
     /// microsecond for each task; to display the lines of a wait takes some tens of microseconds.
+    /// The list is empty once the runtime was dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -287,24 +288,6 @@ impl Runtime {
     /// assert_eq!((dump.tasks.len(), dump.tasks[0].state), (1, trace::TaskState::Waits));
     /// println!("{dump}");    // names the line of the timer
     /// # trace::waits(false);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[cfg_attr(docsrs, doc(cfg(feature = "trace")))]
-    pub fn dump(&self) -> Dump {
-        self.handle().dump()
-    }
-}
-
-impl Handle {
-    /// Returns the tasks that are not finished, one by one: see [`Runtime::dump`](crate::Runtime::dump). The
-    /// list is empty once the runtime was dropped.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).build()?;
-    /// let dump = runtime.block_on(runtime.spawn(async { paceline::Handle::current().dump() }));
-    /// assert_eq!(dump.tasks.len(), 1);
     /// # Ok(())
     /// # }
     /// ```

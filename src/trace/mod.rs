@@ -1,5 +1,5 @@
 //! A flight recorder: shows what the threads of a runtime did in the last seconds, after something was slow.
-//! And [dumps](crate::Runtime::dump) of tasks: what each task waits for, after nothing moves any more.
+//! And [dumps](crate::Handle::dump) of tasks: what each task waits for, after nothing moves any more.
 //!
 //! A [`FlightRecorder`] records while the program runs, and keeps the most recent events. When a request took
 //! too long, or a task blocks its thread, the program takes a [snapshot](Recorder::snapshot), and writes it

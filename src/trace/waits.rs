@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::observed;
 
 /// Turns on or off the recording of the places at which tasks wait, for
-/// [`Runtime::dump`](crate::Runtime::dump): for all runtimes of the process, and for the tasks that are
+/// [`Handle::dump`](crate::Handle::dump): for all runtimes of the process, and for the tasks that are
 /// spawned while this is on.
 ///
 /// A future that has to wait clones the waker of its task. While this is on, each clone in a poll takes a

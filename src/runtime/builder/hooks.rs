@@ -52,7 +52,7 @@ impl Builder {
 
     /// Sets a hook that each worker calls when it ends, after its last poll. Workers that were added because
     /// others blocked call it as well. [`shutdown`](crate::Runtime::shutdown) and
-    /// [`drain`](crate::Runtime::drain) wait for the hook as for a task.
+    /// [`drain`](crate::Handle::drain) wait for the hook as for a task.
     ///
     /// ```
     /// use std::sync::mpsc;

@@ -90,7 +90,7 @@ pub(super) fn entered<R>(f: impl FnOnce() -> R) -> R {
 /// Returns the metrics of the real tokio about all polls.
 #[cfg(tokio_unstable)]
 pub(super) fn metrics() -> Option<real::runtime::RuntimeMetrics> {
-    runtime().map(Runtime::metrics)
+    runtime().map(|runtime| runtime.metrics())
 }
 
 /// Calls `f`, which may block, perhaps in such a poll.
