@@ -1,10 +1,10 @@
 //! The futures of [`Async::readable`], [`Async::writable`] and their owned forms.
 //!
-//! Each is a [`BlindWait`] and a handle whose registration it waits on. The future does not see what the
-//! caller does with the handle afterwards.
+//! Each is a blind wait on the registration of a handle: the future does not see what the caller does with
+//! the handle afterwards.
 
 use super::async_handle::Async;
-use crate::reactor::{BlindWait, Direction};
+use crate::reactor::Direction;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -18,13 +18,14 @@ macro_rules! wait {
         $(#[$doc])*
         #[must_use = "a wait does nothing unless it is awaited"]
         pub struct $name<$($generic),*> {
-            wait: BlindWait,
+            /// The tick when the wait began; `None` before the first poll.
+            after: Option<u16>,
             handle: $handle,
         }
 
         impl<$($generic),*> $name<$($generic),*> {
             pub(super) fn new(handle: $handle) -> Self {
-                Self { wait: BlindWait::new($direction), handle }
+                Self { after: None, handle }
             }
         }
 
@@ -34,15 +35,15 @@ macro_rules! wait {
             /// Ends only when the system says that the handle is ready, or with an error: asks the system
             /// after each event.
             fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-                let Self { wait, handle } = &mut *self;
-                wait.poll_until_ready(handle.source(), cx)
+                let Self { after, handle } = &mut *self;
+                handle.source().poll_until_ready($direction, after, cx)
             }
         }
 
         // Written out because a derive would ask for `T: Debug`.
         impl<$($generic),*> fmt::Debug for $name<$($generic),*> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).field("wait", &self.wait).finish_non_exhaustive()
+                f.debug_struct(stringify!($name)).field("after", &self.after).finish_non_exhaustive()
             }
         }
     };

@@ -5,7 +5,7 @@
 //! again, which reports a descriptor that is ready *already*, and each poll of the task runs the operation
 //! again, for whatever reason the task was woken.
 
-use crate::reactor::{BlindWait, Direction, Source};
+use crate::reactor::{Direction, Source};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Poll, ready};
@@ -17,16 +17,9 @@ pub(super) async fn retry<R>(
     dir: Direction,
     mut op: impl FnMut() -> io::Result<R>,
 ) -> io::Result<R> {
-    let mut armed = None;
-    poll_fn(move |cx| {
-        poll_retry(&mut op, || {
-            // A wait that is still armed from an earlier poll covers all events since then, so it is kept.
-            let result = ready!(armed.get_or_insert_with(|| BlindWait::new(dir)).poll(source, cx));
-            armed = None;
-            Poll::Ready(result)
-        })
-    })
-    .await
+    // A wait that is still armed from an earlier poll covers all events since then, so it is kept.
+    let mut after = None;
+    poll_fn(move |cx| poll_retry(&mut op, || source.poll_blind(dir, &mut after, cx))).await
 }
 
 /// Runs `op` until it returns something other than `WouldBlock`, or until `wait` has begun a wait or fails.

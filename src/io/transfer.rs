@@ -148,7 +148,7 @@ fn poll_at_once<R>(
     mut op: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {
     if trust == Trust::Nothing {
-        return poll_retry(op, || source.poll_blind(dir, cx));
+        return poll_retry(op, || source.poll_shared(dir, |after| source.poll_blind(dir, after, cx)));
     }
     match op() {
         Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, Displace::No, op),

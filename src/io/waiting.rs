@@ -170,7 +170,7 @@ impl<T> Async<T> {
     ///
     /// The same as for [`readable`](Async::readable).
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.source().poll_until_ready(Direction::Read, cx)
+        self.poll_until_ready(Direction::Read, cx)
     }
 
     /// Returns [`Poll::Ready`] if the handle became writable since the last call that returned
@@ -195,7 +195,12 @@ impl<T> Async<T> {
     ///
     /// The same as for [`readable`](Async::readable).
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.source().poll_until_ready(Direction::Write, cx)
+        self.poll_until_ready(Direction::Write, cx)
+    }
+
+    fn poll_until_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let source = self.source();
+        source.poll_shared(direction, |after| source.poll_until_ready(direction, after, cx))
     }
 
     /// Runs a read operation, and again each time that the handle becomes readable, until the operation

@@ -35,7 +35,7 @@ pub(crate) use marks::{Marks, Noted};
 pub(crate) use readiness::{ReadinessSnapshot, Until};
 pub(crate) use record::Displace;
 pub(crate) use slumber::Slumber;
-pub(crate) use source::{BlindWait, Source};
+pub(crate) use source::Source;
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;

@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::Direction;
 use super::marks::MarkWord;
 use super::readiness::{Claim, Delivery, ReadinessWord, Release, Settlement, Until};
-use super::waiters::{ListEntry, Waiters};
+use super::waiters::Waiters;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, ProtocolCell};
 use crate::waking;
 
@@ -22,7 +22,7 @@ pub(super) struct Record {
     /// A waker for each direction, owned by the thread that holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<Waker>>; 2],
     /// The tasks that wait beside the task in the cell.
-    pub(super) lists: [Waiters; 2],
+    lists: [Waiters; 2],
     /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
     /// Whether the waker in the cell was stored by [`Displace::Quietly`] alone; used by the thread that has
@@ -175,24 +175,11 @@ impl Record {
         }
     }
 
-    /// Waits on the list beside the cell, with an entry that is there, which gets a clone of `waker`. Returns
-    /// false if the wait is over already, or if the waker of the entry was called.
-    pub(super) fn stay_listed(
-        &self,
-        direction: Direction,
-        until: Until,
-        waker: &Waker,
-        listed: &ListEntry,
-    ) -> bool {
-        // The entry first, then the flag: an event between the two finds the flag missing but advances the
-        // tick, which `list` compares.
-        listed.renew(waker) && self.readiness.list(direction, until)
-    }
-
-    /// Waits on the list beside the cell without an entry. Returns false if the wait is over already.
+    /// Waits on the list beside the cell. Returns false if the wait is over already.
     pub(super) fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        // In this order, as in `stay_listed`.
-        self.lists[direction as usize].add_unowned(waker);
+        // The waiter first, then the flag: an event between the two finds the flag missing but advances the
+        // tick, which `list` compares.
+        self.lists[direction as usize].add(waker);
         self.readiness.list(direction, until)
     }
 
@@ -211,7 +198,7 @@ impl Record {
             // SAFETY: the source is gone and no thread has a cell, so no other thread can reach this one.
             waking::discard(unsafe { self.wakers[direction as usize].with_mut(Option::take) });
             self.blind[direction as usize].store(0, Ordering::Relaxed);
-            self.lists[direction as usize].forget_unowned();
+            self.lists[direction as usize].forget();
         }
     }
 }
@@ -345,19 +332,16 @@ mod tests {
         let (record, generation) = open();
         let [cell, beside, other] = [(); 3].map(|()| Arc::<WakeCounter>::default());
         let waker = Waker::from(beside.clone());
-        let listed = record.lists[Read as usize].add(&waker);
-        let elsewhere = record.lists[Write as usize].add(&other.clone().into());
-        assert!(record.stay_listed(Read, Until::Ready, &waker, &listed));
-        assert!(record.stay_listed(Write, Until::Ready, &other.clone().into(), &elsewhere));
+        assert!(record.wait_beside(Read, Until::Ready, &waker));
+        assert!(record.wait_beside(Write, Until::Ready, &other.clone().into()));
         assert_eq!(enter(&record, &cell, Displace::No), Wait::Waiting);
         fire(&record, generation);
         assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
-        // The source is ready at first; when it is not, the woken waiter is not on the list any more.
-        let again = record.lists[Read as usize].add(&waker);
-        assert!(!record.stay_listed(Read, Until::Ready, &waker, &again));
+        assert!(!record.wait_beside(Read, Until::Ready, &waker), "the source is ready");
         record.readiness.clear(Read, 1, Proof::WouldBlock);
-        assert!(record.stay_listed(Read, Until::Ready, &waker, &again));
-        assert!(!record.stay_listed(Read, Until::Ready, &waker, &listed));
+        assert!(record.wait_beside(Read, Until::Ready, &waker));
+        fire(&record, generation);
+        assert_eq!((cell.times(), beside.times(), other.times()), (1, 2, 0));
     }
 
     #[test]

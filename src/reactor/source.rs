@@ -5,11 +5,11 @@
 //! otherwise. The word is behind the operating system until a thread has looked for events, so a caller that
 //! may come back before that gets one more try ([`Wait::Unsure`]).
 //!
-//! A *blind* wait (`poll_blind`, [`BlindWait`]) does not see what its caller does next. So it asks for an
-//! event that comes after it began, and re-arms the source so that one comes if the source *is* ready. Such
-//! an event may have been fetched before the wait began, and report an older state: for example the first
-//! event of a socket that was not connected yet. If no operation follows that would find out, the wait asks
-//! the system before it ends ([`Source::poll_until_ready`], [`BlindWait::poll_until_ready`]).
+//! A *blind* wait (`poll_blind`) does not see what its caller does next. So it asks for an event that comes
+//! after it began, and re-arms the source so that one comes if the source *is* ready. Such an event may have
+//! been fetched before the wait began, and report an older state: for example the first event of a socket
+//! that was not connected yet. If no operation follows that would find out, the wait asks the system before
+//! it ends ([`Source::poll_until_ready`]).
 
 use std::future::poll_fn;
 use std::io;
@@ -22,14 +22,9 @@ use super::marks::{Marks, Noted};
 use super::raw::RawSource;
 use super::readiness::{Proof, ReadinessSnapshot, Until};
 use super::record::{Displace, Record, Wait};
-use super::waiters::ListEntry;
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
 use crate::sync::Ordering;
-
-mod blind;
-
-pub(crate) use blind::BlindWait;
 
 /// A descriptor registered with a reactor. Dropping it deregisters the descriptor.
 #[derive(Debug)]
@@ -97,7 +92,23 @@ impl Source {
         displace: Displace,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.try_or_wait(direction, &mut op, || self.wait(direction, Until::Ready, cx.waker(), displace))
+        let readiness = &self.record().readiness;
+        loop {
+            let before = readiness.snapshot();
+            if before.has(direction, Until::Ready) {
+                if let Some(result) = attempt(&mut op) {
+                    return Poll::Ready(result);
+                }
+                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
+                continue;
+            }
+            match self.wait(direction, Until::Ready, cx.waker(), displace)? {
+                Wait::Waiting => return Poll::Pending,
+                // Whatever the word says: a waiter is stored already, and will be woken, too.
+                Wait::Unsure => return attempt(&mut op).map_or(Poll::Pending, Poll::Ready),
+                Wait::Over | Wait::Occupied => {}
+            }
+        }
     }
 
     /// Does the same as [`poll_io`](Self::poll_io), for transfers: if one moves less than `full` bytes, the
@@ -131,67 +142,32 @@ impl Source {
         direction: Direction,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let mut waiter = Waiter::default();
-        poll_fn(|cx| {
-            let wait = || waiter.poll(self, direction, Until::Ready, cx);
-            self.try_or_wait(direction, &mut op, wait)
-        })
-        .await
-    }
-
-    /// Tries `op` whenever it is worth a try, until it returns something else than `WouldBlock` or
-    /// `Interrupted`, or `wait` has begun a wait, or fails: its error is returned. After [`Wait::Unsure`]
-    /// tries once more, whatever the word says.
-    #[inline]
-    fn try_or_wait<R>(
-        &self,
-        direction: Direction,
-        op: &mut impl FnMut() -> io::Result<R>,
-        mut wait: impl FnMut() -> io::Result<Wait>,
-    ) -> Poll<io::Result<R>> {
-        let readiness = &self.record().readiness;
-        loop {
-            let before = readiness.snapshot();
-            if before.has(direction, Until::Ready) {
-                if let Some(result) = attempt(op) {
-                    return Poll::Ready(result);
-                }
-                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
-                continue;
-            }
-            match wait()? {
-                Wait::Waiting => return Poll::Pending,
-                // Whatever the word says: a waiter is stored already, and will be woken, too.
-                Wait::Unsure => return attempt(op).map_or(Poll::Pending, Poll::Ready),
-                Wait::Over | Wait::Occupied => {}
-            }
-        }
+        poll_fn(|cx| self.poll_io(direction, cx, Displace::No, &mut op)).await
     }
 
     /// Waits until an operation is worth a try, as far as is known. Each direction has one waiter: the last
     /// caller. An earlier caller of this function is not woken. Returns an error once the reactor is closed,
     /// or if no thread can be found that leads.
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.reach_or_wait(direction, Until::Ready, || {
-            self.wait_in_cell(direction, Until::Ready, cx.waker(), Displace::Quietly)
-        })
+        self.reach(direction, Until::Ready, cx, Displace::Quietly)
     }
 
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
     pub(crate) async fn event(&self, direction: Direction, seen: ReadinessSnapshot) -> io::Result<()> {
-        let (mut waiter, until) = (Waiter::default(), Until::Told(seen.tick(direction)));
-        poll_fn(|cx| self.reach_or_wait(direction, until, || waiter.poll(self, direction, until, cx))).await
+        let until = Until::Told(seen.tick(direction));
+        poll_fn(|cx| self.reach(direction, until, cx, Displace::No)).await
     }
 
-    /// Waits until the condition holds. Returns an error once the reactor is closed, and the error of `wait`,
-    /// which begins a wait. The next event wakes the caller also if the wait is [`Wait::Unsure`]: no try is
-    /// made, because there is no operation here.
-    fn reach_or_wait(
+    /// Waits until the condition holds. Returns an error once the reactor is closed, and that of a wait. The
+    /// next event wakes the caller also if the wait is [`Wait::Unsure`]: no try is made, because there is no
+    /// operation here.
+    fn reach(
         &self,
         direction: Direction,
         until: Until,
-        mut wait: impl FnMut() -> io::Result<Wait>,
+        cx: &mut Context<'_>,
+        displace: Displace,
     ) -> Poll<io::Result<()>> {
         loop {
             // The reactor's end makes each source ready, for callers that find out by trying.
@@ -200,7 +176,7 @@ impl Source {
                 // The reactor may have ended in between.
                 return Poll::Ready(self.reactor.assert_open());
             }
-            if let Wait::Waiting | Wait::Unsure = wait()? {
+            if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker(), displace)? {
                 return Poll::Pending;
             }
         }
@@ -240,27 +216,22 @@ impl Source {
         self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
 
-    /// Polls a blind wait. The first call begins it; an event that comes after that ends it, and the call
-    /// after that begins another. Tasks that wait at once in one direction share that wait: the event wakes
-    /// all of them, and ends the wait of the first one that polls; the others go on to wait. A wait ends with
-    /// an error if the reactor is closed, no thread can be found that leads, or the poller cannot be asked.
-    pub(crate) fn poll_blind(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let blind = &self.record().blind[direction as usize];
-        // Relaxed suffices: the awaited state is in the readiness word, and each wait asks for an event that
-        // comes if the source is ready.
-        let tick = match blind.load(Ordering::Relaxed) {
-            0 => {
-                let tick = self.tick(direction);
-                blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
-                tick
-            }
-            waiting => waiting as u16,
-        };
+    /// Polls a blind wait, which begins with the call that finds no tick in `after`, and ends with an event
+    /// that comes after that, whether or not the source is ready then. Any number may wait at once. A wait
+    /// ends with an error if the reactor is closed, no thread can be found that leads, or the poller cannot
+    /// be asked.
+    pub(crate) fn poll_blind(
+        &self,
+        direction: Direction,
+        after: &mut Option<u16>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let tick = *after.get_or_insert_with(|| self.tick(direction));
         let result = self.wait(direction, Until::After(tick), cx.waker(), Displace::No);
         if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
-        blind.store(0, Ordering::Relaxed);
+        *after = None;
         Poll::Ready(result.map(|_| ()))
     }
 
@@ -269,19 +240,35 @@ impl Source {
     pub(crate) fn poll_until_ready(
         &self,
         direction: Direction,
+        after: &mut Option<u16>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.poll_blind(direction, cx))?;
+            ready!(self.poll_blind(direction, after, cx))?;
             // Read before the system is asked: an event that is fired after this ends the next wait.
             let tick = self.tick(direction);
             if self.is_ready(direction) {
                 return Poll::Ready(Ok(()));
             }
-            // Relaxed: as in `poll_blind`.
-            let blind = &self.record().blind[direction as usize];
-            blind.store(BLIND | u32::from(tick), Ordering::Relaxed);
+            *after = Some(tick);
         }
+    }
+
+    /// Calls `poll` with the tick of the blind wait that all tasks share which call this for a direction. An
+    /// event wakes all of them, and ends the wait of the first one that polls; the others go on to wait.
+    pub(crate) fn poll_shared(
+        &self,
+        direction: Direction,
+        poll: impl FnOnce(&mut Option<u16>) -> Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        let blind = &self.record().blind[direction as usize];
+        // Relaxed suffices: the awaited state is in the readiness word, and each wait asks for an event that
+        // comes if the source is ready.
+        let waiting = blind.load(Ordering::Relaxed);
+        let mut after = (waiting != 0).then_some(waiting as u16);
+        let result = poll(&mut after);
+        blind.store(after.map_or(0, |tick| BLIND | u32::from(tick)), Ordering::Relaxed);
+        result
     }
 
     /// Asks the system whether the source is ready.
@@ -300,23 +287,16 @@ impl Source {
         displace: Displace,
     ) -> io::Result<Wait> {
         match self.wait_in_cell(direction, until, waker, displace)? {
-            Wait::Occupied => {
-                self.wait_on_list(direction, until, |record| record.wait_beside(direction, until, waker))
-            }
+            Wait::Occupied => self.wait_beside(direction, until, waker),
             settled => Ok(settled),
         }
     }
 
-    /// Waits on the list beside the cell: `list` does so, and returns false if the wait is over.
+    /// Waits on the list beside the cell.
     #[cold]
-    fn wait_on_list(
-        &self,
-        direction: Direction,
-        until: Until,
-        list: impl FnOnce(&Record) -> bool,
-    ) -> io::Result<Wait> {
+    fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> io::Result<Wait> {
         let tick = self.tick(direction);
-        if list(self.record()) {
+        if self.record().wait_beside(direction, until, waker) {
             return frame::here(|here| self.complete_wait(here, direction, until, tick));
         }
         Ok(Wait::Over)
@@ -407,36 +387,5 @@ impl Drop for Source {
         // There is no caller to return an error to; the descriptor may be closed already by a caller that
         // broke its promise.
         let _ = self.reactor.deregister(self.key, self.raw);
-    }
-}
-
-/// One future's place among the waiters of a source: in the cell if that is free, else on the list.
-#[derive(Debug, Default)]
-struct Waiter(Option<ListEntry>);
-
-impl Waiter {
-    /// Waits in the cell, or on the list if another task is in the cell. Never returns [`Wait::Occupied`].
-    fn poll(
-        &mut self,
-        source: &Source,
-        direction: Direction,
-        until: Until,
-        cx: &mut Context<'_>,
-    ) -> io::Result<Wait> {
-        let record = source.record();
-        let listed = match &self.0 {
-            Some(listed) => listed,
-            None => match source.wait_in_cell(direction, until, cx.waker(), Displace::No)? {
-                Wait::Occupied => self.0.insert(record.lists[direction as usize].add(cx.waker())),
-                settled => return Ok(settled),
-            },
-        };
-        let wait = source.wait_on_list(direction, until, |record| {
-            record.stay_listed(direction, until, cx.waker(), listed)
-        })?;
-        if wait == Wait::Over {
-            self.0 = None;
-        }
-        Ok(wait)
     }
 }

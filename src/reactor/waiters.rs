@@ -1,10 +1,15 @@
 //! The list of the tasks that wait for a source beside the task in its cell, for example two tasks in
 //! `accept`, or two that read clones of one stream.
 //!
-//! Such waiters are rare, so the list costs a pointer until it is used. Wakers are called and dropped outside
-//! the lock (LF3).
+//! Such waiters are rare, so the list costs a pointer until it is used. Only their wakers tell the waiters
+//! apart, and a task may stop waiting without notice: its future is dropped, or its `poll_` function is not
+//! called again. So that a source that stays silent does not keep the wakers of all tasks that ever waited,
+//! all waiters are woken when their number has doubled. A task that still waits comes back. One that has not
+//! come back by the next time was woken after its last poll, so it can be forgotten. Of N tasks that have
+//! given up, up to some `12 * sqrt(N)` are kept, and a poll compares its waker with all of them.
+//!
+//! Wakers are called and dropped outside the lock (LF3).
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
@@ -14,36 +19,20 @@ use crate::waking;
 
 /// The waiters of one direction of a source.
 #[derive(Debug, Default)]
-pub(super) struct Waiters(OnceLock<Arc<Mutex<WaiterList>>>);
+pub(super) struct Waiters(OnceLock<Box<Mutex<WaiterList>>>);
 
 #[derive(Debug, Default)]
 struct WaiterList {
-    /// The number of the last arrival.
-    next: u64,
-    /// The wakers by their number of arrival.
-    waiting: BTreeMap<u64, Waker>,
-    unowned: Unowned,
-}
-
-/// The waiters that come through a `poll_` function and have no entry: only their wakers tell them apart, and
-/// such a task may stop waiting without notice.
-///
-/// So that a source that stays silent does not keep the wakers of all tasks that ever waited, all waiters are
-/// woken when their number has doubled. A task that still waits comes back. One that has not come back by the
-/// next time was woken after its last poll, so it can be forgotten. Of N tasks that have given up, up to some
-/// `12 * sqrt(N)` are kept, and a poll compares its waker with all of them.
-#[derive(Debug, Default)]
-struct Unowned {
-    /// The wakers, and whether each was called since its task last came.
+    /// The wakers in the order of their arrival, and whether each was called since its task last came.
     waiting: Vec<(Arc<Waker>, bool)>,
     /// How many of them were kept when all were woken last.
     kept: usize,
 }
 
-/// How many waiters may come without an entry before all of them are woken for the first time.
+/// How many waiters may come before all of them are woken for the first time.
 const FEW: usize = 16;
 
-impl Unowned {
+impl WaiterList {
     /// Returns whether this waiter is here already, and notes that it still waits.
     fn renew(&mut self, waker: &Waker) -> bool {
         let present = self.waiting.iter_mut().find(|(present, _)| present.will_wake(waker));
@@ -65,82 +54,37 @@ impl Unowned {
 }
 
 impl Waiters {
-    /// Adds an entry at the end of the list, with a clone of `waker`.
-    pub(super) fn add(&self, waker: &Waker) -> ListEntry {
-        let list = self.0.get_or_init(Default::default).clone();
-        let waker = waker.clone();
-        let mut locked = sync::lock(&list);
-        locked.next += 1;
-        let number = locked.next;
-        locked.waiting.insert(number, waker);
-        drop(locked);
-        ListEntry { list, number }
-    }
-
-    /// Adds a waiter without an entry, with a clone of `waker`, unless a waker is there that wakes the same
-    /// task.
-    pub(super) fn add_unowned(&self, waker: &Waker) {
+    /// Adds a waiter, with a clone of `waker`, unless a waker is there that wakes the same task.
+    pub(super) fn add(&self, waker: &Waker) {
         let list = self.0.get_or_init(Default::default);
-        if sync::lock(list).unowned.renew(waker) {
+        if sync::lock(list).renew(waker) {
             return;
         }
         let waker = Arc::new(waker.clone());
-        let woken = sync::lock(list).unowned.add(waker);
+        let woken = sync::lock(list).add(waker);
         woken.into_iter().for_each(wake);
     }
 
-    /// Drops the wakers of the waiters without an entry: their source is gone.
-    pub(super) fn forget_unowned(&self) {
-        let Some(list) = self.0.get() else { return };
-        let unowned = mem::take(&mut sync::lock(list).unowned);
-        unowned.waiting.into_iter().for_each(|(waker, _)| waking::discard(Arc::into_inner(waker)));
+    /// Removes the waiters from the list, and drops their wakers: their source is gone.
+    pub(super) fn forget(&self) {
+        self.take().for_each(|waker| waking::discard(Arc::into_inner(waker)));
     }
 
     /// Removes the waiters from the list and wakes them.
     #[cold]
     pub(super) fn wake_all(&self) {
-        let Some(list) = self.0.get() else { return };
-        let (waiting, unowned) = {
-            let mut list = sync::lock(list);
-            (mem::take(&mut list.waiting), mem::take(&mut list.unowned.waiting))
-        };
-        waiting.into_values().for_each(waking::wake);
-        unowned.into_iter().for_each(|(waker, _)| wake(waker));
+        self.take().for_each(wake);
+    }
+
+    fn take(&self) -> impl Iterator<Item = Arc<Waker>> {
+        let waiting = self.0.get().map(|list| mem::take(&mut sync::lock(list).waiting));
+        waiting.into_iter().flatten().map(|(waker, _)| waker)
     }
 }
 
-/// Wakes a waiter without an entry.
 fn wake(waker: Arc<Waker>) {
     waking::wake_by_ref(&waker);
     waking::discard(Arc::into_inner(waker));
-}
-
-/// A waiter's entry. Dropping it removes it from the list.
-#[derive(Debug)]
-pub(super) struct ListEntry {
-    list: Arc<Mutex<WaiterList>>,
-    number: u64,
-}
-
-impl ListEntry {
-    /// Replaces the waker, which the next event will call. Returns false if the waiter was woken already.
-    pub(super) fn renew(&self, waker: &Waker) -> bool {
-        let fresh = waker.clone();
-        let mut list = sync::lock(&self.list);
-        let Some(present) = list.waiting.get_mut(&self.number) else { return false };
-        let old = mem::replace(present, fresh);
-        drop(list);
-        waking::discard(Some(old));
-        true
-    }
-}
-
-impl Drop for ListEntry {
-    /// Removes the waiter from the list if it was not woken, and drops its waker outside of the lock.
-    fn drop(&mut self) {
-        let waker = sync::lock(&self.list).waiting.remove(&self.number);
-        waking::discard(waker);
-    }
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
@@ -153,7 +97,7 @@ mod tests {
     /// Fails if only a certain number of waiters can sleep: then the tasks wake each other for ever.
     #[test]
     #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn any_number_of_waiters_without_an_entry_sleeps() {
+    fn any_number_of_waiters_sleeps() {
         let waiters = Waiters::default();
         let tasks: Vec<_> = (0..100).map(|_| WakeCounter::new()).collect();
         let mut polls = vec![0; tasks.len()];
@@ -161,7 +105,7 @@ mod tests {
             for _ in 0..times {
                 for (polls, (counter, waker)) in polls.iter_mut().zip(&tasks) {
                     if *polls <= counter.times() {
-                        waiters.add_unowned(waker);
+                        waiters.add(waker);
                         *polls = counter.times() + 1;
                     }
                 }
@@ -171,7 +115,7 @@ mod tests {
         let before: usize = tasks.iter().map(|(counter, _)| counter.times()).sum();
         assert!(before < 10 * tasks.len(), "{before} wakes until all sleep");
         come(10);
-        tasks.iter().for_each(|(_, waker)| waiters.add_unowned(waker));
+        tasks.iter().for_each(|(_, waker)| waiters.add(waker));
         assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before, "all sleep");
         waiters.wake_all();
         assert_eq!(tasks.iter().map(|(counter, _)| counter.times()).sum::<usize>(), before + tasks.len());
@@ -185,11 +129,11 @@ mod tests {
         let (mut polls, mut gone) = (0, Vec::<Weak<WakeCounter>>::new());
         for _ in 0..10_000 {
             if polls <= stays.times() {
-                waiters.add_unowned(&waker);
+                waiters.add(&waker);
                 polls = stays.times() + 1;
             }
             let (counter, waker) = WakeCounter::new();
-            waiters.add_unowned(&waker);
+            waiters.add(&waker);
             gone.push(Arc::downgrade(&counter));
         }
         let kept = gone.iter().filter(|waker| waker.strong_count() > 0).count();

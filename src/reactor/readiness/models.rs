@@ -213,7 +213,7 @@ fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
     });
 }
 
-/// LF6, on the list: the entry first, then the flag, then the sleep.
+/// LF6, on the list: the waiter first, then the flag, then the sleep.
 #[test]
 fn lf6_a_waiter_on_the_list_is_woken() {
     model(|| {
@@ -225,8 +225,7 @@ fn lf6_a_waiter_on_the_list_is_woken() {
             })
         };
         let waker = waker();
-        let listed = source.record.lists[Read as usize].add(&waker);
-        while source.record.stay_listed(Read, Until::Ready, &waker, &listed) {
+        while source.record.wait_beside(Read, Until::Ready, &waker) {
             park();
         }
         leader.join().unwrap();
