@@ -379,9 +379,6 @@ pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, 
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
-// For the package that replaces tokio.
-#[doc(hidden)]
-pub use io::raw::{Raw, Readiness};
 #[cfg(paceline_contention)]
 pub use leadership::{TimeLed, time_led};
 pub use line::Order;
@@ -395,8 +392,9 @@ pub use paceline_macros::{main, test};
 pub use pool::stall::{Stall, StallKind};
 pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
 pub use probe::Syscall;
+// For the package that replaces tokio.
 #[doc(hidden)]
-pub use reactor::Direction;
+pub use reactor::{Direction, Displace, Readiness, Source};
 pub use runtime::{
     Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Runtime, StuckError, TaskList,
     metrics, spawn,

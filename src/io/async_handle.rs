@@ -82,7 +82,8 @@ impl<T> Async<T> {
     }
 
     /// Returns the registration, for the operations of this module.
-    pub(super) fn source(&self) -> &Source {
+    #[doc(hidden)]
+    pub fn source(&self) -> &Source {
         &self.source
     }
 

@@ -8,7 +8,6 @@
 //! | `waiting` | waiting for readiness, or until an operation of the caller succeeds |
 //! | `ready` | the futures of [`Async::readable`] and its siblings |
 //! | `io_safe` | [`IoSafe`]: the promise that reading and writing never replaces the descriptor |
-//! | `raw` | [`Raw`](raw::Raw): waits that trust the cached readiness, for the stand-in for tokio |
 //! | `transfer` | `AsyncRead` and `AsyncWrite` |
 //! | `uninit` | reading into uninitialized memory |
 //! | `trust` | whether `WouldBlock` or a short transfer is evidence for the descriptor's state |
@@ -35,7 +34,6 @@ mod conversions;
 mod errors;
 mod io_safe;
 pub mod os;
-pub(crate) mod raw;
 mod ready;
 mod retry;
 mod same_type;

@@ -104,10 +104,6 @@ transfers!(&Async<T>, read: [for<'a> &'a T: Read], write: [for<'a> &'a T: Write]
 /// The number of slices that one call moves on any system: POSIX guarantees 16. Linux takes 1024.
 const SURE_SLICES: usize = 16;
 
-/// The number of bytes that one call moves on any system if they are there. Linux stops at 0x7fff_f000, other
-/// systems at `i32::MAX`.
-pub(super) const SURE_BYTES: usize = 1 << 30;
-
 /// Returns how many bytes of a vectored transfer one call moves on any system. Slices may share memory, so
 /// their sum may overflow.
 fn sure_len(lens: impl Iterator<Item = usize>) -> usize {
@@ -129,9 +125,7 @@ pub(super) fn poll_transfer(
     op: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
     match trust {
-        Trust::ShortTransfer if len > 0 => {
-            source.poll_transfer(dir, cx, Displace::No, len.min(SURE_BYTES), op)
-        }
+        Trust::ShortTransfer if len > 0 => source.poll_transfer(dir, cx, Displace::No, len, op),
         Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::No, 0, op),
         // Whether a transfer of zero bytes has to wait is known to the handle only.
         _ => poll_at_once(source, dir, trust, cx, op),

@@ -6,7 +6,7 @@
 //! | [`Batch`] | the half that only the leader may use: the batch of events, and waiting for the next |
 //! | [`Source`] | a registered descriptor and the ways to wait for it |
 //! | [`readiness`] | the one atomic word of a source |
-//! | [`marks`] | other facts about a source: ends, errors, urgent data |
+//! | [`marks`] | what the word tells beside readiness: ends, errors, urgent data |
 //! | [`record`] | the reactor's half of a source, where waiters and events meet |
 //! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
@@ -31,11 +31,10 @@ mod wheel;
 
 pub(crate) use batch::{Batch, Event};
 pub(crate) use clock::{Clock, ClockHeld};
-pub(crate) use marks::{Marks, Noted};
-pub(crate) use readiness::{ReadinessSnapshot, Until};
-pub(crate) use record::Displace;
+pub use readiness::Readiness;
+pub use record::Displace;
 pub(crate) use slumber::Slumber;
-pub(crate) use source::Source;
+pub use source::Source;
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use sys::Pipe;
 pub(crate) use sys::raw;
@@ -326,9 +325,6 @@ impl Reactor {
             }
             Event::Source(key, happened) => {
                 let record = self.records.get(key.index());
-                if !happened.marks.is_empty() {
-                    record.marked.note(key.generation(), happened.marks);
-                }
                 let delivery = record.readiness.event(key.generation(), happened);
                 // If events disarm their source, the other awaited direction is armed again.
                 if !self.sys.is_epoll && self.wants(key).contains(&true) {

@@ -1,8 +1,8 @@
 //! The readiness word: the readiness of one source, in one atomic.
 //!
 //! ```text
-//!  63        44 43        28 27        12 11  10 9    5 4    0
-//! | generation | write tick | read tick  | - |G | write | read |
+//!  63        47 46        31 30       15 14 11 10 9    5 4    0
+//! | generation | write tick | read tick | marks |G | write | read |
 //! ```
 //!
 //! Each direction has five flags:
@@ -33,6 +33,10 @@
 //! and does nothing. `G` (gone) says that the source was retired while a thread had a cell; that thread frees
 //! the record.
 //!
+//! The marks are what events report beside readiness: ends, errors, urgent data. An event that reports one is
+//! an event of the reading direction, too: so a mark that was reported again since a thread read the word is
+//! not removed, for the same reason.
+//!
 //! Why no event is lost (LF6): an event finds `ARMED` and wakes the waker; or it finds `BUSY` and advances
 //! the tick, which the owner of the cell compares in `settle` (then the result is [`Settlement::Overtaken`]);
 //! or it finds neither and leaves `READY` and the tick behind, which `claim` reads before it takes the cell.
@@ -50,9 +54,10 @@ const BUSY: u64 = 8;
 const LISTED: u64 = 16;
 const DIRECTION_BITS: u32 = 5;
 const GONE: u64 = 1 << 10;
-const FLAGS: u64 = (1 << 12) - 1;
-const TICK_SHIFT: [u32; 2] = [12, 28];
-const GENERATION_SHIFT: u32 = 44;
+const MARKS_SHIFT: u32 = 11;
+const FLAGS: u64 = (1 << 15) - 1;
+const TICK_SHIFT: [u32; 2] = [15, 31];
+const GENERATION_SHIFT: u32 = 47;
 
 /// Number of generation bits that a key carries. A key must fit into a `usize` beside the record's index.
 pub(crate) const GENERATION_BITS: u32 = if usize::BITS == 64 { 64 - GENERATION_SHIFT } else { 10 };
@@ -102,11 +107,38 @@ pub(crate) enum Until {
     Told(u16),
 }
 
-/// A copy of the word.
+/// The state of a source at one moment, as far as it is known: a copy of the word.
+///
+/// Epoll reports that a source has ended or failed. On the portable path only an operation finds that out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReadinessSnapshot(u64);
+pub struct Readiness(u64);
 
-impl ReadinessSnapshot {
+impl Readiness {
+    /// Returns whether an operation is worth a try.
+    pub fn is_ready(self, direction: Direction) -> bool {
+        self.has(direction, Until::Ready)
+    }
+
+    /// Returns whether the direction has ended: nothing more can be read, or written.
+    pub fn is_closed(self, direction: Direction) -> bool {
+        self.is_marked([Marks::READ_CLOSED, Marks::WRITE_CLOSED][direction as usize])
+    }
+
+    /// Returns whether there is an error to collect.
+    pub fn is_error(self) -> bool {
+        self.is_marked(Marks::ERROR)
+    }
+
+    /// Returns whether there is urgent data.
+    pub fn is_priority(self) -> bool {
+        self.is_marked(Marks::PRIORITY)
+    }
+
+    /// Returns whether the source has one of these marks.
+    pub(crate) fn is_marked(self, marks: Marks) -> bool {
+        self.0 & marks.in_word() != 0
+    }
+
     /// Returns whether the condition of a wait holds: the direction is ready, or its tick has changed.
     pub(crate) fn has(self, direction: Direction, until: Until) -> bool {
         match until {
@@ -132,11 +164,21 @@ impl ReadinessSnapshot {
         (self.0 >> GENERATION_SHIFT) as u32
     }
 
+    fn without(self, marks: Marks) -> Self {
+        Self(self.0 & !marks.in_word())
+    }
+
     /// Returns the word with the tick of this direction advanced by one; the tick wraps.
     fn with_next_tick(self, direction: Direction) -> Self {
         let shift = TICK_SHIFT[direction as usize];
         let tick = u64::from(self.tick(direction).wrapping_add(1));
         Self(self.0 & !(0xffff << shift) | tick << shift)
+    }
+}
+
+impl Marks {
+    const fn in_word(self) -> u64 {
+        (self.0 as u64) << MARKS_SHIFT
     }
 }
 
@@ -221,10 +263,10 @@ impl ReadinessWord {
     // ORDER: `Acquire` on each successful change pairs with the `Release` of the change before it, so that
     // the owner of a cell sees what its previous owner wrote there.
     #[inline]
-    fn change<R>(&self, mut f: impl FnMut(ReadinessSnapshot) -> (Option<u64>, R)) -> R {
+    fn change<R>(&self, mut f: impl FnMut(Readiness) -> (Option<u64>, R)) -> R {
         let mut now = self.0.load(Ordering::Acquire);
         loop {
-            let (new, verdict) = f(ReadinessSnapshot(now));
+            let (new, verdict) = f(Readiness(now));
             let Some(new) = new else { return verdict };
             match self.0.compare_exchange_weak(now, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return verdict,
@@ -234,9 +276,9 @@ impl ReadinessWord {
     }
 
     #[inline]
-    pub(crate) fn snapshot(&self) -> ReadinessSnapshot {
+    pub(crate) fn snapshot(&self) -> Readiness {
         // ORDER: Acquire pairs with the Release of the change that wrote this value.
-        ReadinessSnapshot(self.0.load(Ordering::Acquire))
+        Readiness(self.0.load(Ordering::Acquire))
     }
 
     /// Opens the record for a new source, and returns its generation. Both directions count as ready until an
@@ -252,15 +294,15 @@ impl ReadinessWord {
 
     /// Records an event of the source with this generation, and returns its waiters. The caller has to wake
     /// them, and gets each cell among them until it [releases](Self::release) that cell. The waiter in a cell
-    /// that another thread has is not among them: that thread sees the tick. Does not record the event's
-    /// marks. Does nothing if that source is gone.
+    /// that another thread has is not among them: that thread sees the tick. Does nothing if that source is
+    /// gone.
     #[inline]
     pub(crate) fn event(&self, generation: u32, happened: Happened) -> Delivery {
         self.change(|now| {
             if now.generation() != generation || now.0 & GONE != 0 {
                 return (None, Delivery::default());
             }
-            let (mut next, mut delivery) = (now, 0);
+            let (mut next, mut delivery) = (Readiness(now.0 | happened.marks.in_word()), 0);
             for direction in Direction::BOTH {
                 let (ready, cut) = happened.in_direction(direction);
                 if !ready {
@@ -339,6 +381,16 @@ impl ReadinessWord {
         });
     }
 
+    /// Removes marks, unless an event that may have reported them again has come since `seen`. Returns `seen`
+    /// without them in both cases.
+    pub(crate) fn unmark(&self, seen: Readiness, over: Marks) -> Readiness {
+        self.change(|now| {
+            let keeps = now.tick(Direction::Read) != seen.tick(Direction::Read);
+            (if keeps { None } else { Some(now.without(over).0) }, ())
+        });
+        seen.without(over)
+    }
+
     /// Retires the source: its generation ends, and with it every event on its way. Says which thread frees
     /// the record: this one, unless another one has a cell of it.
     pub(crate) fn retire(&self) -> Release {
@@ -402,6 +454,40 @@ mod tests {
         assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert_eq!(word.retire(), Release::Nothing);
         assert_eq!(word.release(Direction::Read), Release::Free);
+    }
+
+    #[test]
+    fn an_event_of_an_older_generation_marks_nothing_and_the_next_source_has_no_marks() {
+        let (word, generation) = open();
+        let reports = |marks| Happened { marks, ..IN };
+        let is_marked = || {
+            let now = word.snapshot();
+            [now.is_closed(Direction::Read), now.is_error(), now.is_priority()]
+        };
+        let _ = word.event(generation + 1, reports(Marks::READ_CLOSED));
+        assert_eq!(is_marked(), [false; 3]);
+        let _ = word.event(generation, reports(Marks::READ_CLOSED.and(Marks::ERROR)));
+        assert_eq!(is_marked(), [true, true, false]);
+        assert!(!word.unmark(word.snapshot(), Marks::PASSING).is_error());
+        assert_eq!(is_marked(), [true, false, false], "an end does not pass");
+        assert!(!word.snapshot().is_closed(Direction::Write));
+        let _ = word.retire();
+        word.open();
+        assert_eq!(is_marked(), [false; 3]);
+    }
+
+    /// Fails if the copies are compared by their marks only.
+    #[test]
+    fn what_was_reported_again_is_not_forgotten() {
+        let (word, generation) = open();
+        let error = Happened { marks: Marks::ERROR, ..IN };
+        let _ = word.event(generation, error);
+        let seen = word.snapshot();
+        let _ = word.event(generation, error);
+        assert!(!word.unmark(seen, Marks::PASSING).is_error());
+        assert!(word.snapshot().is_error());
+        word.unmark(word.snapshot(), Marks::PASSING);
+        assert!(!word.snapshot().is_error());
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::mem;
 use std::task::Waker;
 
 use super::Direction;
-use super::marks::MarkWord;
 use super::readiness::{Claim, Delivery, ReadinessWord, Release, Settlement, Until};
 use super::waiters::Waiters;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, ProtocolCell};
@@ -18,7 +17,6 @@ use crate::waking;
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) readiness: ReadinessWord,
-    pub(super) marked: MarkWord,
     /// A waker for each direction, owned by the thread that holds the direction's BUSY flag.
     wakers: [ProtocolCell<Option<Waker>>; 2],
     /// The tasks that wait beside the task in the cell.
@@ -37,7 +35,7 @@ unsafe impl Sync for Record {}
 
 /// Whether a waiter takes the cell from another waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Displace {
+pub enum Displace {
     /// The waiter leaves the cell to the other one.
     No,
     /// The waiter takes the cell. The other waiter is woken, unless it came in this way, too: such waiters
@@ -67,20 +65,12 @@ impl Record {
     pub(super) fn new() -> Self {
         Self {
             readiness: ReadinessWord::new(),
-            marked: MarkWord::new(),
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
             gives_way: [AtomicBool::new(false), AtomicBool::new(false)],
             waits: [AtomicU32::new(0), AtomicU32::new(0)],
         }
-    }
-
-    /// Opens the record for a new source, and returns its generation.
-    pub(super) fn open(&self) -> u32 {
-        let generation = self.readiness.open();
-        self.marked.open(generation);
-        generation
     }
 
     /// Wakes the waiters of an event. Runs wakers, so the caller must neither lead nor hold a lock (LF3).

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::readiness::ReadinessSnapshot;
+use super::readiness::Readiness;
 use super::record::Record;
 use super::{Direction, Key};
 use crate::sync::{self, AtomicUsize, Mutex, Ordering};
@@ -66,7 +66,7 @@ impl Records {
             })
         };
         self.in_use.fetch_add(1, Ordering::Relaxed);
-        Key::new(index, self.get(index).open())
+        Key::new(index, self.get(index).readiness.open())
     }
 
     /// Frees the record of a source that is gone, for its next source. The thread that the record told to
@@ -79,7 +79,7 @@ impl Records {
 
     /// Returns all registered sources, and the readiness of each. Reads them one after the other, so not all
     /// of one moment; misses those whose records are first used meanwhile.
-    pub(super) fn live(&self) -> impl Iterator<Item = (Key, ReadinessSnapshot)> {
+    pub(super) fn live(&self) -> impl Iterator<Item = (Key, Readiness)> {
         let used = sync::lock(&self.free).fresh;
         let source = |index| {
             let now = self.get(index).readiness.snapshot();

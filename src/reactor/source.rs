@@ -18,17 +18,21 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::marks::{Marks, Noted};
+use super::marks::Marks;
 use super::raw::RawSource;
-use super::readiness::{Proof, ReadinessSnapshot, Until};
+use super::readiness::{Proof, Readiness, Until};
 use super::record::{Displace, Record, Wait};
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
 use crate::sync::Ordering;
 
 /// A descriptor registered with a reactor. Dropping it deregisters the descriptor.
+///
+/// Its public methods are for the package that replaces tokio. They trust the cached readiness, so the caller
+/// promises that an operation returns `WouldBlock` only if the *descriptor* did. An operation that reads
+/// through a buffer breaks that and hangs: bytes that had arrived before are not reported again.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub struct Source {
     reactor: Arc<Reactor>,
     /// The record of `key`, looked up once.
     record: NonNull<Record>,
@@ -40,6 +44,10 @@ pub(crate) struct Source {
 unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
+
+/// The number of bytes that one call moves on any system if they are there. Linux stops at 0x7fff_f000, other
+/// systems at `i32::MAX`.
+const SURE_BYTES: usize = 1 << 30;
 
 /// The flag of a direction's `blind` word while a `poll_readable` or `poll_writable` waits. The low half is
 /// the tick.
@@ -85,7 +93,7 @@ impl Source {
     /// the task of the last such caller is woken. Returns an error, too, if a wait is needed and no thread
     /// can be found that leads, or the reactor is closed.
     #[inline]
-    pub(crate) fn poll_io<R>(
+    pub fn poll_io<R>(
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
@@ -112,10 +120,10 @@ impl Source {
     }
 
     /// Does the same as [`poll_io`](Self::poll_io), for transfers: if one moves less than `full` bytes, the
-    /// socket is drained (or full), and readiness is cleared without asking again. So `full` must be no more
-    /// than one call is sure to move, and 0 if a short transfer proves nothing.
+    /// socket is drained (or full), and readiness is cleared without asking again. That holds for TCP in both
+    /// directions and for the writing side of a Unix stream; where it does not, `full` has to be 0.
     #[inline]
-    pub(crate) fn poll_transfer(
+    pub fn poll_transfer(
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
@@ -129,7 +137,7 @@ impl Source {
             op()
         }))?;
         // A transfer of nothing is the end of the stream, which stays ready.
-        if 0 < moved && moved < full {
+        if 0 < moved && moved < full.min(SURE_BYTES) {
             self.record().readiness.clear(direction, tick, Proof::ShortTransfer);
         }
         Poll::Ready(Ok(moved))
@@ -148,13 +156,13 @@ impl Source {
     /// Waits until an operation is worth a try, as far as is known. Each direction has one waiter: the last
     /// caller. An earlier caller of this function is not woken. Returns an error once the reactor is closed,
     /// or if no thread can be found that leads.
-    pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
         self.reach(direction, Until::Ready, cx, Displace::Quietly)
     }
 
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
-    pub(crate) async fn event(&self, direction: Direction, seen: ReadinessSnapshot) -> io::Result<()> {
+    pub async fn event(&self, direction: Direction, seen: Readiness) -> io::Result<Readiness> {
         let until = Until::Told(seen.tick(direction));
         poll_fn(|cx| self.reach(direction, until, cx, Displace::No)).await
     }
@@ -168,13 +176,13 @@ impl Source {
         until: Until,
         cx: &mut Context<'_>,
         displace: Displace,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<io::Result<Readiness>> {
         loop {
             // The reactor's end makes each source ready, for callers that find out by trying.
             self.reactor.assert_open()?;
-            if self.known().0.has(direction, until) {
+            if self.record().readiness.snapshot().has(direction, until) {
                 // The reactor may have ended in between.
-                return Poll::Ready(self.reactor.assert_open());
+                return Poll::Ready(self.reactor.assert_open().map(|()| self.readiness()));
             }
             if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker(), displace)? {
                 return Poll::Pending;
@@ -182,37 +190,31 @@ impl Source {
         }
     }
 
-    /// Returns copies of the readiness word and of the marks, the word first.
-    pub(crate) fn known(&self) -> (ReadinessSnapshot, Noted) {
-        let record = self.record();
-        // In this order: a caller that sees an event in the word sees its marks.
-        (record.readiness.snapshot(), record.marked.get())
-    }
-
-    /// Returns what is known at the moment; of the [ends](Marks::ENDS) only those that the system says still
-    /// hold. Forgets the others.
-    pub(crate) fn known_to_hold(&self) -> (ReadinessSnapshot, Noted) {
-        let (word, noted) = self.known();
-        if !noted.has(Marks::ENDS) {
-            return (word, noted);
+    /// Returns what is known at the moment. If an [end](Readiness::is_closed) was reported, asks the system
+    /// whether it still holds, and forgets it if not.
+    pub fn readiness(&self) -> Readiness {
+        let word = &self.record().readiness;
+        let now = word.snapshot();
+        if !now.is_marked(Marks::ENDS) {
+            return now;
         }
-        let left = self.reactor.sys.way.ends(self.raw);
-        (word, self.record().marked.keep_ends(noted, left))
+        word.unmark(now, Marks::ENDS.but(self.reactor.sys.way.ends(self.raw)))
     }
 
     /// Clears readiness, because an operation that the caller ran returned `WouldBlock`. Events after `seen`
     /// are kept.
-    pub(crate) fn forget(&self, direction: Direction, seen: ReadinessSnapshot) {
+    pub fn forget(&self, direction: Direction, seen: Readiness) {
         self.record().readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
     }
 
-    /// Forgets the passing marks, because the caller has handled them. Marks after `seen` are kept.
-    pub(crate) fn forget_marks(&self, seen: Noted) {
-        self.record().marked.forget(seen);
+    /// Forgets that there was an error or urgent data, unless something was reported after `seen`.
+    pub fn forget_marks(&self, seen: Readiness) {
+        self.record().readiness.unmark(seen, Marks::PASSING);
     }
 
-    /// Takes back that a new source counts as ready. The report of an event is kept.
-    pub(crate) fn presume_not_ready(&self, direction: Direction) {
+    /// Takes back that a new source counts as ready until an operation finds otherwise. The report of an event
+    /// is kept.
+    pub fn presume_not_ready(&self, direction: Direction) {
         self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
 

@@ -8,21 +8,26 @@ use std::time::Duration;
 
 use futures_lite::future;
 use paceline::Direction::{self, Read as Reading, Write as Writing};
-use paceline::{Async, Runtime, Timer, block_on};
-use paceline::{Raw, Readiness};
+use paceline::{Async, Displace, Readiness, Runtime, Source, Timer, block_on};
 
 use crate::io::tcp_pair;
 
 /// Tries a read, and has no task woken if it has to wait.
-fn read<T>(handle: Raw<'_, T>) -> Poll<std::io::Result<usize>>
+fn read<T>(handle: &Async<T>) -> Poll<std::io::Result<usize>>
 where
     for<'a> &'a T: Read,
 {
-    handle.poll(Reading, &mut Context::from_waker(Waker::noop()), |mut handle| handle.read(&mut [0; 1]))
+    let cx = &mut Context::from_waker(Waker::noop());
+    handle.source().poll_io(Reading, cx, Displace::Quietly, || handle.get_ref().read(&mut [0; 1]))
 }
 
-async fn ready_for<T>(handle: Raw<'_, T>, direction: Direction) -> std::io::Result<Readiness> {
-    poll_fn(|cx| handle.poll_ready(direction, cx)).await
+async fn ready_for(source: &Source, direction: Direction) -> std::io::Result<Readiness> {
+    poll_fn(|cx| source.poll_ready(direction, cx)).await
+}
+
+async fn read_up_to_four(handle: &Async<TcpStream>) -> std::io::Result<usize> {
+    let mut read = || handle.get_ref().read(&mut [0; 4]);
+    poll_fn(|cx| handle.source().poll_transfer(Reading, cx, Displace::Quietly, 4, &mut read)).await
 }
 
 /// An operation is not tried while the handle is known not to be ready; an event makes it worth a try. (The
@@ -31,28 +36,27 @@ async fn ready_for<T>(handle: Raw<'_, T>, direction: Direction) -> std::io::Resu
 fn nothing_is_tried_in_vain_twice() {
     Runtime::builder().current_thread().build().unwrap().block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
-        let ours = ours.raw();
-        assert!(read(ours).is_pending());
+        assert!(read(&ours).is_pending());
+        let (handle, ours) = (&ours, ours.source());
         // A wait that begins in a later turn has the word of the reactor.
         Timer::after(Duration::from_millis(1)).await;
-        assert!(!ours.readiness().is_readable());
+        assert!(!ours.readiness().is_ready(Reading));
         let cx = &mut Context::from_waker(Waker::noop());
-        let again =
-            ours.poll(Reading, cx, |_| -> std::io::Result<()> { panic!("it is known to be drained") });
+        let again = ours.poll_io(Reading, cx, Displace::Quietly, || -> std::io::Result<()> {
+            panic!("it is known to be drained")
+        });
         assert!(again.is_pending());
 
         theirs.get_ref().write_all(b"abc").unwrap();
-        assert!(ready_for(ours, Reading).await.unwrap().is_readable());
-        let short = poll_fn(|cx| ours.poll_up_to(Reading, cx, 4, |mut stream| stream.read(&mut [0; 4])));
-        assert_eq!(short.await.unwrap(), 3);
-        assert!(!ours.readiness().is_readable());
+        assert!(ready_for(ours, Reading).await.unwrap().is_ready(Reading));
+        assert_eq!(read_up_to_four(handle).await.unwrap(), 3);
+        assert!(!ours.readiness().is_ready(Reading));
 
         theirs.get_ref().write_all(b"abcd").unwrap();
         ready_for(ours, Reading).await.unwrap();
-        let full = poll_fn(|cx| ours.poll_up_to(Reading, cx, 4, |mut stream| stream.read(&mut [0; 4])));
-        assert_eq!(full.await.unwrap(), 4);
-        assert!(ours.readiness().is_readable(), "there may be more behind it");
-        assert!(ours.readiness().is_writable());
+        assert_eq!(read_up_to_four(handle).await.unwrap(), 4);
+        assert!(ours.readiness().is_ready(Reading), "there may be more behind it");
+        assert!(ours.readiness().is_ready(Writing));
     });
 }
 
@@ -61,16 +65,16 @@ fn nothing_is_tried_in_vain_twice() {
 fn what_came_since_is_not_forgotten() {
     block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
-        let ours = ours.raw();
+        let ours = ours.source();
         let seen = ours.readiness();
         ours.forget(Reading, seen);
-        assert!(!ours.readiness().is_readable() && ours.readiness().is_writable());
+        assert!(!ours.readiness().is_ready(Reading) && ours.readiness().is_ready(Writing));
         theirs.get_ref().write_all(b"a").unwrap();
         ready_for(ours, Reading).await.unwrap();
         ours.forget(Reading, seen);
-        assert!(ours.readiness().is_readable(), "an event came after `seen`");
+        assert!(ours.readiness().is_ready(Reading), "an event came after `seen`");
         ours.forget(Writing, ours.readiness());
-        assert!(!ours.readiness().is_writable());
+        assert!(!ours.readiness().is_ready(Writing));
     });
 }
 
@@ -80,15 +84,15 @@ fn a_new_handle_is_presumed_to_be_ready_unless_that_is_taken_back() {
     block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
         let ours = Async::new(ours.into_inner().unwrap()).unwrap();
-        ours.raw().presume_not_ready(Reading);
-        assert!(future::poll_once(ready_for(ours.raw(), Reading)).await.is_none());
+        ours.source().presume_not_ready(Reading);
+        assert!(future::poll_once(ready_for(ours.source(), Reading)).await.is_none());
 
         theirs.get_ref().write_all(b"a").unwrap();
         let ours = Async::new(ours.into_inner().unwrap()).unwrap();
-        ours.raw().presume_not_ready(Reading);
-        ready_for(ours.raw(), Reading).await.unwrap();
-        ours.raw().presume_not_ready(Reading);
-        assert!(ours.raw().readiness().is_readable(), "an event said so");
+        ours.source().presume_not_ready(Reading);
+        ready_for(ours.source(), Reading).await.unwrap();
+        ours.source().presume_not_ready(Reading);
+        assert!(ours.source().readiness().is_ready(Reading), "an event said so");
     });
 }
 
@@ -98,7 +102,7 @@ fn a_new_handle_is_presumed_to_be_ready_unless_that_is_taken_back() {
 fn an_event_is_something_that_happens() {
     block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
-        let ours = ours.raw();
+        let ours = ours.source();
         theirs.get_ref().write_all(b"a").unwrap();
         ours.presume_not_ready(Reading);
         let seen = ready_for(ours, Reading).await.unwrap();
@@ -118,13 +122,13 @@ fn any_number_waits_and_each_is_woken() {
     runtime.block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
         let ours = std::sync::Arc::new(ours);
-        let seen = ours.raw().readiness();
-        ours.raw().forget(Reading, seen);
+        let seen = ours.source().readiness();
+        ours.source().forget(Reading, seen);
         let waits: Vec<_> = (0..20)
             .map(|_| {
                 let ours = ours.clone();
                 runtime.spawn(async move {
-                    ours.raw().event(Reading, seen).await.map(|ready| ready.is_readable())
+                    ours.source().event(Reading, seen).await.map(|ready| ready.is_ready(Reading))
                 })
             })
             .collect();
@@ -147,34 +151,34 @@ fn ends_and_urgent_data_are_told() {
     use rustix::net::{RecvFlags, SendFlags, recv, send};
     block_on(async {
         let (ours, theirs) = tcp_pair().await.unwrap();
-        let (stream, ours) = (ours.get_ref(), ours.raw());
+        let (stream, ours) = (ours.get_ref(), ours.source());
         ours.forget(Reading, ours.readiness());
         send(theirs.get_ref(), b"!", SendFlags::OOB).unwrap();
         let ready = ready_for(ours, Reading).await.unwrap();
-        assert!(ready.is_priority() && !ready.is_read_closed(), "{ready:?}");
+        assert!(ready.is_priority() && !ready.is_closed(Reading), "{ready:?}");
         ours.forget(Reading, ready);
         assert!(ours.readiness().is_priority(), "the mark stays for a later look");
         // The system may report the byte a second time, and later, until it is read.
         recv(stream, &mut [0], RecvFlags::OOB).unwrap();
         crate::setups::eventually("it passes", || {
-            ours.forget_marks(ready);
+            ours.forget_marks(ours.readiness());
             !ours.readiness().is_priority()
         });
 
         theirs.get_ref().shutdown(Shutdown::Write).unwrap();
         let mut ready = ready_for(ours, Reading).await.unwrap();
-        while !ready.is_read_closed() {
+        while !ready.is_closed(Reading) {
             ours.forget(Reading, ready);
             ready = ready_for(ours, Reading).await.unwrap();
         }
-        assert!(!ready.is_write_closed() && !ready.is_error(), "{ready:?}");
+        assert!(!ready.is_closed(Writing) && !ready.is_error(), "{ready:?}");
         ours.forget(Reading, ready);
-        assert!(ours.readiness().is_read_closed(), "an end is for good");
+        assert!(ours.readiness().is_closed(Reading), "an end is for good");
 
         ours.forget(Writing, ready);
         theirs_resets(theirs);
         let ready = ready_for(ours, Writing).await.unwrap();
-        assert!(ready.is_write_closed(), "{ready:?}");
+        assert!(ready.is_closed(Writing), "{ready:?}");
     });
 }
 
@@ -192,14 +196,14 @@ fn a_refused_datagram_is_no_end() {
         let (ours, theirs) = (socket(), socket());
         ours.connect(gone).unwrap();
         let ours = Async::new(ours).unwrap();
-        ours.raw().presume_not_ready(Reading);
+        ours.source().presume_not_ready(Reading);
         ours.send(b"a").await.unwrap();
-        let ready = ready_for(ours.raw(), Reading).await.unwrap();
-        assert!(ready.is_error() && !ready.is_write_closed() && !ready.is_read_closed(), "{ready:?}");
+        let ready = ready_for(ours.source(), Reading).await.unwrap();
+        assert!(ready.is_error() && !ready.is_closed(Writing) && !ready.is_closed(Reading), "{ready:?}");
         assert!(ours.get_ref().take_error().unwrap().is_some());
         ours.get_ref().connect(theirs.local_addr().unwrap()).unwrap();
         ours.send(b"b").await.unwrap();
-        assert!(!ours.raw().readiness().is_write_closed());
+        assert!(!ours.source().readiness().is_closed(Writing));
     });
 }
 
@@ -219,18 +223,18 @@ fn an_end_is_told_while_it_holds() {
     let write = || OpenOptions::new().write(true).open(&path).unwrap();
     block_on(async {
         let reader = Async::new(reader).unwrap();
-        let ours = reader.raw();
+        let ours = reader.source();
         for _ in 0..2 {
             ours.forget(Reading, ours.readiness());
             let mut writer = write();
-            assert!(!ours.readiness().is_read_closed());
+            assert!(!ours.readiness().is_closed(Reading));
             writer.write_all(b"a").unwrap();
             let ready = ready_for(ours, Reading).await.unwrap();
-            assert!(ready.is_readable() && !ready.is_read_closed(), "{ready:?}");
+            assert!(ready.is_ready(Reading) && !ready.is_closed(Reading), "{ready:?}");
             drop(writer);
             let ready = ours.event(Reading, ready).await.unwrap();
-            assert!(ready.is_read_closed(), "{ready:?}");
-            assert!(matches!(read(ours), Poll::Ready(Ok(1))));
+            assert!(ready.is_closed(Reading), "{ready:?}");
+            assert!(matches!(read(&reader), Poll::Ready(Ok(1))));
         }
     });
     std::fs::remove_file(path).unwrap();
@@ -246,14 +250,14 @@ fn a_stream_that_is_connected_after_it_was_registered_has_no_end() {
     block_on(async {
         let socket = TcpStream::from(Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
         let ours = Async::new(socket).unwrap();
-        ours.raw().presume_not_ready(Reading);
-        let ready = ready_for(ours.raw(), Reading).await.unwrap();
-        assert!(ready.is_read_closed() && ready.is_write_closed(), "{ready:?}");
+        ours.source().presume_not_ready(Reading);
+        let ready = ready_for(ours.source(), Reading).await.unwrap();
+        assert!(ready.is_closed(Reading) && ready.is_closed(Writing), "{ready:?}");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let _ = SockRef::from(ours.get_ref()).connect(&listener.local_addr().unwrap().into());
         ours.writable().await.unwrap();
-        let ready = ours.raw().readiness();
-        assert!(!ready.is_read_closed() && !ready.is_write_closed(), "{ready:?}");
+        let ready = ours.source().readiness();
+        assert!(!ready.is_closed(Reading) && !ready.is_closed(Writing), "{ready:?}");
     });
 }
 
@@ -268,8 +272,8 @@ fn theirs_resets(theirs: Async<TcpStream>) {
 fn waits_end_with_their_runtime() {
     let runtime = Runtime::builder().threads(1).build().unwrap();
     let (ours, _theirs) = runtime.block_on(tcp_pair()).unwrap();
-    let ours = ours.raw();
-    assert!(read(ours).is_pending());
+    assert!(read(&ours).is_pending());
+    let ours = ours.source();
     let mut wait = Box::pin(ready_for(ours, Reading));
     block_on(async {
         assert!(future::poll_once(&mut wait).await.is_none());

@@ -117,7 +117,7 @@ fn a_wake_that_panics_unwinds_no_other_thread() {
             assert!(theirs.poll_readable(&mut Context::from_waker(Waker::noop())).is_ready());
             // The waker is displaced, which wakes it.
             assert!(theirs.poll_readable(&mut Context::from_waker(&bad())).is_pending());
-            let raw = theirs.raw();
+            let raw = theirs.source();
             raw.forget(Direction::Read, raw.readiness());
             assert!(raw.poll_ready(Direction::Read, &mut Context::from_waker(Waker::noop())).is_pending());
         });
@@ -207,7 +207,7 @@ fn a_drop_that_panics_unwinds_no_caller() {
             with(|cx| assert!(theirs.poll_readable(cx).is_pending()));
             // Dropped when another waker takes its place.
             full(&theirs);
-            let raw = theirs.raw();
+            let raw = theirs.source();
             raw.forget(Direction::Write, raw.readiness());
             with(|cx| assert!(raw.poll_ready(Direction::Write, cx).is_pending()));
             assert!(raw.poll_ready(Direction::Write, &mut good).is_pending());

@@ -10,6 +10,7 @@ use super::*;
 struct Spelled {
     generation: u32,
     gone: bool,
+    marks: u8,
     ways: [DirectionState; 2],
 }
 
@@ -35,7 +36,8 @@ impl Spelled {
             listed: bit(at + 4),
             tick: (word >> tick) as u16,
         };
-        Self { generation: (word >> 44) as u32, gone: bit(10), ways: [way(0, 12), way(5, 28)] }
+        let marks = (word >> 11) as u8 & 0xf;
+        Self { generation: (word >> 47) as u32, gone: bit(10), marks, ways: [way(0, 15), way(5, 31)] }
     }
 
     fn busy(&self) -> bool {
@@ -58,6 +60,7 @@ impl Spelled {
         if self.gone || self.generation != generation {
             return delivered;
         }
+        self.marks |= happened.marks.0;
         let ways = [(happened.read, happened.read_cut), (happened.write, happened.write_cut)];
         for (way, ((happened, cut), delivered)) in self.ways.iter_mut().zip(ways.iter().zip(&mut delivered)) {
             if *happened {
@@ -75,8 +78,8 @@ impl Spelled {
     /// Ends the source: advances the generation, and keeps only the busy flags and the ticks. Returns whether
     /// to free the record, because no direction is busy.
     fn retire(&mut self) -> Release {
-        self.generation = (self.generation + 1) % (1 << 20);
-        self.gone = true;
+        self.generation = (self.generation + 1) % (1 << 17);
+        (self.gone, self.marks) = (true, 0);
         for way in &mut self.ways {
             *way = DirectionState { busy: way.busy, tick: way.tick, ..DirectionState::default() };
         }
@@ -96,8 +99,8 @@ fn random(state: &mut u64) -> u64 {
 fn agrees_with_the_word_spelled_out() {
     for seed in 1..if cfg!(miri) { 20 } else { 400 } {
         let mut state = seed * 0x9E37_79B9;
-        let flags = random(&mut state) & 0x7ff;
-        let word = ReadinessWord(AtomicU64::new(0xffffe << 44 | 0xffef << 28 | 0xfffe << 12 | flags));
+        let flags = random(&mut state) & 0x7fff;
+        let word = ReadinessWord(AtomicU64::new(0x1fffe << 47 | 0xffef << 31 | 0xfffe << 15 | flags));
         let mut spelled = Spelled::of(word.0.load(Ordering::Relaxed));
         for _ in 0..40 {
             let chance = random(&mut state);
@@ -106,11 +109,11 @@ fn agrees_with_the_word_spelled_out() {
             let tick = spelled.ways[direction as usize].tick.wrapping_sub(u16::from(chances(1)));
             let until = if chances(2) { Until::Ready } else { Until::After(tick) };
             let over = spelled.has(direction, until);
-            match chance % 9 {
+            match chance % 10 {
                 0 if !spelled.busy() => {
                     assert_eq!(word.open(), spelled.generation);
                     let way = DirectionState { ready: true, ..DirectionState::default() };
-                    spelled = Spelled { gone: false, ways: [way; 2], ..spelled };
+                    spelled = Spelled { gone: false, marks: 0, ways: [way; 2], ..spelled };
                 }
                 1 => assert_eq!(word.retire(), spelled.retire()),
                 2 => {
@@ -156,10 +159,20 @@ fn agrees_with_the_word_spelled_out() {
                         (way.ready, way.cut) = (false, false);
                     }
                 }
+                7 => {
+                    let before = word.snapshot().0;
+                    let seen = Readiness(before & !(0xffff << 15) | u64::from(tick) << 15);
+                    let over = Marks(random(&mut state) as u8 & 0xf);
+                    assert_eq!(word.unmark(seen, over).0, seen.0 & !(u64::from(over.0) << 11));
+                    if spelled.ways[0].tick == tick {
+                        spelled.marks &= !over.0;
+                    }
+                }
                 _ => {
                     let [read, write, read_cut, write_cut] = [4, 5, 6, 7].map(chances);
-                    let happened = Happened { read, write, read_cut, write_cut, ..Happened::NOTHING };
-                    let generation = if chances(8) { spelled.generation } else { 0xffffe };
+                    let marks = Marks(random(&mut state) as u8 & 0xf);
+                    let happened = Happened { read, write, read_cut, write_cut, marks };
+                    let generation = if chances(8) { spelled.generation } else { 0x1fffe };
                     let delivery = word.event(generation, happened);
                     let told = spelled.event(generation, happened);
                     assert_eq!(delivery.is_empty(), told == [(false, false); 2]);

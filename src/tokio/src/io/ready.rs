@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Sub};
 
-use paceline::Readiness;
+use paceline::{Direction, Readiness};
 
 use super::Interest;
 
@@ -82,11 +82,14 @@ impl From<Readiness> for Ready {
     fn from(known: Readiness) -> Self {
         let mut ready = Ready::EMPTY;
         for (holds, what) in [
-            (known.is_readable(), Ready::READABLE),
-            (known.is_writable(), Ready::WRITABLE),
-            (known.is_read_closed(), Ready::READ_CLOSED),
+            (known.is_ready(Direction::Read), Ready::READABLE),
+            (known.is_ready(Direction::Write), Ready::WRITABLE),
+            (known.is_closed(Direction::Read), Ready::READ_CLOSED),
             // In tokio an error beside writability counts as the end of writing.
-            (known.is_write_closed() || known.is_error() && known.is_writable(), Ready::WRITE_CLOSED),
+            (
+                known.is_closed(Direction::Write) || known.is_error() && known.is_ready(Direction::Write),
+                Ready::WRITE_CLOSED,
+            ),
             #[cfg(any(target_os = "linux", target_os = "android"))]
             (known.is_priority(), Ready::PRIORITY),
             (known.is_error(), Ready::ERROR),

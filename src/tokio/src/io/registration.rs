@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use paceline::Async;
 pub(crate) use paceline::Direction;
-use paceline::{Raw, Readiness};
+use paceline::{Displace, Readiness, Source as Watched};
 use real::task::coop::poll_proceed;
 
 use super::{Interest, Ready};
@@ -46,8 +46,8 @@ impl<T: Source> Registration<T> {
     #[track_caller]
     pub(crate) fn new(io: T) -> io::Result<Self> {
         let this = Self::of_ready(io)?;
-        this.io.raw().presume_not_ready(Direction::Read);
-        this.io.raw().presume_not_ready(Direction::Write);
+        this.io.source().presume_not_ready(Direction::Read);
+        this.io.source().presume_not_ready(Direction::Write);
         Ok(this)
     }
 
@@ -91,7 +91,7 @@ impl<T> Registration<T> {
 
     /// Called before the first operation: the descriptor is not readable before an event says so.
     pub(crate) fn presume_unreadable(&self) {
-        self.io.raw().presume_not_ready(Direction::Read);
+        self.io.source().presume_not_ready(Direction::Read);
     }
 
     /// Runs an operation as soon as it is worth a try, until it succeeds. One task per direction: the latest.
@@ -100,9 +100,10 @@ impl<T> Registration<T> {
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
-        op: impl FnMut(&T) -> io::Result<R>,
+        mut op: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        self.charge(cx, |raw, cx| raw.poll(direction, cx, op))
+        let op = || op(self.get_ref());
+        self.charge(cx, |source, cx| source.poll_io(direction, cx, Displace::Quietly, op))
     }
 
     /// [`poll_io`](Self::poll_io), for a transfer of bytes: moving less than `full` proves that no more can
@@ -113,13 +114,14 @@ impl<T> Registration<T> {
         direction: Direction,
         cx: &mut Context<'_>,
         full: usize,
-        op: impl FnMut(&T) -> io::Result<usize>,
+        mut op: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        self.charge(cx, |raw, cx| raw.poll_up_to(direction, cx, full, op))
+        let op = || op(self.get_ref());
+        self.charge(cx, |source, cx| source.poll_transfer(direction, cx, Displace::Quietly, full, op))
     }
 
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
-        let seen = ready!(self.charge(cx, |raw, cx| raw.poll_ready(direction, cx)))?;
+        let seen = ready!(self.charge(cx, |source, cx| source.poll_ready(direction, cx)))?;
         let interest = match direction {
             Direction::Read => Interest::READABLE,
             Direction::Write => Interest::WRITABLE,
@@ -132,10 +134,10 @@ impl<T> Registration<T> {
     fn charge<R>(
         &self,
         cx: &mut Context<'_>,
-        f: impl FnOnce(Raw<'_, T>, &mut Context<'_>) -> Poll<io::Result<R>>,
+        f: impl FnOnce(&Watched, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
         let coop = ready!(poll_proceed(cx));
-        let result = ready!(f(self.io.raw(), cx));
+        let result = ready!(f(self.io.source(), cx));
         coop.made_progress();
         Poll::Ready(result.map_err(|error| self.explain(error)))
     }
@@ -146,8 +148,8 @@ impl<T> Registration<T> {
     }
 
     async fn find(&self, interest: Interest) -> io::Result<Event> {
-        let raw = self.io.raw();
-        let mut event = Event::of(raw.readiness(), interest);
+        let source = self.io.source();
+        let mut event = Event::of(source.readiness(), interest);
         if !event.ready.is_empty() {
             return if self.runtime.is_shut_down() { Err(gone()) } else { Ok(event) };
         }
@@ -156,11 +158,11 @@ impl<T> Registration<T> {
         loop {
             let seen = event.seen;
             let now = match (reads, interest.is_writable()) {
-                (true, false) => raw.event(Direction::Read, seen).await,
-                (false, _) => raw.event(Direction::Write, seen).await,
+                (true, false) => source.event(Direction::Read, seen).await,
+                (false, _) => source.event(Direction::Write, seen).await,
                 (true, true) => {
-                    let mut read = pin!(raw.event(Direction::Read, seen));
-                    let mut write = pin!(raw.event(Direction::Write, seen));
+                    let mut read = pin!(source.event(Direction::Read, seen));
+                    let mut write = pin!(source.event(Direction::Write, seen));
                     poll_fn(|cx| match read.as_mut().poll(cx) {
                         Poll::Pending => write.as_mut().poll(cx),
                         result => result,
@@ -201,7 +203,7 @@ impl<T> Registration<T> {
         interest: Interest,
         op: impl FnOnce(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        let event = Event::of(self.io.raw().readiness(), interest);
+        let event = Event::of(self.io.source().readiness(), interest);
         if event.ready.is_empty() {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -215,16 +217,16 @@ impl<T> Registration<T> {
     /// Clears this readiness after an operation has shown that it does not hold, unless it was reported again
     /// since. An end stays.
     pub(crate) fn forget(&self, event: Event) {
-        let (raw, Event { ready, seen }) = (self.io.raw(), event);
+        let (source, Event { ready, seen }) = (self.io.source(), event);
         if !(ready & Ready::READABLE).is_empty() {
-            raw.forget(Direction::Read, seen);
+            source.forget(Direction::Read, seen);
         }
         if !(ready & Ready::WRITABLE).is_empty() {
-            raw.forget(Direction::Write, seen);
+            source.forget(Direction::Write, seen);
         }
         if !(ready - Ready::READABLE - Ready::WRITABLE - Ready::READ_CLOSED - Ready::WRITE_CLOSED).is_empty()
         {
-            raw.forget_marks(seen);
+            source.forget_marks(seen);
         }
     }
 
