@@ -1,8 +1,8 @@
 //! [`Async`]: a handle in non-blocking mode and its registration with a reactor.
 
 use crate::current::current_reactor;
-use crate::reactor::Source;
 use crate::reactor::raw::RawSource;
+use crate::reactor::{Direction, Source};
 use std::io;
 
 /// Async I/O for a handle that the operating system can poll for readiness.
@@ -85,6 +85,16 @@ impl<T> Async<T> {
     #[doc(hidden)]
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Runs `op` on the handle until it returns something else than `WouldBlock`, waiting for readiness in
+    /// between: see [`Source::perform`].
+    pub(super) async fn perform<R>(
+        &self,
+        direction: Direction,
+        mut op: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.source.perform(direction, || op(&self.io)).await
     }
 
     /// Returns the registration and a mutable reference to the handle.

@@ -72,7 +72,7 @@ macro_rules! transfers {
                 let (source, mut io) = $parts;
                 let len = sure_len(bufs.iter().map(|buf| buf.len()));
                 poll_transfer(source, Direction::Write, trust::of_write::<T>(), cx, len, || {
-                    sys::write_stream_vectored::<T>(source, bufs)
+                    sys::write_vectored::<T>(source, bufs)
                         .unwrap_or_else(|| Write::write_vectored(&mut io, bufs))
                 })
             }

@@ -258,8 +258,7 @@ macro_rules! stream {
             ///
             /// Returns the errors of `shutdown`, such as `NotConnected`.
             pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-                let socket = self.0.get_ref();
-                sockets::shutdown(socket, how).unwrap_or_else(|| socket.shutdown(how))
+                sockets::shutdown(self.0.get_ref(), how, |socket, how| socket.shutdown(how))
             }
 
             /// Returns the error that the socket has stored, and clears it.

@@ -69,14 +69,14 @@ impl TcpListener {
 
     /// Binds a listener to one address, on Unix with a queue of [`BACKLOG`] connections, and registers it.
     fn listen(address: SocketAddr) -> io::Result<Self> {
-        if let Some(made) = sockets::listener(address, BACKLOG.into()) {
-            return Self::try_from(std::net::TcpListener::from(made?));
-        }
-        let listener = std::net::TcpListener::bind(address)?;
-        // The standard library calls `listen` with a queue length of its own: a second call changes that.
-        #[cfg(unix)]
-        SockRef::from(&listener).listen(BACKLOG.into())?;
-        Self::try_from(listener)
+        let listen = |address| {
+            let listener = std::net::TcpListener::bind(address)?;
+            // The standard library calls `listen` with a queue length of its own: a second call changes that.
+            #[cfg(unix)]
+            SockRef::from(&listener).listen(BACKLOG.into())?;
+            Ok(listener)
+        };
+        Self::try_from(sockets::listener(address, BACKLOG.into(), listen)?)
     }
 
     /// Waits for the next connection and returns it with its peer's address.

@@ -53,11 +53,8 @@ impl UdpSocket {
     /// Returns the errors of [`resolve`](super::resolve) and of `connect`.
     pub async fn connect<A: ToSocketAddrs>(&self, name: A) -> io::Result<()> {
         let socket = self.0.get_ref();
-        let connect = |address| {
-            let simulated = sockets::connect(socket, address);
-            std::future::ready(simulated.unwrap_or_else(|| socket.connect(address)))
-        };
-        try_each(name, "connect to", connect).await
+        let connect = |address: SocketAddr| sockets::connect(socket, address, std::net::UdpSocket::connect);
+        try_each(name, "connect to", |address| std::future::ready(connect(address))).await
     }
 
     /// Sends a datagram to the peer of [`connect`](UdpSocket::connect).

@@ -159,8 +159,7 @@ impl UnixDatagram {
     /// Returns the errors of `connect`.
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
         let path = path.as_ref();
-        let socket = self.0.get_ref();
-        let connected = sockets::connect(socket, path).unwrap_or_else(|| socket.connect(path));
+        let connected = sockets::connect(self.0.get_ref(), path, std::os::unix::net::UnixDatagram::connect);
         connected.map_err(with(path, "connect to"))
     }
 

@@ -4,8 +4,8 @@
 //! system, which is never bound or connected. So the types of the standard library own it, and keep the
 //! options that are set on it.
 //!
-//! Callers try the functions here before the system call. Each returns `None` if this thread is not in a
-//! simulation, or if the descriptor is no placeholder; the caller then makes the system call.
+//! The functions here are the calls for sockets. If this thread is not in a simulation, or if the descriptor
+//! is no placeholder, they call `real`, which makes the system call; those without `real` return `None`.
 
 #![cfg_attr(not(feature = "sim"), allow(dead_code, reason = "no simulation calls it"))]
 
@@ -220,9 +220,12 @@ pub const STD_BACKLOG: usize = 128;
 /// A Unix datagram socket.
 pub const UNIX_DATAGRAM: SocketType = SocketType { is_stream: false, family: AddressFamily::Unix };
 
-/// Makes a socket of the network.
-pub fn socket(kind: SocketType) -> Option<io::Result<OwnedDescriptor>> {
-    with_sockets(|sockets| sockets.socket(kind))
+/// Makes a socket.
+pub fn socket<T: From<OwnedDescriptor>>(
+    kind: SocketType,
+    real: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    with_sockets(|sockets| sockets.socket(kind).map(T::from)).unwrap_or_else(real)
 }
 
 /// Makes a socket of the system the placeholder of a simulated one, if it is a TCP socket that is neither
@@ -251,79 +254,115 @@ pub(crate) fn unsupported() -> io::Error {
 }
 
 /// Makes a socket for this address, and calls `call` with both. Closes the socket if that fails.
-fn made_for<R>(
-    address: impl Into<Address>,
+fn made_for<A: Into<Address>, T: From<OwnedDescriptor>>(
+    address: A,
     is_stream: bool,
-    call: impl FnOnce(&OwnedDescriptor, Address) -> io::Result<R>,
-) -> Option<io::Result<OwnedDescriptor>> {
+    call: impl FnOnce(&OwnedDescriptor, Address) -> Option<io::Result<()>>,
+    real: impl FnOnce(A) -> io::Result<T>,
+) -> io::Result<T> {
     if !is_running() {
-        return None;
+        return real(address);
     }
     let address = address.into();
-    let made = socket(SocketType { is_stream, family: address.family() })?;
-    Some(made.and_then(|made| match call(&made, address) {
-        Ok(_) => Ok(made),
-        Err(error) => {
-            on_socket(&made, |sockets, socket| sockets.close(socket));
-            Err(error)
-        }
-    }))
+    let kind = SocketType { is_stream, family: address.family() };
+    let made: OwnedDescriptor = socket(kind, || Err(unsupported()))?;
+    if let Some(Err(error)) = call(&made, address) {
+        on_socket(&made, |sockets, socket| sockets.close(socket));
+        return Err(error);
+    }
+    Ok(made.into())
 }
 
 /// Makes a listener that is bound to an address, with the options that the standard library sets.
-pub fn listener(address: impl Into<Address>, backlog: usize) -> Option<io::Result<OwnedDescriptor>> {
-    made_for(address, true, |made, address| {
-        SockRef::from(made).set_reuse_address(true)?;
-        bind(made, address).transpose()?;
-        listen(made, backlog).transpose()
-    })
+pub fn listener<A: Into<Address>, T: From<OwnedDescriptor>>(
+    address: A,
+    backlog: usize,
+    real: impl FnOnce(A) -> io::Result<T>,
+) -> io::Result<T> {
+    let listens = |made: &OwnedDescriptor, address| {
+        if let Err(error) = SockRef::from(made).set_reuse_address(true) {
+            return Some(Err(error));
+        }
+        match bind(made, address)? {
+            Ok(()) => listen(made, backlog),
+            error => Some(error),
+        }
+    };
+    made_for(address, true, listens, real)
 }
 
 /// Makes a datagram socket that is bound to an address.
-pub fn datagrams(address: impl Into<Address>) -> Option<io::Result<OwnedDescriptor>> {
-    made_for(address, false, |made, address| bind(made, address).transpose())
+pub fn datagrams<A: Into<Address>, T: From<OwnedDescriptor>>(
+    address: A,
+    real: impl FnOnce(A) -> io::Result<T>,
+) -> io::Result<T> {
+    made_for(address, false, bind, real)
 }
 
-/// Makes a stream socket that begins to connect to an address. [`connected`] says how that ends.
-pub fn connecting(address: impl Into<Address>) -> Option<io::Result<OwnedDescriptor>> {
-    made_for(address, true, |made, address| connect(made, address).transpose())
+/// Makes a stream socket that begins to connect to an address. Returns it, and whether it is connected
+/// already. If not, [`connected`] says how that ends.
+pub fn connecting<A: Into<Address> + Copy>(
+    address: A,
+    real: impl FnOnce(A) -> io::Result<(OwnedDescriptor, bool)>,
+) -> io::Result<(OwnedDescriptor, bool)> {
+    if !is_running() {
+        return real(address);
+    }
+    let connects = |made: &_, address| on_socket(made, |sockets, socket| sockets.connect(socket, address));
+    let made = made_for(address, true, connects, |_| Err(unsupported()))?;
+    Ok((made, matches!(address.into(), Address::Path(_))))
 }
 
 /// Makes two Unix sockets that are connected with each other.
-pub fn pair(is_stream: bool) -> Option<io::Result<[OwnedDescriptor; 2]>> {
-    with_sockets(|sockets| sockets.pair(is_stream))
+pub fn pair<T: From<OwnedDescriptor>>(
+    is_stream: bool,
+    real: impl FnOnce() -> io::Result<(T, T)>,
+) -> io::Result<(T, T)> {
+    let made = with_sockets(|sockets| sockets.pair(is_stream));
+    made.map_or_else(real, |made| made.map(|[one, other]| (one.into(), other.into())))
 }
 
 /// Checks a socket that is connecting. Returns `WouldBlock` while the peer has not answered, and the error of
 /// an attempt that has failed.
-pub fn connected(socket: &impl MaybeSimulated) -> Option<io::Result<()>> {
-    let error = match take_error(socket)? {
-        Ok(None) => on_socket(socket, |sockets, socket| sockets.peer_addr(socket))?.err(),
-        Ok(error) => error,
-        Err(error) => Some(error),
+pub fn connected<S: MaybeSimulated>(socket: &S, real: impl FnOnce(&S) -> io::Result<()>) -> io::Result<()> {
+    let error = match take_error(socket) {
+        None => return real(socket),
+        Some(Ok(None)) => on_socket(socket, |sockets, socket| sockets.peer_addr(socket).err()).flatten(),
+        Some(Ok(error)) => error,
+        Some(Err(error)) => Some(error),
     };
-    Some(match error {
+    match error {
         Some(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
         Some(error) => Err(error),
         None => Ok(()),
-    })
+    }
 }
 
 /// Receives bytes or a datagram. If it `peeks`, leaves them there.
-pub fn receive(socket: &impl MaybeSimulated, buffer: &mut [u8], peeks: bool) -> Option<io::Result<usize>> {
+#[inline]
+pub fn receive<S: MaybeSimulated>(
+    socket: &S,
+    buffer: &mut [u8],
+    peeks: bool,
+    real: impl FnOnce(&S, &mut [u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
     on_socket(socket, |sockets, socket| sockets.receive(socket, buffer, peeks).map(|(len, _)| len))
+        .unwrap_or_else(|| real(socket, buffer))
 }
 
 /// Receives a datagram, and returns its sender. If it `peeks`, leaves it there.
-pub fn receive_from<A: TryFrom<Address, Error = io::Error>>(
-    socket: &impl MaybeSimulated,
+#[inline]
+pub fn receive_from<S: MaybeSimulated, A: TryFrom<Address, Error = io::Error>>(
+    socket: &S,
     buffer: &mut [u8],
     peeks: bool,
-) -> Option<io::Result<(usize, A)>> {
-    on_socket(socket, |sockets, socket| match sockets.receive(socket, buffer, peeks)? {
+    real: impl FnOnce(&S, &mut [u8]) -> io::Result<(usize, A)>,
+) -> io::Result<(usize, A)> {
+    let received = on_socket(socket, |sockets, socket| match sockets.receive(socket, buffer, peeks)? {
         (len, Some(from)) => Ok((len, from.try_into()?)),
         (_, None) => Err(io::ErrorKind::InvalidInput.into()),
-    })
+    });
+    received.unwrap_or_else(|| real(socket, buffer))
 }
 
 /// Receives bytes into several buffers, one after the other.
@@ -344,29 +383,51 @@ pub fn receive_vectored(
     })
 }
 
+/// Returns whether the descriptor is the placeholder of a simulated socket.
+#[inline]
+pub fn is_placeholder(socket: &impl MaybeSimulated) -> bool {
+    on_socket(socket, |_, _| ()).is_some()
+}
+
 /// Initializes a buffer, if the socket is simulated, for a call that only writes to it.
 pub fn initialize<'b>(
     socket: &impl MaybeSimulated,
     buffer: &'b mut [MaybeUninit<u8>],
 ) -> Option<&'b mut [u8]> {
-    on_socket(socket, |_, _| ())?;
+    if !is_placeholder(socket) {
+        return None;
+    }
     buffer.fill(MaybeUninit::new(0));
     // SAFETY: all of it is initialized.
     Some(unsafe { &mut *(std::ptr::from_mut(buffer) as *mut [u8]) })
 }
 
 /// Sends bytes.
-pub fn send(socket: &impl MaybeSimulated, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+#[inline]
+pub fn send<S: MaybeSimulated>(
+    socket: &S,
+    bytes: &[u8],
+    real: impl FnOnce(&S, &[u8]) -> io::Result<usize>,
+) -> io::Result<usize> {
+    send_vectored(socket, &[IoSlice::new(bytes)]).unwrap_or_else(|| real(socket, bytes))
+}
+
+/// Sends the bytes of several buffers.
+#[inline]
+pub fn send_vectored(socket: &impl MaybeSimulated, slices: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
     on_socket(socket, |sockets, socket| sockets.send(socket, slices, None))
 }
 
 /// Sends a datagram to an address.
-pub fn send_to(
-    socket: &impl MaybeSimulated,
+#[inline]
+pub fn send_to<S: MaybeSimulated, A: Into<Address> + Copy>(
+    socket: &S,
     bytes: &[u8],
-    to: impl Into<Address>,
-) -> Option<io::Result<usize>> {
+    to: A,
+    real: impl FnOnce(&S, &[u8], A) -> io::Result<usize>,
+) -> io::Result<usize> {
     on_socket(socket, |sockets, socket| sockets.send(socket, &[IoSlice::new(bytes)], Some(to.into())))
+        .unwrap_or_else(|| real(socket, bytes, to))
 }
 
 /// Binds a socket to an address.
@@ -381,24 +442,55 @@ pub fn listen(socket: &impl MaybeSimulated, backlog: usize) -> Option<io::Result
 
 /// Begins to connect a stream socket, or sets the peer of a datagram socket.
 /// In a simulation, refuses a socket of the system, so that it sends no packet.
-pub fn connect(socket: &impl MaybeSimulated, address: impl Into<Address>) -> Option<io::Result<()>> {
-    on_socket(socket, |sockets, socket| sockets.connect(socket, address.into()))
+pub fn connect<S: MaybeSimulated, A: Into<Address> + Clone>(
+    socket: &S,
+    address: A,
+    real: impl FnOnce(&S, A) -> io::Result<()>,
+) -> io::Result<()> {
+    on_socket(socket, |sockets, socket| sockets.connect(socket, address.clone().into()))
         .or_else(|| with_sockets(|_| Err(unsupported())))
+        .unwrap_or_else(|| real(socket, address))
+}
+
+/// What an accept returns: a stream, or also the address of its peer.
+pub trait Accepted: Sized {
+    /// Makes it of the placeholder and the peer of a connection.
+    fn new(accepted: OwnedDescriptor, peer: Address) -> io::Result<Self>;
+}
+
+impl<S: From<OwnedDescriptor>, A: TryFrom<Address, Error = io::Error>> Accepted for (S, A) {
+    fn new(accepted: OwnedDescriptor, peer: Address) -> io::Result<Self> {
+        Ok((accepted.into(), peer.try_into()?))
+    }
+}
+
+#[cfg(unix)]
+impl Accepted for std::os::unix::net::UnixStream {
+    fn new(accepted: OwnedDescriptor, _: Address) -> io::Result<Self> {
+        Ok(accepted.into())
+    }
 }
 
 /// Accepts a connection.
-pub fn accept<S: From<OwnedDescriptor>, A: TryFrom<Address, Error = io::Error>>(
-    socket: &impl MaybeSimulated,
-) -> Option<io::Result<(S, A)>> {
-    on_socket(socket, |sockets, socket| {
+#[inline]
+pub fn accept<S: MaybeSimulated, R: Accepted>(
+    socket: &S,
+    real: impl FnOnce(&S) -> io::Result<R>,
+) -> io::Result<R> {
+    let accepted = on_socket(socket, |sockets, socket| {
         let (accepted, peer) = sockets.accept(socket)?;
-        Ok((accepted.into(), peer.try_into()?))
-    })
+        R::new(accepted, peer)
+    });
+    accepted.unwrap_or_else(|| real(socket))
 }
 
 /// Shuts down one direction of a stream, or both.
-pub fn shutdown(socket: &impl MaybeSimulated, how: Shutdown) -> Option<io::Result<()>> {
-    on_socket(socket, |sockets, socket| sockets.shutdown(socket, how))
+pub fn shutdown<S: MaybeSimulated>(
+    socket: &S,
+    how: Shutdown,
+    real: impl FnOnce(&S, Shutdown) -> io::Result<()>,
+) -> io::Result<()> {
+    on_socket(socket, |sockets, socket| sockets.shutdown(socket, how)).unwrap_or_else(|| real(socket, how))
 }
 
 /// Returns the address that a socket is bound to.

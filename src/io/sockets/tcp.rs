@@ -2,7 +2,7 @@
 
 use crate::io::Async;
 use crate::io::{errors, sys};
-use crate::reactor::Direction;
+use crate::reactor::Direction::Read;
 use crate::simulated::sockets::{self, STD_BACKLOG};
 use futures::stream::{self, Stream};
 use std::io;
@@ -29,9 +29,7 @@ impl Async<TcpListener> {
     ///
     /// Returns the errors of `bind` and `listen`, such as `AddrInUse`, and those of [`Async::new`].
     pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<TcpListener>> {
-        let addr = addr.into();
-        let simulated = sockets::listener(addr, STD_BACKLOG).map(|made| made.map(TcpListener::from));
-        Async::new(simulated.unwrap_or_else(|| TcpListener::bind(addr))?)
+        Async::new(sockets::listener(addr.into(), STD_BACKLOG, TcpListener::bind)?)
     }
 
     /// Waits for the next connection and returns its stream and its peer's address.
@@ -67,8 +65,8 @@ impl Async<TcpListener> {
     /// [`Task`](crate::Task) differs from a future: if a task is cancelled during that poll, the connection
     /// is dropped with the task's output, which closes it.
     pub async fn accept(&self) -> io::Result<(Async<TcpStream>, SocketAddr)> {
-        let (stream, peer) =
-            self.source().perform(Direction::Read, || sys::accept_tcp(self.get_ref())).await?;
+        let accept = |listener: &_| sockets::accept(listener, sys::accept_tcp);
+        let (stream, peer) = self.perform(Read, accept).await?;
         Ok((Async::new_nonblocking(stream)?, peer))
     }
 
@@ -170,8 +168,6 @@ impl Async<TcpStream> {
     ///
     /// No bytes are removed, so dropping the future loses none.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let peek = || sockets::receive(socket, buf, true).unwrap_or_else(|| socket.peek(buf));
-        self.source().perform(Direction::Read, peek).await
+        self.perform(Read, |socket| sockets::receive(socket, buf, true, TcpStream::peek)).await
     }
 }

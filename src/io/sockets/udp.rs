@@ -1,9 +1,9 @@
 //! UDP: [`UdpSocket`].
 
 use crate::io::Async;
-use crate::reactor::Direction;
+use crate::reactor::Direction::{Read, Write};
 use crate::simulated::sockets;
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 impl Async<UdpSocket> {
@@ -26,9 +26,7 @@ impl Async<UdpSocket> {
     ///
     /// Returns the errors of `bind`, such as `AddrInUse`, and those of [`Async::new`].
     pub fn bind<A: Into<SocketAddr>>(addr: A) -> io::Result<Async<UdpSocket>> {
-        let addr = addr.into();
-        let simulated = sockets::datagrams(addr).map(|made| made.map(UdpSocket::from));
-        Async::new(simulated.unwrap_or_else(|| UdpSocket::bind(addr))?)
+        Async::new(sockets::datagrams(addr.into(), UdpSocket::bind)?)
     }
 
     /// Waits for a datagram and returns its length and its sender.
@@ -61,9 +59,7 @@ impl Async<UdpSocket> {
     ///
     /// A datagram is received in the same poll that returns it: dropping the future loses none.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let socket = self.get_ref();
-        let call = || sockets::receive_from(socket, buf, false).unwrap_or_else(|| socket.recv_from(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive_from(socket, buf, false, UdpSocket::recv_from)).await
     }
 
     /// Like [`recv_from`](Async::<UdpSocket>::recv_from), but leaves the datagram in the queue.
@@ -95,9 +91,7 @@ impl Async<UdpSocket> {
     ///
     /// No datagram is removed, so dropping the future loses none.
     pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let socket = self.get_ref();
-        let call = || sockets::receive_from(socket, buf, true).unwrap_or_else(|| socket.peek_from(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive_from(socket, buf, true, UdpSocket::peek_from)).await
     }
 
     /// Sends a datagram to an address and returns the number of bytes sent.
@@ -127,9 +121,7 @@ impl Async<UdpSocket> {
     /// A datagram is sent in the same poll that returns its length: dropping the future before sends nothing.
     pub async fn send_to<A: Into<SocketAddr>>(&self, buf: &[u8], addr: A) -> io::Result<usize> {
         let addr = addr.into();
-        let socket = self.get_ref();
-        let call = || sockets::send_to(socket, buf, addr).unwrap_or_else(|| socket.send_to(buf, addr));
-        self.source().perform(Direction::Write, call).await
+        self.perform(Write, |socket| sockets::send_to(socket, buf, addr, UdpSocket::send_to)).await
     }
 
     /// Waits for a datagram from the peer that the socket is connected to and returns its length.
@@ -162,9 +154,7 @@ impl Async<UdpSocket> {
     ///
     /// The same as for [`recv_from`](Async::<UdpSocket>::recv_from).
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let call = || sockets::receive(socket, buf, false).unwrap_or_else(|| socket.recv(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive(socket, buf, false, UdpSocket::recv)).await
     }
 
     /// Like [`recv`](Async::<UdpSocket>::recv), but leaves the datagram in the queue.
@@ -195,9 +185,7 @@ impl Async<UdpSocket> {
     ///
     /// No datagram is removed, so dropping the future loses none.
     pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let call = || sockets::receive(socket, buf, true).unwrap_or_else(|| socket.peek(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive(socket, buf, true, UdpSocket::peek)).await
     }
 
     /// Sends a datagram to the peer that the socket is connected to and returns the number of bytes sent.
@@ -227,8 +215,6 @@ impl Async<UdpSocket> {
     ///
     /// The same as for [`send_to`](Async::<UdpSocket>::send_to).
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let call = || sockets::send(socket, &[IoSlice::new(buf)]).unwrap_or_else(|| socket.send(buf));
-        self.source().perform(Direction::Write, call).await
+        self.perform(Write, |socket| sockets::send(socket, buf, UdpSocket::send)).await
     }
 }

@@ -5,9 +5,9 @@
 use crate::io::Async;
 use crate::io::retry::retry;
 use crate::io::sys;
-use crate::reactor::Direction;
+use crate::reactor::Direction::{Read, Write};
 use crate::simulated::sockets::{self, UNIX_DATAGRAM};
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
@@ -34,8 +34,7 @@ impl Async<UnixDatagram> {
     /// is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixDatagram>> {
         let addr = sys::unix_address(path.as_ref())?;
-        let simulated = sockets::datagrams(&addr).map(|made| made.map(UnixDatagram::from));
-        Async::new(simulated.unwrap_or_else(|| UnixDatagram::bind_addr(&addr))?)
+        Async::new(sockets::datagrams(&addr, UnixDatagram::bind_addr)?)
     }
 
     /// Creates a datagram socket without a name: it can send, but no peer can answer.
@@ -57,8 +56,7 @@ impl Async<UnixDatagram> {
     ///
     /// Returns the errors of `socket` and of [`Async::new`].
     pub fn unbound() -> io::Result<Async<UnixDatagram>> {
-        let simulated = sockets::socket(UNIX_DATAGRAM).map(|made| made.map(UnixDatagram::from));
-        Async::new(simulated.unwrap_or_else(UnixDatagram::unbound)?)
+        Async::new(sockets::socket(UNIX_DATAGRAM, UnixDatagram::unbound)?)
     }
 
     /// Creates two datagram sockets that are connected to each other.
@@ -83,11 +81,7 @@ impl Async<UnixDatagram> {
     ///
     /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixDatagram>, Async<UnixDatagram>)> {
-        if let Some(made) = sockets::pair(false) {
-            let [one, other] = made?.map(UnixDatagram::from);
-            return Ok((Async::new(one)?, Async::new(other)?));
-        }
-        let (one, other) = UnixDatagram::pair()?;
+        let (one, other) = sockets::pair(false, UnixDatagram::pair)?;
         Ok((Async::new(one)?, Async::new(other)?))
     }
 
@@ -120,9 +114,7 @@ impl Async<UnixDatagram> {
     ///
     /// A datagram is received in the same poll that returns it: dropping the future loses none.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let socket = self.get_ref();
-        let call = || sockets::receive_from(socket, buf, false).unwrap_or_else(|| socket.recv_from(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive_from(socket, buf, false, UnixDatagram::recv_from)).await
     }
 
     /// Sends a datagram to the socket at a path, or on Linux at an abstract name, and returns the number of
@@ -163,9 +155,8 @@ impl Async<UnixDatagram> {
         let addr = sys::unix_address(path.as_ref())?;
         // Here the kernel's `WouldBlock` is about the receiver's queue, but readiness is about this socket's
         // own buffer: no edge reports room in the receiver's queue, so interest is armed again for each try.
-        let socket = self.get_ref();
-        let call = || sockets::send_to(socket, buf, &addr).unwrap_or_else(|| socket.send_to_addr(buf, &addr));
-        retry(self.source(), Direction::Write, call).await
+        let call = || sockets::send_to(self.get_ref(), buf, &addr, UnixDatagram::send_to_addr);
+        retry(self.source(), Write, call).await
     }
 
     /// Waits for a datagram from the peer that the socket is connected to and returns its length.
@@ -196,9 +187,7 @@ impl Async<UnixDatagram> {
     ///
     /// The same as for [`recv_from`](Async::<UnixDatagram>::recv_from).
     pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let call = || sockets::receive(socket, buf, false).unwrap_or_else(|| socket.recv(buf));
-        self.source().perform(Direction::Read, call).await
+        self.perform(Read, |socket| sockets::receive(socket, buf, false, UnixDatagram::recv)).await
     }
 
     /// Sends a datagram to the peer that the socket is connected to and returns the number of bytes sent.
@@ -224,8 +213,6 @@ impl Async<UnixDatagram> {
     ///
     /// The same as for [`send_to`](Async::<UnixDatagram>::send_to).
     pub async fn send(&self, buf: &[u8]) -> io::Result<usize> {
-        let socket = self.get_ref();
-        let call = || sockets::send(socket, &[IoSlice::new(buf)]).unwrap_or_else(|| socket.send(buf));
-        self.source().perform(Direction::Write, call).await
+        self.perform(Write, |socket| sockets::send(socket, buf, UnixDatagram::send)).await
     }
 }

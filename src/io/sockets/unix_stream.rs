@@ -4,7 +4,7 @@
 
 use crate::io::Async;
 use crate::io::{errors, sys};
-use crate::reactor::Direction;
+use crate::reactor::Direction::Read;
 use crate::simulated::sockets::{self, STD_BACKLOG};
 use futures::stream::{self, Stream};
 use std::io;
@@ -34,8 +34,7 @@ impl Async<UnixListener> {
     /// for one that is too long, and those of [`Async::new`].
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<Async<UnixListener>> {
         let addr = sys::unix_address(path.as_ref())?;
-        let simulated = sockets::listener(&addr, STD_BACKLOG).map(|made| made.map(UnixListener::from));
-        Async::new(simulated.unwrap_or_else(|| UnixListener::bind_addr(&addr))?)
+        Async::new(sockets::listener(&addr, STD_BACKLOG, UnixListener::bind_addr)?)
     }
 
     /// Waits for the next connection and returns its stream and its peer's address, which rarely has a name.
@@ -77,8 +76,8 @@ impl Async<UnixListener> {
 
     /// Waits for the next connection, without asking for its peer's address.
     async fn next_stream(&self) -> io::Result<Async<UnixStream>> {
-        let stream = self.source().perform(Direction::Read, || sys::accept_unix(self.get_ref())).await?;
-        Async::new_nonblocking(stream)
+        let accept = |listener: &_| sockets::accept(listener, sys::accept_unix);
+        Async::new_nonblocking(self.perform(Read, accept).await?)
     }
 
     /// Returns the connections as an endless stream.
@@ -164,11 +163,7 @@ impl Async<UnixStream> {
     ///
     /// Returns the errors of `socketpair` and of [`Async::new`].
     pub fn pair() -> io::Result<(Async<UnixStream>, Async<UnixStream>)> {
-        if let Some(made) = sockets::pair(true) {
-            let [one, other] = made?.map(UnixStream::from);
-            return Ok((Async::new(one)?, Async::new(other)?));
-        }
-        let (one, other) = UnixStream::pair()?;
+        let (one, other) = sockets::pair(true, UnixStream::pair)?;
         Ok((Async::new(one)?, Async::new(other)?))
     }
 }

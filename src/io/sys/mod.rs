@@ -10,7 +10,7 @@ mod windows;
 
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 pub(super) use streams::read_uninit;
-pub(super) use streams::{read_stream, read_vectored, write_stream, write_stream_vectored};
+pub(super) use streams::{read_stream, read_vectored, write_stream, write_vectored};
 #[cfg(unix)]
 pub(super) use unix::{
     accept_tcp, accept_unix, connect_tcp, connect_unix, is_bad_handle, set_nonblocking, unix_address,

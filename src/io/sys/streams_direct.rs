@@ -8,21 +8,24 @@ use crate::simulated::sockets;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{self, IoSlice, IoSliceMut};
 
+/// Returns whether `T` is a stream socket of the standard library, or the socket a simulated one.
+#[inline]
+fn is_direct<T>(socket: &Source) -> bool {
+    is_stream_socket::<T>() || sockets::is_placeholder(socket)
+}
+
 /// Reads as `Read::read` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn read_stream<T>(socket: &Source, buf: &mut [u8]) -> Option<io::Result<usize>> {
-    sockets::receive(socket, buf, false).or_else(|| {
-        is_stream_socket::<T>()
-            .then(|| recv(socket, buf, RecvFlags::empty()).map(|(read, _)| read).map_err(Into::into))
-    })
+    let recv = |socket: &_, buf: &mut _| Ok(recv(socket, buf, RecvFlags::empty())?.0);
+    is_direct::<T>(socket).then(|| sockets::receive(socket, buf, false, recv))
 }
 
 /// Writes as `Write::write` does if `T` is a stream socket of the standard library; else returns `None`.
 #[inline]
 pub(in crate::io) fn write_stream<T>(socket: &Source, buf: &[u8]) -> Option<io::Result<usize>> {
-    sockets::send(socket, &[IoSlice::new(buf)]).or_else(|| {
-        is_stream_socket::<T>().then(|| send(socket, buf, SendFlags::NOSIGNAL).map_err(Into::into))
-    })
+    let send = |socket: &_, buf: &_| Ok(send(socket, buf, SendFlags::NOSIGNAL)?);
+    is_direct::<T>(socket).then(|| sockets::send(socket, buf, send))
 }
 
 /// The largest sum of slices, in bytes, that is copied into one buffer first: the kernel takes about 150 ns
@@ -32,11 +35,8 @@ const COPIED: usize = 1024;
 /// Writes as `Write::write_vectored` does if `T` is a stream socket of the standard library and the slices
 /// have at most [`COPIED`] bytes together; else returns `None`.
 #[inline]
-pub(in crate::io) fn write_stream_vectored<T>(
-    socket: &Source,
-    bufs: &[IoSlice<'_>],
-) -> Option<io::Result<usize>> {
-    if let Some(sent) = sockets::send(socket, bufs) {
+pub(in crate::io) fn write_vectored<T>(socket: &Source, bufs: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+    if let Some(sent) = sockets::send_vectored(socket, bufs) {
         return Some(sent);
     }
     let sum = || bufs.iter().map(|buf| buf.len()).fold(0, usize::saturating_add);
@@ -70,7 +70,7 @@ pub(in crate::io) fn read_uninit<T>(
     buf: &mut [std::mem::MaybeUninit<u8>],
 ) -> io::Result<usize> {
     if let Some(buf) = sockets::initialize(socket.source(), buf) {
-        return sockets::receive(socket.source(), buf, false).unwrap_or(Ok(0));
+        return sockets::receive(socket.source(), buf, false, |_, _| Ok(0));
     }
     let ((read, _), _) = recv(socket.source(), buf, RecvFlags::empty())?;
     Ok(read.len())

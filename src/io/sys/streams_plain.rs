@@ -17,7 +17,7 @@ pub(in crate::io) fn write_stream<T>(_: &Source, _: &[u8]) -> Option<io::Result<
 
 /// Returns `None`: the caller uses `Write::write_vectored`.
 #[inline]
-pub(in crate::io) fn write_stream_vectored<T>(_: &Source, _: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
+pub(in crate::io) fn write_vectored<T>(_: &Source, _: &[IoSlice<'_>]) -> Option<io::Result<usize>> {
     None
 }
 

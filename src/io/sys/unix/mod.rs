@@ -52,41 +52,40 @@ pub(in crate::io) async fn connect_tcp(addr: SocketAddr) -> io::Result<Async<Tcp
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    if let Some(made) = simulated::connecting(addr) {
-        let stream = Async::new_nonblocking(TcpStream::from(made?))?;
-        let connected = || simulated::connected(stream.get_ref()).unwrap_or(Ok(()));
-        stream.source().perform(Direction::Write, connected).await?;
-        return Ok(stream);
-    }
-    connect(sockets::stream_socket(family, Some(ipproto::TCP))?, addr).await
+    let begin = |addr| connect(sockets::stream_socket(family, Some(ipproto::TCP))?, addr);
+    connection(simulated::connecting(addr, begin)?).await
 }
 
 /// Connects a new Unix stream socket. If the queue of the listener is full, returns `WouldBlock`, and does
 /// not wait for room.
 pub(in crate::io) async fn connect_unix(path: &Path) -> io::Result<Async<UnixStream>> {
     let addr = names::to_kernel(path)?;
-    if let Some(made) = simulated::connecting(path) {
-        return Async::new_nonblocking(UnixStream::from(made?));
-    }
-    connect(sockets::stream_socket(AddressFamily::UNIX, None)?, addr).await
+    let begin = |_| connect(sockets::stream_socket(AddressFamily::UNIX, None)?, addr);
+    connection(simulated::connecting(path, begin)?).await
 }
 
-/// Connects a new socket and waits until the peer has answered. If no attempt has begun, as for a Unix
-/// listener whose queue is full, returns `WouldBlock` at once.
+/// Begins to connect a socket. Returns it, and whether it is connected already. If no attempt has begun, as
+/// for a Unix listener whose queue is full, returns `WouldBlock`.
 ///
-/// On Linux a Unix socket is connected at once. Over loopback the peer has usually answered by the first
-/// check, and the future does not wait either.
-async fn connect<T: AsFd + From<OwnedFd>>(socket: OwnedFd, addr: impl SocketAddrArg) -> io::Result<Async<T>> {
-    let is_connected = match rustix::net::connect(&socket, &addr) {
-        Ok(()) => true,
+/// On Linux a Unix socket is connected at once.
+fn connect(socket: OwnedFd, addr: impl SocketAddrArg) -> io::Result<(OwnedFd, bool)> {
+    match rustix::net::connect(&socket, &addr) {
+        Ok(()) => Ok((socket, true)),
         // A signal does not stop the attempt: the kernel continues it asynchronously.
-        Err(Errno::INPROGRESS | Errno::INTR) => false,
+        Err(Errno::INPROGRESS | Errno::INTR) => Ok((socket, false)),
         // `AGAIN` does not mean "in progress": no attempt has begun, so no event would ever come.
-        Err(err) => return Err(err.into()),
-    };
+        Err(err) => Err(err.into()),
+    }
+}
+
+/// Waits until the peer has answered. Over loopback it usually has by the first check, and the future does
+/// not wait.
+async fn connection<T: AsFd + From<OwnedFd>>(
+    (socket, is_connected): (OwnedFd, bool),
+) -> io::Result<Async<T>> {
     let stream = Async::new_nonblocking(T::from(socket))?;
     if !is_connected {
-        stream.source().perform(Direction::Write, || connected(stream.get_ref())).await?;
+        stream.perform(Direction::Write, |socket| simulated::connected(socket, connected)).await?;
     }
     Ok(stream)
 }
@@ -95,9 +94,9 @@ async fn connect<T: AsFd + From<OwnedFd>>(socket: OwnedFd, addr: impl SocketAddr
 /// an attempt that has failed.
 ///
 /// Writability alone does not prove a connection: the event may be spurious.
-fn connected(socket: impl AsFd) -> io::Result<()> {
-    sockopt::socket_error(&socket)??;
-    match getpeername(&socket) {
+fn connected(socket: &impl AsFd) -> io::Result<()> {
+    sockopt::socket_error(socket)??;
+    match getpeername(socket) {
         Ok(_) => Ok(()),
         Err(Errno::NOTCONN | Errno::INPROGRESS) => Err(io::ErrorKind::WouldBlock.into()),
         Err(err) => Err(err.into()),

@@ -1,13 +1,12 @@
 //! Platforms on which `socket` and `accept4` take flags: no further call is needed.
 
-use crate::simulated::sockets;
 use rustix::net::{
     AddressFamily, Protocol, SocketFlags, SocketType, accept_with, acceptfrom_with, socket_with,
 };
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{SocketAddr as SocketAddrUnix, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 /// The flags of every socket that this crate creates.
 const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
@@ -19,9 +18,6 @@ pub(super) fn stream_socket(family: AddressFamily, protocol: Option<Protocol>) -
 
 /// Accepts a TCP connection and makes it non-blocking.
 pub(in crate::io) fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    if let Some(accepted) = sockets::accept(listener) {
-        return accepted;
-    }
     let (socket, peer) = acceptfrom_with(listener, SOCKET_FLAGS)?;
     let stream = TcpStream::from(socket);
     let peer = match peer.and_then(|addr| addr.try_into().ok()) {
@@ -35,8 +31,5 @@ pub(in crate::io) fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream
 ///
 /// The caller asks for the peer's address if it needs it, which is rare: most peers have no name.
 pub(in crate::io) fn accept_unix(listener: &UnixListener) -> io::Result<UnixStream> {
-    if let Some(accepted) = sockets::accept::<_, SocketAddrUnix>(listener) {
-        return accepted.map(|(stream, _peer)| stream);
-    }
     Ok(UnixStream::from(accept_with(listener, SOCKET_FLAGS)?))
 }

@@ -1,11 +1,10 @@
 //! Platforms on which further calls make a new socket non-blocking and close-on-exec.
 
-use crate::simulated::sockets;
 use rustix::net::{AddressFamily, Protocol, SocketType, socket};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{SocketAddr as SocketAddrUnix, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 
 /// Creates a stream socket, non-blocking and close-on-exec.
 pub(super) fn stream_socket(family: AddressFamily, protocol: Option<Protocol>) -> io::Result<OwnedFd> {
@@ -21,9 +20,6 @@ pub(super) fn stream_socket(family: AddressFamily, protocol: Option<Protocol>) -
 
 /// Accepts a TCP connection and makes it non-blocking.
 pub(in crate::io) fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    if let Some(accepted) = sockets::accept(listener) {
-        return accepted;
-    }
     let (stream, peer) = listener.accept()?;
     stream.set_nonblocking(true)?;
     Ok((stream, peer))
@@ -31,9 +27,6 @@ pub(in crate::io) fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream
 
 /// Accepts a Unix connection and makes it non-blocking.
 pub(in crate::io) fn accept_unix(listener: &UnixListener) -> io::Result<UnixStream> {
-    if let Some(accepted) = sockets::accept::<_, SocketAddrUnix>(listener) {
-        return accepted.map(|(stream, _peer)| stream);
-    }
     let (stream, _peer) = listener.accept()?;
     stream.set_nonblocking(true)?;
     Ok(stream)

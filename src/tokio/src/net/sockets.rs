@@ -54,12 +54,12 @@ fn path_of(addr: &SockAddr) -> simulated::Address {
 }
 
 fn begin(socket: &Socket, addr: &SockAddr) -> io::Result<()> {
-    let simulated = match addr.as_socket() {
-        _ if !simulated::is_simulated() => None,
-        Some(addr) => simulated::connect(socket, addr),
-        None => simulated::connect(socket, path_of(addr)),
+    let connected = match addr.as_socket() {
+        _ if !simulated::is_simulated() => socket.connect(addr),
+        Some(ip) => simulated::connect(socket, ip, |socket, _| socket.connect(addr)),
+        None => simulated::connect(socket, path_of(addr), |socket, _| socket.connect(addr)),
     };
-    match simulated.unwrap_or_else(|| socket.connect(addr)) {
+    match connected {
         Err(error) if is_in_progress(&error) => Ok(()),
         result => result,
     }

@@ -40,8 +40,7 @@ macro_rules! stream {
             /// Shuts the write side down. An error of a closed connection is ignored.
             pub(super) fn close(&self) -> io::Result<()> {
                 let (socket, how) = (self.io.get_ref(), std::net::Shutdown::Write);
-                let simulated = paceline::simulated_sockets::shutdown(socket, how);
-                match simulated.unwrap_or_else(|| socket.shutdown(how)) {
+                match paceline::simulated_sockets::shutdown(socket, how, <$std>::shutdown) {
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                     result => result,
                 }

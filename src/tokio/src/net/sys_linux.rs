@@ -17,7 +17,7 @@ pub(super) const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::C
 #[inline]
 pub(super) fn recv(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     if let Some(buf) = simulated::initialize(socket, buf) {
-        return simulated::receive(socket, buf, false).unwrap_or(Ok(0));
+        return simulated::receive(socket, buf, false, |_, _| Ok(0));
     }
     let ((received, _), _) = rustix::net::recv(socket, buf, RecvFlags::empty())?;
     Ok(received.len())
@@ -26,7 +26,7 @@ pub(super) fn recv(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Resul
 /// [`recv`] that leaves the bytes in the socket.
 pub(super) fn peek(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     if let Some(buf) = simulated::initialize(socket, buf) {
-        return simulated::receive(socket, buf, true).unwrap_or(Ok(0));
+        return simulated::receive(socket, buf, true, |_, _| Ok(0));
     }
     let ((received, _), _) = rustix::net::recv(socket, buf, RecvFlags::PEEK)?;
     Ok(received.len())
@@ -34,8 +34,7 @@ pub(super) fn peek(socket: &impl AsFd, buf: &mut [MaybeUninit<u8>]) -> io::Resul
 
 #[inline]
 pub(super) fn send(socket: &impl AsFd, buf: &[u8]) -> io::Result<usize> {
-    let simulated = simulated::send(socket, &[IoSlice::new(buf)]);
-    simulated.unwrap_or_else(|| Ok(rustix::net::send(socket, buf, SendFlags::NOSIGNAL)?))
+    simulated::send(socket, buf, |socket, buf| Ok(rustix::net::send(socket, buf, SendFlags::NOSIGNAL)?))
 }
 
 /// Up to this size slices are copied and written by one call with one piece of memory: a call with several
@@ -46,7 +45,7 @@ pub(super) fn send_vectored<T: AsFd>(socket: &T, bufs: &[IoSlice<'_>]) -> io::Re
 where
     for<'a> &'a T: Write,
 {
-    if let Some(sent) = simulated::send(socket, bufs) {
+    if let Some(sent) = simulated::send_vectored(socket, bufs) {
         return sent;
     }
     let sum = bufs.iter().fold(0, |sum: usize, buf| sum.saturating_add(buf.len()));
@@ -64,16 +63,15 @@ where
 
 /// Accepts a connection in non-blocking mode.
 pub(super) fn accept(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    if let Some(accepted) = simulated::accept(listener) {
-        return accepted;
-    }
-    let (socket, peer) = acceptfrom_with(listener, FLAGS)?;
-    let stream = TcpStream::from(socket);
-    let peer = match peer.and_then(|peer| peer.try_into().ok()) {
-        Some(peer) => peer,
-        None => stream.peer_addr()?,
-    };
-    Ok((stream, peer))
+    simulated::accept(listener, |listener| {
+        let (socket, peer) = acceptfrom_with(listener, FLAGS)?;
+        let stream = TcpStream::from(socket);
+        let peer = match peer.and_then(|peer| peer.try_into().ok()) {
+            Some(peer) => peer,
+            None => stream.peer_addr()?,
+        };
+        Ok((stream, peer))
+    })
 }
 
 /// Makes a socket in non-blocking mode.
@@ -83,8 +81,6 @@ pub(super) fn socket(domain: Domain, kind: Type, protocol: Option<Protocol>) -> 
         Domain::IPV6 => simulated::AddressFamily::V6,
         _ => simulated::AddressFamily::Unix,
     };
-    if let Some(made) = simulated::socket(simulated::SocketType { is_stream: kind == Type::STREAM, family }) {
-        return made.map(Socket::from);
-    }
-    Socket::new(domain, kind.nonblocking(), protocol)
+    let simulated = simulated::SocketType { is_stream: kind == Type::STREAM, family };
+    simulated::socket(simulated, || Socket::new(domain, kind.nonblocking(), protocol))
 }

@@ -29,7 +29,7 @@ datagrams!(UdpSocket, net::UdpSocket, SocketAddr, recv_from);
 
 fn recv_from(socket: &net::UdpSocket, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
     if let Some(buf) = simulated::initialize(socket, buf) {
-        return simulated::receive_from(socket, buf, false).unwrap_or_else(|| Err(no_sender()));
+        return simulated::receive_from(socket, buf, false, |_, _| Err(no_sender()));
     }
     let (len, sender) = SockRef::from(socket).recv_from(buf)?;
     Ok((len, ip(sender)?))
@@ -37,17 +37,15 @@ fn recv_from(socket: &net::UdpSocket, buf: &mut [MaybeUninit<u8>]) -> io::Result
 
 fn peek_from(socket: &net::UdpSocket, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
     if let Some(buf) = simulated::initialize(socket, buf) {
-        return simulated::receive_from(socket, buf, true).unwrap_or_else(|| Err(no_sender()));
+        return simulated::receive_from(socket, buf, true, |_, _| Err(no_sender()));
     }
     let (len, sender) = SockRef::from(socket).peek_from(buf)?;
     Ok((len, ip(sender)?))
 }
 
 fn peek_sender(socket: &net::UdpSocket) -> io::Result<SocketAddr> {
-    if let Some(received) = simulated::receive_from(socket, &mut [], true) {
-        return received.map(|(_, sender)| sender);
-    }
-    ip(SockRef::from(socket).peek_sender()?)
+    let peek = |socket: &_, _: &mut _| Ok((0, ip(SockRef::from(socket).peek_sender()?)?));
+    simulated::receive_from(socket, &mut [], true, peek).map(|(_, sender)| sender)
 }
 
 fn ip(addr: SockAddr) -> io::Result<SocketAddr> {
@@ -59,7 +57,7 @@ fn no_sender() -> io::Error {
 }
 
 fn send_to(socket: &net::UdpSocket, buf: &[u8], target: SocketAddr) -> io::Result<usize> {
-    simulated::send_to(socket, buf, target).unwrap_or_else(|| socket.send_to(buf, target))
+    simulated::send_to(socket, buf, target, net::UdpSocket::send_to)
 }
 
 impl UdpSocket {
@@ -68,17 +66,17 @@ impl UdpSocket {
     }
 
     fn bind_to(addr: SocketAddr) -> io::Result<UdpSocket> {
-        if let Some(made) = simulated::datagrams(addr) {
-            return UdpSocket::new(made?.into());
-        }
-        let socket = net::UdpSocket::bind(addr)?;
-        socket.set_nonblocking(true)?;
-        UdpSocket::new(socket)
+        let bind = |addr| {
+            let socket = net::UdpSocket::bind(addr)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        UdpSocket::new(simulated::datagrams(addr, bind)?)
     }
 
     pub async fn connect<A: ToSocketAddrs>(&self, addr: A) -> io::Result<()> {
         let socket = self.io.get_ref();
-        let connect = |addr| simulated::connect(socket, addr).unwrap_or_else(|| socket.connect(addr));
+        let connect = |addr: SocketAddr| simulated::connect(socket, addr, net::UdpSocket::connect);
         first(addr, |addr| future::ready(connect(addr))).await
     }
 

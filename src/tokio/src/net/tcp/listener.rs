@@ -28,12 +28,12 @@ impl TcpListener {
     }
 
     fn bind_to(addr: SocketAddr) -> io::Result<TcpListener> {
-        if let Some(made) = simulated::listener(addr, simulated::STD_BACKLOG) {
-            return TcpListener::new(made?.into());
-        }
-        let listener = net::TcpListener::bind(addr)?;
-        listener.set_nonblocking(true)?;
-        TcpListener::new(listener)
+        let bind = |addr| {
+            let listener = net::TcpListener::bind(addr)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        TcpListener::new(simulated::listener(addr, simulated::STD_BACKLOG, bind)?)
     }
 
     /// `listener` must be in non-blocking mode.

@@ -28,40 +28,29 @@ datagrams!(UnixDatagram, net::UnixDatagram, SocketAddr, recv_from);
 
 fn recv_from(socket: &net::UnixDatagram, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, SocketAddr)> {
     if let Some(buf) = simulated::initialize(socket, buf) {
-        let received = simulated::receive_from(socket, buf, false);
-        return received
-            .unwrap_or(Err(io::ErrorKind::InvalidInput.into()))
-            .map(|(len, from)| (len, SocketAddr(from)));
+        let received = simulated::receive_from(socket, buf, false, net::UnixDatagram::recv_from);
+        return received.map(|(len, from)| (len, SocketAddr(from)));
     }
     let ((received, _), _, sender) = recvfrom(socket, buf, RecvFlags::empty())?;
     Ok((received.len(), SocketAddr::of_system(sender)?))
 }
 
 fn send_to(socket: &net::UnixDatagram, buf: &[u8], target: &Path) -> io::Result<usize> {
-    simulated::send_to(socket, buf, target).unwrap_or_else(|| socket.send_to(buf, target))
+    simulated::send_to(socket, buf, target, net::UnixDatagram::send_to)
 }
 
 impl UnixDatagram {
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixDatagram> {
-        if let Some(made) = simulated::datagrams(path.as_ref()) {
-            return UnixDatagram::of(made?.into());
-        }
-        UnixDatagram::of(net::UnixDatagram::bind(path)?)
+        UnixDatagram::of(simulated::datagrams(path.as_ref(), net::UnixDatagram::bind)?)
     }
 
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
-        if let Some(made) = simulated::pair(false) {
-            let [one, other] = made?.map(net::UnixDatagram::from);
-            return Ok((UnixDatagram::of_pair(one)?, UnixDatagram::of_pair(other)?));
-        }
-        let (one, other) = net::UnixDatagram::pair()?;
+        let (one, other) = simulated::pair(false, net::UnixDatagram::pair)?;
         Ok((UnixDatagram::of_pair(one)?, UnixDatagram::of_pair(other)?))
     }
 
     pub fn unbound() -> io::Result<UnixDatagram> {
-        let simulated =
-            simulated::socket(simulated::UNIX_DATAGRAM).map(|made| made.map(net::UnixDatagram::from));
-        UnixDatagram::of(simulated.unwrap_or_else(net::UnixDatagram::unbound)?)
+        UnixDatagram::of(simulated::socket(simulated::UNIX_DATAGRAM, net::UnixDatagram::unbound)?)
     }
 
     fn of(socket: net::UnixDatagram) -> io::Result<UnixDatagram> {
@@ -87,8 +76,7 @@ impl UnixDatagram {
     }
 
     pub fn connect<P: AsRef<Path>>(&self, path: P) -> io::Result<()> {
-        let socket = self.io.get_ref();
-        simulated::connect(socket, path.as_ref()).unwrap_or_else(|| socket.connect(path))
+        simulated::connect(self.io.get_ref(), path.as_ref(), net::UnixDatagram::connect)
     }
 
     pub async fn send_to<P: AsRef<Path>>(&self, buf: &[u8], target: P) -> io::Result<usize> {
@@ -119,7 +107,6 @@ impl UnixDatagram {
     }
 
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let socket = self.io.get_ref();
-        simulated::shutdown(socket, how).unwrap_or_else(|| socket.shutdown(how))
+        simulated::shutdown(self.io.get_ref(), how, net::UnixDatagram::shutdown)
     }
 }

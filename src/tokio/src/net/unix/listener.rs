@@ -28,12 +28,12 @@ impl UnixListener {
 
     #[track_caller]
     pub fn bind_addr(socket_addr: &SocketAddr) -> io::Result<UnixListener> {
-        if let Some(made) = simulated::listener(&socket_addr.0, simulated::STD_BACKLOG) {
-            return UnixListener::new(made?.into());
-        }
-        let listener = net::UnixListener::bind_addr(&socket_addr.0)?;
-        listener.set_nonblocking(true)?;
-        UnixListener::new(listener)
+        let bind = |addr: &_| {
+            let listener = net::UnixListener::bind_addr(addr)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        UnixListener::new(simulated::listener(&socket_addr.0, simulated::STD_BACKLOG, bind)?)
     }
 
     /// `listener` must be in non-blocking mode.
@@ -64,11 +64,11 @@ impl UnixListener {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn accept(listener: &net::UnixListener) -> io::Result<(net::UnixStream, SocketAddr)> {
-    if let Some(accepted) = simulated::accept(listener) {
-        return accepted.map(|(stream, peer)| (stream, SocketAddr(peer)));
-    }
-    let (socket, peer) = rustix::net::acceptfrom_with(listener, crate::net::sys::FLAGS)?;
-    Ok((socket.into(), SocketAddr::of_system(peer)?))
+    let accept = |listener: &_| {
+        let (socket, peer) = rustix::net::acceptfrom_with(listener, crate::net::sys::FLAGS)?;
+        Ok((socket.into(), SocketAddr::of_system(peer)?.0))
+    };
+    simulated::accept(listener, accept).map(|(stream, peer)| (stream, SocketAddr(peer)))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
