@@ -205,7 +205,7 @@
 //! | `notice` | lines on standard error | |
 //! | `rounded` | durations for people to read | |
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
-//! | `simulated` | what the layers tell the simulation on their thread, and ask it, if there is one | |
+//! | `simulated` | the seam of simulations and of stopped clocks: what the layers tell them, and ask them | |
 //! | `stage` | how far a thread has got, as the thread notes it for observers | |
 //! | `sync` | atomics, locks, threads and the clock: of std, or of loom and shuttle in the models | |
 //!
@@ -313,6 +313,7 @@ pub mod blocking;
 mod blocking_threads;
 #[cfg(feature = "test-clock")]
 #[cfg_attr(docsrs, doc(cfg(feature = "test-clock")))]
+#[path = "sim/clock.rs"]
 pub mod clock;
 mod compat;
 mod current;

@@ -9,9 +9,6 @@ use async_task::Runnable;
 use crate::reactor::ClockHeld;
 use crate::waking;
 
-#[cfg(feature = "sim")]
-mod piece;
-
 /// A job, as the threads that run it see it.
 pub(crate) trait Errand: Send + Sync {
     /// Runs the job, unless it is not wanted any more.

@@ -49,7 +49,8 @@ use crate::blocking_threads::Threads;
 use crate::executor::{Caught, Overseer, PollCounters, State};
 use crate::flight::{Reason, Recording};
 use crate::leadership::{Leadership, Order};
-use crate::reactor::{Batch, Clock, ClockHeld, Reactor, WayChoice};
+use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
+use crate::simulated::Clock;
 use crate::sync::{self, Flag, Instant, Mutex, Tally};
 
 /// When a leader that found an event wakes a follower to lead in its place.

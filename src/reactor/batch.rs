@@ -201,7 +201,7 @@ impl Batch {
             reactor.timers.forget_the_cancelled();
             let timer = reactor.timers.instant(reactor.timers.earliest());
             let event = reactor.sys.way.next_event(reactor.clock.now());
-            [timer, event].into_iter().flatten().min()
+            timer.into_iter().chain(event).min()
         };
         if self.look(reactor) {
             return true;

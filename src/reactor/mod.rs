@@ -10,27 +10,22 @@
 //! | [`record`] | the reactor's half of a source, where waiters and events meet |
 //! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
-//! | [`clock`] | the clock they are due by, which tests may stop |
 //! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
-#[cfg_attr(feature = "test-clock", path = "clock/standing.rs")]
-#[cfg_attr(not(feature = "test-clock"), path = "clock/plain.rs")]
-mod clock;
-mod marks;
-mod readiness;
+pub(crate) mod marks;
+pub(crate) mod readiness;
 mod record;
 mod records;
 mod slumber;
 mod source;
-mod sys;
+pub(crate) mod sys;
 mod timers;
 mod waiters;
 mod wheel;
 
 pub(crate) use batch::{Batch, Event};
-pub(crate) use clock::{Clock, ClockHeld};
 pub use readiness::Readiness;
 pub use record::Displace;
 pub(crate) use slumber::Slumber;
@@ -50,7 +45,7 @@ use crate::flight;
 use crate::fork::{self, Origin};
 use crate::frame::{self, Here};
 use crate::notice::or_abort;
-use crate::simulated;
+use crate::simulated::{self, Clock, Clocked};
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
@@ -74,7 +69,7 @@ impl Direction {
 
 /// The key of an event: a record and the generation of the source in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Key(u64);
+pub(crate) struct Key(pub(crate) u64);
 
 /// Bits of a key that name the record: all that a `usize` leaves beside the generation.
 const INDEX_BITS: u32 = if usize::BITS == 64 { 32 } else { 22 };
@@ -141,7 +136,7 @@ impl Reactor {
     /// one after the other are gathered.
     pub(crate) fn new(way: WayChoice, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
         // The timers count from the system's time, also if the program is in a simulation.
-        let _clocks = (!way.is_simulated()).then(simulated::system_clocks);
+        let _clocks = (!matches!(way, WayChoice::Other(_))).then(simulated::system_clocks);
         let sys = sys::Sys::new(way)?;
         // If a look costs as much as a sleep, spinning gains nothing.
         let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
@@ -410,6 +405,19 @@ impl Reactor {
     /// Returns whether anything could happen here: a source is registered, or a timer armed or due.
     pub(crate) fn is_needed(&self) -> bool {
         self.sources() > 0 || self.timers.any()
+    }
+}
+
+/// Keeps the clock of a reactor from leaping while it exists.
+pub(crate) type ClockHeld = simulated::ClockHold<Reactor>;
+
+impl Clocked for Reactor {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn interrupt(&self) {
+        self.interrupt();
     }
 }
 

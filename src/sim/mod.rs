@@ -89,6 +89,7 @@ mod net;
 mod network;
 mod nodes;
 mod order;
+mod pieces;
 mod presence;
 mod report;
 mod rng;
@@ -100,6 +101,7 @@ mod sockets;
 mod system;
 mod tasks;
 mod trace_file;
+mod way;
 
 #[doc(hidden)]
 pub use crate::simulated::{SystemClocks, system_clocks};

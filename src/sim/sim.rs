@@ -17,6 +17,7 @@ use super::presence::Presence;
 use super::report::Report;
 use super::rng::Rng;
 use super::simulation::Simulated;
+use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
@@ -75,7 +76,7 @@ impl Sim {
         let presence = Presence::begin(&simulation);
         let mut builder = Runtime::builder().current_thread().spin(Duration::ZERO);
         builder.prepare = Some(leave_to_the_simulation);
-        builder.policy.way = WayChoice::Simulated;
+        builder.policy.way = WayChoice::Other(SimulatedWay::make);
         let runtime = builder.build().unwrap_or_else(|error| panic!("a simulation cannot begin: {error}"));
         let pool = runtime.handle().pool().expect("the runtime exists");
         simulation.settle(runtime.handle(), pool.reactor.clone());

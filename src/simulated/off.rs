@@ -1,7 +1,10 @@
 //! The seam of `on.rs` without the feature `sim`: there are no simulations.
 
+#[cfg_attr(not(feature = "test-clock"), path = "no_clock.rs")]
+pub(crate) mod clock;
 pub mod sockets;
 
+pub(crate) use clock::{Clock, ClockHold, Clocked};
 pub(crate) use sockets::*;
 
 use async_task::Runnable;

@@ -19,8 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+pub(crate) mod clock;
 pub mod sockets;
 
+pub(crate) use clock::{Clock, ClockHold, Clocked};
 pub(crate) use sockets::*;
 
 use async_task::Runnable;

@@ -70,7 +70,7 @@ struct Scene {
 fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
     for way in [WayChoice::Best, WayChoice::Portable] {
         // Miri has no portable way.
-        if way == WayChoice::Portable && cfg!(miri) {
+        if matches!(way, WayChoice::Portable) && cfg!(miri) {
             continue;
         }
         let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, slack).unwrap();

@@ -22,8 +22,6 @@ use crate::sync::Instant;
 #[cfg(all(paceline_epoll, not(any(paceline_shuttle, miri))))]
 mod epoll;
 mod portable;
-#[cfg(feature = "sim")]
-mod simulated;
 
 /// For platforms without epoll.
 #[cfg(not(any(paceline_epoll, paceline_shuttle, miri)))]
@@ -56,7 +54,7 @@ use raw::RawSource;
 
 /// Number of events that one wait can return: enough to spread the cost of the call over many, few enough to
 /// look again soon.
-pub(super) const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 128;
 
 /// The key of an event that means "the announced deadline has passed".
 pub(super) const CLOCK: u64 = u64::MAX - 2;
@@ -66,7 +64,7 @@ pub(super) const RESERVED: u64 = CLOCK;
 
 /// How long a wait may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EventWait {
+pub(crate) enum EventWait {
     /// Not at all.
     None,
     /// Until an event, an interrupt, or the deadline announced by [`Way::announce`].
@@ -75,9 +73,9 @@ pub(super) enum EventWait {
 
 /// The result of a wait, and the state that is kept from one wait to the next.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(crate) struct Events {
     /// The events of the last wait, by key.
-    pub(super) list: Vec<(u64, Happened)>,
+    pub(crate) list: Vec<(u64, Happened)>,
     /// The deadline, if ending a wait at it is not left to the system.
     pub(super) deadline: Option<Instant>,
     /// The buffer of `polling`, once it was used.
@@ -109,10 +107,10 @@ impl Events {
 }
 
 /// Returns the directions in which a source is awaited.
-pub(super) type Wants<'a> = &'a dyn Fn() -> [bool; 2];
+pub(crate) type Wants<'a> = &'a dyn Fn() -> [bool; 2];
 
 /// A way to wait.
-pub(super) trait Way: Debug + Send + Sync {
+pub(crate) trait Way: Debug + Send + Sync {
     /// Returns the descriptor that is waited on, if there is one.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
@@ -164,26 +162,16 @@ pub(super) trait Way: Debug + Send + Sync {
 }
 
 /// The choice of a way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum WayChoice {
     /// The best way there is.
     #[default]
     Best,
     /// The best way but epoll.
     Portable,
-    /// The network of a simulation.
-    #[cfg(feature = "sim")]
-    Simulated,
-}
-
-impl WayChoice {
-    /// Returns whether the reactor is that of a simulation, and follows its clock.
-    pub(super) fn is_simulated(self) -> bool {
-        #[cfg(feature = "sim")]
-        return self == Self::Simulated;
-        #[cfg(not(feature = "sim"))]
-        false
-    }
+    /// A way that does not wait for the system, such as the network of a simulation.
+    #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "only a simulation has one"))]
+    Other(fn() -> Box<dyn Way>),
 }
 
 /// The chosen way.
@@ -198,11 +186,10 @@ pub(super) struct Sys {
 impl Sys {
     /// Makes the chosen way.
     pub(super) fn new(choice: WayChoice) -> io::Result<Self> {
-        #[cfg(feature = "sim")]
-        if choice == WayChoice::Simulated {
-            return Ok(Self { way: Box::<simulated::SimulatedWay>::default(), is_epoll: true });
+        if let WayChoice::Other(make) = choice {
+            return Ok(Self { way: make(), is_epoll: true });
         }
-        if choice == WayChoice::Best || cfg!(paceline_shuttle) {
+        if matches!(choice, WayChoice::Best) || cfg!(paceline_shuttle) {
             if let Some(way) = epoll::new_checked()? {
                 return Ok(Self { way, is_epoll: true });
             }
@@ -214,7 +201,7 @@ impl Sys {
 /// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
 /// the only sign of a pipe without a reader: a datagram socket that reports an error still sends.
 #[cfg(any(paceline_epoll, feature = "sim"))]
-fn ends(hang_up: bool, peer_sends_no_more: bool) -> Marks {
+pub(crate) fn ends(hang_up: bool, peer_sends_no_more: bool) -> Marks {
     let read = Marks::READ_CLOSED.if_said(hang_up || peer_sends_no_more);
     read.and(Marks::WRITE_CLOSED.if_said(hang_up))
 }

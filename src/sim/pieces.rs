@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::{Errand, Title, Work};
+use crate::blocking_threads::{Errand, Title, Work};
 use crate::simulated::BlockingPiece;
 
 impl BlockingPiece for Work {

@@ -1,4 +1,4 @@
-//! The clock by which timers are due: the system's, or a clock that a test stops and moves on.
+//! The clock by which the timers of a reactor are due: the system's, or a clock that a test stops and moves on.
 //!
 //! A stopped clock *leaps* to the next timer when there is nothing else to do: the only thread of its runtime
 //! leads, has looked for events and found none, and is about to sleep; and the clock is not held, as it is by
@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::Reactor;
 use crate::sync::{Instant, Mutex, MutexGuard};
 
 /// Whether a clock of this process was ever stopped: until then, `now` need not ask which clock it reads.
@@ -143,14 +142,14 @@ impl Clock {
     }
 
     /// Returns a count that differs before and after a change of the clock.
-    pub(super) fn changes(&self) -> u32 {
+    pub(crate) fn changes(&self) -> u32 {
         self.changes.load(Ordering::Acquire)
     }
 
     /// Converts `deadline`, a time of this clock, which shows `now`. Returns when the system has to ring for
     /// it, and the system's time. The first is `None` if the system never rings: without a deadline, for one
     /// too far away, and for a stopped clock.
-    pub(super) fn in_real_time(&self, deadline: Option<Instant>, now: Instant) -> (Option<Instant>, Instant) {
+    pub(crate) fn in_real_time(&self, deadline: Option<Instant>, now: Instant) -> (Option<Instant>, Instant) {
         match *self.hands() {
             ClockHands::Real => (deadline, now),
             ClockHands::Stand { .. } => (None, Instant::now()),
@@ -166,7 +165,7 @@ impl Clock {
     /// clock back. Returns true if there may be something to do: once the clock has reached that moment, or,
     /// without a leap, if a holder has released the clock since the last call. Returns false if the clock
     /// runs or is held, or if `to` returns none.
-    pub(super) fn try_leap(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
+    pub(crate) fn try_leap(&self, to: impl FnOnce() -> Option<Instant>) -> bool {
         if !self.stands() {
             return false;
         }
@@ -189,30 +188,31 @@ impl Clock {
     }
 }
 
-/// Keeps the clock of a reactor from leaping while it exists. Its drop releases the clock and, if the clock
-/// is stopped, interrupts the leader.
-#[derive(Debug)]
-pub(crate) struct ClockHeld(Option<Arc<Reactor>>);
+/// A reactor, as the holders of its clock see it.
+pub(crate) trait Clocked {
+    fn clock(&self) -> &Clock;
+    /// Ends the sleep of the leader.
+    fn interrupt(&self);
+}
 
-impl ClockHeld {
+/// Keeps the clock of a reactor from leaping while it exists.
+#[derive(Debug)]
+pub(crate) struct ClockHold<R: Clocked>(Option<Arc<R>>);
+
+impl<R: Clocked> ClockHold<R> {
     /// Holds the clock of the current reactor, if `current` returns one, and keeps that reactor alive.
     #[inline]
-    pub(crate) fn new(current: impl FnOnce() -> Option<Arc<Reactor>>) -> Self {
-        let reactor = current();
-        if let Some(reactor) = &reactor {
-            reactor.clock.hold();
-        }
-        Self(reactor)
+    pub(crate) fn new(current: impl FnOnce() -> Option<Arc<R>>) -> Self {
+        Self(current().inspect(|reactor| reactor.clock().hold()))
     }
 }
 
-impl Drop for ClockHeld {
+impl<R: Clocked> Drop for ClockHold<R> {
     /// Releases the clock. If it is stopped, interrupts the leader, which may sleep only because of the hold.
     fn drop(&mut self) {
         if let Some(reactor) = &self.0 {
-            reactor.clock.release();
-            // The leader may sleep only because the clock was held.
-            if reactor.clock.stands() {
+            reactor.clock().release();
+            if reactor.clock().stands() {
                 reactor.interrupt();
             }
         }

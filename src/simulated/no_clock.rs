@@ -1,8 +1,8 @@
-//! The clock by which timers are due: the system's. `standing.rs` has the clock that tests can stop.
+//! The seam of `clock.rs` without the feature `test-clock`: timers are due by the system's clock.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::Reactor;
 use crate::sync::Instant;
 
 /// The system's clock.
@@ -28,13 +28,13 @@ impl Clock {
 
     /// Returns zero: the clock never changes.
     #[inline]
-    pub(super) fn changes(&self) -> u32 {
+    pub(crate) fn changes(&self) -> u32 {
         0
     }
 
     /// Returns when the system has to ring for that deadline, and the system's time.
     #[inline]
-    pub(super) fn in_real_time(&self, deadline: Option<Instant>, now: Instant) -> (Option<Instant>, Instant) {
+    pub(crate) fn in_real_time(&self, deadline: Option<Instant>, now: Instant) -> (Option<Instant>, Instant) {
         (deadline, now)
     }
 
@@ -52,19 +52,26 @@ impl Clock {
 
     /// Returns false: the system's clock never leaps.
     #[inline]
-    pub(super) fn try_leap(&self, _: impl FnOnce() -> Option<Instant>) -> bool {
+    pub(crate) fn try_leap(&self, _: impl FnOnce() -> Option<Instant>) -> bool {
         false
     }
 }
 
+/// A reactor, as the holders of its clock see it: nothing is asked of it.
+#[allow(dead_code, reason = "no clock is held")]
+pub(crate) trait Clocked {
+    fn clock(&self) -> &Clock;
+    fn interrupt(&self);
+}
+
 /// Keeps a clock from leaping while it exists. The system's clock never leaps.
 #[derive(Debug)]
-pub(crate) struct ClockHeld;
+pub(crate) struct ClockHold<R: Clocked>(PhantomData<R>);
 
-impl ClockHeld {
+impl<R: Clocked> ClockHold<R> {
     /// Holds the clock of the current reactor. `current` is not called.
     #[inline]
-    pub(crate) fn new(_current: impl FnOnce() -> Option<Arc<Reactor>>) -> Self {
-        Self
+    pub(crate) fn new(_current: impl FnOnce() -> Option<Arc<R>>) -> Self {
+        Self(PhantomData)
     }
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::raw::RawSource;
-use super::{BATCH, EventWait, Events, Wants, Way};
 use crate::reactor::marks::Marks;
 use crate::reactor::readiness::Happened;
+use crate::reactor::sys::raw::RawSource;
+use crate::reactor::sys::{self, BATCH, EventWait, Events, Wants, Way};
 use crate::reactor::{Direction, Key};
 use crate::simulated::{self, SocketCalls, SocketEvents, SocketNumber};
 use crate::sync::Instant;
@@ -18,6 +18,12 @@ use crate::sync::Instant;
 pub(super) struct SimulatedWay {
     is_interrupted: Mutex<bool>,
     bell: Condvar,
+}
+
+impl SimulatedWay {
+    pub(super) fn make() -> Box<dyn Way> {
+        Box::<Self>::default()
+    }
 }
 
 /// Calls `call` with the socket of the network that a source stands for, if it does.
@@ -112,6 +118,6 @@ fn happened(said: SocketEvents) -> Happened {
         write: broken || said.writable,
         read_cut: cut,
         write_cut: broken,
-        marks: super::ends(said.hangup, said.read_hangup).and(Marks::ERROR.if_said(said.error)),
+        marks: sys::ends(said.hangup, said.read_hangup).and(Marks::ERROR.if_said(said.error)),
     }
 }
