@@ -395,7 +395,7 @@ pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
 pub use probe::Syscall;
 // For the package that replaces tokio.
 #[doc(hidden)]
-pub use reactor::{Direction, Displace, Readiness, Source};
+pub use reactor::{Direction, Readiness, Source};
 pub use runtime::{
     Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Runtime, StuckError, TaskList,
     metrics, spawn,

@@ -3,8 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::ptr;
-use std::task::{Context, Poll, RawWakerVTable, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::Stream;
@@ -43,78 +42,25 @@ use crate::sync::Instant;
 #[derive(Debug)]
 #[must_use = "a timer does nothing unless it is polled"]
 pub struct Timer {
-    /// Whether there is an alarm in a reactor.
-    state: TimerState,
+    /// The alarm in a reactor, which may have fired. Without one, the next poll arms one.
+    alarm: Option<Alarm>,
     /// When the timer fires next; `None` if it never fires.
     when: Option<Instant>,
     /// The time from one point to the next; [`Duration::MAX`] for a timer that fires once.
     period: Duration,
 }
 
-#[derive(Debug)]
-enum TimerState {
-    /// There is no alarm: the next poll arms one.
-    Idle,
-    /// There is an alarm, which may have fired.
-    Armed(ArmedAlarm),
-}
-
-#[derive(Debug)]
-struct ArmedAlarm {
-    alarm: Alarm,
-    waker: WakerIdentity,
-}
-
-impl ArmedAlarm {
-    /// Arms an alarm in the reactor of the current runtime, or in that of the default instance if the runtime
-    /// is gone. Panics if there is no reactor and none can be made.
-    fn new(when: Instant, waker: &Waker) -> Self {
-        let found = |reactor: io::Result<_>| {
-            reactor.unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"))
-        };
-        let alarm = Alarm::arm(found(current::current_reactor()), when, waker).unwrap_or_else(|| {
-            // `None`: the current runtime is gone, and this is a task that it could not stop.
-            let default = found(current::default_reactor());
-            Alarm::arm(default, when, waker).expect("the default instance stays")
-        });
-        Self { alarm, waker: WakerIdentity::of(waker) }
-    }
-
-    /// Returns whether the alarm is going to wake this task.
-    #[inline]
-    fn is_for(&self, waker: &Waker) -> bool {
-        self.waker.is(waker) && !self.alarm.is_lost()
-    }
-
-    /// Sets another deadline, and this task as the one to wake; also if the alarm has fired. Returns false if
-    /// the alarm [is lost](Alarm::is_lost).
-    fn rearm(&mut self, when: Instant, waker: &Waker) -> bool {
-        if self.waker.is(waker) && self.alarm.rearm(when, None) {
-            return true;
-        }
-        self.waker = WakerIdentity::of(waker);
-        self.alarm.rearm(when, Some(waker))
-    }
-}
-
-/// Identifies the waker that the alarm has. The alarm's own copy keeps the data alive, so equal pointers
-/// mean the same waker.
-#[derive(Clone, Copy, Debug)]
-struct WakerIdentity(*const (), &'static RawWakerVTable);
-
-// SAFETY: the pointer is only compared.
-unsafe impl Send for WakerIdentity {}
-// SAFETY: as above.
-unsafe impl Sync for WakerIdentity {}
-
-impl WakerIdentity {
-    fn of(waker: &Waker) -> Self {
-        Self(waker.data(), waker.vtable())
-    }
-
-    fn is(self, waker: &Waker) -> bool {
-        ptr::eq(self.0, waker.data()) && ptr::eq(self.1, waker.vtable())
-    }
+/// Arms an alarm in the reactor of the current runtime, or in that of the default instance if the runtime is
+/// gone. Panics if there is no reactor and none can be made.
+fn arm(when: Instant, waker: &Waker) -> Alarm {
+    let found = |reactor: io::Result<_>| {
+        reactor.unwrap_or_else(|error| panic!("no reactor can be made for a timer: {error}"))
+    };
+    Alarm::arm(found(current::current_reactor()), when, waker).unwrap_or_else(|| {
+        // `None`: the current runtime is gone, and this is a task that it could not stop.
+        let default = found(current::default_reactor());
+        Alarm::arm(default, when, waker).expect("the default instance stays")
+    })
 }
 
 impl Timer {
@@ -124,7 +70,7 @@ impl Timer {
     /// assert!(!paceline::Timer::never().will_fire());
     /// ```
     pub fn never() -> Timer {
-        Timer { state: TimerState::Idle, when: None, period: Duration::MAX }
+        Timer { alarm: None, when: None, period: Duration::MAX }
     }
 
     /// Creates a timer that fires once, after `duration`. If `duration` is too long for the clock, the timer
@@ -137,7 +83,7 @@ impl Timer {
     /// ```
     #[doc(alias = "sleep")]
     pub fn after(duration: Duration) -> Timer {
-        Timer { state: TimerState::Idle, when: pool::now().checked_add(duration), period: Duration::MAX }
+        Timer { alarm: None, when: pool::now().checked_add(duration), period: Duration::MAX }
     }
 
     /// Creates a timer that fires once, at `instant`.
@@ -165,7 +111,7 @@ impl Timer {
     /// });
     /// ```
     pub fn interval(period: Duration) -> Timer {
-        Timer { state: TimerState::Idle, when: pool::now().checked_add(period), period }
+        Timer { alarm: None, when: pool::now().checked_add(period), period }
     }
 
     /// Creates a timer that fires repeatedly, for the first time at `start`.
@@ -178,7 +124,7 @@ impl Timer {
     /// assert_eq!(paceline::block_on(ticks.next()), Some(start));
     /// ```
     pub fn interval_at(start: Instant, period: Duration) -> Timer {
-        Timer { state: TimerState::Idle, when: Some(start), period }
+        Timer { alarm: None, when: Some(start), period }
     }
 
     /// Returns whether the timer is going to fire.
@@ -275,24 +221,15 @@ impl Timer {
         self.when = when;
         // An alarm that has fired or was lost has woken its task. When that task polls the timer, it arms the
         // timer again.
-        let stays_armed = match (&self.state, when) {
-            (TimerState::Armed(armed), Some(when)) => armed.alarm.rearm(when, None),
-            _ => false,
-        };
-        if !stays_armed {
-            self.state = TimerState::Idle;
-        }
+        self.alarm.take_if(|alarm| !when.is_some_and(|when| alarm.set(when)));
     }
 
     /// Arms the timer to wake this task at the deadline: its own alarm, if that is not lost, else another
     /// one.
     fn arm(&mut self, when: Instant, waker: &Waker) {
-        if let TimerState::Armed(armed) = &mut self.state {
-            if armed.rearm(when, waker) {
-                return;
-            }
+        if !self.alarm.as_mut().is_some_and(|alarm| alarm.rearm(when, waker)) {
+            self.alarm = Some(arm(when, waker));
         }
-        self.state = TimerState::Armed(ArmedAlarm::new(when, waker));
     }
 }
 
@@ -309,13 +246,12 @@ impl Future for Timer {
             this.when = when.checked_add(this.period);
             match this.when {
                 Some(next) => this.arm(next, cx.waker()),
-                None => this.state = TimerState::Idle,
+                None => this.alarm = None,
             }
             return Poll::Ready(when);
         }
-        match &this.state {
-            TimerState::Armed(armed) if armed.is_for(cx.waker()) => {}
-            _ => this.arm(when, cx.waker()),
+        if !this.alarm.as_ref().is_some_and(|alarm| alarm.is_for(cx.waker())) {
+            this.arm(when, cx.waker());
         }
         Poll::Pending
     }

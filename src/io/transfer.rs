@@ -11,7 +11,7 @@ use super::io_safe::IoSafe;
 use super::retry::poll_retry;
 use super::sys;
 use super::trust::{self, Trust};
-use crate::reactor::{Direction, Displace, Source};
+use crate::reactor::{Direction, Source};
 use futures::io::{AsyncRead, AsyncWrite};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
@@ -125,8 +125,8 @@ pub(super) fn poll_transfer(
     op: impl FnMut() -> io::Result<usize>,
 ) -> Poll<io::Result<usize>> {
     match trust {
-        Trust::ShortTransfer if len > 0 => source.poll_transfer(dir, cx, Displace::No, len, op),
-        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, Displace::No, 0, op),
+        Trust::ShortTransfer if len > 0 => source.poll_transfer(dir, cx, len, op),
+        Trust::WouldBlock if len > 0 => source.poll_transfer(dir, cx, 0, op),
         // Whether a transfer of zero bytes has to wait is known to the handle only.
         _ => poll_at_once(source, dir, trust, cx, op),
     }
@@ -145,7 +145,7 @@ fn poll_at_once<R>(
         return poll_retry(op, || source.poll_shared(dir, |after| source.poll_blind(dir, after, cx)));
     }
     match op() {
-        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, Displace::No, op),
+        Err(err) if err.kind() == io::ErrorKind::WouldBlock => source.poll_io(dir, cx, op),
         result => Poll::Ready(result),
     }
 }

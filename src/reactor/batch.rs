@@ -107,7 +107,8 @@ impl Batch {
                 if self.due.is_empty() {
                     return None;
                 }
-                self.glance(reactor);
+                // The timers have their turn again after this.
+                self.look(reactor);
                 continue;
             };
             self.next += 1;
@@ -125,14 +126,11 @@ impl Batch {
     fn clock_rang(&mut self, reactor: &Reactor) {
         self.events.deadline = None;
         (self.deadline, self.gathers) = (u64::MAX, false);
-        self.expire(reactor, reactor.clock.now());
-    }
-
-    /// Looks for events of sources while timers wait for their turn. After this the timers have their turn
-    /// again.
-    #[cold]
-    fn glance(&mut self, reactor: &Reactor) {
-        self.fetch(reactor, EventWait::None);
+        // Unless earlier ones are left: these are newer, and the next look finds them, because their deadline
+        // differs from the announced one.
+        if self.due.is_empty() {
+            reactor.timers.expire(reactor.clock.now(), &mut self.due);
+        }
     }
 
     /// Asks the poller, without waiting, and collects the timers that are overdue, unless due timers are
@@ -235,7 +233,7 @@ impl Batch {
         let wait_now = if overdue.is_some() { EventWait::None } else { wait };
         or_abort(reactor.sys.way.wait(&mut self.events, wait_now));
         if let Some(now) = overdue {
-            self.expire(reactor, now);
+            reactor.timers.expire(now, &mut self.due);
         }
         let found = self.events.list.len() + self.due.len() - left;
         if found > 0 || wait == EventWait::Forever {
@@ -275,16 +273,6 @@ impl Batch {
             let awake = self.spin.over(&idle, slept);
             reactor.counters.spun_nanos.add(awake.as_nanos() as u64);
         }
-    }
-
-    /// Collects the due timers, unless earlier ones are left: these are newer, and the next look finds them,
-    /// because their deadline differs from the announced one.
-    #[cold]
-    fn expire(&mut self, reactor: &Reactor, now: Instant) {
-        if !self.due.is_empty() {
-            return;
-        }
-        reactor.timers.expire(now, &mut self.due);
     }
 }
 

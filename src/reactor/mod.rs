@@ -27,7 +27,6 @@ mod wheel;
 
 pub(crate) use batch::{Batch, Event};
 pub use readiness::Readiness;
-pub use record::Displace;
 pub(crate) use slumber::Slumber;
 pub use source::Source;
 #[cfg(all(test, paceline_shuttle))]

@@ -213,9 +213,8 @@ pub(crate) enum Claim {
     Over,
     /// Another thread has the cell for a moment: try again later.
     Contended,
-    /// The cell belongs to this thread until it settles; `occupied` if the waker of another task may be
-    /// waiting in it.
-    Taken { tick: u16, occupied: bool },
+    /// The cell belongs to this thread until it settles. This is the tick of the direction.
+    Taken(u16),
 }
 
 /// The result of settling a cell.
@@ -332,9 +331,8 @@ impl ReadinessWord {
             if now.0 & flag(direction, BUSY) != 0 {
                 return (None, Claim::Contended);
             }
-            let occupied = now.0 & flag(direction, ARMED) != 0;
             let next = now.0 & !flag(direction, ARMED) | flag(direction, BUSY);
-            (Some(next), Claim::Taken { tick: now.tick(direction), occupied })
+            (Some(next), Claim::Taken(now.tick(direction)))
         })
     }
 
@@ -438,8 +436,7 @@ mod tests {
     #[test]
     fn an_event_while_the_cell_is_taken_overtakes() {
         let (word, generation) = open();
-        let Claim::Taken { tick, occupied } = word.claim(Direction::Read, Until::Ready) else { panic!() };
-        assert!(!occupied);
+        let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert!(word.event(generation, IN).is_empty());
         assert_eq!(word.settle(Direction::Read, tick), Settlement::Overtaken);
         assert_eq!(word.release(Direction::Read), Release::Nothing);
@@ -449,7 +446,7 @@ mod tests {
     #[test]
     fn the_thread_that_fires_frees_the_slot_of_a_source_that_went_away() {
         let (word, generation) = open();
-        let Claim::Taken { tick, .. } = word.claim(Direction::Read, Until::Ready) else { panic!() };
+        let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert_eq!(word.settle(Direction::Read, tick), Settlement::Armed);
         assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert_eq!(word.retire(), Release::Nothing);

@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::Direction;
 use super::readiness::{Claim, Delivery, ReadinessWord, Release, Settlement, Until};
 use super::waiters::Waiters;
-use crate::sync::{AtomicBool, AtomicU32, Ordering, ProtocolCell};
+use crate::sync::{AtomicU32, Ordering, ProtocolCell};
 use crate::waking;
 
 /// The reactor's half of a source.
@@ -23,25 +23,12 @@ pub(super) struct Record {
     lists: [Waiters; 2],
     /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
-    /// Whether the waker in the cell was stored by [`Displace::Quietly`] alone; used by the thread that has
-    /// the cell.
-    gives_way: [AtomicBool; 2],
     /// The turn of its thread in which a waiter last came to the cell, and the tick then.
     pub(super) waits: [AtomicU32; 2],
 }
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
 unsafe impl Sync for Record {}
-
-/// Whether a waiter takes the cell from another waiter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Displace {
-    /// The waiter leaves the cell to the other one.
-    No,
-    /// The waiter takes the cell. The other waiter is woken, unless it came in this way, too: such waiters
-    /// know that only the last one counts.
-    Quietly,
-}
 
 /// The result of an attempt to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +44,6 @@ pub(super) enum Wait {
     /// event is being delivered. So a caller that polls without a wait in between finds the data with its
     /// second poll after an event.
     Unsure,
-    /// Another task waits in the cell.
-    Occupied,
 }
 
 impl Record {
@@ -68,7 +53,6 @@ impl Record {
             wakers: [ProtocolCell::new(None), ProtocolCell::new(None)],
             lists: Default::default(),
             blind: [AtomicU32::new(0), AtomicU32::new(0)],
-            gives_way: [AtomicBool::new(false), AtomicBool::new(false)],
             waits: [AtomicU32::new(0), AtomicU32::new(0)],
         }
     }
@@ -106,12 +90,11 @@ impl Record {
         waker.inspect(waking::wake_by_ref)
     }
 
-    /// Waits in the direction's cell: stores a copy of `waker` there, unless it is there already. Stores
-    /// nothing if the wait is over, if another task waits there and `displace` leaves the cell to it, or if
-    /// another thread has the cell: then wakes `waker`. Wakes a task that it displaces, as `displace` says.
-    /// If an event comes meanwhile, wakes the waker in the cell and returns [`Wait::Over`]. `copy` makes the
-    /// copy; its panic leaves the cell free. Calls `free` if the source is retired meanwhile and no other
-    /// thread has a cell.
+    /// Waits in the direction's cell, or beside it if another task waits there: stores a copy of `waker`,
+    /// unless it is there already. Stores nothing if the wait is over, or if another thread has the cell:
+    /// then wakes `waker`. If an event comes meanwhile, wakes the waker in the cell and returns
+    /// [`Wait::Over`]. `copy` makes the copy for the cell; its panic leaves the cell free. Calls `free` if
+    /// the source is retired meanwhile and no other thread has a cell.
     #[inline]
     pub(super) fn enter(
         &self,
@@ -119,54 +102,37 @@ impl Record {
         until: Until,
         waker: &Waker,
         copy: impl FnOnce(&Waker) -> Waker,
-        displace: Displace,
         free: impl Fn(),
     ) -> Wait {
-        let (tick, occupied) = match self.readiness.claim(direction, until) {
+        let tick = match self.readiness.claim(direction, until) {
             Claim::Over => return Wait::Over,
             Claim::Contended => {
                 waker.wake_by_ref();
                 return Wait::Unsure;
             }
-            Claim::Taken { tick, occupied } => (tick, occupied),
+            Claim::Taken(tick) => tick,
         };
         let held = ClaimedCell { record: self, direction, free: &free };
         // SAFETY: the claim has given the cell to this thread.
-        let (ours, displaced) = unsafe {
+        let is_ours = unsafe {
             self.wakers[direction as usize].with_mut(|cell| match cell {
-                Some(present) if present.will_wake(waker) => (true, None),
-                Some(_) if occupied && displace == Displace::No => (false, None),
-                _ => (true, cell.replace(copy(waker))),
+                Some(present) => present.will_wake(waker),
+                None => {
+                    *cell = Some(copy(waker));
+                    true
+                }
             })
         };
-        // Relaxed suffices: only the thread that has the cell gets here.
-        let (quietly, gives_way) = (displace == Displace::Quietly, &self.gives_way[direction as usize]);
-        let gave_way = occupied && gives_way.load(Ordering::Relaxed);
-        if ours {
-            // A waker that was in the cell already may stand for another wait as well, which does not give
-            // way.
-            let is_another = displaced.is_some() || !occupied;
-            gives_way.store(quietly && (gave_way || is_another), Ordering::Relaxed);
-        }
-        let settled = self.readiness.settle(direction, tick);
-        match settled {
+        match self.readiness.settle(direction, tick) {
             Settlement::Armed => mem::forget(held),
-            Settlement::Overtaken => drop(held),
+            Settlement::Overtaken => return Wait::Over,
         }
-        match displaced {
-            Some(displaced) if occupied && !gave_way => waking::wake(displaced),
-            // Woken before, or stored by a task that is gone or gives way.
-            stale => waking::discard(stale),
-        }
-        match settled {
-            Settlement::Overtaken => Wait::Over,
-            Settlement::Armed if ours => Wait::Waiting,
-            Settlement::Armed => Wait::Occupied,
-        }
+        if is_ours || self.wait_beside(direction, until, waker) { Wait::Waiting } else { Wait::Over }
     }
 
     /// Waits on the list beside the cell. Returns false if the wait is over already.
-    pub(super) fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
+    #[cold]
+    fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
         // The waiter first, then the flag: an event between the two finds the flag missing but advances the
         // tick, which `list` compares.
         self.lists[direction as usize].add(waker);
@@ -230,44 +196,16 @@ mod tests {
         (record, generation)
     }
 
-    fn enter(record: &Record, waiter: &Arc<WakeCounter>, displace: Displace) -> Wait {
-        record.enter(Read, Until::Ready, &waiter.clone().into(), Waker::clone, displace, || {
-            panic!("the source is there")
-        })
+    fn wait(record: &Record, direction: Direction, waker: &Waker) -> Wait {
+        record.enter(direction, Until::Ready, waker, Waker::clone, || panic!("the source is there"))
+    }
+
+    fn enter(record: &Record, waiter: &Arc<WakeCounter>) -> Wait {
+        wait(record, Read, &waiter.clone().into())
     }
 
     fn fire(record: &Record, generation: u32) {
         record.deliver(record.readiness.event(generation, IN), || panic!("the source is there"));
-    }
-
-    /// The last part fails if the same waker, which waits twice, is taken for one that gives way.
-    #[test]
-    #[cfg_attr(miri, ignore = "a vtable has several addresses there, so that a waker may not know its copy")]
-    fn a_quiet_waiter_gives_way_quietly_and_no_other_does() {
-        let (record, _) = open();
-        let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
-        for waiter in [&first, &second, &first] {
-            assert_eq!(enter(&record, waiter, Displace::Quietly), Wait::Waiting);
-        }
-        assert_eq!((first.times(), second.times()), (0, 0));
-
-        let (record, _) = open();
-        assert_eq!(enter(&record, &second, Displace::No), Wait::Waiting);
-        assert_eq!(enter(&record, &first, Displace::Quietly), Wait::Waiting);
-        assert_eq!((first.times(), second.times()), (0, 1), "the second does not give way quietly");
-
-        let waker = Waker::from(second.clone());
-        for displace in [Displace::No, Displace::Quietly] {
-            let (record, _) = open();
-            for displace in [displace, Displace::Quietly] {
-                let entered = record.enter(Read, Until::Ready, &waker, Waker::clone, displace, || {
-                    panic!("the source is there")
-                });
-                assert_eq!(entered, Wait::Waiting);
-            }
-            assert_eq!(enter(&record, &first, Displace::Quietly), Wait::Waiting);
-            assert_eq!(second.times(), 2, "once by the wait that does not give way");
-        }
     }
 
     #[test]
@@ -277,41 +215,34 @@ mod tests {
         let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
         let waker = Waker::from(first.clone());
         for _ in 0..2 {
-            let entered = record.enter(Read, Until::Ready, &waker, Waker::clone, Displace::No, || {
-                panic!("the source is there")
-            });
-            assert_eq!(entered, Wait::Waiting);
-            assert_eq!(enter(&record, &second, Displace::No), Wait::Occupied);
-            assert!(record.wait_beside(Read, Until::Ready, &second.clone().into()));
+            assert_eq!(wait(&record, Read, &waker), Wait::Waiting);
+            assert_eq!(enter(&record, &second), Wait::Waiting);
         }
         assert_eq!((first.times(), second.times()), (0, 0));
         fire(&record, generation);
         assert_eq!((first.times(), second.times()), (1, 1));
-        assert_eq!(enter(&record, &first, Displace::No), Wait::Over);
+        assert_eq!(enter(&record, &first), Wait::Over);
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
     }
 
     #[test]
-    fn a_waker_that_cannot_be_copied_leaves_the_cell_free_and_forgets_no_waiter() {
+    fn a_waker_that_cannot_be_copied_leaves_the_cell_free() {
         let (record, generation) = open();
-        let (first, second) = (Arc::<WakeCounter>::default(), Arc::<WakeCounter>::default());
-        assert_eq!(enter(&record, &first, Displace::No), Wait::Waiting);
+        let waiter = Arc::<WakeCounter>::default();
         let frees = AtomicUsize::new(0);
         let fail = |meanwhile: &dyn Fn()| {
-            let waker = second.clone().into();
             let free = || _ = frees.fetch_add(1, Ordering::Relaxed);
             let copy = |_: &Waker| {
                 meanwhile();
                 std::panic::resume_unwind(Box::new("no copy"))
             };
-            let enter = || record.enter(Read, Until::Ready, &waker, copy, Displace::Quietly, free);
+            let enter = || record.enter(Read, Until::Ready, Waker::noop(), copy, free);
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(enter)).is_err());
         };
         fail(&|| ());
-        assert_eq!((first.times(), second.times()), (1, 0));
-        assert_eq!(enter(&record, &first, Displace::No), Wait::Waiting);
+        assert_eq!(enter(&record, &waiter), Wait::Waiting);
         fire(&record, generation);
-        assert_eq!(first.times(), 2);
+        assert_eq!(waiter.times(), 1);
         record.readiness.clear(Read, 1, Proof::WouldBlock);
         fail(&|| record.retire(|| panic!("a thread has the cell")));
         assert_eq!(frees.load(Ordering::Relaxed), 1, "the last one that had a cell frees the record");
@@ -321,26 +252,29 @@ mod tests {
     fn lf6_an_event_wakes_the_cell_and_the_list_of_its_direction() {
         let (record, generation) = open();
         let [cell, beside, other] = [(); 3].map(|()| Arc::<WakeCounter>::default());
-        let waker = Waker::from(beside.clone());
-        assert!(record.wait_beside(Read, Until::Ready, &waker));
-        assert!(record.wait_beside(Write, Until::Ready, &other.clone().into()));
-        assert_eq!(enter(&record, &cell, Displace::No), Wait::Waiting);
+        let times = || [&cell, &beside, &other].map(|waiter| waiter.times());
+        for waiter in [&cell, &beside] {
+            assert_eq!(enter(&record, waiter), Wait::Waiting);
+        }
+        for waiter in [&cell, &other] {
+            assert_eq!(wait(&record, Write, &waiter.clone().into()), Wait::Waiting);
+        }
         fire(&record, generation);
-        assert_eq!((cell.times(), beside.times(), other.times()), (1, 1, 0));
-        assert!(!record.wait_beside(Read, Until::Ready, &waker), "the source is ready");
+        assert_eq!(times(), [1, 1, 0]);
+        assert_eq!(enter(&record, &beside), Wait::Over, "the source is ready");
         record.readiness.clear(Read, 1, Proof::WouldBlock);
-        assert!(record.wait_beside(Read, Until::Ready, &waker));
+        assert_eq!(enter(&record, &beside), Wait::Waiting);
         fire(&record, generation);
-        assert_eq!((cell.times(), beside.times(), other.times()), (1, 2, 0));
+        assert_eq!(times(), [1, 2, 0]);
     }
 
     #[test]
     fn what_a_source_leaves_is_forgotten_when_its_slot_is_freed() {
         let (record, _) = open();
         let waiter = Arc::<WakeCounter>::default();
-        assert_eq!(enter(&record, &waiter, Displace::No), Wait::Waiting);
+        assert_eq!(enter(&record, &waiter), Wait::Waiting);
         let beside = Arc::<WakeCounter>::default();
-        assert!(record.wait_beside(Read, Until::Ready, &beside.clone().into()));
+        assert_eq!(enter(&record, &beside), Wait::Waiting);
         record.blind[Write as usize].store(7, Ordering::Relaxed);
         let mut frees = 0;
         record.retire(|| {

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn only_registered_sources_are_live_and_only_those_with_a_waiter_are_awaited() {
         use super::super::readiness::{Proof, Until};
-        use super::super::record::{Displace, Wait};
+        use super::super::record::Wait;
         let records = Records::new();
         let live = || records.live().map(|(key, _)| key).collect::<Vec<_>>();
         let keys: Vec<_> = (0..3).map(|_| records.acquire()).collect();
@@ -157,14 +157,10 @@ mod tests {
 
         let record = records.get(1);
         record.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
-        let entered = record.enter(
-            Direction::Write,
-            Until::Ready,
-            std::task::Waker::noop(),
-            Clone::clone,
-            Displace::No,
-            || panic!("free"),
-        );
+        let entered =
+            record.enter(Direction::Write, Until::Ready, std::task::Waker::noop(), Clone::clone, || {
+                panic!("free")
+            });
         assert_eq!(entered, Wait::Waiting);
         assert!(records.any_awaited());
 

@@ -21,7 +21,7 @@ use std::task::{Context, Poll, Waker, ready};
 use super::marks::Marks;
 use super::raw::RawSource;
 use super::readiness::{Proof, Readiness, Until};
-use super::record::{Displace, Record, Wait};
+use super::record::{Record, Wait};
 use super::{Direction, Key, Reactor};
 use crate::frame::{self, Here};
 use crate::sync::Ordering;
@@ -89,15 +89,13 @@ impl Source {
     }
 
     /// Runs `op` until it returns something else than `WouldBlock` or `Interrupted`, waiting for readiness in
-    /// between. With [`Displace::No`] any number of tasks may wait at once; with [`Displace::Quietly`] only
-    /// the task of the last such caller is woken. Returns an error, too, if a wait is needed and no thread
-    /// can be found that leads, or the reactor is closed.
+    /// between. Any number of tasks may wait at once. Returns an error, too, if a wait is needed and no
+    /// thread can be found that leads, or the reactor is closed.
     #[inline]
     pub fn poll_io<R>(
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
-        displace: Displace,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         let readiness = &self.record().readiness;
@@ -110,11 +108,11 @@ impl Source {
                 readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
                 continue;
             }
-            match self.wait(direction, Until::Ready, cx.waker(), displace)? {
+            match self.wait(direction, Until::Ready, cx.waker())? {
                 Wait::Waiting => return Poll::Pending,
                 // Whatever the word says: a waiter is stored already, and will be woken, too.
                 Wait::Unsure => return attempt(&mut op).map_or(Poll::Pending, Poll::Ready),
-                Wait::Over | Wait::Occupied => {}
+                Wait::Over => {}
             }
         }
     }
@@ -127,12 +125,11 @@ impl Source {
         &self,
         direction: Direction,
         cx: &mut Context<'_>,
-        displace: Displace,
         full: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let mut tick = 0;
-        let moved = ready!(self.poll_io(direction, cx, displace, || {
+        let moved = ready!(self.poll_io(direction, cx, || {
             tick = self.tick(direction);
             op()
         }))?;
@@ -143,40 +140,32 @@ impl Source {
         Poll::Ready(Ok(moved))
     }
 
-    /// The async form of [`poll_io`](Self::poll_io): any number of these may wait at once, and none displaces
-    /// another.
+    /// The async form of [`poll_io`](Self::poll_io).
     pub(crate) async fn perform<R>(
         &self,
         direction: Direction,
         mut op: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        poll_fn(|cx| self.poll_io(direction, cx, Displace::No, &mut op)).await
+        poll_fn(|cx| self.poll_io(direction, cx, &mut op)).await
     }
 
-    /// Waits until an operation is worth a try, as far as is known. Each direction has one waiter: the last
-    /// caller. An earlier caller of this function is not woken. Returns an error once the reactor is closed,
-    /// or if no thread can be found that leads.
+    /// Waits until an operation is worth a try, as far as is known. Any number of tasks may wait at once.
+    /// Returns an error once the reactor is closed, or if no thread can be found that leads.
     pub fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
-        self.reach(direction, Until::Ready, cx, Displace::Quietly)
+        self.reach(direction, Until::Ready, cx)
     }
 
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
     pub async fn event(&self, direction: Direction, seen: Readiness) -> io::Result<Readiness> {
         let until = Until::Told(seen.tick(direction));
-        poll_fn(|cx| self.reach(direction, until, cx, Displace::No)).await
+        poll_fn(|cx| self.reach(direction, until, cx)).await
     }
 
     /// Waits until the condition holds. Returns an error once the reactor is closed, and that of a wait. The
     /// next event wakes the caller also if the wait is [`Wait::Unsure`]: no try is made, because there is no
     /// operation here.
-    fn reach(
-        &self,
-        direction: Direction,
-        until: Until,
-        cx: &mut Context<'_>,
-        displace: Displace,
-    ) -> Poll<io::Result<Readiness>> {
+    fn reach(&self, direction: Direction, until: Until, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
         loop {
             // The reactor's end makes each source ready, for callers that find out by trying.
             self.reactor.assert_open()?;
@@ -184,7 +173,7 @@ impl Source {
                 // The reactor may have ended in between.
                 return Poll::Ready(self.reactor.assert_open().map(|()| self.readiness()));
             }
-            if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker(), displace)? {
+            if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker())? {
                 return Poll::Pending;
             }
         }
@@ -212,8 +201,8 @@ impl Source {
         self.record().readiness.unmark(seen, Marks::PASSING);
     }
 
-    /// Takes back that a new source counts as ready until an operation finds otherwise. The report of an event
-    /// is kept.
+    /// Takes back that a new source counts as ready until an operation finds otherwise. The report of an
+    /// event is kept.
     pub fn presume_not_ready(&self, direction: Direction) {
         self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
@@ -229,7 +218,7 @@ impl Source {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let tick = *after.get_or_insert_with(|| self.tick(direction));
-        let result = self.wait(direction, Until::After(tick), cx.waker(), Displace::No);
+        let result = self.wait(direction, Until::After(tick), cx.waker());
         if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
@@ -249,7 +238,7 @@ impl Source {
             ready!(self.poll_blind(direction, after, cx))?;
             // Read before the system is asked: an event that is fired after this ends the next wait.
             let tick = self.tick(direction);
-            if self.is_ready(direction) {
+            if self.reactor.sys.way.is_ready(self.raw, direction) {
                 return Poll::Ready(Ok(()));
             }
             *after = Some(tick);
@@ -273,60 +262,23 @@ impl Source {
         result
     }
 
-    /// Asks the system whether the source is ready.
-    fn is_ready(&self, direction: Direction) -> bool {
-        self.reactor.sys.way.is_ready(self.raw, direction)
-    }
-
-    /// Waits in the direction's cell, or beside it if another task is there that does not give way. Never
-    /// returns [`Wait::Occupied`].
+    /// Waits in the direction's cell, or beside it, as [`Record::enter`] does. If the waker is stored there,
+    /// makes the poller report to it, and returns what [`complete_wait`](Self::complete_wait) returns. A wait
+    /// that is [`Wait::Unsure`] because another thread has the cell counts as a visit of this turn, too.
     #[inline]
-    fn wait(
-        &self,
-        direction: Direction,
-        until: Until,
-        waker: &Waker,
-        displace: Displace,
-    ) -> io::Result<Wait> {
-        match self.wait_in_cell(direction, until, waker, displace)? {
-            Wait::Occupied => self.wait_beside(direction, until, waker),
-            settled => Ok(settled),
-        }
-    }
-
-    /// Waits on the list beside the cell.
-    #[cold]
-    fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> io::Result<Wait> {
-        let tick = self.tick(direction);
-        if self.record().wait_beside(direction, until, waker) {
-            return frame::here(|here| self.complete_wait(here, direction, until, tick));
-        }
-        Ok(Wait::Over)
-    }
-
-    /// Waits in the direction's cell, as [`Record::enter`] does. If the waker is stored there, makes the
-    /// poller report to it, and returns what [`complete_wait`](Self::complete_wait) returns. A wait that is
-    /// [`Wait::Unsure`] because another thread has the cell counts as a visit of this turn, too.
-    #[inline]
-    fn wait_in_cell(
-        &self,
-        direction: Direction,
-        until: Until,
-        waker: &Waker,
-        displace: Displace,
-    ) -> io::Result<Wait> {
+    fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> io::Result<Wait> {
         let free = || self.reactor.records.free(self.key);
         let tick = self.tick(direction);
         frame::here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
-            match self.record().enter(direction, until, waker, copy, displace, free) {
+            match self.record().enter(direction, until, waker, copy, free) {
                 Wait::Waiting => self.complete_wait(here, direction, until, tick),
                 // The caller comes back, and this attempt counts as a look.
                 Wait::Unsure => {
                     self.reactor.turn(here).inspect(|turn| _ = self.note_visit(direction, *turn, tick));
                     Ok(Wait::Unsure)
                 }
-                settled => Ok(settled),
+                Wait::Over => Ok(Wait::Over),
             }
         })
     }

@@ -223,6 +223,8 @@ pub(super) enum Change {
 pub(crate) struct Alarm {
     reactor: Arc<Reactor>,
     id: u32,
+    /// The [`identity`] of its waker.
+    waker: (usize, usize),
 }
 
 impl Alarm {
@@ -230,25 +232,37 @@ impl Alarm {
     /// watches over the timers, or if this thread will not lead here by itself. If no thread can be found to
     /// lead, the timer fires once one comes. Returns `None` if the reactor is closed.
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
-        // Before the lock, because the copy is user code (LF3).
-        let waker = copy(waker);
-        let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, waker))?;
+        let (waker, copy) = (identity(waker), copy(waker));
+        let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, copy))?;
         reactor.deadline_changed(changed);
-        Some(Self { reactor, id })
+        Some(Self { reactor, id, waker })
     }
 
-    /// Returns whether its reactor was closed, which woke its task: then the task has to arm another timer.
+    /// Returns whether it wakes the task of this waker, or has woken it. If not, it has another waker, or its
+    /// reactor was closed, which woke its task: then the task has to arm another timer.
     #[inline]
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn is_for(&self, waker: &Waker) -> bool {
         // Relaxed suffices: the wake makes it visible.
-        self.reactor.closed.is_set()
+        self.waker == identity(waker) && !self.reactor.closed.is_set()
     }
 
-    /// Sets another deadline, and another waker, if one is given; also arms a timer anew that has fired, if a
-    /// waker is given. Returns false if the timer has fired, which takes its waker, and none is given; or if
-    /// the timer [is lost](Self::is_lost).
-    pub(crate) fn rearm(&self, at: Instant, waker: Option<&Waker>) -> bool {
-        let waker = waker.map(copy);
+    /// Sets another deadline. Returns false if the timer has fired, or its reactor was closed.
+    pub(crate) fn set(&self, at: Instant) -> bool {
+        self.change(at, None)
+    }
+
+    /// Sets another deadline, and this task as the one to wake; also if the timer has fired. Returns false if
+    /// its reactor was closed.
+    pub(crate) fn rearm(&mut self, at: Instant, waker: &Waker) -> bool {
+        if self.is_for(waker) && self.set(at) {
+            return true;
+        }
+        self.waker = identity(waker);
+        self.change(at, Some(copy(waker)))
+    }
+
+    /// Sets another deadline, and another waker, if one is given.
+    fn change(&self, at: Instant, waker: Option<Waker>) -> bool {
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, changed)) = changed else { return false };
         self.reactor.deadline_changed(changed);
@@ -256,6 +270,12 @@ impl Alarm {
     }
 }
 
+/// Identifies a waker while a copy of it keeps its data alive: then equal addresses mean the same waker.
+fn identity(waker: &Waker) -> (usize, usize) {
+    (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
+}
+
+/// Copies a waker, before the lock: this is user code (LF3).
 fn copy(waker: &Waker) -> Waker {
     frame::here(|here| here.copy(waker))
 }
@@ -363,17 +383,17 @@ mod tests {
         drop(dropped);
         assert_eq!((reactor.timers(), Arc::strong_count(&waiter)), (0, 2));
 
-        let alarm = arm(later).unwrap();
-        assert!(alarm.rearm(past, None) && !alarm.is_lost());
+        let mut alarm = arm(later).unwrap();
+        assert!(alarm.set(past) && alarm.is_for(&waker) && !alarm.is_for(Waker::noop()));
         let mut due = Vec::new();
         reactor.timers.expire(Instant::now(), &mut due);
         assert_eq!((due.len(), reactor.timers()), (1, 0));
-        assert!(!alarm.rearm(later, None));
-        assert!(alarm.rearm(later, Some(&waker)));
+        assert!(!alarm.set(later));
+        assert!(alarm.rearm(later, &waker));
         assert_eq!(reactor.timers(), 1);
 
         reactor.close();
         assert_eq!(waiter.times(), 1);
-        assert!(alarm.is_lost() && !alarm.rearm(later, Some(&waker)) && arm(later).is_none());
+        assert!(!alarm.is_for(&waker) && !alarm.rearm(later, &waker) && arm(later).is_none());
     }
 }

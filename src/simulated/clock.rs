@@ -1,4 +1,5 @@
-//! The clock by which the timers of a reactor are due: the system's, or a clock that a test stops and moves on.
+//! The clock by which the timers of a reactor are due: the system's, or a clock that a test stops and moves
+//! on.
 //!
 //! A stopped clock *leaps* to the next timer when there is nothing else to do: the only thread of its runtime
 //! leads, has looked for events and found none, and is about to sleep; and the clock is not held, as it is by

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_lite::future;
 use paceline::Direction::{self, Read as Reading, Write as Writing};
-use paceline::{Async, Displace, Readiness, Runtime, Source, Timer, block_on};
+use paceline::{Async, Readiness, Runtime, Source, Timer, block_on};
 
 use crate::io::tcp_pair;
 
@@ -18,7 +18,7 @@ where
     for<'a> &'a T: Read,
 {
     let cx = &mut Context::from_waker(Waker::noop());
-    handle.source().poll_io(Reading, cx, Displace::Quietly, || handle.get_ref().read(&mut [0; 1]))
+    handle.source().poll_io(Reading, cx, || handle.get_ref().read(&mut [0; 1]))
 }
 
 async fn ready_for(source: &Source, direction: Direction) -> std::io::Result<Readiness> {
@@ -27,7 +27,7 @@ async fn ready_for(source: &Source, direction: Direction) -> std::io::Result<Rea
 
 async fn read_up_to_four(handle: &Async<TcpStream>) -> std::io::Result<usize> {
     let mut read = || handle.get_ref().read(&mut [0; 4]);
-    poll_fn(|cx| handle.source().poll_transfer(Reading, cx, Displace::Quietly, 4, &mut read)).await
+    poll_fn(|cx| handle.source().poll_transfer(Reading, cx, 4, &mut read)).await
 }
 
 /// An operation is not tried while the handle is known not to be ready; an event makes it worth a try. (The
@@ -42,9 +42,8 @@ fn nothing_is_tried_in_vain_twice() {
         Timer::after(Duration::from_millis(1)).await;
         assert!(!ours.readiness().is_ready(Reading));
         let cx = &mut Context::from_waker(Waker::noop());
-        let again = ours.poll_io(Reading, cx, Displace::Quietly, || -> std::io::Result<()> {
-            panic!("it is known to be drained")
-        });
+        let again =
+            ours.poll_io(Reading, cx, || -> std::io::Result<()> { panic!("it is known to be drained") });
         assert!(again.is_pending());
 
         theirs.get_ref().write_all(b"abc").unwrap();

@@ -33,7 +33,7 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use super::stage::sleep;
 use crate::current;
-use crate::reactor::{Direction, Displace, Pipe, Source};
+use crate::reactor::{Direction, Pipe, Source};
 use crate::sync::cores::{Costs, EarliestFirst, Totals};
 use crate::sync::thread::{JoinHandle, ThreadId};
 use crate::sync::{self, Condvar, Instant, Mutex, clock, cores, thread};
@@ -230,7 +230,7 @@ impl Scene {
             pipe.read().map(|()| 1)
         };
         loop {
-            let request = poll_fn(|cx| source.poll_transfer(Direction::Read, cx, Displace::No, 2, take));
+            let request = poll_fn(|cx| source.poll_transfer(Direction::Read, cx, 2, take));
             request.await.expect("reading a pipe does not fail");
             cores::charge(|_| handler);
             self.answer(connection);

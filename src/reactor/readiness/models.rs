@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
 use std::task::{Wake, Waker};
 
 use super::*;
-use crate::reactor::record::{Displace, Record, Wait};
+use crate::reactor::record::{Record, Wait};
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
 use crate::waking::WakeCounter;
@@ -66,14 +66,13 @@ impl Source {
 
     /// Returns false if the wait is over already.
     fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        match self.record.enter(direction, until, waker, Waker::clone, Displace::No, || self.free()) {
+        match self.record.enter(direction, until, waker, Waker::clone, || self.free()) {
             Wait::Over => false,
             Wait::Waiting => true,
             Wait::Unsure => {
                 spin_hint();
                 true
             }
-            Wait::Occupied => self.record.wait_beside(direction, until, waker),
         }
     }
 
@@ -203,11 +202,7 @@ fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
                 let _ = source.fire(generation, IN);
             })
         };
-        let entered =
-            source
-                .record
-                .enter(Read, Until::Ready, Waker::noop(), Waker::clone, Displace::No, || source.free());
-        assert_ne!(entered, Wait::Waiting);
+        let _ = source.wait(Read, Until::Ready, Waker::noop());
         leader.join().unwrap();
         assert_eq!(woken.times(), 1);
     });
@@ -218,18 +213,15 @@ fn a_thread_that_leaves_an_occupied_cell_passes_the_event_on() {
 fn lf6_a_waiter_on_the_list_is_woken() {
     model(|| {
         let (source, generation) = Source::open();
+        assert!(source.wait(Read, Until::Ready, Waker::noop()));
         let leader = {
             let source = source.clone();
             thread::spawn(move || {
                 let _ = source.fire(generation, IN);
             })
         };
-        let waker = waker();
-        while source.record.wait_beside(Read, Until::Ready, &waker) {
-            park();
-        }
+        source.block(Read, Until::Ready);
         leader.join().unwrap();
-        assert!(source.record.readiness.snapshot().has(Read, Until::Ready));
     });
 }
 

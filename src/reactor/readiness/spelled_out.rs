@@ -117,10 +117,6 @@ fn agrees_with_the_word_spelled_out() {
                 }
                 1 => assert_eq!(word.retire(), spelled.retire()),
                 2 => {
-                    let taken = Claim::Taken {
-                        tick: spelled.ways[direction as usize].tick,
-                        occupied: spelled.ways[direction as usize].armed,
-                    };
                     let claimed = word.claim(direction, until);
                     let way = &mut spelled.ways[direction as usize];
                     if over {
@@ -128,7 +124,7 @@ fn agrees_with_the_word_spelled_out() {
                     } else if way.busy {
                         assert_eq!(claimed, Claim::Contended);
                     } else {
-                        assert_eq!(claimed, taken);
+                        assert_eq!(claimed, Claim::Taken(way.tick));
                         (way.armed, way.busy) = (false, true);
                     }
                 }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 
 use paceline::Async;
 pub(crate) use paceline::Direction;
-use paceline::{Displace, Readiness, Source as Watched};
+use paceline::{Readiness, Source as Watched};
 use real::task::coop::poll_proceed;
 
 use super::{Interest, Ready};
@@ -94,7 +94,7 @@ impl<T> Registration<T> {
         self.io.source().presume_not_ready(Direction::Read);
     }
 
-    /// Runs an operation as soon as it is worth a try, until it succeeds. One task per direction: the latest.
+    /// Runs an operation as soon as it is worth a try, until it succeeds.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
@@ -103,7 +103,7 @@ impl<T> Registration<T> {
         mut op: impl FnMut(&T) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         let op = || op(self.get_ref());
-        self.charge(cx, |source, cx| source.poll_io(direction, cx, Displace::Quietly, op))
+        self.charge(cx, |source, cx| source.poll_io(direction, cx, op))
     }
 
     /// [`poll_io`](Self::poll_io), for a transfer of bytes: moving less than `full` proves that no more can
@@ -117,7 +117,7 @@ impl<T> Registration<T> {
         mut op: impl FnMut(&T) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         let op = || op(self.get_ref());
-        self.charge(cx, |source, cx| source.poll_transfer(direction, cx, Displace::Quietly, full, op))
+        self.charge(cx, |source, cx| source.poll_transfer(direction, cx, full, op))
     }
 
     pub(crate) fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
