@@ -144,7 +144,7 @@ impl Batch {
     /// epoll. Elsewhere returns false without a look.
     #[inline]
     pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> bool {
-        reactor.sys.is_epoll && self.look(reactor)
+        reactor.is_epoll && self.look(reactor)
     }
 
     /// Returns whether to stay awake for now, although there is nothing to do: then this has yielded to other
@@ -198,7 +198,7 @@ impl Batch {
         let next = || {
             reactor.timers.forget_the_cancelled();
             let timer = reactor.timers.instant(reactor.timers.earliest());
-            let event = reactor.sys.way.next_event(reactor.clock.now());
+            let event = reactor.way.next_event(reactor.clock.now());
             timer.into_iter().chain(event).min()
         };
         if self.look(reactor) {
@@ -231,7 +231,7 @@ impl Batch {
         self.next = 0;
         // An overdue timer needs no event of the clock, and waits for sources no longer than a look takes.
         let wait_now = if overdue.is_some() { EventWait::None } else { wait };
-        or_abort(reactor.sys.way.wait(&mut self.events, wait_now));
+        or_abort(reactor.way.wait(&mut self.events, wait_now));
         if let Some(now) = overdue {
             reactor.timers.expire(now, &mut self.due);
         }
@@ -261,7 +261,7 @@ impl Batch {
             return Some(now);
         }
         let (rings, now) = reactor.clock.in_real_time(deadline, now);
-        or_abort(reactor.sys.way.announce(rings, now, &mut self.events));
+        or_abort(reactor.way.announce(rings, now, &mut self.events));
         (self.deadline, self.changes) = (earliest, changes);
         self.gathers = reactor.timers.gathers(earliest);
         None

@@ -49,6 +49,7 @@ use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
 use readiness::{GENERATION_BITS, Happened};
 use records::Records;
+use sys::Way;
 pub(crate) use sys::WayChoice;
 use sys::raw::RawSource;
 use timers::{Change, Timers};
@@ -117,7 +118,9 @@ pub(crate) struct Hooks {
 /// The shared half of the handle set.
 pub(crate) struct Reactor {
     origin: Origin,
-    sys: sys::Sys,
+    way: Box<dyn Way>,
+    /// Whether sources report each edge by themselves: see [`sys::choose`].
+    is_epoll: bool,
     records: Records,
     timers: Timers,
     pub(crate) clock: Clock,
@@ -136,12 +139,13 @@ impl Reactor {
     pub(crate) fn new(way: WayChoice, spin: Duration, slack: Duration) -> io::Result<(Self, Batch)> {
         // The timers count from the system's time, also if the program is in a simulation.
         let _clocks = (!matches!(way, WayChoice::Other(_))).then(simulated::system_clocks);
-        let sys = sys::Sys::new(way)?;
+        let (way, is_epoll) = sys::choose(way)?;
         // If a look costs as much as a sleep, spinning gains nothing.
-        let batch = Batch::new(if sys.is_epoll { spin } else { Duration::ZERO });
+        let batch = Batch::new(if is_epoll { spin } else { Duration::ZERO });
         let reactor = Self {
             origin: Origin::here(),
-            sys,
+            way,
+            is_epoll,
             records: Records::new(),
             timers: Timers::new(slack),
             clock: Clock::new(),
@@ -270,7 +274,7 @@ impl Reactor {
         self.assert_open()?;
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
-        let added = unsafe { self.sys.way.add(raw, key) };
+        let added = unsafe { self.way.add(raw, key) };
         added.inspect_err(|_| {
             self.records.retire(key);
             // The source was counted for a moment, so a check in between found the reactor needed.
@@ -289,7 +293,7 @@ impl Reactor {
             // The registration belongs to the parent.
             return Ok(());
         }
-        let result = self.sys.way.delete(raw, key);
+        let result = self.way.delete(raw, key);
         self.records.retire(key);
         self.note_gone();
         result
@@ -321,9 +325,9 @@ impl Reactor {
                 let record = self.records.get(key.index());
                 let delivery = record.readiness.event(key.generation(), happened);
                 // If events disarm their source, the other awaited direction is armed again.
-                if !self.sys.is_epoll && self.wants(key).contains(&true) {
+                if !self.is_epoll && self.wants(key).contains(&true) {
                     // An error means that the source was removed meanwhile, which concerns no waiter.
-                    let _ = self.sys.way.rearm(key, None, &|| self.wants(key));
+                    let _ = self.way.rearm(key, None, &|| self.wants(key));
                 }
                 record.deliver(delivery, || self.records.free(key))
             }
@@ -348,7 +352,7 @@ impl Reactor {
             }
             self.counters.interrupts.add_shared(1);
             // A thread that sleeps on a descriptor which was closed meanwhile sleeps on.
-            or_abort(self.sys.way.interrupt());
+            or_abort(self.way.interrupt());
         });
     }
 
@@ -382,7 +386,7 @@ impl Reactor {
     /// Returns the descriptor on which a leader waits, if there is one.
     #[cfg(unix)]
     pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.sys.way.descriptor()
+        self.way.descriptor()
     }
 
     /// Returns the number of registered sources.
@@ -427,7 +431,7 @@ fn closed() -> io::Error {
 
 impl std::fmt::Debug for Reactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reactor").field("sys", &self.sys).finish_non_exhaustive()
+        f.debug_struct("Reactor").field("way", &self.way).finish_non_exhaustive()
     }
 }
 

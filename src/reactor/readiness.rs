@@ -228,16 +228,6 @@ pub(crate) enum Settlement {
     Overtaken,
 }
 
-/// Says which thread frees the record of a source that is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Release {
-    /// No thread yet.
-    Nothing,
-    /// This thread.
-    Free,
-}
-
 /// The reason why readiness may be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
@@ -348,13 +338,14 @@ impl ReadinessWord {
         })
     }
 
-    /// Gives the cell back. Says which thread frees the record, if the source is gone.
+    /// Gives the cell back. Returns whether the caller has to free the record: the source is gone, and no
+    /// other thread has a cell.
     #[inline]
-    pub(crate) fn release(&self, direction: Direction) -> Release {
+    #[must_use]
+    pub(crate) fn release(&self, direction: Direction) -> bool {
         self.change(|now| {
             let next = now.0 & !flag(direction, BUSY);
-            let last = next & GONE != 0 && next & ANY_BUSY == 0;
-            (Some(next), if last { Release::Free } else { Release::Nothing })
+            (Some(next), next & GONE != 0 && next & ANY_BUSY == 0)
         })
     }
 
@@ -389,14 +380,16 @@ impl ReadinessWord {
         seen.without(over)
     }
 
-    /// Retires the source: its generation ends, and with it every event on its way. Says which thread frees
-    /// the record: this one, unless another one has a cell of it.
-    pub(crate) fn retire(&self) -> Release {
+    /// Retires the source: its generation ends, and with it every event on its way. Returns whether the
+    /// caller has to free the record: no thread has a cell of it. Otherwise the thread that releases the last
+    /// cell has to.
+    #[must_use]
+    pub(crate) fn retire(&self) -> bool {
         self.change(|now| {
             let generation = ((u64::from(now.generation()) + 1) % GENERATIONS) << GENERATION_SHIFT;
             let busy = now.0 & ANY_BUSY;
             let next = generation | now.0 & !FLAGS & !(u64::MAX << GENERATION_SHIFT) | busy | GONE;
-            (Some(next), if busy == 0 { Release::Free } else { Release::Nothing })
+            (Some(next), busy == 0)
         })
     }
 }
@@ -417,7 +410,7 @@ mod tests {
     #[test]
     fn event_of_an_older_generation_does_nothing() {
         let (word, generation) = open();
-        assert_eq!(word.retire(), Release::Free);
+        assert!(word.retire());
         assert_ne!(word.open(), generation);
         let before = word.snapshot();
         assert_eq!(word.event(generation, IN), Delivery::default());
@@ -439,7 +432,7 @@ mod tests {
         let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert!(word.event(generation, IN).is_empty());
         assert_eq!(word.settle(Direction::Read, tick), Settlement::Overtaken);
-        assert_eq!(word.release(Direction::Read), Release::Nothing);
+        assert!(!word.release(Direction::Read));
         assert_eq!(word.claim(Direction::Read, Until::Ready), Claim::Over);
     }
 
@@ -449,8 +442,8 @@ mod tests {
         let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
         assert_eq!(word.settle(Direction::Read, tick), Settlement::Armed);
         assert!(word.event(generation, IN).has_cell(Direction::Read));
-        assert_eq!(word.retire(), Release::Nothing);
-        assert_eq!(word.release(Direction::Read), Release::Free);
+        assert!(!word.retire());
+        assert!(word.release(Direction::Read));
     }
 
     #[test]

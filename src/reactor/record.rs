@@ -1,14 +1,14 @@
 //! [`Record`]: the reactor's half of one source, where waiters and events meet.
 //!
 //! The poller has no part in this, so the loom models drive these very functions. A thread that finds that a
-//! source is gone and that no thread has a cell of its record (see [`Release`]) calls `free`, which the owner
-//! of all records provides.
+//! source is gone and that no thread has a cell of its record (see [`ReadinessWord::release`]) calls `free`,
+//! which the owner of all records provides.
 
 use std::mem;
 use std::task::Waker;
 
 use super::Direction;
-use super::readiness::{Claim, Delivery, ReadinessWord, Release, Settlement, Until};
+use super::readiness::{Claim, Delivery, ReadinessWord, Settlement, Until};
 use super::waiters::Waiters;
 use crate::sync::{AtomicU32, Ordering, ProtocolCell};
 use crate::waking;
@@ -84,7 +84,7 @@ impl Record {
     pub(super) fn fire_cell(&self, direction: Direction, free: impl FnOnce()) -> Option<Waker> {
         // SAFETY: this thread has the cell until it releases it.
         let waker = unsafe { self.wakers[direction as usize].with_mut(Option::take) };
-        if self.readiness.release(direction) == Release::Free {
+        if self.readiness.release(direction) {
             free();
         }
         waker.inspect(waking::wake_by_ref)
@@ -142,7 +142,7 @@ impl Record {
     /// Retires the source. Calls `free`, unless a thread has a cell of the record: then that thread frees the
     /// record.
     pub(super) fn retire(&self, free: impl FnOnce()) {
-        if self.readiness.retire() == Release::Free {
+        if self.readiness.retire() {
             free();
         }
     }

@@ -187,7 +187,7 @@ impl Source {
         if !now.is_marked(Marks::ENDS) {
             return now;
         }
-        word.unmark(now, Marks::ENDS.but(self.reactor.sys.way.ends(self.raw)))
+        word.unmark(now, Marks::ENDS.but(self.reactor.way.ends(self.raw)))
     }
 
     /// Clears readiness, because an operation that the caller ran returned `WouldBlock`. Events after `seen`
@@ -238,7 +238,7 @@ impl Source {
             ready!(self.poll_blind(direction, after, cx))?;
             // Read before the system is asked: an event that is fired after this ends the next wait.
             let tick = self.tick(direction);
-            if self.reactor.sys.way.is_ready(self.raw, direction) {
+            if self.reactor.way.is_ready(self.raw, direction) {
                 return Poll::Ready(Ok(()));
             }
             *after = Some(tick);
@@ -305,8 +305,8 @@ impl Source {
         let reactor = &*self.reactor;
         let turn = reactor.note_wait(here)?;
         // An edge reports itself; only a wait that does not trust the cached readiness needs another report.
-        if !reactor.sys.is_epoll || matches!(until, Until::After(_)) {
-            reactor.sys.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
+        if !reactor.is_epoll || matches!(until, Until::After(_)) {
+            reactor.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;
         }
         let Some(turn) = turn else { return Ok(Wait::Unsure) };
         // After an event the source was looked at, by some thread. A further try would find what a quick peer

@@ -76,8 +76,7 @@ fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
         let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, slack).unwrap();
         let announced = Announced::default();
         let watch = |way| Box::new(Watched(way, announced.clone()));
-        let sys::Sys { way, is_epoll } = reactor.sys;
-        reactor.sys = sys::Sys { way: watch(way), is_epoll };
+        reactor.way = watch(reactor.way);
         test(Scene { reactor: Arc::new(reactor), batch, announced, started: Instant::now() });
     }
 }
@@ -256,13 +255,13 @@ fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
 #[test]
 fn a_leader_that_gathers_does_not_stay_awake() {
     for_each_way(LONG, |mut scene| {
-        if !scene.reactor.sys.is_epoll {
+        if !scene.reactor.is_epoll {
             return;
         }
         scene.batch.spin_limit = LONG;
         // Events come singly and soon, until the leader stays awake for them.
         while !scene.batch.stays_awake() {
-            scene.reactor.sys.way.interrupt().unwrap();
+            scene.reactor.way.interrupt().unwrap();
             scene.batch.sleep(&scene.reactor, || false);
             assert!(scene.batch.next(&scene.reactor).is_none());
         }

@@ -77,13 +77,13 @@ impl Spelled {
 
     /// Ends the source: advances the generation, and keeps only the busy flags and the ticks. Returns whether
     /// to free the record, because no direction is busy.
-    fn retire(&mut self) -> Release {
+    fn retire(&mut self) -> bool {
         self.generation = (self.generation + 1) % (1 << 17);
         (self.gone, self.marks) = (true, 0);
         for way in &mut self.ways {
             *way = DirectionState { busy: way.busy, tick: way.tick, ..DirectionState::default() };
         }
-        if self.busy() { Release::Nothing } else { Release::Free }
+        !self.busy()
     }
 }
 
@@ -139,9 +139,7 @@ fn agrees_with_the_word_spelled_out() {
                 }
                 4 => {
                     spelled.ways[direction as usize].busy = false;
-                    let last = spelled.gone && !spelled.busy();
-                    let release = if last { Release::Free } else { Release::Nothing };
-                    assert_eq!(word.release(direction), release);
+                    assert_eq!(word.release(direction), spelled.gone && !spelled.busy());
                 }
                 5 => {
                     assert_eq!(word.list(direction, until), !over);

@@ -174,28 +174,19 @@ pub(crate) enum WayChoice {
     Other(fn() -> Box<dyn Way>),
 }
 
-/// The chosen way.
-#[derive(Debug)]
-pub(super) struct Sys {
-    pub(super) way: Box<dyn Way>,
-    /// Whether sources report each edge by themselves, and a look that finds nothing is cheap enough to be
-    /// made before each sleep. Otherwise an event disarms its source, and a look costs as much as a sleep.
-    pub(super) is_epoll: bool,
-}
-
-impl Sys {
-    /// Makes the chosen way.
-    pub(super) fn new(choice: WayChoice) -> io::Result<Self> {
-        if let WayChoice::Other(make) = choice {
-            return Ok(Self { way: make(), is_epoll: true });
-        }
-        if matches!(choice, WayChoice::Best) || cfg!(paceline_shuttle) {
-            if let Some(way) = epoll::new_checked()? {
-                return Ok(Self { way, is_epoll: true });
-            }
-        }
-        Ok(Self { way: Box::new(portable::Portable::new_checked()?), is_epoll: false })
+/// Makes the chosen way. Returns also whether sources report each edge by themselves there, as with epoll,
+/// and a look that finds nothing is cheap enough to be made before each sleep. Otherwise an event disarms its
+/// source, and a look costs as much as a sleep.
+pub(super) fn choose(choice: WayChoice) -> io::Result<(Box<dyn Way>, bool)> {
+    if let WayChoice::Other(make) = choice {
+        return Ok((make(), true));
     }
+    if matches!(choice, WayChoice::Best) || cfg!(paceline_shuttle) {
+        if let Some(way) = epoll::new_checked()? {
+            return Ok((way, true));
+        }
+    }
+    Ok((Box::new(portable::Portable::new_checked()?), false))
 }
 
 /// Returns the ends that a hang-up, or the end of the peer's data, means. An error is no end, although it is
