@@ -24,6 +24,12 @@ impl Origin {
     /// Returns this process, and from the first call on detects forks (not if memory runs out in that call).
     pub(crate) fn here() -> Self {
         register_handler();
+        Self::unwatched()
+    }
+
+    /// Returns this process. Forks are detected from the first call of [`here`](Self::here) on.
+    #[inline]
+    pub(crate) fn unwatched() -> Self {
         Self(FORKS.load(Relaxed))
     }
 
@@ -72,7 +78,6 @@ fn register_handler() {
     /// Runs in each child, on its only thread.
     extern "C" fn forked() {
         FORKS.fetch_add(1, Relaxed);
-        crate::frame::note_fork();
         crate::flight::note_fork();
     }
     static REGISTERED: Once = Once::new();

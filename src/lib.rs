@@ -199,7 +199,6 @@
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `ambient` | the context of foreign code on our threads: none, or tokio's, which is in `compat` | |
 //! | `fork` | detects that the process was forked | |
-//! | `frame` | one `block_on` on its thread's stack, with a part for each layer | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
 //! | `notice` | lines on standard error | |
@@ -251,9 +250,8 @@
 //! | seat | the place where one thread sleeps, with the tokens that wake it |
 //! | sleeper | a thread or a runner that is in a line, asleep or about to sleep |
 //! | line | the list of sleepers from which one is woken |
-//! | frame | one `block_on` in progress, on its thread's stack |
 //! | root | the future that a `block_on` awaits |
-//! | stay | the pool's part of a frame |
+//! | stay | one `block_on` in progress, on its thread's stack |
 //! | station | the same `block_on` as other threads see it, and its waker |
 //! | runner | one `Executor::run` in progress |
 //! | slot | the place for the one task that a runner polls next |
@@ -321,7 +319,6 @@ mod end;
 mod executor;
 mod flight;
 mod fork;
-mod frame;
 mod io;
 mod leadership;
 mod line;

@@ -37,7 +37,6 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::executor::TasksOnStack;
 use crate::io::Timer;
 use crate::pool::{Crew, Drained, Pool};
 use crate::sync::Instant;
@@ -121,16 +120,15 @@ impl Drop for Waiting<'_> {
 /// in one of the crew's tasks, or a closure that [blocks](crate::blocking) for this crew's runtime.
 #[track_caller]
 fn task_here(pool: &Arc<Pool>, crew: &Crew) -> Option<usize> {
-    let inside = crew.state().inside();
-    let waits_for = match inside {
-        TasksOnStack::Below if !crew.is_drained() => {
+    let task = crew.state().task_here();
+    let waits_for = match task {
+        None if !crew.is_drained() && crew.state().is_in_task() => {
             "this runtime's tasks, so none of them can wait for it in a `block_on`"
         }
         _ if !crew.is_drained() && pool.blocking().is_at_work_here() => {
             "this runtime's closures that block, so none of them can wait for it"
         }
-        TasksOnStack::Task(poll) => return Some(poll.task),
-        _ => return None,
+        task => return task.map(|poll| poll.task),
     };
     panic!(
         "`drain` waits for {waits_for}: await the drain in a `block_on` of a thread that is not the runtime's"

@@ -2,6 +2,7 @@
 //! how many tasks are left, and what of the executor is on the stack of the thread that ends the runtime.
 
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::groups::Grouping;
@@ -9,40 +10,27 @@ use super::host;
 use super::runner::{Runner, TaskPoll};
 use super::state::State;
 use super::tasks::Ticket;
-use crate::frame;
 use crate::sync::{Instant, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
 /// a few instructions, but such a thread may not be running, and the end must not wait for ever.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
-/// The part of an executor that is on the calling thread's stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TasksOnStack {
-    /// No task.
-    Nothing,
-    /// The poll of a task, or its drop, at the top of the stack.
-    Task(TaskPoll),
-    /// A task below a `block_on` that is nested in it.
-    Below,
-}
-
 impl State {
-    /// Returns which tasks of this executor are on the calling thread's stack: the task at the top of the
-    /// stack or, if there is none, whether a task is below a nested `block_on`. A foreign task at the top is
-    /// none of the executor's.
-    pub(crate) fn inside(&self) -> TasksOnStack {
+    /// Returns the poll, or the drop, of a task of this executor that is at the top of the calling thread's
+    /// stack. A foreign task is none of the executor's.
+    pub(crate) fn task_here(&self) -> Option<TaskPoll> {
         let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.stage().is_at_work();
-        host::with_running(|top| {
-            let poll = top.filter(is_ours).and_then(Runner::task_poll);
-            if let Some(poll) = poll.filter(|poll| poll.spawned_at.is_some()) {
-                return TasksOnStack::Task(poll);
-            }
-            // SAFETY: `PollGuard` unlinks a runner before its `poll`, which keeps the runner alive, is left.
-            let below = |runner: *const ()| unsafe { runner.cast::<Runner>().as_ref() };
-            let is_below = frame::here(|here| here.runners_below().filter_map(below).any(|it| is_ours(&it)));
-            if is_below { TasksOnStack::Below } else { TasksOnStack::Nothing }
-        })
+        let poll = host::with_running(|top| top.filter(is_ours).and_then(Runner::task_poll));
+        poll.filter(|poll| poll.spawned_at.is_some())
+    }
+
+    /// Returns whether a task of this executor is on the calling thread's stack, at the top or below a nested
+    /// `block_on`. A foreign task is none of the executor's.
+    pub(crate) fn is_in_task(&self) -> bool {
+        let (here, _) = host::place();
+        let polls = |runner: &Arc<Runner>| runner.task_poll().filter(|_| runner.is_on(here))?.spawned_at;
+        self.find_in_runners(polls).is_some()
     }
 
     /// Returns how many tasks have ended so far, and how many are left.

@@ -125,18 +125,18 @@ impl State {
     /// and was not polled, it stays out of the line, and its tasks go to others. Runs no foreign code and
     /// wakes no thread, so the caller may hold a lock.
     pub(super) fn rest(&self, runner: &Runner) -> Rest {
-        if runner.own.is_requested() {
+        if runner.requested.is_set() {
             // The runner asked to be polled and was not: the code that owns the `run` does not
             // poll it. So the runner must not be called, and the tasks in it, or for which it
             // was called, go to others.
             let leaves_tasks = self.inject_all(runner) | self.has_surplus();
             return if leaves_tasks { Rest::LeavesTasks } else { Rest::Sleeps };
         }
-        runner.own.start_rest();
+        runner.rests.set(true);
         self.idle.enter(&runner.sleeper, runner.sleeper.rank());
         if self.has_tasks_for(runner) || runner.orders.is_root_woken() {
             self.rise(runner);
-            runner.own.set_requested(true);
+            runner.requested.set(true);
             runner.orders.search();
             return Rest::HasTasks;
         }
@@ -147,7 +147,7 @@ impl State {
     /// called: then it searches for tasks next.
     #[inline]
     pub(super) fn rise(&self, runner: &Runner) -> bool {
-        let called = runner.own.end_rest() && self.idle.leave(&runner.sleeper);
+        let called = runner.rests.take() && self.idle.leave(&runner.sleeper);
         if called {
             runner.orders.search();
         }
@@ -155,7 +155,7 @@ impl State {
     }
 
     /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them.
-    pub(super) fn hand_over(&self, runner: &Runner) {
+    pub(crate) fn hand_over(&self, runner: &Runner) {
         if self.inject_all(runner) {
             self.notify();
         }

@@ -3,7 +3,7 @@
 use std::mem;
 use std::task::{Poll, Waker};
 
-use super::host::{self, BUDGET_ALONE, Host, Hosted};
+use super::host::{self, Host, Hosted};
 use super::idle::Rest;
 use super::runner::Runner;
 use super::state::{State, StateRef};
@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub(super) inner: Waker,
     /// The waker with which the `run` was polled last: the sleeper has a copy.
     outer: Option<Waker>,
-    /// The address of the host, or 0 while the `run` has none.
+    /// The [address](Host::address) of the host, or 0 while the `run` has none.
     host: usize,
 }
 
@@ -37,20 +37,18 @@ impl Member {
         self.host != 0
     }
 
-    /// Begins a poll of the `run` with `waker`, inside of `host`: adapts to them if they have changed, and
-    /// takes the runner out of the line. Returns how many tasks that poll may run.
+    /// Begins a poll of the `run` with `waker` on this thread: adapts to them if they have changed, and takes
+    /// the runner out of the line. Returns how many tasks that poll may run.
     #[inline]
-    pub(super) fn enter(&mut self, host: Option<&Host>, waker: &Waker) -> u32 {
-        let address = host.map_or(0, Host::address);
+    pub(super) fn enter(&mut self, host: &Host, waker: &Waker) -> u32 {
         let is_known = self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker));
         let has_left = || self.own.runner.orders.has_left();
-        if !is_known || address == 0 || address != self.host || has_left() {
+        if !is_known || self.host == 0 || self.host != host.address() || has_left() {
             self.settle(host, waker);
         }
         let Hosted { state, runner } = &self.own;
-        runner.own.set_requested(false);
+        runner.requested.set(false);
         state.rise(runner);
-        let Some(host) = host else { return BUDGET_ALONE };
         if self.host != 0 {
             host.start_poll(runner);
         }
@@ -60,13 +58,12 @@ impl Member {
     /// Adapts to a new waker or host, or to the lack of a host. A runner that has left, or that another host
     /// has, is replaced by a [new one](Self::renew).
     #[cold]
-    fn settle(&mut self, host: Option<&Host>, waker: &Waker) {
-        let address = host.map_or(0, Host::address);
-        if self.own.runner.orders.has_left() || self.host != 0 && self.host != address {
+    fn settle(&mut self, host: &Host, waker: &Waker) {
+        if self.own.runner.orders.has_left() || self.host != 0 && self.host != host.address() {
             self.renew();
         }
         let Hosted { state, runner } = &self.own;
-        let hosted = host.is_some_and(|host| host.adopt(state, runner, waker));
+        let hosted = host.adopt(state, runner, waker);
         if !hosted {
             host::note_stranger(waker);
             state.note_stranger();
@@ -75,7 +72,8 @@ impl Member {
                 self.renew();
             }
         }
-        self.host = if hosted { address } else { 0 };
+        self.host = if hosted { host.address() } else { 0 };
+        self.own.runner.set_thread(host.thread());
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
             // A hosted sleeper is woken where no foreign code may run, so no subscriber is told.
@@ -109,7 +107,7 @@ pub(super) fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> P
         Rest::HasTasks => {}
     }
     // The runner asked to be polled, and this poll goes on.
-    runner.own.set_requested(false);
+    runner.requested.set(false);
     Poll::Ready(())
 }
 

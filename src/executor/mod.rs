@@ -6,8 +6,7 @@
 //! | [`Executor`], [`LocalExecutor`], [`StaticExecutor`], [`StaticLocalExecutor`] | the public types |
 //! | [`state`] | the shared state of an executor's tasks and runners: the injector and the lists |
 //! | [`run`], [`turns`] | the futures behind `run` and `tick`; which task comes next |
-//! | [`in_order`] | the `run` of a current-thread runtime, which polls tasks in the order of their wakes |
-//! | [`member`] | the place of both kinds of `run` in the executor, and in a `block_on` |
+//! | [`member`] | the place of a `run` in the executor, and in a `block_on` |
 //! | [`runner`] | a `run` in progress: its slot, its ring, and its state for the deputy |
 //! | [`slot`] | the direct slot |
 //! | [`host`] | the executor's view of a `block_on`: which runners it hosts |
@@ -26,7 +25,6 @@ mod foreign;
 mod groups;
 mod host;
 mod idle;
-mod in_order;
 mod listing;
 mod local;
 mod member;
@@ -54,11 +52,11 @@ pub use panicked::TaskPanic;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};
-pub(crate) use ends::TasksOnStack;
 pub(crate) use foreign::schedule;
 pub(crate) use groups::Grouping;
-pub(crate) use host::{Host, Hosted, Runners, Surroundings, is_awaited_on_top, wake_root_on_top};
-pub(crate) use in_order::RunInOrder;
+pub(crate) use host::{
+    Host, HostGuard, Hosted, Runners, Surroundings, here, is_awaited_on_top, place, wake_root_on_top,
+};
 #[cfg(feature = "trace")]
 pub(crate) use listing::TaskSurvey;
 pub(crate) use oversight::Overseer;

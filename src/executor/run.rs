@@ -1,4 +1,12 @@
 //! [`Run`]: the future behind `Executor::run`, which polls the executor's tasks until its own future is done.
+//!
+//! The `run` of a current-thread runtime polls tasks in the order in which they became ready. There is one
+//! queue, the injector, and neither a direct slot nor a ring. So no task overtakes another one; the order
+//! holds across threads, and also if the deputy intervenes because of a slow task. A round polls the root
+//! future, if it was woken, and then [some](Turns) ready tasks. The thread polls the reactor
+//! before each round, and all events that were fetched together wake their tasks before the first of these
+//! tasks is polled. Programs that were written for tokio's current-thread runtime may rely on this order
+//! without knowing it: for example, if a task opens a connection for a pool while another task returns one.
 
 use std::future::Future;
 use std::mem;
@@ -10,13 +18,13 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 use async_task::Runnable;
 use pin_project_lite::pin_project;
 
-use super::host::{self, Hosted};
+use super::host::{self, Host, Hosted};
 use super::member::{Member, out_of_tasks};
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::state::{State, StateRef};
 use super::turns::Turns;
-use crate::frame::{self, Here};
+use crate::fork::Origin;
 use crate::sync;
 
 pin_project! {
@@ -32,7 +40,14 @@ pin_project! {
 impl<F: Future> Run<F> {
     /// Adds a runner to the executor at once; its tasks are polled when this future is.
     pub(crate) fn new(state: StateRef, future: F) -> Self {
-        Self { future, member: Member::new(state), turns: Turns::new() }
+        Self { future, member: Member::new(state), turns: Turns::new(false) }
+    }
+
+    /// Does the same for an executor that queues its tasks in order, and polls them in that order. Panics in
+    /// a debug build for another executor.
+    pub(crate) fn in_order(state: StateRef, future: F) -> Self {
+        debug_assert!(state.keeps_order, "the tasks of this executor are not queued in order");
+        Self { future, member: Member::new(state), turns: Turns::new(true) }
     }
 }
 
@@ -42,7 +57,7 @@ impl<F: Future> Future for Run<F> {
     /// Runs one round of tasks. Polls `future` in it only if that was woken: see [`run_round`].
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        frame::here(|here| run_round(this.member, this.turns, here, this.future, cx))
+        host::here(|host| run_round(this.member, this.turns, host, this.future, cx))
     }
 }
 
@@ -65,22 +80,27 @@ impl Wake for Runner {
     }
 }
 
-/// Polls tasks, and before each of them the future of the `run` if it was woken. Returns when that future is
-/// done, when the round is over or when no task is left. At the end of a round it wakes the `run`, because
-/// more tasks may wait.
+/// Polls tasks, and before each of them the future of the `run` if it was woken; in order only before a round
+/// of them. Returns when that future is done, when the round is over or when no task is left. At the end of a
+/// round it wakes the `run`, because more tasks may wait. In order, polls nothing, and wakes the `run`, if
+/// fetched events have to wake their tasks first.
 fn run_round<F: Future>(
     member: &mut Member,
     turns: &mut Turns,
-    here: &Here,
+    host: &Host,
     mut future: Pin<&mut F>,
     cx: &mut Context<'_>,
 ) -> Poll<F::Output> {
-    let budget = member.enter(host::top(here), cx.waker());
+    let mut budget = member.enter(host, cx.waker());
     let is_hosted = member.is_hosted();
-    let Member { own, inner, .. } = &*member;
-    let Hosted { state, runner } = own;
+    let Member { own: Hosted { state, runner }, inner, .. } = &*member;
     let runner: &Runner = runner;
-    let _poll = host::PollGuard::begin(here, runner, budget);
+    if turns.in_order && is_hosted && host.take_events_wait() {
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    let _poll = host::PollGuard::begin(host, runner);
+    let origin = Origin::unwatched();
     loop {
         let mut looks_up = false;
         if runner.orders.take_root() {
@@ -90,14 +110,19 @@ fn run_round<F: Future>(
                 return Poll::Ready(output);
             }
         }
-        if looks_up || !here.may_run() {
+        // In the child of a fork no further task runs: the parent polls the same tasks.
+        let is_over = looks_up || budget == 0 || !origin.is_here();
+        if !is_over && turns.poll_next(state, runner, is_hosted) {
+            budget -= 1;
+            continue;
+        }
+        if is_over || turns.is_over {
             // There may be more tasks. The next round follows when the thread has polled the reactor.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if !turns.poll_next(state, runner, is_hosted) {
-            ready!(out_of_tasks(state, runner, is_hosted));
-        }
+        budget -= 1;
+        ready!(out_of_tasks(state, runner, is_hosted));
     }
 }
 

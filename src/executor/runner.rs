@@ -8,7 +8,6 @@ use async_task::Runnable;
 use concurrent_queue::ConcurrentQueue;
 
 use self::orders::Orders;
-use self::own::Own;
 use self::poll_cell::PollCell;
 pub(crate) use self::poll_cell::{Caught, TaskPoll};
 use super::sleeper::Sleeper;
@@ -20,7 +19,6 @@ use crate::sync::{self, Counter, Flag, Ordering};
 use crate::waking;
 
 mod orders;
-mod own;
 mod poll_cell;
 
 /// Tasks that fit into the ring; more go to the injector.
@@ -80,14 +78,22 @@ pub(crate) struct Runner {
     /// The same address while the hosting thread may leave tasks here; zero while the runner is
     /// [closed](Self::set_closed). Only the deputy writes it. Std's in all modes: it orders nothing.
     feeds: std::sync::atomic::AtomicUsize,
+    /// The thread that polls it, as [`place`](super::place) names it. Only its thread writes it. Std's in all
+    /// modes: it orders nothing.
+    thread: std::sync::atomic::AtomicUsize,
     /// Whether slot and ring stay empty: all tasks go through the injector, in the order in which they became
     /// ready. A copy of the state's flag, so that the path into the slot does not read the state.
     pub(super) keeps_order: bool,
     pub(super) slot: Slot,
     pub(super) ring: ConcurrentQueue<Runnable>,
     pub(super) sleeper: sync::Arc<Sleeper>,
-    /// Flags that only its own thread reads and writes.
-    pub(super) own: Own,
+    /// Whether it is polled with the waker of the `block_on`'s own future. Only its own thread uses this flag
+    /// and the next two.
+    pub(super) is_root: Flag,
+    /// Whether it may be in the line.
+    pub(super) rests: Flag,
+    /// Whether it asks to be polled, because it has tasks after all. It counts as awake until then.
+    pub(super) requested: Flag,
     /// Requests of other threads.
     pub(super) orders: Orders,
     pub(crate) counters: PollCounters,
@@ -108,11 +114,14 @@ impl Runner {
         Self {
             executor,
             feeds: executor.into(),
+            thread: 0.into(),
             keeps_order,
             slot: Slot::new(),
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
-            own: Own::new(),
+            is_root: Flag::new(false),
+            rests: Flag::new(false),
+            requested: Flag::new(false),
             orders: Orders::new(),
             counters: PollCounters::default(),
             poll: PollCell::new(),
@@ -124,6 +133,16 @@ impl Runner {
     #[inline]
     pub(super) fn is_of(&self, executor: usize) -> bool {
         self.executor == executor
+    }
+
+    /// Notes the thread that polls it from now on.
+    pub(super) fn set_thread(&self, thread: usize) {
+        self.thread.store(thread, Ordering::Relaxed);
+    }
+
+    /// Returns whether this thread polls it.
+    pub(super) fn is_on(&self, thread: usize) -> bool {
+        self.thread.load(Ordering::Relaxed) == thread
     }
 
     /// Returns whether the thread that hosts this runner may leave a task of this executor here.

@@ -8,6 +8,7 @@ use async_task::Runnable;
 use super::runner::Runner;
 use super::state::State;
 use crate::flight::FoundIn;
+use crate::fork::Origin;
 use crate::sync::Instant;
 
 /// Number of tasks polled from the slot in a row before a task of the surplus gets its turn, because two
@@ -18,6 +19,8 @@ const INJECTOR_TURN: u32 = 61;
 
 /// Upper bound of the tasks from the injector that a worker without a permit sifts in one go.
 const SIFTED: usize = 256;
+/// Upper bound of the tasks that are polled in order in one round.
+pub(super) const ROUND: u32 = 61;
 /// About how long it sifts in one go, while events wait.
 const SIFTS_FOR: Duration = Duration::from_micros(200);
 
@@ -27,15 +30,20 @@ pub(super) struct Turns {
     streak: u32,
     /// Number of tasks taken from the ring or the injector.
     surplus: u32,
+    /// Whether tasks are polled in the order in which they became ready: all of them are in the injector, and
+    /// are polled in rounds.
+    pub(super) in_order: bool,
+    /// Whether such a round is over, and the thread has to poll the reactor before the next.
+    pub(super) is_over: bool,
 }
 
 impl Turns {
-    pub(super) fn new() -> Self {
-        Self { streak: 0, surplus: 0 }
+    pub(super) fn new(in_order: bool) -> Self {
+        Self { streak: 0, surplus: 0, in_order, is_over: false }
     }
 
-    /// Polls the next task: the one in the slot, unless it is the turn of the surplus. Returns false if no
-    /// task is left that this runner may take.
+    /// Polls the next task: the one in the slot, unless it is the turn of the surplus; in order, the tasks of
+    /// a round. Returns false if no task is left that this runner may take, and in order.
     #[inline]
     pub(super) fn poll_next(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> bool {
         let in_slot = if self.streak < STREAK { direct(runner) } else { None };
@@ -44,6 +52,10 @@ impl Turns {
             in_slot
         } else {
             self.streak = 0;
+            if self.in_order {
+                self.is_over = poll_round(state, runner);
+                return false;
+            }
             if state.permits.is_scarce() {
                 return self.poll_scarce(state, runner, is_hosted);
             }
@@ -104,6 +116,28 @@ impl Turns {
     }
 }
 
+/// Polls the tasks of the injector, the oldest first. Returns whether the future of the `run` or further
+/// tasks have to be polled next; false if there is neither. If the runner was told to search, also wakes a
+/// sleeper for the tasks that are left.
+fn poll_round(state: &State, runner: &Runner) -> bool {
+    let origin = Origin::unwatched();
+    for _ in 0..ROUND {
+        if runner.orders.take_look_up() || !origin.is_here() {
+            return true;
+        }
+        let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };
+        state.count_taken();
+        runner.counters.found(FoundIn::Queue);
+        // Another thread in a `block_on` of the same runtime may be stuck in a task, and this thread may be
+        // stuck next: so a sleeping runner is woken for the remaining tasks.
+        if runner.orders.take_search() {
+            share_all(state, runner);
+        }
+        runner.run(task);
+    }
+    true
+}
+
 /// Takes the task in the slot.
 #[inline]
 fn direct(runner: &Runner) -> Option<Runnable> {
@@ -140,7 +174,7 @@ fn steal(state: &State, runner: &Runner) -> Option<Runnable> {
 /// Wakes the next runner if tasks are left. Called when a runner that was woken to search has found a task,
 /// and when a runner has stolen one.
 #[cold]
-pub(super) fn share_all(state: &State, runner: &Runner) {
+fn share_all(state: &State, runner: &Runner) {
     if state.has_tasks_for(runner) {
         state.notify();
     }

@@ -16,12 +16,12 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::stay::{Stay, StayGuard};
+use super::stay::Stay;
 use super::{Pool, Promotion, Station};
+use crate::executor::{self, Host};
 use crate::flight::Membership;
-use crate::frame;
 use crate::leadership::{Follower, Leader, Waited};
-use crate::reactor::{Batch, Event};
+use crate::reactor::{self, Batch, Event};
 use crate::simulated;
 
 /// How a `block_on` gets its pool.
@@ -45,8 +45,7 @@ pub(crate) fn drive<F: Future>(
     station: Arc<Station>,
     future: F,
 ) -> Option<F::Output> {
-    let frame = Stay::at(&station);
-    let stay = frame.begin();
+    let stay = Stay::begin(&station);
     let waker = Waker::from(station.clone());
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
@@ -54,7 +53,7 @@ pub(crate) fn drive<F: Future>(
     let pool = match source {
         PoolSource::Given(pool) => pool.clone(),
         PoolSource::Current(find) => {
-            stay.take_woken();
+            station.take_woken();
             if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
                 return Some(output);
             }
@@ -65,7 +64,7 @@ pub(crate) fn drive<F: Future>(
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
-    let mut rider = Rider { pool: &pool, station: &station, stay: &stay, flight: Membership::new() };
+    let mut rider = Rider { pool: &pool, station: &station, flight: Membership::new() };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         let mut polled = Poll::Pending;
@@ -93,7 +92,7 @@ pub(crate) fn drive<F: Future>(
         follower = rider.promote_new_leader(leader, &event);
         if let Some(event) = event {
             station.stage.begin_work();
-            stay.keep(pool.reactor.fire(event));
+            reactor::keep_spare(pool.reactor.fire(event));
             station.stage.end_work();
         }
     }
@@ -103,7 +102,6 @@ pub(crate) fn drive<F: Future>(
 pub(super) struct Rider<'a> {
     pub(super) pool: &'a Arc<Pool>,
     pub(super) station: &'a Station,
-    pub(super) stay: &'a StayGuard<'a>,
     flight: Membership,
 }
 
@@ -112,7 +110,7 @@ impl Rider<'_> {
     /// recorder: its start wakes the thread.
     #[inline]
     fn take_woken(&mut self) -> bool {
-        let is_woken = self.stay.take_woken();
+        let is_woken = self.station.take_woken();
         self.flight.refresh(&self.pool.recording);
         is_woken
     }
@@ -121,15 +119,18 @@ impl Rider<'_> {
     /// was woken, or a runner has tasks.
     #[inline]
     fn become_leader_or_wait<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
-        self.stay.clear_up();
-        if self.stay.is_woken() && !self.pool.reactor.is_needed() {
+        // It was kept for the task woken last, which has had the time to wait again. This and the next line
+        // may run user code, and may wake the future.
+        reactor::keep_spare(None);
+        executor::here(Host::forget_left);
+        if self.station.is_woken() && !self.pool.reactor.is_needed() {
             return Waited::Root(follower);
         }
         let follower = match follower.try_lead() {
             Ok(leader) => return Waited::Lead(leader),
             Err(follower) => follower,
         };
-        if self.stay.is_woken() || !self.stay.try_rest() {
+        if self.station.is_woken() || !self.station.try_rest() {
             return Waited::Root(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -159,7 +160,7 @@ impl Rider<'_> {
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
         let (left, weight) = leader.with(|batch| (batch.left(), batch.weight()));
-        self.stay.host.set_events_wait(left > 0);
+        executor::here(|host| host.set_events_wait(left > 0));
         match self.pool.policy.promotion {
             _ if event.is_none() => leader.vacate(),
             Promotion::Adaptive if leader.is_wake_worth(weight) => leader.promote(),
@@ -170,8 +171,8 @@ impl Rider<'_> {
 
     /// Ends a wait in which the thread may have slept: a new turn begins, and its runners leave the lines.
     fn finish_sleep(&self) {
-        frame::next_turn();
-        self.stay.host.rise();
+        reactor::next_turn();
+        executor::here(Host::rise);
         self.note_wake_up();
     }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::crew::Roll;
 use super::{Crew, Pool};
 use crate::ambient;
-use crate::executor::TasksOnStack;
 use crate::probe::KnownThread;
 use crate::sync::{Instant, thread};
 use crate::waking;
@@ -25,7 +24,7 @@ impl Crew {
     /// then for the tasks that it has spawned.
     #[cold]
     pub(crate) fn accepts_from_here(&self) -> bool {
-        !self.is_stopped() && self.state().inside() != TasksOnStack::Nothing
+        !self.is_stopped() && self.state().is_in_task()
     }
 
     /// Returns whether the workers are to stop after the polls that they are in.

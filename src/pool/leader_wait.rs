@@ -1,9 +1,9 @@
 //! How a leader with an empty batch waits for the next batch.
 
 use super::block_on::Rider;
-use crate::frame;
+use crate::executor::{self, Host};
 use crate::leadership::Leader;
-use crate::reactor::Batch;
+use crate::reactor::{self, Batch};
 use crate::simulated;
 
 impl Rider<'_> {
@@ -12,19 +12,19 @@ impl Rider<'_> {
     /// empty after that.
     pub(super) fn wait_for_batch(&mut self, leader: &mut Leader<'_, Batch>) {
         let reactor = &self.pool.reactor;
-        frame::next_turn();
+        reactor::next_turn();
         self.station.stage.step();
-        if self.stay.is_woken() {
+        if self.station.is_woken() {
             leader.with(|batch| batch.look(reactor));
             return;
         }
-        if leader.with(|batch| batch.look_if_cheap(reactor)) || !self.stay.try_rest() {
+        if leader.with(|batch| batch.look_if_cheap(reactor)) || !self.station.try_rest() {
             return;
         }
         leader.set_waits(true);
         self.idle(leader);
         leader.set_waits(false);
-        self.stay.host.rise();
+        executor::here(Host::rise);
     }
 
     /// Waits without work: stays awake for a moment if that pays, and then sleeps in the poller until there
@@ -35,7 +35,7 @@ impl Rider<'_> {
         let reactor = &self.pool.reactor;
         let displaced = leader.displaced();
         while leader.with(|batch| batch.stays_awake()) {
-            if self.stay.is_woken() || displaced() {
+            if self.station.is_woken() || displaced() {
                 leader.with(|batch| batch.interrupted(reactor));
                 return;
             }
@@ -48,8 +48,8 @@ impl Rider<'_> {
         if !self.station.is_relief() && leader.with(|batch| batch.try_leap(reactor)) {
             return;
         }
-        if reactor.is_simulated() && !self.stay.is_woken() {
-            simulated::would_sleep(|| self.stay.is_woken());
+        if reactor.is_simulated() && !self.station.is_woken() {
+            simulated::would_sleep(|| self.station.is_woken());
         }
         if !self.station.seat.start_polling() {
             leader.with(|batch| batch.interrupted(reactor));
@@ -60,7 +60,7 @@ impl Rider<'_> {
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
         leader.start_clock_anew();
-        leader.with(|batch| batch.sleep(reactor, || self.stay.is_woken() || displaced() || may_leap()));
+        leader.with(|batch| batch.sleep(reactor, || self.station.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();
         self.note_wake_up();
     }

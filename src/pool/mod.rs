@@ -13,8 +13,6 @@ mod clearing;
 mod crew;
 mod deputy;
 mod drained;
-mod entered;
-mod entry;
 mod finding;
 mod instance;
 mod leader_wait;
@@ -33,11 +31,10 @@ pub(crate) use blocking::{current_blocking, default_blocking};
 pub(crate) use crew::{Crew, CrewConfig, Hook, PanicHook, Staff, ThreadNames};
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub use drained::{Drained, StuckThread};
-pub(crate) use entry::Entry;
 pub(crate) use finding::{Finding, Spot};
 pub(crate) use station::{Culprit, Station};
 use stay::Stay;
-pub(crate) use stay::with_current_pool;
+pub(crate) use stay::{Entry, with_current_pool};
 pub(crate) use tasks::PoolTasks;
 pub use threads::{Role, ThreadInfo, ThreadKind};
 
@@ -312,8 +309,7 @@ impl Pool {
     /// Runs user code that is not polled by a thread of the pool: whatever it spawns and registers belongs
     /// to the pool all the same.
     pub(crate) fn visit<R>(self: &Arc<Self>, code: impl FnOnce() -> R) -> R {
-        let frame = Stay::visit(self);
-        let _visit = frame.enter();
+        let _visit = Stay::visit(self);
         code()
     }
 

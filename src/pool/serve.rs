@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use super::block_on::{PoolSource, Root, drive};
 use super::{Pool, Station, stay};
 use crate::ambient;
-use crate::executor::RunInOrder;
+use crate::executor::Run;
 use crate::observed::{SpawnMeta, TaskKind};
 
 /// The future of a `block_on`, which lies in the frame of a public function: the functions below move a
@@ -49,7 +49,7 @@ pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     };
     let pool = match source {
         PoolSource::Given(pool) => unmanned(pool),
-        PoolSource::Current(_) => stay::with_pool_of_block_on(unmanned).flatten(),
+        PoolSource::Current(_) => stay::pool_of_block_on().as_ref().and_then(unmanned),
     };
     match pool {
         Some(pool) => {
@@ -75,8 +75,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
             if is_done { Poll::Ready(()) } else { stopped.as_mut().poll(cx) }
         });
         let either: Root<'_> = pin!(either);
-        let run = RunInOrder::new(crew.state().clone(), either);
-        let run = crew.with_park_hooks(pool, run);
+        let run = crew.with_park_hooks(pool, Run::in_order(crew.state().clone(), either));
         let serve = || block_on_at(PoolSource::Given(pool), run, caller);
         catch_unwind(AssertUnwindSafe(|| stay::poll_deeper(pool, crew.stack_size(), serve)))
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Pool;
 use super::finding::{Finding, Spot};
-use crate::executor::{self, Caught, Hosted, Runner, Runners, State, Surroundings};
+use crate::executor::{self, Caught, Host, Hosted, Runner, Runners, State, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::probe::ThreadState;
 use crate::reactor::Reactor;
@@ -158,10 +158,12 @@ impl Station {
         !self.stage.is_suspended()
     }
 
-    /// Suspends this `block_on`, because the thread begins another one on top of it. Meanwhile the thread
-    /// is no host of its pool, because it does not return to lead before the other `block_on` ends. Returns
-    /// true if [`resume`](Self::resume) has to make it a host again.
+    /// Suspends this `block_on`, because the thread begins another one on top of it, and hands its tasks to
+    /// other threads: the other `block_on` may wait for them. Meanwhile the thread is no host of its pool,
+    /// because it does not return to lead before the other `block_on` ends. Returns true if
+    /// [`resume`](Self::resume) has to make it a host again.
     pub(crate) fn suspend(&self, pool: Option<&Arc<Pool>>) -> bool {
+        self.runners.hand_over();
         self.stage.suspend();
         pool.is_some_and(|pool| pool.leadership.suspend(&self.seat))
     }
@@ -230,6 +232,37 @@ impl Station {
         hosted.iter().for_each(|hosted| pool.oversee(&hosted.state));
     }
 
+    /// Returns whether the future of this `block_on` was woken. Only for its thread, in no other `block_on`
+    /// on top; so are the following two.
+    #[inline]
+    pub(crate) fn is_woken(&self) -> bool {
+        executor::here(Host::is_woken) || self.seat.root_woken()
+    }
+
+    /// Consumes all wake-ups of the future of this `block_on`. Returns whether there was one.
+    #[inline]
+    pub(crate) fn take_woken(&self) -> bool {
+        let here = executor::here(|host| host.set_woken(false));
+        self.seat.take_root() || here
+    }
+
+    /// Prepares the thread for sleep: puts its runners into the lines of sleepers, and returns true. The
+    /// caller calls [`Host::rise`] after the sleep. Returns false, with no runner in a line, if the thread
+    /// has to stay awake: because the future of this `block_on` was woken; because a runner has tasks or its
+    /// future was woken, and then its `run` is woken; or because a runner has left, and then the caller calls
+    /// [`Host::forget_left`] before the next attempt. A runner that asked for a poll before and got none
+    /// keeps no thread awake: its tasks go to others.
+    pub(crate) fn try_rest(&self) -> bool {
+        executor::here(|host| {
+            // A runner may have been called for another one's tasks while the runners began to rest.
+            let rests = host.rest() && !self.is_woken();
+            if !rests {
+                host.rise();
+            }
+            rests
+        })
+    }
+
     fn pool(&self) -> Option<Arc<Pool>> {
         self.pool.get().and_then(|(_, pool)| pool.upgrade())
     }
@@ -250,7 +283,7 @@ impl Wake for Station {
     /// otherwise by the root token, which unparks the thread or interrupts the poller.
     #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
-        // The waker points to this station, and `Stay::at` has given the host the same address.
+        // The waker points to this station, and `Stay::begin` has given the host the same address.
         if !executor::wake_root_on_top(Arc::as_ptr(self).cast()) && self.seat.wake_root() == Rouse::Interrupt
         {
             if let Some(reactor) = self.pool.get().and_then(|(reactor, _)| reactor.upgrade()) {

@@ -14,6 +14,7 @@
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
 mod batch;
+mod here;
 pub(crate) mod marks;
 pub(crate) mod readiness;
 mod record;
@@ -26,6 +27,7 @@ mod waiters;
 mod wheel;
 
 pub(crate) use batch::{Batch, Event};
+pub(crate) use here::{HereGuard, keep_spare, next_turn};
 pub use readiness::Readiness;
 pub(crate) use slumber::Slumber;
 pub use source::Source;
@@ -42,11 +44,11 @@ use std::time::Duration;
 
 use crate::flight;
 use crate::fork::{self, Origin};
-use crate::frame::{self, Here};
 use crate::notice::or_abort;
 use crate::simulated::{self, Clock, Clocked};
 use crate::sync::{AtomicBool, Counter, Flag, Ordering};
 use crate::waking;
+use here::Here;
 use readiness::{GENERATION_BITS, Happened};
 use records::Records;
 use sys::Way;
@@ -363,7 +365,7 @@ impl Reactor {
     fn deadline_changed(&self, changed: Change) {
         // A timer cannot return an error. If no thread can be found to lead, the timer fires when a thread
         // comes that leads.
-        let _ = frame::here(|here| self.note_wait(here));
+        let _ = here::here(|here| self.note_wait(here));
         if changed != Change::Nothing {
             self.deadline_is_earlier(changed);
         }

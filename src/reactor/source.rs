@@ -18,12 +18,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+use super::here::{Here, here};
 use super::marks::Marks;
 use super::raw::RawSource;
 use super::readiness::{Proof, Readiness, Until};
 use super::record::{Record, Wait};
 use super::{Direction, Key, Reactor};
-use crate::frame::{self, Here};
 use crate::sync::Ordering;
 
 /// A descriptor registered with a reactor. Dropping it deregisters the descriptor.
@@ -269,7 +269,7 @@ impl Source {
     fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> io::Result<Wait> {
         let free = || self.reactor.records.free(self.key);
         let tick = self.tick(direction);
-        frame::here(|here| {
+        here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
             match self.record().enter(direction, until, waker, copy, free) {
                 Wait::Waiting => self.complete_wait(here, direction, until, tick),

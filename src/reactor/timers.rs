@@ -24,8 +24,8 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::Reactor;
+use super::here::here;
 use super::wheel::{Due, Wheel};
-use crate::frame;
 use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -277,7 +277,7 @@ fn identity(waker: &Waker) -> (usize, usize) {
 
 /// Copies a waker, before the lock: this is user code (LF3).
 fn copy(waker: &Waker) -> Waker {
-    frame::here(|here| here.copy(waker))
+    here(|here| here.copy(waker))
 }
 
 impl Drop for Alarm {
@@ -290,7 +290,7 @@ impl Drop for Alarm {
         let timers = &self.reactor.timers;
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
         // Most timers are timeouts, so a task that cancels one arms another soon.
-        waking::discard(waker.and_then(|waker| frame::here(|here| here.keep(waker))));
+        waking::discard(waker.and_then(|waker| here(|here| here.keep(waker))));
         self.reactor.note_gone();
     }
 }

@@ -23,7 +23,6 @@ use std::sync::atomic;
 use std::task::Waker;
 
 use crate::executor;
-use crate::frame;
 use crate::sync::{AtomicPtr, Ordering, ProtocolCell};
 use crate::waking;
 
@@ -79,9 +78,9 @@ pub(super) struct Door<T> {
     /// The fetched operations, in the order in which they were queued. Used by the thread inside. Empty while
     /// the word is `FREE`.
     backlog: ProtocolCell<Backlog<T>>,
-    /// The place on its stack where a thread is inside, or 0. An atomic of `std`: a thread looks only for a
-    /// value that it wrote itself.
-    place: atomic::AtomicUsize,
+    /// The thread inside, or 0, and in how many `block_on`s it got in: see [`executor::place`]. Atomics of
+    /// `std`: a thread looks only for values that it wrote itself.
+    place: (atomic::AtomicUsize, atomic::AtomicU32),
 }
 
 // SAFETY: only the thread inside uses the cells, and the word admits one thread at a time. Different threads
@@ -115,7 +114,7 @@ impl<T> Door<T> {
             word: AtomicPtr::new(Self::FREE),
             state: ProtocolCell::new(state),
             backlog: ProtocolCell::new(Backlog::EMPTY),
-            place: atomic::AtomicUsize::new(0),
+            place: Default::default(),
         }
     }
 
@@ -171,8 +170,9 @@ impl<T> Door<T> {
     /// blocks the thread inside: the waker is that of a `block_on` on top of this thread's stack, and the
     /// same thread is inside further down.
     pub(super) fn would_wait_for_itself(&self, waker: &Waker) -> bool {
-        let place = self.place.load(Ordering::Relaxed);
-        place != 0 && executor::is_awaited_on_top(waker) && frame::here(|here| here.is_below(place))
+        let ((thread, depth), (inside, at)) = (executor::place(), &self.place);
+        let is_below = inside.load(Ordering::Relaxed) == thread && at.load(Ordering::Relaxed) < depth;
+        is_below && executor::is_awaited_on_top(waker)
     }
 }
 
@@ -199,7 +199,9 @@ impl<'a, T> Inside<'a, T> {
 
     #[inline]
     fn record_place(&self) {
-        self.0.place.store(frame::here(|here| here.place()), Ordering::Relaxed);
+        let (thread, depth) = executor::place();
+        self.0.place.0.store(thread, Ordering::Relaxed);
+        self.0.place.1.store(depth, Ordering::Relaxed);
     }
 
     /// Calls `f` with the state.
@@ -240,7 +242,7 @@ impl<'a, T> Inside<'a, T> {
     #[inline]
     fn try_release(&self, to: *mut Node<T>) -> bool {
         // First, because another thread may be inside right after the exchange.
-        self.0.place.store(0, Ordering::Relaxed);
+        self.0.place.0.store(0, Ordering::Relaxed);
         // ORDER: Release pairs with the Acquire of `Door::exchange`, by which the next thread enters.
         let given = self.0.word.compare_exchange(Door::<T>::HELD, to, Ordering::Release, Ordering::Relaxed);
         given.is_ok()

@@ -7,7 +7,6 @@ use std::task::{Poll, Wake};
 use async_task::{ScheduleInfo, WithInfo};
 
 use super::*;
-use crate::frame::{Frame, OnTop};
 
 /// Counts how often it is called.
 #[derive(Default)]
@@ -59,37 +58,35 @@ impl Surroundings for Place {
     }
 }
 
-/// A host in its frame, and its surroundings.
+/// A `block_on` on this thread, and its surroundings. Its guard comes first: it is dropped first.
 struct Scene {
+    _guard: HostGuard,
     place: Arc<Place>,
     root: Waker,
-    frame: Frame<Host>,
 }
 
 impl Scene {
+    /// Begins a `block_on` that no deputy watches yet.
     fn new() -> Self {
         let place = Arc::<Place>::default();
         let root = Waker::from(Arc::<Calls>::default());
-        let frame = Frame::new(Host::new(root.data(), Some(place.clone())));
-        frame.part().set_woken(false);
-        Self { place, root, frame }
+        let _guard = HostGuard::enter(root.data(), Some(&*place));
+        here(|host| host.set_woken(false));
+        Self { _guard, place, root }
     }
 
-    fn host(&self) -> &Host {
-        self.frame.part()
-    }
-
-    /// Enters the frame, with a watched host.
-    fn enter(&self) -> OnTop<'_, Host> {
-        self.host().set_watched();
-        self.frame.enter()
+    /// Begins a `block_on` that a deputy watches.
+    fn watched() -> Self {
+        let scene = Self::new();
+        here(Host::set_watched);
+        scene
     }
 
     /// Adds a hosted runner of this executor. Returns it, and the counter of its sleeper's wakes.
     fn hosted(&self, state: &StateRef, waker: &Waker) -> (Hosted, Arc<Calls>) {
         let (hosted, calls) =
             (Hosted { state: state.clone(), runner: state.join() }, Arc::<Calls>::default());
-        assert!(self.host().adopt(state, &hosted.runner, waker));
+        assert!(here(|host| host.adopt(state, &hosted.runner, waker)));
         hosted.runner.sleeper.set_waker(&calls.clone().into(), true);
         assert!(hosted.runner.orders.take_root());
         (hosted, calls)
@@ -136,56 +133,78 @@ fn wakes(state: &StateRef, while_running: bool) {
     }
 }
 
-fn polls(runner: &Runner) -> frame::Running {
-    frame::here(|here| here.begin(frame::Running::new(ptr::from_ref(runner).cast(), 1)))
+/// Begins a poll of `runner` on this thread, and returns what [`polled`] needs to end it.
+fn polls(runner: &Runner) -> *const Runner {
+    here(|host| host.running.replace(runner))
 }
 
-fn polled(before: frame::Running) {
-    frame::here(|here| here.resume(before));
+fn polled(before: *const Runner) {
+    here(|host| host.running.set(before));
+}
+
+fn is_woken() -> bool {
+    here(Host::is_woken)
 }
 
 #[test]
-fn a_host_remembers_what_it_was_told() {
+fn a_host_remembers_what_it_was_told_and_a_nested_one_knows_nothing_of_it() {
+    let outside = place();
     let scene = Scene::new();
-    let host = scene.host();
-    assert_ne!(host.address(), Scene::new().host().address());
-    assert_eq!(host.budget(), BUDGET_ALONE);
-    host.set_events_wait(true);
-    assert_eq!(host.budget(), BUDGET_BETWEEN_EVENTS);
-    host.set_events_wait(false);
-    assert_eq!(host.budget(), BUDGET_ALONE);
-    assert!(!host.set_woken(true) && host.is_woken());
-    assert!(host.set_woken(false) && !host.is_woken());
+    here(|host| {
+        assert_eq!(host.budget(), BUDGET_ALONE);
+        host.set_events_wait(true);
+        assert_eq!(host.budget(), BUDGET_BETWEEN_EVENTS);
+        assert!(!host.set_woken(true) && host.is_woken());
+        assert!(host.set_woken(false) && !host.is_woken());
+    });
+    assert_eq!(place(), (outside.0, outside.1 + 1));
+    let runner = StateRef::shared().join();
+    let poll = polls(&runner);
+    {
+        let nested = Scene::new();
+        assert!(here(|host| host.running().is_none()) && here(Host::budget) == BUDGET_ALONE);
+        assert!(wake_root_on_top(nested.root.data()) && is_woken());
+        assert!(!wake_root_on_top(scene.root.data()) && !is_awaited_on_top(&scene.root));
+        assert_eq!(place(), (outside.0, outside.1 + 2));
+    }
+    assert!(!is_woken() && is_awaited_on_top(&scene.root) && here(Host::budget) == BUDGET_BETWEEN_EVENTS);
+    with_running(|running| assert!(running.is_some_and(|running| ptr::eq(running, &*runner))));
+    polled(poll);
+    drop(scene);
+    assert_eq!(place(), outside);
+    assert!(!is_awaited_on_top(Waker::noop()));
 }
 
 #[test]
 fn a_host_adopts_what_it_polls_itself_and_each_once() {
     let (scene, state) = (Scene::new(), StateRef::shared());
+    let adopts = |runner: &Arc<Runner>, waker: &Waker| here(|host| host.adopt(&state, runner, waker));
     let stranger = Waker::from(Arc::<Calls>::default());
     let runner = state.join();
-    assert!(!scene.host().adopt(&state, &runner, &stranger));
-    assert!(!Host::new(scene.root.data(), None).adopt(&state, &runner, &scene.root));
+    assert!(!adopts(&runner, &stranger));
+    let visit = HostGuard::enter(ptr::null(), None);
+    assert!(!adopts(&runner, &scene.root) && !adopts(&runner, Waker::noop()));
+    drop(visit);
     assert_eq!((scene.count(), scene.place.hosts.count()), (0, 0));
     let (outer, _) = scene.hosted(&state, &scene.root);
-    assert!(scene.host().adopt(&state, &outer.runner, &scene.root));
+    assert!(adopts(&outer.runner, &scene.root));
     assert_eq!((scene.count(), scene.place.hosts.count()), (1, 1));
-    assert!(outer.runner.own.is_root() && !scene.host().several.get());
     let (inner, _) = scene.hosted(&state, &outer.runner.clone().into());
     assert_eq!((scene.count(), scene.place.hosts.count()), (2, 2));
-    assert!(!inner.runner.own.is_root() && scene.host().several.get());
+    assert!(outer.runner.is_root.is_set() && !inner.runner.is_root.is_set());
 }
 
 #[test]
 fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     let (scene, state) = (Scene::new(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
+    let visit = HostGuard::enter(ptr::null(), None);
     wakes(&state, false);
-    assert_eq!(tasks(&hosted), (0, 0, 1), "no host is on top");
-    let unwatched = scene.frame.enter();
+    assert_eq!(tasks(&hosted), (0, 0, 1), "the host is not on top");
+    drop(visit);
     wakes(&state, false);
     assert_eq!(tasks(&hosted), (0, 0, 2), "it is not watched");
-    drop(unwatched);
-    let _on_top = scene.enter();
+    here(Host::set_watched);
     let poll = polls(&hosted.runner);
     with_running(|runner| assert!(runner.is_some_and(|runner| ptr::eq(runner, &*hosted.runner))));
     wakes(&state, true);
@@ -198,7 +217,7 @@ fn what_a_running_task_wakes_goes_into_the_slot_and_then_into_the_ring() {
     wakes(&other, false);
     assert_eq!((tasks(&hosted), other.injected()), ((1, 2, 2), 1), "that executor has no runner here");
     polled(poll);
-    assert!(!scene.host().is_woken());
+    assert!(!is_woken());
 }
 
 /// Fails if a task that comes after the end of its runtime is dropped where it is woken, perhaps under a lock
@@ -225,11 +244,10 @@ fn what_is_woken_after_the_end_is_dropped_on_another_thread() {
 /// and between polls, until the runner is open again.
 #[test]
 fn a_closed_runner_gets_no_task() {
-    let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
-    let _on_top = scene.enter();
+    let (scene, state, other) = (Scene::watched(), StateRef::shared(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
     let (inner, _) = scene.hosted(&other, &hosted.runner.clone().into());
-    scene.host().start_poll(&hosted.runner);
+    here(|host| host.start_poll(&hosted.runner));
     [&hosted, &inner].iter().for_each(|hosted| hosted.runner.set_closed(true));
     assert!(hosted.runner.is_closed());
     wakes(&state, false);
@@ -241,60 +259,60 @@ fn a_closed_runner_gets_no_task() {
     wakes(&state, false);
     assert_eq!(tasks(&hosted), (1, 0, 2));
     polled(poll);
-    assert!(!scene.host().is_woken());
+    assert!(!is_woken());
 }
 
 #[test]
 fn what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled() {
-    let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
-    let _on_top = scene.enter();
+    let (scene, state, other) = (Scene::watched(), StateRef::shared(), StateRef::shared());
     let (outer, calls_outer) = scene.hosted(&state, &scene.root);
-    scene.host().start_poll(&outer.runner);
+    here(|host| host.start_poll(&outer.runner));
     wakes(&state, false);
-    assert_eq!((tasks(&outer), calls_outer.count(), scene.host().set_woken(false)), ((1, 0, 0), 0, true));
+    let was_woken = || here(|host| host.set_woken(false));
+    assert_eq!((tasks(&outer), calls_outer.count(), was_woken()), ((1, 0, 0), 0, true));
 
     let (inner, calls_inner) = scene.hosted(&other, &outer.runner.clone().into());
     // A task of another executor than that of the runner polled last.
     wakes(&other, false);
-    assert_eq!((tasks(&inner), calls_inner.count(), scene.host().is_woken()), ((1, 0, 0), 1, false));
+    assert_eq!((tasks(&inner), calls_inner.count(), is_woken()), ((1, 0, 0), 1, false));
     inner.runner.orders.set_left();
     wakes(&other, false);
     assert_eq!((tasks(&inner), calls_inner.count()), ((1, 0, 1), 1));
     outer.runner.orders.set_left();
     wakes(&state, false);
-    assert_eq!((tasks(&outer), scene.host().is_woken()), ((1, 0, 1), false));
+    assert_eq!((tasks(&outer), is_woken()), ((1, 0, 1), false));
     wakes(&StateRef::shared(), false);
 }
 
 #[test]
 fn a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
-    let (scene, state) = (Scene::new(), StateRef::shared());
-    let (first, _) = scene.hosted(&state, &scene.root);
-    let [(second, _), (third, _)] = [(); 2].map(|()| scene.hosted(&state, &scene.root));
-    for Hosted { runner, .. } in [&first, &second, &third] {
+    let (scene, state) = (Scene::watched(), StateRef::shared());
+    let [(first, _), (second, _), (third, _), (fourth, _)] =
+        [(); 4].map(|()| scene.hosted(&state, &scene.root));
+    for Hosted { runner, .. } in [&first, &second, &third, &fourth] {
         runner.slot.put(task()).unwrap();
     }
     first.runner.orders.set_left();
-    scene.host().forget_left();
-    assert_eq!(scene.count(), 3, "it was not found yet");
-    assert!(!scene.host().rest() && scene.host().set_woken(false));
-    scene.host().forget_left();
-    assert_eq!((scene.count(), tasks(&first)), (2, (0, 0, 1)));
-    assert!(scene.host().several.get());
-    assert_eq!(scene.host().last.get(), Arc::as_ptr(&second.runner));
+    here(Host::forget_left);
+    assert_eq!(scene.count(), 4, "it was not found yet");
+    assert!(!here(Host::rest) && here(|host| host.set_woken(false)));
+    here(Host::rise);
+    here(Host::forget_left);
+    assert_eq!((scene.count(), tasks(&first)), (3, (0, 0, 1)));
+    assert_eq!(here(|host| host.last.get()), Arc::as_ptr(&second.runner));
 
-    let on_top = scene.enter();
-    let address = scene.host().address();
+    let address = here(Host::address);
     forget(address, &second);
-    assert_eq!((scene.count(), tasks(&second)), (1, (0, 0, 2)));
-    assert!(!scene.host().several.get() && scene.host().open.get());
-    forget(address + 1, &third);
-    assert_eq!((scene.count(), tasks(&third), third.runner.orders.has_left()), (1, (1, 0, 2), true));
-    scene.host().close();
-    assert_eq!((scene.count(), tasks(&third)), (0, (0, 0, 3)));
-    assert!(scene.host().last.get().is_null() && !scene.host().open.get());
-    assert_eq!((scene.place.forgets.count(), scene.place.forgot_the_last.count()), (3, 1));
-    drop(on_top);
+    assert_eq!((scene.count(), tasks(&second)), (2, (0, 0, 2)));
+    let nested = Scene::new();
+    forget(address, &third);
+    assert_eq!((tasks(&third), third.runner.orders.has_left()), ((1, 0, 2), true), "its host removes it");
+    drop(nested);
+    assert_eq!(scene.count(), 2);
+    let place = scene.place.clone();
+    drop(scene);
+    assert_eq!((place.runners.lock().len(), tasks(&fourth)), (0, (0, 0, 4)));
+    assert_eq!((place.forgets.count(), place.forgot_the_last.count()), (4, 1));
 
     let unhosted = Hosted { state: state.clone(), runner: state.join() };
     forget(0, &unhosted);
@@ -303,39 +321,39 @@ fn a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
 
 #[test]
 fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
-    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (scene, state) = (Scene::watched(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
-    let _on_top = scene.enter();
     let of_task = Waker::from(Arc::<Calls>::default());
-    hosted.runner.poll.begin(ptr::NonNull::new(of_task.data().cast_mut()).unwrap());
+    hosted.runner.poll.begin(NonNull::new(of_task.data().cast_mut()).unwrap());
     hosted.runner.slot.put(task()).unwrap();
     let poll = polls(&hosted.runner);
     for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {
         note_stranger(ours);
-        assert_eq!((tasks(&hosted), scene.host().open.get()), ((1, 0, 0), true));
+        assert_eq!((tasks(&hosted), here(|host| host.open.get())), ((1, 0, 0), true));
     }
     note_stranger(&Waker::from(Arc::<Calls>::default()));
-    assert_eq!((tasks(&hosted), scene.host().open.get()), ((0, 0, 1), false));
+    assert_eq!((tasks(&hosted), here(|host| host.open.get())), ((0, 0, 1), false));
     polled(poll);
-    scene.host().start_poll(&hosted.runner);
-    assert!(scene.host().open.get(), "it is polled again");
+    here(|host| host.start_poll(&hosted.runner));
+    assert!(here(|host| host.open.get()), "it is polled again");
 }
 
 #[test]
 fn a_host_rests_only_if_none_of_its_runners_has_tasks() {
     let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
-    assert!(Host::new(ptr::null(), None).rest() && scene.host().rest());
+    let in_lines = || (state.idle.waiting().len(), other.idle.waiting().len());
+    assert!(here(Host::rest), "there is no runner");
     let (idle, calls) = scene.hosted(&state, &scene.root);
     let (laden, _) = scene.hosted(&other, &scene.root);
-    assert!(scene.host().rest());
-    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (1, 1));
-    scene.host().rise();
-    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (0, 0));
+    assert!(here(Host::rest) && !is_woken());
+    assert_eq!(in_lines(), (1, 1));
+    here(Host::rise);
+    assert_eq!(in_lines(), (0, 0));
     laden.runner.slot.put(task()).unwrap();
-    assert!(!scene.host().rest());
-    assert_eq!((state.idle.waiting().len(), other.idle.waiting().len()), (0, 0));
-    assert_eq!((calls.count(), scene.host().is_woken()), (0, true));
-    assert!(!idle.runner.own.end_rest());
+    assert!(!here(Host::rest));
+    here(Host::rise);
+    assert_eq!((in_lines(), calls.count(), is_woken()), ((0, 0), 0, true));
+    assert!(!idle.runner.rests.is_set());
 }
 
 /// A wake is a system call, or starts a thread, and the deputy takes the lock at each look.
@@ -357,17 +375,16 @@ fn a_host_that_leaves_its_tasks_to_others_wakes_them_without_its_lock() {
     assert_eq!(state.rest(&other), Rest::Sleeps);
     laden.runner.slot.put(task()).unwrap();
     // Asked for before, in vain.
-    laden.runner.own.set_requested(true);
-    assert!(scene.host().rest());
+    laden.runner.requested.set(true);
+    assert!(here(Host::rest));
     assert_eq!((tasks(&laden), looks.1.count()), ((0, 0, 1), 1));
     assert!(state.rise(&other));
 }
 
 #[test]
 fn a_task_that_is_run_by_hand_is_of_no_runner() {
-    let (scene, state) = (Scene::new(), StateRef::shared());
+    let (scene, state) = (Scene::watched(), StateRef::shared());
     let (hosted, _) = scene.hosted(&state, &scene.root);
-    let _on_top = scene.enter();
     let poll = polls(&hosted.runner);
     let seen = Arc::<Calls>::default();
     let look = seen.clone();

@@ -2,7 +2,7 @@
 //! deadlock.
 //!
 //! All threads of a model share the thread-locals of one thread, so only the thread that polls may use
-//! those of `frame`. The other threads schedule their tasks as a thread does that hosts no runner.
+//! that of `host`. The other threads schedule their tasks as a thread does that hosts no runner.
 
 use std::future::pending;
 use std::pin::pin;

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use super::super::host::Host;
+use super::super::host::HostGuard;
 use super::super::idle::Rest;
 use super::super::task;
 use super::*;
 use crate::flight::FoundIn;
-use crate::frame::Frame;
 use futures_lite::future;
+
+mod in_order;
 
 /// Surroundings of a host that ignore all calls.
 #[derive(Default)]
@@ -46,15 +47,12 @@ fn spawn(state: &StateRef, body: impl FnOnce() + Send + 'static) {
 /// Calls `f` with a closure that polls a `run` of `state` as the root future of a host, and with its runner.
 fn hosted<R>(state: &StateRef, f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc<Runner>) -> R) -> R {
     let waker = Waker::from(Arc::new(Quiet));
-    let frame = Frame::new(Host::new(waker.data(), Some(Arc::new(Place::default()))));
-    let on_top = frame.enter();
-    on_top.part().set_watched();
+    let place = Place::default();
+    let _host = HostGuard::enter(waker.data(), Some(&place));
+    host::here(Host::set_watched);
     let mut run = Box::pin(Run::new(state.clone(), std::future::pending::<()>()));
     let runner = run.member.own.runner.clone();
-    let result = f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner);
-    drop(run);
-    on_top.part().close();
-    result
+    f(&mut || run.as_mut().poll(&mut Context::from_waker(&waker)), &runner)
 }
 
 /// Fails if a round does not see that its thread is to look up.

@@ -1,31 +1,10 @@
 //! The order in which a round polls tasks and the root future.
 
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
-use std::task::{Wake, Waker};
+use std::sync::Mutex;
 
-use super::super::{Caught, Runners, Surroundings, task};
+use super::super::super::turns::ROUND;
 use super::*;
-use crate::frame::Frame;
-
-/// Surroundings of a host that ignore all calls.
-#[derive(Default)]
-struct Place(Runners);
-
-impl Surroundings for Place {
-    fn runners(&self) -> &Runners {
-        &self.0
-    }
-    fn note_hosted(&self, _: &State) {}
-    fn note_forgotten(&self, _: &Runner, _: bool) {}
-    fn cover(&self, _: Caught) {}
-}
-
-struct Quiet;
-
-impl Wake for Quiet {
-    fn wake(self: Arc<Self>) {}
-}
 
 /// The names of the polled futures, in order.
 #[derive(Clone, Default)]
@@ -55,15 +34,11 @@ fn spawn(state: &StateRef, future: impl Future<Output = ()> + Send + 'static) {
 
 /// Calls `f` with a closure that polls a `run` of `state` as the root future of a host. The future inside
 /// the `run` pushes "root" and never ends.
-fn hosted(
-    state: &StateRef,
-    trace: &Trace,
-    f: impl FnOnce(&mut dyn FnMut(), &Host, &Arc<Mutex<Option<Waker>>>),
-) {
+fn hosted(state: &StateRef, trace: &Trace, f: impl FnOnce(&mut dyn FnMut(), &Arc<Mutex<Option<Waker>>>)) {
     let waker = Waker::from(Arc::new(Quiet));
-    let frame = Frame::new(Host::new(waker.data(), Some(Arc::new(Place::default()))));
-    let on_top = frame.enter();
-    on_top.part().set_watched();
+    let place = Place::default();
+    let _host = HostGuard::enter(waker.data(), Some(&place));
+    host::here(Host::set_watched);
     let root = Arc::<Mutex<Option<Waker>>>::default();
     let (roots_trace, roots_waker) = (trace.clone(), root.clone());
     let future = poll_fn(move |cx: &mut Context<'_>| {
@@ -71,11 +46,9 @@ fn hosted(
         *roots_waker.lock().unwrap() = Some(cx.waker().clone());
         Poll::<()>::Pending
     });
-    let mut run = Box::pin(RunInOrder::new(state.clone(), future));
+    let mut run = Box::pin(Run::in_order(state.clone(), future));
     let mut poll = || assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    f(&mut poll, on_top.part(), &root);
-    drop(run);
-    on_top.part().close();
+    f(&mut poll, &root);
 }
 
 fn numbers(from: u32, to: u32) -> Vec<String> {
@@ -86,7 +59,7 @@ fn numbers(from: u32, to: u32) -> Vec<String> {
 #[test]
 fn tasks_are_polled_in_the_order_in_which_they_became_ready() {
     let (state, trace) = (StateRef::in_order(), Trace::default());
-    hosted(&state, &trace, |poll, _, _| {
+    hosted(&state, &trace, |poll, _| {
         poll();
         assert_eq!(trace.take(), ["root"]);
         for number in 0..1000 {
@@ -97,7 +70,7 @@ fn tasks_are_polled_in_the_order_in_which_they_became_ready() {
                 spawn(&state, async move { trace.push(child.to_string()) });
             });
         }
-        (0..2000_u32.div_ceil(TASKS)).for_each(|_| poll());
+        (0..2000_u32.div_ceil(ROUND)).for_each(|_| poll());
         assert_eq!(trace.take(), numbers(0, 2000));
     });
 }
@@ -106,7 +79,7 @@ fn tasks_are_polled_in_the_order_in_which_they_became_ready() {
 #[test]
 fn the_root_future_has_its_turn_after_a_round_or_when_no_task_is_left() {
     let (state, trace) = (StateRef::in_order(), Trace::default());
-    hosted(&state, &trace, |poll, _, root| {
+    hosted(&state, &trace, |poll, root| {
         poll();
         trace.take();
         let wake_root = || root.lock().unwrap().as_ref().expect("it was polled").wake_by_ref();
@@ -125,11 +98,11 @@ fn the_root_future_has_its_turn_after_a_round_or_when_no_task_is_left() {
         poll();
         assert_eq!(trace.take(), ["root"]);
         wake_root();
-        tasks(TASKS + 2);
+        tasks(ROUND + 2);
         poll();
-        assert_eq!(trace.take(), [vec!["root".into()], numbers(0, TASKS)].concat());
+        assert_eq!(trace.take(), [vec!["root".into()], numbers(0, ROUND)].concat());
         poll();
-        assert_eq!(trace.take(), [vec!["root".into()], numbers(TASKS, TASKS + 2)].concat());
+        assert_eq!(trace.take(), [vec!["root".into()], numbers(ROUND, ROUND + 2)].concat());
         poll();
         assert_eq!(trace.take(), ["root"]);
     });
@@ -140,12 +113,12 @@ fn the_root_future_has_its_turn_after_a_round_or_when_no_task_is_left() {
 #[test]
 fn no_task_is_polled_between_events_that_were_fetched_together() {
     let (state, trace) = (StateRef::in_order(), Trace::default());
-    hosted(&state, &trace, |poll, host, _| {
+    hosted(&state, &trace, |poll, _| {
         poll();
         trace.take();
         let named = trace.clone();
         spawn(&state, async move { named.push("task") });
-        host.set_events_wait(true);
+        host::here(|host| host.set_events_wait(true));
         poll();
         assert!(trace.take().is_empty());
         poll();
@@ -157,7 +130,7 @@ fn no_task_is_polled_between_events_that_were_fetched_together() {
 #[test]
 fn tasks_of_other_threads_have_their_turn_beside_tasks_that_yield() {
     let (state, trace) = (StateRef::in_order(), Trace::default());
-    hosted(&state, &trace, |poll, _, _| {
+    hosted(&state, &trace, |poll, _| {
         for _ in 0..2 {
             spawn(&state, async {
                 loop {
