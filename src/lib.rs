@@ -191,12 +191,13 @@
 //! | `watch` | what the deputy's thread does about stuck threads | pools, and what their threads do |
 //! | `pool` | a reactor, its threads, and their loop (`block_on`); README | reactor, executor, leadership |
 //! | `blocking_threads` | the threads for closures that block; their queue | the clock that a closure holds |
-//! | `probe` | whether a thread blocks, computes, or waits for a core | threads, and no pool |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
 //! | `leadership` | the promotion protocol: which thread leads, waits, or is woken | neither I/O nor tasks |
 //! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
+//! | `insight` | reports: plain data for people, and its text | `probe` |
+//! | `probe` | whether a thread blocks, computes, or waits for a core | threads, and no pool |
 //! | `ambient` | the context of foreign code on our threads: none, or tokio's, which is in `compat` | |
 //! | `fork` | detects that the process was forked | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
@@ -319,6 +320,7 @@ mod end;
 mod executor;
 mod flight;
 mod fork;
+mod insight;
 mod io;
 mod leadership;
 mod line;
@@ -373,7 +375,8 @@ pub use executor::LocalExecutor;
 #[doc(alias = "JoinHandle")]
 #[doc(alias = "abort")]
 pub use executor::Task;
-pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor, TaskGroup, TaskPanic};
+pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor};
+pub use insight::{Drained, Stall, StallKind, StuckThread, TaskGroup, TaskPanic};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
@@ -387,15 +390,14 @@ pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
 pub use paceline_macros::sim;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
-pub use pool::stall::{Stall, StallKind};
-pub use pool::{Drained, Promotion, Role, StuckThread, ThreadInfo, ThreadKind};
+pub use pool::Promotion;
 pub use probe::Syscall;
 // For the package that replaces tokio.
 #[doc(hidden)]
 pub use reactor::{Direction, Readiness, Source};
 pub use runtime::{
-    Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Runtime, StuckError, TaskList,
-    metrics, spawn,
+    Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Role, Runtime, StuckError, TaskList,
+    ThreadInfo, ThreadKind, metrics, spawn,
 };
 #[doc(hidden)]
 pub use runtime::{Load, ThreadLoad};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::stuck::{StuckTasks, tasks_of};
 use crate::blocking_threads::Threads;
-use crate::executor::TaskGroup;
+use crate::insight::{Drained, TaskGroup};
 use crate::pool::parting::Standing;
-use crate::pool::{Crew, Drained, Pool, Station};
+use crate::pool::{Crew, Pool, Station};
 use crate::probe::{GRACE, KnownThread, OUTSIDE_GRACE, Patience, WITHOUT_A_CORE};
 use crate::sync::{self, Instant, thread};
 

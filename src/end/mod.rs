@@ -37,8 +37,9 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::insight::Drained;
 use crate::io::Timer;
-use crate::pool::{Crew, Drained, Pool};
+use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
 use conductor::{LOOK, ensure_conductor};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::conductor::Conductor;
 use super::stuck::busy;
-use crate::pool::{Crew, Pool, StuckThread};
+use crate::insight::StuckThread;
+use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
 
 /// Has all workers stop after the polls that they are in, waits for them until `deadline`, and cancels the

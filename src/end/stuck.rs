@@ -4,7 +4,8 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::executor::TaskPoll;
-use crate::pool::{Crew, Pool, Station, StuckThread};
+use crate::insight::StuckThread;
+use crate::pool::{Crew, Pool, Station};
 use crate::sync::thread;
 
 /// Returns the threads `late`, each with the innermost task that it polls. A thread that is in a hook, or

@@ -6,7 +6,7 @@
 
 use std::panic::Location;
 
-use super::groups::Grouping;
+use crate::insight::Grouping;
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{self, Flag, Mutex};
 

@@ -5,11 +5,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::groups::Grouping;
 use super::host;
 use super::runner::{Runner, TaskPoll};
 use super::state::State;
 use super::tasks::Ticket;
+use crate::insight::Grouping;
 use crate::sync::{Instant, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes

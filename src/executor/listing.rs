@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
-use super::groups::Grouping;
 use super::state::State;
 use super::tasks::ListedTask;
+use crate::insight::Grouping;
 
 /// The unfinished tasks of an executor.
 #[cfg(feature = "trace")]

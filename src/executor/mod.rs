@@ -14,7 +14,7 @@
 //! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
 //! | [`task`], [`tasks`] | the data beside a spawned future; the count and the list of unfinished tasks |
 //! | [`foreign`] | tasks that other code has built with `async-task` |
-//! | [`groups`], [`listing`], [`panicked`] | reports: tasks by the line that spawned them, and panics |
+//! | [`listing`] | the list of unfinished tasks |
 //! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: waiting for tasks, cancelling and dropping them |
 //! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
 
@@ -22,14 +22,12 @@ mod account;
 mod drops;
 mod ends;
 mod foreign;
-mod groups;
 mod host;
 mod idle;
 mod listing;
 mod local;
 mod member;
 mod oversight;
-mod panicked;
 mod permits;
 mod run;
 mod runner;
@@ -46,14 +44,11 @@ mod vigil;
 pub use async_task::FallibleTask;
 #[doc = include_str!("task.md")]
 pub use async_task::Task;
-pub use groups::TaskGroup;
 pub use local::LocalExecutor;
-pub use panicked::TaskPanic;
 pub use statics::{StaticExecutor, StaticLocalExecutor};
 
 pub(crate) use account::{Account, Queues};
 pub(crate) use foreign::schedule;
-pub(crate) use groups::Grouping;
 pub(crate) use host::{
     Host, HostGuard, Hosted, Runners, Surroundings, here, is_awaited_on_top, place, wake_root_on_top,
 };

@@ -14,11 +14,11 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 
 use super::drops::Drops;
 use super::oversight::Alarms;
-use super::panicked::Panics;
 use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
+use crate::insight::Panics;
 use crate::line::{Line, Order};
 use crate::simulated::{self, Injector};
 use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally, thread};

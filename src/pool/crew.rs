@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::block_on::{PoolSource, Root};
 use super::parting::Parting;
-use super::stall::StallHook;
 use super::{Pool, Station, block_on};
 use crate::ambient;
 use crate::blocking_threads::LINGER;
-use crate::executor::{Run, StateRef, TaskPanic};
+use crate::executor::{Run, StateRef};
+use crate::insight::{StallHook, TaskPanic};
 use crate::probe::KnownThread;
 use crate::sync::{self, Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
@@ -199,7 +199,7 @@ impl Crew {
     }
 
     /// Returns the workers and hands, except those that are still starting.
-    pub(super) fn workers(&self) -> Vec<thread::Thread> {
+    pub(crate) fn workers(&self) -> Vec<thread::Thread> {
         let roll = self.roll();
         roll.threads.iter().chain(&roll.hands).map(|known| known.thread.clone()).collect()
     }

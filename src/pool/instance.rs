@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-use super::{Pool, requests};
+use super::Pool;
 use crate::blocking_threads::Threads;
+use crate::insight::requests;
 use crate::sync::{self, Mutex, MutexGuard, process_static};
 
 /// The place of the process's default instance.

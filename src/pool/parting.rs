@@ -29,8 +29,8 @@ use std::fmt;
 use std::mem;
 use std::task::{Poll, Waker};
 
-use super::Drained;
 use crate::executor::State;
+use crate::insight::Drained;
 use crate::sync::{self, AtomicU8, Instant, Mutex, Ordering};
 use crate::waking;
 

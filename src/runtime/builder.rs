@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, io_context, threads_from_environment};
 use crate::executor::StateRef;
+use crate::insight::StallHook;
 use crate::leadership::Order;
-use crate::pool::stall::StallHook;
 use crate::pool::{CrewConfig, Hook, PanicHook, Policy, Pool, Promotion, ThreadNames, default_blocking};
 use crate::reactor::WayChoice;
 use crate::watch;

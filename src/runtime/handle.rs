@@ -11,10 +11,11 @@ use super::{crew_of, crew_with, or_panic, spawn_in};
 use crate::current::current_pool;
 use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
+use crate::insight::Drained;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
-use crate::pool::{Drained, Entry, Pool, ThreadInfo};
+use crate::pool::{Entry, Pool};
 use crate::simulated;
 use crate::sync::Instant;
 
@@ -285,41 +286,6 @@ impl Handle {
         let pool = self.pool()?;
         pool.assert_not_inherited();
         Some(Entered { _entry: Entry::new(pool) })
-    }
-
-    /// Returns what each thread of the runtime is doing: first the workers in the order in which they
-    /// started, then other threads that are in a `block_on` of the runtime. Threads for closures that [block
-    /// on purpose](crate::blocking) are not included, and a thread that is being started is missing for its
-    /// first moments.
-    ///
-    /// The call is cheap and safe at any time and from anywhere: in a task, in a hook, while the runtime
-    /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
-    /// held for some instructions. The threads are examined one after the other while they go on: the result
-    /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
-    /// one or two ticks of the deputy ([`max_blind`](crate::Builder::max_blind)) are not told apart. After a
-    /// shutdown, if no thread is stuck, no worker is left. The list is empty once the runtime was dropped.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use paceline::Role;
-    ///
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
-    /// let (end, ended) = mpsc::channel::<()>();
-    /// runtime.spawn(async move { drop(ended.recv()) }).detach();
-    /// let blocked = loop {
-    ///     if let Some(thread) = runtime.threads().into_iter().find(|thread| thread.role == Role::Blocks) {
-    ///         break thread;
-    ///     }
-    /// };
-    /// println!("{blocked}");    // paceline-1 blocks for 1.0ms, in the task spawned at src/main.rs:7:9
-    /// assert_eq!(blocked.spawned_at.unwrap().file(), file!());
-    /// drop(end);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn threads(&self) -> Vec<ThreadInfo> {
-        self.pool().map_or(Vec::new(), |pool| pool.threads())
     }
 
     /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this

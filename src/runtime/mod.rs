@@ -8,6 +8,7 @@ mod metric;
 mod metrics;
 mod stuck;
 mod tasks;
+mod threads;
 
 pub use builder::Builder;
 pub use handle::{Entered, Handle};
@@ -16,6 +17,7 @@ pub use metric::{Metric, MetricKind};
 pub use metrics::Metrics;
 pub use stuck::StuckError;
 pub use tasks::{ClosureGroup, TaskList};
+pub use threads::{Role, ThreadInfo, ThreadKind};
 
 use std::env;
 use std::fmt;

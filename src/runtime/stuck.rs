@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use crate::pool::StuckThread;
+use crate::insight::StuckThread;
 
 /// An error: some workers did not stop in time. See [`Runtime::shutdown`](crate::Runtime::shutdown).
 ///

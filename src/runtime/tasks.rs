@@ -1,10 +1,15 @@
 //! [`TaskList`]: the unfinished tasks of a runtime, for people to read.
 
 use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
 
 use super::Handle;
-use crate::executor::TaskGroup;
-use crate::pool::{Pool, PoolTasks};
+#[cfg(feature = "trace")]
+use crate::executor::TaskSurvey;
+use crate::executor::{StateRef, TaskPoll};
+use crate::insight::{Grouping, TaskGroup};
+use crate::pool::{Pool, Station};
 use crate::rounded::Rounded;
 
 /// The unfinished tasks of a runtime, grouped by the lines that spawned them: see [`Handle::tasks`].
@@ -67,7 +72,12 @@ pub struct ClosureGroup {
 impl TaskList {
     /// Returns the tasks of the pool, and its closures that block, grouped by name: the largest group first.
     fn of(pool: &Pool) -> Self {
-        let PoolTasks { groups, unpolled, is_partial } = pool.tasks();
+        let (mut all, mut is_partial) = (Grouping::default(), false);
+        for (state, polled) in pool.executors() {
+            state.list_tasks(&polled, &mut all);
+            is_partial |= state.unfinished().is_none();
+        }
+        let (unpolled, groups) = (all.unpolled, all.into_groups());
         let mut closures: Vec<ClosureGroup> = Vec::new();
         for (name, runs) in pool.blocking_if_any().map_or(Vec::new(), |threads| threads.unfinished()) {
             let known = closures.iter().position(|group| group.name == name);
@@ -169,10 +179,43 @@ impl Handle {
     }
 }
 
+/// A task that is being polled: what its waker points to, and where it was spawned.
+type PolledTask = (usize, &'static Location<'static>);
+
+impl Pool {
+    /// Returns what is known of each unfinished task, by executor.
+    #[cfg(feature = "trace")]
+    pub(crate) fn survey(&self) -> Vec<TaskSurvey> {
+        self.executors().into_iter().map(|(state, polled)| state.survey(polled)).collect()
+    }
+
+    /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled
+    /// there.
+    fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
+        let mut executors: Vec<_> =
+            self.crew().map(|crew| (crew.state().clone(), Vec::new())).into_iter().collect();
+        self.stations().iter().for_each(|station| add_hosted(station, &mut executors));
+        executors
+    }
+}
+
+/// Adds the executors that run in this `block_on`, each one once, and the tasks that are polled there.
+fn add_hosted(station: &Arc<Station>, executors: &mut Vec<(StateRef, Vec<PolledTask>)>) {
+    for hosted in station.runners.lock().iter() {
+        let known = executors.iter().position(|(state, _)| std::ptr::eq(&**state, &*hosted.state));
+        let at = known.unwrap_or_else(|| {
+            executors.push((hosted.state.clone(), Vec::new()));
+            executors.len() - 1
+        });
+        if let Some(TaskPoll { task, spawned_at: Some(spawned_at), .. }) = hosted.runner.task_poll() {
+            executors[at].1.push((task, spawned_at));
+        }
+    }
+}
+
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use super::*;
-    use std::panic::Location;
     use std::time::Duration;
 
     #[test]

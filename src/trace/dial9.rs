@@ -24,7 +24,7 @@ use super::events::{Action, Trace};
 use super::names;
 use super::seats::{self, Move};
 use super::timeline::{Mark, Timeline, nanos, nanos_since_epoch};
-use crate::pool::Role;
+use crate::runtime::Role;
 
 impl Trace {
     /// Writes the trace in the format of [dial9](https://docs.rs/dial9), the viewer and the scripts of which

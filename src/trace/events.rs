@@ -5,8 +5,8 @@ use std::thread::ThreadId;
 use std::time::{Duration, SystemTime};
 
 use super::{FoundIn, Reason};
-use crate::pool::Role;
-use crate::pool::stall::StallKind;
+use crate::insight::StallKind;
+use crate::runtime::Role;
 
 /// A snapshot of a [`FlightRecorder`](super::FlightRecorder): what the threads of a runtime did in the recent
 /// past.

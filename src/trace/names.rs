@@ -5,9 +5,9 @@ use std::fmt;
 use std::panic::Location;
 
 use super::{FoundIn, Reason};
-use crate::pool::Role;
-use crate::pool::stall::StallKind;
+use crate::insight::StallKind;
 use crate::probe::Syscall;
+use crate::runtime::Role;
 
 /// A text that occurs often: a word, or a place in the source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

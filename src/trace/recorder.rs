@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::events::{Action, ThreadTrace, Trace, TraceEvent};
 use crate::flight::{Note, RoleNow, Store};
-use crate::pool::stall::StallKind;
-use crate::pool::{Pool, Role};
-use crate::runtime::{Handle, Runtime};
+use crate::insight::StallKind;
+use crate::pool::Pool;
+use crate::runtime::{Handle, Role, Runtime};
 
 /// The settings of a flight recorder, which records what the threads of a runtime do and keeps the recent
 /// part of it.

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 
 use super::events::{Action, Trace};
 use super::timeline::{Mark, Timeline};
-use crate::pool::Role;
+use crate::runtime::Role;
 
 /// From the mark with this index on, a thread has this seat. The seat is free again when the thread leaves
 /// the runtime or moves.

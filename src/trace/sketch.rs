@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use super::events::{Action, ThreadTrace, Trace, TraceEvent};
 use super::{FoundIn, Reason};
-use crate::pool::Role;
-use crate::pool::stall::StallKind;
+use crate::insight::StallKind;
+use crate::runtime::Role;
 
 /// A trace in the making. Times are in microseconds.
 #[derive(Debug)]

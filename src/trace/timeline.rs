@@ -16,7 +16,7 @@ use std::iter;
 use std::time::{Duration, SystemTime};
 
 use super::events::{Action, ThreadTrace, Trace, TraceEvent};
-use crate::pool::Role;
+use crate::runtime::Role;
 
 /// What the threads of a [`Trace`] did, in the order of time.
 #[derive(Debug)]

@@ -6,9 +6,6 @@
 mod act;
 mod audit;
 mod decide;
-#[cfg_attr(feature = "tracing", path = "event_on.rs")]
-#[cfg_attr(not(feature = "tracing"), path = "event_off.rs")]
-mod event;
 mod observe;
 mod progress;
 mod relief;

@@ -4,11 +4,10 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event;
 use crate::flight;
+use crate::insight::{Stall, StallKind, event, requests};
 use crate::notice;
-use crate::pool::stall::{Stall, StallKind};
-use crate::pool::{Culprit, Pool, Station, requests};
+use crate::pool::{Culprit, Pool, Station};
 use crate::probe::{Doing, Witness};
 use crate::sync::thread;
 use crate::waking;

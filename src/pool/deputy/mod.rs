@@ -38,8 +38,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use super::Pool;
-use super::stall::Stalls;
 use crate::executor::Overseer;
+use crate::insight::Stalls;
 use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
 use switch::Switch;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::Builder;
-use crate::executor::TaskPanic;
-use crate::pool::stall::Stall;
+use crate::insight::{Stall, TaskPanic};
 
 impl Builder {
     /// Sets a closure that returns the whole name of each thread, of workers and of threads for closures that

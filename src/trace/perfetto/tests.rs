@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
 use super::*;
-use crate::pool::Role;
-use crate::pool::stall::StallKind;
+use crate::insight::StallKind;
 use crate::probe::Syscall;
+use crate::runtime::Role;
 use crate::trace::sketch::{self, Sketch};
 
 /// The value of a field.

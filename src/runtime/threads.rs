@@ -2,7 +2,7 @@
 //!
 //! Threads record nothing for this. A thread that sleeps has marked its seat; a thread that waits for
 //! leadership is in the line; a thread that polls a task has noted the `spawn` of that task for the deputy;
-//! and the deputy keeps its [findings](super::Finding) about threads that made no progress. Only a leader
+//! and the deputy keeps its [findings](Finding) about threads that made no progress. Only a leader
 //! that is awake, in the moments before it sleeps, has left no mark: it counts as processing.
 
 use std::fmt;
@@ -10,11 +10,10 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::finding::Finding;
-use super::station::Activity;
-use super::{Pool, Station};
+use super::Handle;
 use crate::executor::Hosted;
 use crate::leadership::Seat;
+use crate::pool::{Activity, Finding, Pool, Station};
 use crate::probe::Doing;
 use crate::sync::{self, Instant, thread};
 
@@ -147,29 +146,64 @@ impl fmt::Display for ThreadInfo {
     }
 }
 
-impl Pool {
-    /// Returns what each thread is doing: the workers first, in the order in which they began to run, then
-    /// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
-    /// thread is reported as the leader.
-    pub(crate) fn threads(&self) -> Vec<ThreadInfo> {
-        let workers = self.crew().map_or(Vec::new(), |crew| crew.workers());
-        let hired = workers.len();
-        let mut threads: Vec<_> = workers.into_iter().map(|thread| (thread, Vec::new())).collect();
-        for station in self.stations() {
-            match threads.iter_mut().find(|(thread, _)| thread.id() == station.thread.id()) {
-                Some((_, its)) => its.push(station),
-                None => threads.push((station.thread.clone(), vec![station])),
-            }
-        }
-        let line = self.leadership.waiting();
-        let mut all = Vec::with_capacity(threads.len());
-        for (number, (thread, its)) in threads.iter().enumerate() {
-            let kind = kind_of(its, number < hired);
-            all.push(look_at(thread, kind, its, &line));
-        }
-        settle_leader(&mut all);
-        all
+impl Handle {
+    /// Returns what each thread of the runtime is doing: first the workers in the order in which they
+    /// started, then other threads that are in a `block_on` of the runtime. Threads for closures that [block
+    /// on purpose](crate::blocking) are not included, and a thread that is being started is missing for its
+    /// first moments.
+    ///
+    /// The call is cheap and safe at any time and from anywhere: in a task, in a hook, while the runtime
+    /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
+    /// held for some instructions. The threads are examined one after the other while they go on: the result
+    /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
+    /// one or two ticks of the deputy ([`max_blind`](crate::Builder::max_blind)) are not told apart. After a
+    /// shutdown, if no thread is stuck, no worker is left. The list is empty once the runtime was dropped.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use paceline::Role;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::builder().threads(2).build()?;
+    /// let (end, ended) = mpsc::channel::<()>();
+    /// runtime.spawn(async move { drop(ended.recv()) }).detach();
+    /// let blocked = loop {
+    ///     if let Some(thread) = runtime.threads().into_iter().find(|thread| thread.role == Role::Blocks) {
+    ///         break thread;
+    ///     }
+    /// };
+    /// println!("{blocked}");    // paceline-1 blocks for 1.0ms, in the task spawned at src/main.rs:7:9
+    /// assert_eq!(blocked.spawned_at.unwrap().file(), file!());
+    /// drop(end);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn threads(&self) -> Vec<ThreadInfo> {
+        self.pool().map_or(Vec::new(), |pool| threads_of(&pool))
     }
+}
+
+/// Returns what each thread is doing: the workers first, in the order in which they began to run, then
+/// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
+/// thread is reported as the leader.
+fn threads_of(pool: &Pool) -> Vec<ThreadInfo> {
+    let workers = pool.crew().map_or(Vec::new(), |crew| crew.workers());
+    let hired = workers.len();
+    let mut threads: Vec<_> = workers.into_iter().map(|thread| (thread, Vec::new())).collect();
+    for station in pool.stations() {
+        match threads.iter_mut().find(|(thread, _)| thread.id() == station.thread.id()) {
+            Some((_, its)) => its.push(station),
+            None => threads.push((station.thread.clone(), vec![station])),
+        }
+    }
+    let line = pool.leadership.waiting();
+    let mut all = Vec::with_capacity(threads.len());
+    for (number, (thread, its)) in threads.iter().enumerate() {
+        let kind = kind_of(its, number < hired);
+        all.push(look_at(thread, kind, its, &line));
+    }
+    settle_leader(&mut all);
+    all
 }
 
 /// Returns why a thread is here that is in these `block_on`s, the innermost last. `is_hired` says that it

@@ -1,9 +1,9 @@
 //! Builds without `tracing`: there is no event. See `event_on.rs`, which has the same names.
 
-use crate::pool::stall::Stall;
+use super::stall::Stall;
 
-pub(super) fn is_wanted() -> bool {
+pub(crate) fn is_wanted() -> bool {
     false
 }
 
-pub(super) fn emit(_: &Stall) {}
+pub(crate) fn emit(_: &Stall) {}

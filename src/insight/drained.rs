@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use crate::executor::TaskGroup;
+use super::TaskGroup;
 use crate::sync::thread;
 
 /// How many groups of cancelled tasks the sentence names.

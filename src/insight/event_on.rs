@@ -3,15 +3,15 @@
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, warn};
 
-use crate::pool::stall::{Stall, StallKind};
+use super::stall::{Stall, StallKind};
 
 /// Returns whether some subscriber may want the event. Calls none, because the deputy asks.
-pub(super) fn is_wanted() -> bool {
+pub(crate) fn is_wanted() -> bool {
     Level::WARN <= LevelFilter::current()
 }
 
 /// Emits the event. Calls the subscriber.
-pub(super) fn emit(stall: &Stall) {
+pub(crate) fn emit(stall: &Stall) {
     let syscall = match stall.kind {
         StallKind::Blocked(syscall) => syscall,
         _ => None,

@@ -76,7 +76,7 @@ impl Panics {
     /// that is wanted and this is the first panic of that spawn line in the process. The caller holds no lock
     /// and does not lead, because the hook is foreign code (LF3).
     #[cold]
-    pub(super) fn note(&self, spawned_at: &'static Location<'static>, may_print: bool) {
+    pub(crate) fn note(&self, spawned_at: &'static Location<'static>, may_print: bool) {
         self.count.add_shared(1);
         if self.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
             return;

@@ -1,0 +1,29 @@
+//! What people read of a runtime: reports as plain data, and their text. Nothing here acts on a runtime, or
+//! knows one: the layers above fill the reports in, and tell when one is due.
+//!
+//! | part | what it reports |
+//! |---|---|
+//! | [`Stall`] | a task that blocks its thread, or computes |
+//! | [`event`] | the same as an event of `tracing` |
+//! | [`panicked`] | tasks that panic |
+//! | [`groups`] | unfinished tasks by the line that spawned them |
+//! | [`drained`] | the end of a runtime, and what is stuck then |
+//! | [`requests`] | which reports the environment asks for |
+
+mod drained;
+#[cfg_attr(feature = "tracing", path = "event_on.rs")]
+#[cfg_attr(not(feature = "tracing"), path = "event_off.rs")]
+pub(crate) mod event;
+mod groups;
+mod panicked;
+pub(crate) mod requests;
+mod stall;
+
+pub use drained::{Drained, StuckThread};
+pub use groups::TaskGroup;
+pub use panicked::TaskPanic;
+pub use stall::{Stall, StallKind};
+
+pub(crate) use groups::Grouping;
+pub(crate) use panicked::Panics;
+pub(crate) use stall::{StallHook, Stalls};
