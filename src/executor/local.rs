@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
 
-use super::{Executor, StaticLocalExecutor, Task, boxed_if_large};
+use super::{Executor, StaticLocalExecutor, Task, boxed_if_large, runs_tasks};
 use crate::observed::{SpawnMeta, TaskKind};
 
 /// An executor for futures that are not `Send`. The executor stays on the thread where it was created.
@@ -89,39 +89,9 @@ impl<'a> LocalExecutor<'a> {
         let spawn = |future| unsafe { boxed_if_large!(future, meta, self.inner.spawn_at(future, meta)) };
         handles.extend(futures.into_iter().map(spawn));
     }
-
-    /// Runs one task, if one is scheduled.
-    ///
-    /// ```
-    /// assert!(!paceline::LocalExecutor::new().try_tick());
-    /// ```
-    pub fn try_tick(&self) -> bool {
-        self.inner.try_tick()
-    }
-
-    /// Runs one task, waiting for one to be scheduled.
-    ///
-    /// ```
-    /// let executor = paceline::LocalExecutor::new();
-    /// let task = executor.spawn(async { 1 });
-    /// paceline::block_on(executor.tick());
-    /// assert!(task.is_finished());
-    /// ```
-    pub async fn tick(&self) {
-        self.inner.tick().await;
-    }
-
-    /// Runs tasks until `future` is done.
-    ///
-    /// ```
-    /// let executor = paceline::LocalExecutor::new();
-    /// let task = executor.spawn(async { 2 });
-    /// assert_eq!(paceline::block_on(executor.run(task)), 2);
-    /// ```
-    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.inner.start(future).await
-    }
 }
+
+runs_tasks!(LocalExecutor<'a>, self.inner);
 
 impl LocalExecutor<'static> {
     /// Makes the executor live for ever, which makes spawning cheaper.
@@ -133,17 +103,5 @@ impl LocalExecutor<'static> {
     /// ```
     pub fn leak(self) -> &'static StaticLocalExecutor {
         Box::leak(Box::new(StaticLocalExecutor::of(self.inner)))
-    }
-}
-
-impl Default for LocalExecutor<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for LocalExecutor<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.describe("LocalExecutor", f)
     }
 }

@@ -70,6 +70,78 @@ use async_task::Runnable;
 
 use crate::observed::{SpawnMeta, TaskKind};
 
+/// Implements what all executors have: methods that run tasks, a default, and a debug form. `$inner` leads to
+/// the [`Executor`] in the type.
+macro_rules! runs_tasks {
+    ($name:ident $(<$borrow:lifetime>)?, self$($inner:tt)*) => {
+        impl$(<$borrow>)? $name$(<$borrow>)? {
+            /// Runs one task, if one is scheduled, also a task in the queue of a [`run`](Self::run) in
+            /// progress.
+            ///
+            /// ```
+            /// let executor = paceline::Executor::new();
+            /// assert!(!executor.try_tick());
+            /// executor.spawn(async {}).detach();
+            /// assert!(executor.try_tick());
+            /// ```
+            pub fn try_tick(&self) -> bool {
+                let task = self$($inner)*.state.get().and_then(|state| state.any_task());
+                task.map($crate::executor::host::run_beside).is_some()
+            }
+
+            /// Runs one task, waiting for one to be scheduled.
+            ///
+            /// ```
+            /// let executor = paceline::Executor::new();
+            /// let task = executor.spawn(async { 1 });
+            /// paceline::block_on(executor.tick());
+            /// assert!(task.is_finished());
+            /// ```
+            ///
+            /// # Cancel safety
+            ///
+            /// A task is taken only when it is run.
+            pub async fn tick(&self) {
+                $crate::executor::run::tick(self$($inner)*.state()).await;
+            }
+
+            /// Runs tasks until `future` is done. If the executor can be shared between threads, any number
+            /// of them may do so at once.
+            ///
+            /// Inside paceline's own [`block_on`](crate::block_on()), a task that an event wakes is polled by
+            /// the thread that saw the event.
+            ///
+            /// ```
+            /// let executor = paceline::Executor::new();
+            /// let task = executor.spawn(async { 1 });
+            /// assert_eq!(paceline::block_on(executor.run(async { task.await + 1 })), 2);
+            /// ```
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropping the future returns the tasks in its queue to the executor.
+            pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
+                self$($inner)*.start(future).await
+            }
+        }
+
+        impl$(<$borrow>)? Default for $name$(<$borrow>)? {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        impl$(<$borrow>)? fmt::Debug for $name$(<$borrow>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self$($inner)*.describe(stringify!($name), f)
+            }
+        }
+    };
+}
+use runs_tasks;
+
+runs_tasks!(Executor<'a>, self);
+
 /// An executor: spawn futures onto it, and [`run`](Executor::run) it on as many threads as you like.
 ///
 /// An executor allocates nothing until it is used, so it can be a constant. Dropping it cancels its tasks.
@@ -208,55 +280,8 @@ impl<'a> Executor<'a> {
         foreign::schedule(self.state(), runnable);
     }
 
-    /// Runs one task, if one is scheduled, also a task in the queue of a [`run`](Self::run) in progress.
-    ///
-    /// ```
-    /// let executor = paceline::Executor::new();
-    /// assert!(!executor.try_tick());
-    /// executor.spawn(async {}).detach();
-    /// assert!(executor.try_tick());
-    /// ```
-    pub fn try_tick(&self) -> bool {
-        let task = self.state.get().and_then(|state| state.any_task());
-        task.map(host::run_beside).is_some()
-    }
-
-    /// Runs one task, waiting for one to be scheduled.
-    ///
-    /// ```
-    /// let executor = paceline::Executor::new();
-    /// let task = executor.spawn(async { 1 });
-    /// paceline::block_on(executor.tick());
-    /// assert!(task.is_finished());
-    /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// A task is taken only when it is run.
-    pub async fn tick(&self) {
-        run::tick(self.state()).await;
-    }
-
-    /// Runs tasks until `future` is done. Any thread may poll this, any number at once.
-    ///
-    /// Inside paceline's own [`block_on`](crate::block_on()), a task that an event wakes is polled by the
-    /// thread that saw the event.
-    ///
-    /// ```
-    /// let executor = paceline::Executor::new();
-    /// let task = executor.spawn(async { 1 });
-    /// assert_eq!(paceline::block_on(executor.run(async { task.await + 1 })), 2);
-    /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future returns the tasks in its queue to the executor.
-    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.start(future).await
-    }
-
-    /// Returns the future that each kind of executor awaits in its `run`. These are `async fn`s, so that
-    /// the runner joins at the first poll.
+    /// Returns the future that each kind of executor awaits in its `run`. That is an `async fn`, so that the
+    /// runner joins at the first poll.
     fn start<F: Future>(&self, future: F) -> Run<F> {
         Run::new(self.state().clone().into(), future)
     }
@@ -291,17 +316,5 @@ impl Drop for Executor<'_> {
         if let Some(state) = self.state.get() {
             state.cancel_to_the_last();
         }
-    }
-}
-
-impl Default for Executor<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for Executor<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.describe("Executor", f)
     }
 }

@@ -8,7 +8,7 @@ use std::panic::{Location, RefUnwindSafe};
 
 use async_task::Runnable;
 
-use super::{Executor, State, Task, boxed_if_large, foreign, task};
+use super::{Executor, State, Task, boxed_if_large, foreign, runs_tasks, task};
 use crate::observed::{SpawnMeta, TaskKind};
 
 /// An [`Executor`] that is never dropped: in a `static`, or [leaked](Executor::leak).
@@ -128,39 +128,10 @@ impl StaticExecutor {
     pub fn schedule(&'static self, runnable: Runnable) {
         foreign::schedule(self.forever(), runnable);
     }
-
-    /// Runs one task, if one is scheduled.
-    ///
-    /// ```
-    /// # static EXECUTOR: paceline::StaticExecutor = paceline::StaticExecutor::new();
-    /// assert!(!EXECUTOR.try_tick());
-    /// ```
-    pub fn try_tick(&self) -> bool {
-        self.inner.try_tick()
-    }
-
-    /// Runs one task, waiting for one to be scheduled.
-    ///
-    /// ```
-    /// # static EXECUTOR: paceline::StaticExecutor = paceline::StaticExecutor::new();
-    /// let task = EXECUTOR.spawn(async { 1 });
-    /// paceline::block_on(EXECUTOR.tick());
-    /// assert!(task.is_finished());
-    /// ```
-    pub async fn tick(&self) {
-        self.inner.tick().await;
-    }
-
-    /// Runs tasks until `future` is done.
-    ///
-    /// ```
-    /// # static EXECUTOR: paceline::StaticExecutor = paceline::StaticExecutor::new();
-    /// assert_eq!(paceline::block_on(EXECUTOR.run(async { 1 })), 1);
-    /// ```
-    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.inner.start(future).await
-    }
 }
+
+runs_tasks!(StaticExecutor, self.inner);
+runs_tasks!(StaticLocalExecutor, self.inner.inner);
 
 impl StaticLocalExecutor {
     /// An executor without tasks.
@@ -209,61 +180,6 @@ impl StaticLocalExecutor {
         let meta = SpawnMeta::new(TaskKind::Local, Location::caller());
         // SAFETY: the executor is neither `Send` nor `Sync`; the caller promises the rest.
         unsafe { boxed_if_large!(future, meta, task::spawn(self.inner.forever(), future, meta)) }
-    }
-
-    /// Runs one task, if one is scheduled.
-    ///
-    /// ```
-    /// assert!(!paceline::StaticLocalExecutor::new().try_tick());
-    /// ```
-    pub fn try_tick(&self) -> bool {
-        self.inner.try_tick()
-    }
-
-    /// Runs one task, waiting for one to be scheduled.
-    ///
-    /// ```
-    /// let executor = paceline::LocalExecutor::new().leak();
-    /// let task = executor.spawn(async { 1 });
-    /// paceline::block_on(executor.tick());
-    /// assert!(task.is_finished());
-    /// ```
-    pub async fn tick(&self) {
-        self.inner.tick().await;
-    }
-
-    /// Runs tasks until `future` is done.
-    ///
-    /// ```
-    /// let executor = paceline::StaticLocalExecutor::new();
-    /// assert_eq!(paceline::block_on(executor.run(async { 1 })), 1);
-    /// ```
-    pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-        self.inner.inner.start(future).await
-    }
-}
-
-impl Default for StaticExecutor {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Default for StaticLocalExecutor {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for StaticExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.describe("StaticExecutor", f)
-    }
-}
-
-impl fmt::Debug for StaticLocalExecutor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.inner.describe("StaticLocalExecutor", f)
     }
 }
 
