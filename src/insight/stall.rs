@@ -1,12 +1,16 @@
 //! [`Stall`]: the report of a task that blocks its thread, or computes.
 
+use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::probe::Syscall;
+use crate::probe::{Doing, Syscall, Witness};
 use crate::rounded::Rounded;
 use crate::sync::{Counter, Flag, thread};
+
+/// How long a task must have blocked its thread, or computed, before it is reported.
+pub(crate) const STALL: Duration = Duration::from_millis(10);
 
 /// A task that does not let go of its thread: see [`Builder::on_stall`](crate::Builder::on_stall).
 ///
@@ -172,6 +176,69 @@ impl Default for Stalls {
     fn default() -> Self {
         let [all, blocked, computing, starved] = [(); 4].map(|()| Counter::default());
         Self { all, blocked, computing, starved, reporting: Flag::new(false) }
+    }
+}
+
+/// The reports about one poll that does not return: which were made, and when the next one is due.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    /// When it is reported next.
+    next: Duration,
+    is_counted: bool,
+    is_reported: bool,
+    is_starved: bool,
+}
+
+/// A stall that is to be reported.
+pub(crate) struct StallNow {
+    pub(crate) kind: StallKind,
+    pub(crate) lasted: Duration,
+    pub(crate) is_first: bool,
+}
+
+impl Reports {
+    pub(crate) fn new() -> Self {
+        Self { next: STALL, is_counted: false, is_reported: false, is_starved: false }
+    }
+
+    /// Counts a stall in `stalls` when it has lasted long enough, and returns it. A task that has waited for
+    /// a core for as long is counted as starved, once; a thread that waits for a core or dozes at this look
+    /// is not reported. `syscall` tells in which call the thread sleeps.
+    pub(crate) fn due(
+        &mut self,
+        stalls: &Stalls,
+        doing: Doing,
+        witness: &Witness,
+        syscall: impl FnOnce() -> Option<Syscall>,
+    ) -> Option<StallNow> {
+        if witness.waited >= STALL && !mem::replace(&mut self.is_starved, true) {
+            stalls.starved.add_shared(1);
+        }
+        let (lasted, count) = match doing {
+            Doing::Waits | Doing::Dozes => return None,
+            Doing::Blocks => (witness.blocked, &stalls.blocked),
+            Doing::Computes => (witness.computed, &stalls.computing),
+        };
+        if lasted < self.next {
+            return None;
+        }
+        if !mem::replace(&mut self.is_counted, true) {
+            stalls.all.add_shared(1);
+            count.add_shared(u64::from(witness.tells()));
+        }
+        let kind = match doing {
+            _ if !witness.tells() => StallKind::Unknown,
+            Doing::Computes => StallKind::Computing,
+            _ => StallKind::Blocked(syscall()),
+        };
+        Some(StallNow { kind, lasted, is_first: !self.is_reported })
+    }
+
+    /// Notes that this report was made. The next one is due when the stall is ten times as long. Without
+    /// this call, the report is due again at the next look.
+    pub(crate) fn note_made(&mut self, report: &StallNow) {
+        self.is_reported = true;
+        self.next = report.lasted.saturating_mul(10);
     }
 }
 

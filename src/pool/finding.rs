@@ -1,6 +1,6 @@
 //! [`Finding`]: what the deputy knows of a thread that made no progress. The thread's
 //! [`Station`](super::Station) keeps the last finding, for callers that ask for
-//! [threads](super::ThreadInfo).
+//! [threads](crate::Handle::threads).
 //!
 //! Only the deputy writes findings, and only of a thread that has not moved between two looks. The deputy
 //! takes no finding back: a finding belongs to one [`Spot`], and a thread that has moved is at another

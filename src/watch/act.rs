@@ -6,6 +6,7 @@ use super::decide::{Actions, Step};
 use super::observe::Scene;
 use super::progress::Progress;
 use super::relief;
+use super::report::report;
 use crate::pool::{Finding, Pool, Station};
 
 /// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, sets the limit of
@@ -25,7 +26,12 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
     }
     for place in actions.stalls.iter().map(|id| &scene.stays[*id]) {
         if let (Some(known), Some(culprit)) = (progress.get_mut(place.key), place.culprit) {
-            known.reports.look(pool, &place.station, culprit, place.seen.doing, &known.witness);
+            let syscall = || place.station.state.syscall();
+            let due = known.reports.due(&pool.deputy.stalls, place.seen.doing, &known.witness, syscall);
+            let Some(due) = due else { continue };
+            if report(pool, &place.station, culprit, &due) {
+                known.reports.note_made(&due);
+            }
         }
     }
     let new_limit = pool.crew().zip(actions.limit);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::progress::{self, Progress};
-use super::report::STALL;
 use crate::executor::{Account, Hosted, Queues, Runner, State, StateRef};
+use crate::insight::STALL;
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
 use crate::probe::Doing;
 use crate::stage::Stage;

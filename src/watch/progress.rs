@@ -6,10 +6,10 @@ use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::insight::Reports;
 use crate::pool::{Spot, Station};
 use crate::probe::Witness;
 use crate::sync::Instant;
-use crate::watch::report::Reports;
 
 /// Runners, and the stations of threads that host none, from look to look.
 #[derive(Debug, Default)]

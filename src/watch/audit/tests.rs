@@ -5,7 +5,7 @@ use std::thread;
 
 use super::*;
 use crate::Runtime;
-use crate::watch::report::STALL;
+use crate::insight::STALL;
 
 /// Waits until it holds.
 fn eventually(mut holds: impl FnMut() -> bool) {
