@@ -58,7 +58,7 @@ pub(super) fn ensure_conductor(crew: &Arc<Crew>, pool: &Arc<Pool>) -> bool {
         let (conduct, pool) = (Conduct(crew.clone()), pool.clone());
         move || Conductor::new(&conduct.0, &pool).conduct()
     };
-    if thread::Builder::new().name(format!("{}-drain", crew.name())).spawn(conduct).is_ok() {
+    if thread::Builder::new().name(format!("{}-drain", crew.config.name)).spawn(conduct).is_ok() {
         return true;
     }
     // Dropping the closure has given the claim back.

@@ -21,7 +21,7 @@ impl Owner for Pool {
     }
 
     fn stack_size(&self) -> Option<usize> {
-        self.crew()?.given_stack_size()
+        self.crew()?.config.stack_size
     }
 
     fn spin(&self) -> Duration {
@@ -29,7 +29,7 @@ impl Owner for Pool {
     }
 
     fn finishes_queue(&self) -> bool {
-        self.crew().is_some_and(|crew| crew.finishes_closures())
+        self.crew().is_some_and(|crew| crew.config.finishes_closures)
     }
 }
 

@@ -68,8 +68,8 @@ impl Crew {
     /// Starts a hand: a thread that clears up as [`clear_up`](Self::clear_up) does, and then
     /// ends. A hand is no worker: it calls no hooks. Returns false if no thread can be started.
     pub(crate) fn hire_hand(self: &Arc<Self>, pool: &Arc<Pool>) -> bool {
-        let mut builder = thread::Builder::new().name(format!("{}-end", self.name()));
-        if let Some(size) = self.given_stack_size() {
+        let mut builder = thread::Builder::new().name(format!("{}-end", self.config.name));
+        if let Some(size) = self.config.stack_size {
             builder = builder.stack_size(size);
         }
         self.roll().hands_coming += 1;

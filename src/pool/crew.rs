@@ -71,7 +71,7 @@ impl fmt::Debug for CrewConfig {
 /// A runtime's threads.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    config: CrewConfig,
+    pub(crate) config: CrewConfig,
     /// All workers were started once, or the thread that builds the runtime sees to that.
     complete: Flag,
     /// Held by the thread that starts the workers of the default instance.
@@ -141,17 +141,9 @@ impl Crew {
         &self.config.state
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.config.name
-    }
-
     /// Returns whether the workers run this executor.
     pub(crate) fn runs(&self, state: &StateRef) -> bool {
         std::ptr::eq(&**self.state(), &**state)
-    }
-
-    pub(crate) fn has_surplus(&self) -> bool {
-        self.config.state.has_surplus()
     }
 
     /// Returns whether the crew has no workers: the threads in a `block_on` poll its tasks.
@@ -181,10 +173,6 @@ impl Crew {
             waking::call(|| pool.visit(|| hook(panic)));
             true
         });
-    }
-
-    pub(crate) fn stall_hook(&self) -> Option<StallHook> {
-        self.config.on_stall.clone()
     }
 
     /// Returns whether there are workers, or will be, or workers that were stopped are not gone yet.
@@ -227,16 +215,6 @@ impl Crew {
     pub(crate) fn given_thread_name(&self, number: usize) -> Option<String> {
         let names = self.config.thread_names.as_ref()?;
         waking::catch(|| names(number)).filter(|name| !name.contains('\0'))
-    }
-
-    /// Returns whether closures that block and have not begun at the end are run instead of cancelled.
-    pub(crate) fn finishes_closures(&self) -> bool {
-        self.config.finishes_closures
-    }
-
-    /// Returns the size of stack that the program has set for the runtime's threads.
-    pub(crate) fn given_stack_size(&self) -> Option<usize> {
-        self.config.stack_size
     }
 
     /// Returns the size of a worker's stack.
@@ -293,11 +271,6 @@ impl Crew {
              fewer workers or smaller stacks (`PACELINE_THREADS`, `Builder::threads`, `Builder::stack_size`)"
         );
         io::Error::new(error.kind(), what)
-    }
-
-    /// Returns the wanted number of workers that do not block: `Builder::threads`.
-    pub(crate) fn threads(&self) -> usize {
-        self.config.threads
     }
 
     /// Starts one more worker, because all others are stuck, and counts it as a replacement. `max_threads`
@@ -371,7 +344,7 @@ impl Crew {
             let worked = waking::catch(|| {
                 block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), hooked)
             });
-            let unneeded = matches!(worked, Some(None));
+            let unneeded = worked.is_some_and(|left| left.is_none());
             let is_stopped = self.is_stopped();
             if is_stopped {
                 // Before this thread counts as gone: a thread that waits for that finds all futures dropped

@@ -110,7 +110,7 @@ pub(crate) struct Pool {
     /// The pool is the default instance.
     is_default: Flag,
     /// The sums of the counters of runners that are gone.
-    past_polls: PollCounters,
+    pub(crate) past_polls: PollCounters,
     /// The flight recorder, if there is one.
     pub(crate) recording: Recording,
     itself: Weak<Pool>,
@@ -143,7 +143,7 @@ impl Pool {
             policy,
         });
         pool.deputy.set_pool(pool.itself.clone());
-        let [needed, last] = [(); 2].map(|()| pool.deputy.clone());
+        let (needed, last) = (pool.deputy.clone(), pool.deputy.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
             needed: Box::new(move || needed.call()),
             empty: Box::new(move || drop(last.call_if(|| false))),
@@ -250,7 +250,7 @@ impl Pool {
     pub(crate) fn is_settled(&self, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
         let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
         sync::lock(&self.stations).iter().all(is_still)
-            && !self.workforce().is_some_and(|crew| crew.has_surplus())
+            && !self.workforce().is_some_and(|crew| crew.state().has_surplus())
     }
 
     /// Returns whether a thread of the pool that is awake runs, and does not block.
@@ -277,11 +277,6 @@ impl Pool {
             station.runners.lock().iter().for_each(|hosted| polls.absorb(&hosted.runner.counters));
         }
         polls
-    }
-
-    /// Returns the polls by threads that have left.
-    pub(crate) fn past_polls(&self) -> &PollCounters {
-        &self.past_polls
     }
 
     pub(crate) fn stations(&self) -> Vec<Arc<Station>> {

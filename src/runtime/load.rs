@@ -55,7 +55,7 @@ impl Handle {
 impl Load {
     /// Reads the counts of a pool.
     fn of(pool: &Pool) -> Self {
-        let past = pool.past_polls();
+        let past = &pool.past_polls;
         let mut load = Load {
             past_polls: past.total(),
             past_stolen: past.get(FoundIn::Stolen),

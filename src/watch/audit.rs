@@ -46,7 +46,7 @@ impl Audit {
         let may_sleep = self.look_unless_just_done(pool);
         // After the look: workers that blocked at the last one may be back.
         let crew = pool.workforce().filter(|_| is_uncovered);
-        if crew.is_some_and(|crew| self.memory.count_blocked(crew.live(), crew.threads())) {
+        if crew.is_some_and(|crew| self.memory.count_blocked(crew.live(), crew.config.threads)) {
             act::add_thread(pool, 0);
         }
         may_sleep

@@ -216,7 +216,8 @@ impl Observer {
             seen.crew = Some(crew.staff(now, STALL));
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
-            seen.has_surplus = crew.has_surplus() || own.is_some_and(|own| seen.queues[own].has_surplus);
+            seen.has_surplus =
+                crew.state().has_surplus() || own.is_some_and(|own| seen.queues[own].has_surplus);
         }
         (seen, scene)
     }

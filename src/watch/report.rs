@@ -25,7 +25,7 @@ pub(super) fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due:
 
 /// Starts the thread that makes the report, and returns whether that is done: see [`report`].
 fn start_report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due: &StallNow) -> bool {
-    let hook = pool.crew().and_then(|crew| crew.stall_hook());
+    let hook = pool.crew().and_then(|crew| crew.config.on_stall.clone());
     let (is_printed, is_traced) = (requests::are_stalls_requested(), event::is_wanted());
     let Some(spawned_at) = culprit.place.filter(|_| is_printed || is_traced || hook.is_some()) else {
         return true;

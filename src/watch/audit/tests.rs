@@ -38,7 +38,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     (0..2).for_each(|_| told.recv().expect("both workers run a task"));
 
     let mut audit = Audit::default();
-    audit.memory.count_blocked(crew.live(), crew.threads());
+    audit.memory.count_blocked(crew.live(), crew.config.threads);
     audit.look(pool, true);
     assert_eq!(crew.live(), 2, "one is about to block, and one is left");
     audit.look(pool, true);
