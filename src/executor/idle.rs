@@ -29,7 +29,6 @@ pub(super) enum Rest {
 }
 
 impl State {
-    /// Returns whether a runner or ticker sleeps.
     pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }

@@ -25,7 +25,6 @@ pub(crate) fn read() -> u8 {
     }
 }
 
-/// Returns whether stalls are to be printed.
 pub(crate) fn are_stalls_requested() -> bool {
     read() & STALLS != 0
 }

@@ -378,7 +378,6 @@ impl Crew {
         }
     }
 
-    /// Returns whether there are more workers than usual.
     fn is_overstaffed(&self) -> bool {
         self.roll().live > self.config.threads
     }

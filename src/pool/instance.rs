@@ -49,7 +49,6 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Returns whether there is a default instance.
     pub(crate) fn is_installed() -> bool {
         instance().is_some()
     }

@@ -113,7 +113,6 @@ pub(crate) struct Pool {
     pub(crate) past_polls: PollCounters,
     /// The flight recorder, if there is one.
     pub(crate) recording: Recording,
-    itself: Weak<Pool>,
 }
 
 impl Pool {
@@ -127,7 +126,7 @@ impl Pool {
         requests::read();
         let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
         let deputy = Deputy::new(policy.max_blind, watch)?;
-        let pool = Arc::new_cyclic(|itself| Self {
+        let pool = Arc::new(Self {
             leadership: Leadership::new(batch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
             deputy,
@@ -139,10 +138,9 @@ impl Pool {
             is_default: Flag::new(false),
             past_polls: PollCounters::default(),
             recording: Recording::new(),
-            itself: itself.clone(),
             policy,
         });
-        pool.deputy.set_pool(pool.itself.clone());
+        pool.deputy.set_pool(Arc::downgrade(&pool));
         let (needed, last) = (pool.deputy.clone(), pool.deputy.clone());
         pool.reactor.set_hooks(crate::reactor::Hooks {
             needed: Box::new(move || needed.call()),
@@ -301,7 +299,6 @@ impl Pool {
         code()
     }
 
-    /// Returns whether the owner of the pool is gone.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.is_set()
     }
@@ -310,7 +307,7 @@ impl Pool {
     /// are woken, and the deputy and the reliefs are told to end. Fires the events in the batch, too, unless
     /// another thread leads during [`PARTING_LOOKS`] tries. An explicit call and not part of `drop`, because
     /// any thread may hold the last reference: a stuck worker, or a waker that was just called.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(self: &Arc<Self>) {
         self.ended.set(true);
         self.deputy.end();
         self.reactor.close();
@@ -318,7 +315,7 @@ impl Pool {
         // Tasks wait for the events in the batch, too. Another leader, which may be asleep, fires them or
         // leaves them to this thread.
         for _ in 0..PARTING_LOOKS {
-            if self.itself.upgrade().expect("the caller holds a reference").take_turn().is_some() {
+            if self.take_turn().is_some() {
                 break;
             }
             self.reactor.interrupt();

@@ -58,7 +58,6 @@ impl Witness {
         Self { looked: now, processor_time, doing: None, dozed: false, blocked, computed, waited }
     }
 
-    /// Returns whether the thread blocked at the last look.
     pub(crate) fn blocks(&self) -> bool {
         self.doing == Some(Doing::Blocks)
     }
