@@ -30,9 +30,8 @@ pub(crate) type PanicHook = Arc<dyn Fn(&TaskPanic) + Send + Sync>;
 pub(crate) type ThreadNames = Arc<dyn Fn(usize) -> String + Send + Sync>;
 
 /// The settings of a crew.
+#[derive(Default)]
 pub(crate) struct CrewConfig {
-    /// The executor that the workers run.
-    pub(crate) state: StateRef,
     /// The wanted number of workers that do not block; 0 in a runtime of the current thread.
     pub(crate) threads: usize,
     /// The largest number of workers that do not wait in a nested `block_on`.
@@ -71,6 +70,8 @@ impl fmt::Debug for CrewConfig {
 /// A runtime's threads.
 #[derive(Debug)]
 pub(crate) struct Crew {
+    /// The executor that the workers run.
+    state: StateRef,
     pub(crate) config: CrewConfig,
     /// All workers were started once, or the thread that builds the runtime sees to that.
     complete: Flag,
@@ -124,8 +125,9 @@ pub(crate) struct Staff {
 
 impl Crew {
     /// Makes a crew without threads: [`start`](Self::start) starts them.
-    pub(super) fn new(config: CrewConfig) -> Self {
+    pub(super) fn new((state, config): (StateRef, CrewConfig)) -> Self {
         Self {
+            state,
             config,
             complete: Flag::new(false),
             starting: Mutex::new(()),
@@ -138,7 +140,7 @@ impl Crew {
     }
 
     pub(crate) fn state(&self) -> &StateRef {
-        &self.config.state
+        &self.state
     }
 
     /// Returns whether the workers run this executor.
@@ -206,7 +208,7 @@ impl Crew {
             max_threads: if self.is_stopped() { 0 } else { self.config.max_threads },
             live: roll.live,
             late,
-            limit: self.config.state.limit(),
+            limit: self.state.limit(),
         }
     }
 
@@ -335,7 +337,7 @@ impl Crew {
         let on_stop = self.config.on_stop.as_ref();
         call(pool, self.config.on_start.as_ref());
         let mut stopped = Box::pin(self.until_stopped());
-        let mut run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
+        let mut run = Run::new(self.state.clone(), stopped.as_mut() as Root<'_>);
         self.roll().remove_starting(place.number);
         loop {
             let linger = self.is_overstaffed().then_some(LINGER);
@@ -359,7 +361,7 @@ impl Crew {
                 break;
             }
             stopped = Box::pin(self.until_stopped());
-            run = Run::new(self.config.state.clone(), stopped.as_mut() as Root<'_>);
+            run = Run::new(self.state.clone(), stopped.as_mut() as Root<'_>);
         }
         self.changed.notify_all();
         if self.is_stopped() && self.live() == 0 {

@@ -23,7 +23,7 @@ mod stay;
 mod turn;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
-pub(crate) use crew::{Crew, CrewConfig, Hook, PanicHook, Staff, ThreadNames};
+pub(crate) use crew::{Crew, CrewConfig, Staff};
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub(crate) use finding::{Finding, Spot};
 pub(crate) use station::{Activity, Culprit, Station};
@@ -35,7 +35,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::blocking_threads::Threads;
-use crate::executor::{Caught, Overseer, PollCounters, State};
+use crate::executor::{Caught, Overseer, PollCounters, State, StateRef};
 use crate::flight::{Reason, Recording};
 use crate::insight::requests;
 use crate::leadership::{Leadership, Order};
@@ -174,7 +174,7 @@ impl Pool {
 
     /// Returns the crew. If the pool had none, this makes one with the settings that `config` returns, and
     /// registers the deputy with the crew's executor; the workers start with [`Crew::start`].
-    pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> CrewConfig) -> &Arc<Crew> {
+    pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> (StateRef, CrewConfig)) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
             let crew = Arc::new(Crew::new(config()));
             self.oversee(crew.state());

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, io_context, threads_from_environment};
 use crate::executor::StateRef;
-use crate::insight::StallHook;
 use crate::leadership::Order;
-use crate::pool::{CrewConfig, Hook, PanicHook, Policy, Pool, Promotion, ThreadNames, default_blocking};
+use crate::pool::{CrewConfig, Policy, Pool, Promotion, default_blocking};
 use crate::reactor::WayChoice;
 use crate::watch;
 
@@ -47,16 +46,8 @@ pub struct Builder {
     current_thread: bool,
     max_threads: Option<usize>,
     pub(crate) policy: Policy,
-    thread_name: String,
-    thread_names: Option<ThreadNames>,
-    finishes_closures: bool,
-    stack_size: Option<usize>,
-    on_thread_start: Option<Hook>,
-    on_thread_stop: Option<Hook>,
-    on_thread_park: Option<Hook>,
-    on_thread_unpark: Option<Hook>,
-    on_task_panic: Option<PanicHook>,
-    on_stall: Option<StallHook>,
+    /// Without the numbers of threads.
+    config: CrewConfig,
     blocking_threads: Option<usize>,
     /// Changes the pool before anything runs in it, for a module above this one.
     pub(crate) prepare: Option<fn(&Pool) -> io::Result<()>>,
@@ -69,16 +60,7 @@ impl Builder {
             current_thread: false,
             max_threads: None,
             policy: Policy::default(),
-            thread_name: "paceline".into(),
-            thread_names: None,
-            finishes_closures: false,
-            stack_size: None,
-            on_thread_start: None,
-            on_thread_stop: None,
-            on_thread_park: None,
-            on_thread_unpark: None,
-            on_task_panic: None,
-            on_stall: None,
+            config: CrewConfig { name: "paceline".into(), ..CrewConfig::default() },
             blocking_threads: None,
             prepare: None,
         }
@@ -298,7 +280,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.thread_name = name.into();
+        self.config.name = name.into();
         self
     }
 
@@ -313,7 +295,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.stack_size = Some(bytes);
+        self.config.stack_size = Some(bytes);
         self
     }
 
@@ -377,25 +359,12 @@ impl Builder {
     }
 
     /// Returns the settings of the crew, which begins with `threads` workers.
-    pub(super) fn crew(&self, state: StateRef, threads: usize) -> CrewConfig {
-        CrewConfig {
-            state,
-            threads,
-            max_threads: match self.current_thread {
-                true => 0,
-                false => self.max_threads.unwrap_or(DEFAULT_MAX_WORKERS.max(threads)),
-            },
-            name: self.thread_name.clone(),
-            thread_names: self.thread_names.clone(),
-            finishes_closures: self.finishes_closures,
-            stack_size: self.stack_size,
-            on_start: self.on_thread_start.clone(),
-            on_stop: self.on_thread_stop.clone(),
-            on_park: self.on_thread_park.clone(),
-            on_unpark: self.on_thread_unpark.clone(),
-            on_task_panic: self.on_task_panic.clone(),
-            on_stall: self.on_stall.clone(),
-        }
+    pub(super) fn crew(self, threads: usize) -> CrewConfig {
+        let max_threads = match self.current_thread {
+            true => 0,
+            false => self.max_threads.unwrap_or(DEFAULT_MAX_WORKERS.max(threads)),
+        };
+        CrewConfig { threads, max_threads, ..self.config }
     }
 
     /// Checks the settings, makes the pool and its crew, whose tasks are kept in `state`, and starts the
@@ -407,16 +376,14 @@ impl Builder {
             Some(threads) => threads,
             None => threads_from_environment()?,
         };
-        let config = self.crew(state, threads);
-        let max_threads = config.max_threads;
         let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if threads == 0 && !self.current_thread {
             return invalid("a runtime needs at least one thread: `threads` is 0".into());
         }
-        if max_threads < threads {
+        if let Some(max_threads) = self.max_threads.filter(|max| *max < threads) {
             return invalid(format!("`max_threads` is {max_threads}, fewer than the {threads} of `threads`"));
         }
-        if self.thread_name.contains('\0') {
+        if self.config.name.contains('\0') {
             return invalid("`thread_name` has a NUL in it".into());
         }
         if self.policy.max_blind.is_zero() {
@@ -425,12 +392,13 @@ impl Builder {
         if self.blocking_threads == Some(0) {
             return invalid("`blocking_threads` is 0: closures that block on purpose would never run".into());
         }
-        let pool = Pool::new(self.policy, watch::serve)
+        let pool = Pool::new(self.policy.clone(), watch::serve)
             .map_err(|error| io_context("cannot make a reactor", error))?;
-        let crew = pool.crew_or_found(|| config).clone();
+        let (prepare, blocking_threads) = (self.prepare, self.blocking_threads);
+        let crew = pool.crew_or_found(|| (state, self.crew(threads))).clone();
         crew.watch_panics(&pool);
-        self.prepare.map_or(Ok(()), |prepare| prepare(&pool))?;
-        if let Some(threads) = self.blocking_threads {
+        prepare.map_or(Ok(()), |prepare| prepare(&pool))?;
+        if let Some(threads) = blocking_threads {
             pool.blocking().set_limit(threads);
         }
         // If a thread cannot be started, dropping the runtime stops those that were.
@@ -448,7 +416,7 @@ impl fmt::Debug for Builder {
             .field("threads", &self.threads)
             .field("max_threads", &self.max_threads)
             .field("policy", &self.policy)
-            .field("thread_name", &self.thread_name)
+            .field("thread_name", &self.config.name)
             .finish_non_exhaustive()
     }
 }

@@ -293,7 +293,7 @@ fn crew_of(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
 /// Returns the crew of a pool. That of the default instance is made with `threads` workers, of which none is
 /// started.
 fn crew_with(pool: &Arc<Pool>, threads: usize) -> &Arc<Crew> {
-    pool.crew_or_found(|| Builder::new().crew(StateRef::forever(), threads))
+    pool.crew_or_found(|| (StateRef::forever(), Builder::new().crew(threads)))
 }
 
 /// Returns what the current runtime has done so far, and has right now. The current runtime is the one on

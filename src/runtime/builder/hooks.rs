@@ -11,7 +11,7 @@ impl Builder {
     /// must not block or return a NUL.
     #[doc(hidden)]
     pub fn thread_names(mut self, names: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
-        self.thread_names = Some(Arc::new(names));
+        self.config.thread_names = Some(Arc::new(names));
         self
     }
 
@@ -20,7 +20,7 @@ impl Builder {
     /// destructors of tasks may still spawn closures.
     #[doc(hidden)]
     pub fn finish_closures(mut self) -> Self {
-        self.finishes_closures = true;
+        self.config.finishes_closures = true;
         self
     }
 
@@ -45,7 +45,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_start = Some(Arc::new(hook));
+        self.config.on_start = Some(Arc::new(hook));
         self
     }
 
@@ -68,7 +68,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_stop = Some(Arc::new(hook));
+        self.config.on_stop = Some(Arc::new(hook));
         self
     }
 
@@ -90,7 +90,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_thread_park(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_park = Some(Arc::new(hook));
+        self.config.on_park = Some(Arc::new(hook));
         self
     }
 
@@ -106,7 +106,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_thread_unpark(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_thread_unpark = Some(Arc::new(hook));
+        self.config.on_unpark = Some(Arc::new(hook));
         self
     }
 
@@ -165,7 +165,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_task_panic(mut self, hook: impl Fn(&TaskPanic) + Send + Sync + 'static) -> Self {
-        self.on_task_panic = Some(Arc::new(hook));
+        self.config.on_task_panic = Some(Arc::new(hook));
         self
     }
 
@@ -205,7 +205,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn on_stall(mut self, hook: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.on_stall = Some(Arc::new(hook));
+        self.config.on_stall = Some(Arc::new(hook));
         self
     }
 }
