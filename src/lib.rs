@@ -282,7 +282,7 @@
 //! | stuck | said of a thread without progress between two looks: it blocks, computes, or waits for a core |
 //! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
 //! | conductor | the thread that conducts the end of a runtime |
-//! | hand | a thread that was started to drop what is left at the end of a runtime |
+//! | helper | the thread that drops what is left at the end of a runtime, beside the workers |
 //! | vigil | the wait of one thread until no more than a given number of tasks is left |
 //! | inside | said of the thread that may use a strand's state |
 //! | relay | the task that continues a strand's operations after a thread has done its share |

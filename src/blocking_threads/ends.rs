@@ -3,20 +3,8 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use super::{Piece, Threads, Title};
-use crate::probe::KnownThread;
+use super::{Piece, Threads};
 use crate::sync::{self, thread};
-
-/// A piece of work that runs.
-#[derive(Debug)]
-pub(crate) struct AtWork {
-    pub(crate) known: KnownThread,
-    /// The number of the piece; no other piece has it.
-    pub(crate) number: u64,
-    pub(crate) name: String,
-    /// Whether the deadline of the piece itself has passed: then no caller waits for the piece.
-    pub(crate) is_lost: bool,
-}
 
 impl Threads {
     /// Returns how many pieces of work wait or run that a caller may still await. Unparks `keeper` each time
@@ -29,27 +17,24 @@ impl Threads {
 
     /// Returns whether the calling thread runs a piece of work that a caller may still await.
     pub(crate) fn is_at_work_here(&self) -> bool {
-        let inner = sync::lock(&self.inner);
         let here = thread::current().id();
-        let number = inner.crew.iter().find(|(_, known)| known.id() == here).map(|(number, _)| *number);
-        let is_open = |piece: &&Piece| piece.title.is_some() && !piece.is_lost;
-        inner.pieces.iter().filter(is_open).any(|piece| Some(piece.thread) == number)
+        let is_open = |piece: &Piece| piece.thread == here && piece.title.is_some() && !piece.is_lost;
+        sync::lock(&self.inner).pieces.iter().any(is_open)
     }
 
     /// Closes the threads: they accept no work from now on, and what is queued is cancelled; neither, if the
     /// owner wants the queue [finished](super::Owner::finishes_queue). Threads without work end. Returns how
-    /// many pieces that a caller may await were cancelled by this or by earlier calls. Runs no user code.
+    /// many pieces that a caller may await this has cancelled. Runs no user code.
     pub(crate) fn close(&self) -> usize {
         let mut inner = sync::lock(&self.inner);
         self.closed.set(true);
         inner.keeper = None;
         let waits = if self.finishes_queue { VecDeque::new() } else { mem::take(&mut inner.queue) };
         inner.open -= waits.iter().filter(|work| work.is_open()).count();
-        inner.cancelled += waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
+        let cancelled = waits.iter().filter(|work| work.is_open() && !work.is_settled()).count();
         inner.doomed.extend(waits);
         let idle = mem::take(&mut inner.idle);
         inner.coming += idle.len();
-        let cancelled = inner.cancelled;
         drop(inner);
         idle.iter().for_each(|seat| seat.call());
         cancelled
@@ -70,21 +55,8 @@ impl Threads {
     }
 
     /// Returns the pieces of work that run, without those of streams.
-    pub(crate) fn at_work(&self) -> Vec<AtWork> {
-        let pieces: Vec<_> = {
-            let inner = sync::lock(&self.inner);
-            let thread_of = |piece: &Piece| inner.crew.iter().find(|(other, _)| *other == piece.thread);
-            let of_a_job = |piece: &Piece| {
-                Some((thread_of(piece)?.1.clone(), piece.number, piece.title.clone()?, piece.is_lost))
-            };
-            inner.pieces.iter().filter_map(of_a_job).collect()
-        };
-        let named = |(known, number, title, is_lost): (KnownThread, u64, Title, bool)| AtWork {
-            known,
-            number,
-            name: title.to_string(),
-            is_lost,
-        };
-        pieces.into_iter().map(named).collect()
+    pub(crate) fn at_work(&self) -> Vec<Piece> {
+        let inner = sync::lock(&self.inner);
+        inner.pieces.iter().filter(|piece| piece.title.is_some()).cloned().collect()
     }
 }

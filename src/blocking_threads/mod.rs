@@ -30,7 +30,7 @@ use std::{fmt, io, mem};
 
 use crate::ambient;
 use crate::fork::{self, Origin};
-use crate::probe::KnownThread;
+use crate::probe::ThreadState;
 use crate::simulated;
 use crate::spin;
 use crate::sync::{self, Flag, Instant, Mutex, thread};
@@ -50,16 +50,19 @@ const SPIN: Duration = Duration::from_micros(50);
 const MAX_BROUGHT: usize = 2;
 
 /// A piece of work that runs.
-struct Piece {
-    /// The number of the thread that runs the piece.
-    thread: usize,
-    /// The number of the piece.
-    number: u64,
+#[derive(Clone)]
+pub(crate) struct Piece {
+    /// The thread that runs the piece.
+    pub(crate) thread: thread::ThreadId,
+    pub(crate) state: ThreadState,
+    /// How many pieces were over when this one began: it differs between the pieces of a thread.
+    pub(crate) number: u64,
     /// `None` for a piece of a stream.
-    title: Option<Title>,
+    pub(crate) title: Option<Title>,
     /// The address of the errand, if the piece is one: [`Threads::lose`] finds the piece by it.
     errand: Option<usize>,
-    is_lost: bool,
+    /// Whether the deadline of the piece itself has passed: then no caller waits for the piece.
+    pub(crate) is_lost: bool,
 }
 
 /// The runtime that the threads belong to.
@@ -88,6 +91,7 @@ pub(crate) struct Threads {
     origin: Origin,
 }
 
+#[derive(Default)]
 struct Inner {
     queue: VecDeque<Work>,
     /// Threads without work. The last one became idle last, and is called first.
@@ -109,15 +113,10 @@ struct Inner {
     ran: u64,
     /// Pieces that wait or run, without lost pieces and those of streams.
     open: usize,
-    /// Pieces that never begin, because the runtime has ended, and are still to be dropped; and how many were
-    /// cancelled by that.
+    /// Pieces that never begin, because the runtime has ended, and are still to be dropped.
     doomed: VecDeque<Work>,
-    cancelled: usize,
-    /// The pieces that run, and the threads that are there.
+    /// The pieces that run.
     pieces: Vec<Piece>,
-    crew: Vec<(usize, KnownThread)>,
-    /// How many pieces were begun so far: the number of the last one.
-    begun: u64,
     /// The thread to unpark when no piece is open any more.
     keeper: Option<thread::Thread>,
 }
@@ -182,18 +181,16 @@ impl Inner {
         if self.coming > 0 || self.queue.is_empty() { None } else { self.successor() }
     }
 
-    /// Records that the thread of this number begins `work`, which gets the next number of a piece. Does not
-    /// run the work.
-    fn begin_piece(&mut self, thread: usize, work: &Work) {
-        self.begun += 1;
-        let (title, errand) = (work.title(), work.errand());
-        self.pieces.push(Piece { thread, number: self.begun, title, errand, is_lost: false });
+    /// Records that the calling thread, `thread`, begins `work`. Does not run the work.
+    fn begin_piece(&mut self, thread: thread::ThreadId, work: &Work) {
+        let (state, title, errand) = (ThreadState::here(), work.title(), work.errand());
+        self.pieces.push(Piece { thread, state, number: self.done, title, errand, is_lost: false });
     }
 
-    /// Records that the thread of this number is done with its piece. `after` says whether the piece counts
-    /// as run, and whether it was lost: a lost piece was closed before. If no piece is open any more,
-    /// unparks the thread that waits for that.
-    fn end_piece(&mut self, thread: usize, after: After) {
+    /// Records that this thread is done with its piece. `after` says whether the piece counts as run, and
+    /// whether it was lost: a lost piece was closed before. If no piece is open any more, unparks the thread
+    /// that waits for that.
+    fn end_piece(&mut self, thread: thread::ThreadId, after: After) {
         self.done += 1;
         self.ran += u64::from(after != After::NotBegun);
         // From the end: pieces that have run for long are at the beginning and tend to stay there.
@@ -218,25 +215,8 @@ impl Threads {
     /// Makes the threads of a runtime, or of the process if there is no `owner`. Starts none; at most `limit`
     /// run at once, without the lost ones. Does not keep the owner alive.
     pub(crate) fn new(limit: usize, owner: Option<Arc<dyn Owner>>) -> Self {
-        let inner = Inner {
-            queue: VecDeque::new(),
-            idle: Vec::new(),
-            coming: 0,
-            threads: 0,
-            lost: 0,
-            limit,
-            ever: 0,
-            done: 0,
-            done_then: u64::MAX,
-            ran: 0,
-            open: 0,
-            doomed: VecDeque::new(),
-            cancelled: 0,
-            pieces: Vec::new(),
-            crew: Vec::new(),
-            begun: 0,
-            keeper: None,
-        };
+        // The first thread that arrives does not conclude that the work blocks.
+        let inner = Inner { limit, done_then: u64::MAX, ..Inner::default() };
         Self {
             inner: Mutex::new(inner),
             closed: Flag::new(false),
@@ -303,62 +283,48 @@ impl Threads {
         if let Some(bytes) = owner.as_ref().and_then(|owner| owner.stack_size()) {
             builder = builder.stack_size(bytes);
         }
-        let Err(error) = builder.spawn(move || threads.live(number)) else { return Ok(()) };
+        let Err(error) = builder.spawn(move || threads.live()) else { return Ok(()) };
         let mut inner = sync::lock(&self.inner);
         inner.threads -= 1;
         inner.coming -= 1;
         if inner.threads > 0 {
-            // Some thread takes the work when it is done with its piece; or at once, if it became idle while
-            // this one counted as coming.
-            let idle = if inner.coming > 0 || inner.queue.is_empty() { None } else { inner.idle.pop() };
+            // Another thread takes the work when it is done with its piece; or at once, if it became idle
+            // while this one counted as coming.
+            let idle = inner.idle.pop();
             inner.coming += usize::from(idle.is_some());
             drop(inner);
-            if let Some(seat) = idle {
-                seat.call();
-            }
+            idle.into_iter().for_each(|seat| seat.call());
             return Ok(());
         }
         let stranded = mem::take(&mut inner.queue);
         inner.close_pieces(stranded.iter().filter(|work| work.is_open()).count());
         drop(inner);
         stranded.into_iter().for_each(Work::cancel);
-        let what = format!(
-            "cannot start a thread for what blocks: {error}. The limit of threads or of memory is reached, of the process \
-             (`ulimit -v`), its user (`ulimit -u`) or its container"
-        );
-        Err(io::Error::new(error.kind(), what))
+        Err(io::Error::new(error.kind(), format!("cannot start a thread for what blocks: {error}")))
     }
 
-    /// Runs a thread from its start to its end, and lists it in the crew meanwhile. Works in a call of the
-    /// owner, which stays alive for so long; or without it, if there is no owner or it is gone.
-    fn live(self: &Arc<Self>, number: usize) {
+    /// Runs a thread from its start to its end. Works in a call of the owner, which stays alive for so long;
+    /// or without it, if there is no owner or it is gone.
+    fn live(self: &Arc<Self>) {
         ambient::move_in();
-        let known = KnownThread::here();
-        sync::lock(&self.inner).crew.push((number, known));
         // The thread keeps the owner alive while it runs the owner's jobs; the runtime's end makes it leave.
         match self.owner.as_ref().map(Weak::upgrade) {
-            Some(Some(owner)) => owner.call(&mut || self.work(number)),
-            _ => self.work(number),
+            Some(Some(owner)) => owner.call(&mut || self.work()),
+            _ => self.work(),
         }
-        sync::lock(&self.inner).crew.retain(|(other, _)| *other != number);
     }
 
-    /// Takes pieces of work, and waits for others, until the thread has to end. `number` is that of the
-    /// thread, for the records of its pieces.
-    fn work(self: &Arc<Self>, number: usize) {
+    /// Takes pieces of work, and waits for others, until the thread has to end.
+    fn work(self: &Arc<Self>) {
         let seat = Arc::new(IdleSeat { thread: thread::current(), called: Flag::new(false) });
         // A thread is started only if work waits, so it serves first.
-        loop {
-            if self.serve(number) || !self.wait(&seat) {
-                return;
-            }
-        }
+        while !self.serve(seat.thread.id()) && self.wait(&seat) {}
     }
 
     /// Takes pieces of work until the queue is empty, as a thread that was on its way. Before each piece,
     /// calls or starts other threads for what is left in the queue. Returns true if the thread is lost, and
     /// has to end.
-    fn serve(self: &Arc<Self>, number: usize) -> bool {
+    fn serve(self: &Arc<Self>, here: thread::ThreadId) -> bool {
         let mut inner = sync::lock(&self.inner);
         inner.coming -= 1;
         // No piece was done since the last thread arrived.
@@ -379,11 +345,11 @@ impl Threads {
                 let _ = self.call_or_start(successor);
                 inner = sync::lock(&self.inner);
             }
-            inner.begin_piece(number, &work);
+            inner.begin_piece(here, &work);
             drop(inner);
             let after = work.run();
             inner = sync::lock(&self.inner);
-            inner.end_piece(number, after);
+            inner.end_piece(here, after);
             if after == After::Lost {
                 inner.lost -= 1;
                 return true;

@@ -1,15 +1,12 @@
 //! The end of an executor cancels the tasks that are left. For the end of a runtime, this file also answers
-//! how many tasks are left, and what of the executor is on the stack of the thread that ends the runtime.
+//! in which task the calling thread is.
 
-use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::host;
-use super::runner::{Runner, TaskPoll};
+use super::runner::Runner;
 use super::state::State;
-use super::tasks::Ticket;
-use crate::insight::Grouping;
 use crate::sync::{Instant, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
@@ -17,80 +14,15 @@ use crate::sync::{Instant, thread};
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
 impl State {
-    /// Returns the poll, or the drop, of a task of this executor that is at the top of the calling thread's
-    /// stack. A foreign task is none of the executor's.
-    pub(crate) fn task_here(&self) -> Option<TaskPoll> {
-        let is_ours = |runner: &&Runner| runner.is_of(self.address()) && runner.stage().is_at_work();
-        let poll = host::with_running(|top| top.filter(is_ours).and_then(Runner::task_poll));
-        poll.filter(|poll| poll.spawned_at.is_some())
-    }
-
-    /// Returns whether a task of this executor is on the calling thread's stack, at the top or below a nested
-    /// `block_on`. A foreign task is none of the executor's.
-    pub(crate) fn is_in_task(&self) -> bool {
+    /// Returns a task of this executor that is on the calling thread's stack, at its top or below a nested
+    /// `block_on`, by the address that the task's waker points to. Foreign tasks are none of the executor's.
+    #[cold]
+    pub(crate) fn task_here(&self) -> Option<usize> {
         let (here, _) = host::place();
-        let polls = |runner: &Arc<Runner>| runner.task_poll().filter(|_| runner.is_on(here))?.spawned_at;
-        self.find_in_runners(polls).is_some()
-    }
-
-    /// Returns how many tasks have ended so far, and how many are left.
-    pub(crate) fn census(&self) -> (usize, usize) {
-        self.tasks.census()
-    }
-
-    /// Makes the calling thread the one that waits for tasks to end: the end that reaches the
-    /// [threshold](Self::set_threshold) unparks it. See [`Vigil`](super::vigil::Vigil).
-    pub(crate) fn watch_ends(&self) {
-        self.tasks.watch();
-    }
-
-    /// Ends the wait that [`watch_ends`](Self::watch_ends) began.
-    pub(crate) fn unwatch_ends(&self) {
-        self.tasks.unwatch();
-    }
-
-    /// Sets how many tasks may be left when the wait ends, and wakes the waiting thread so that it counts
-    /// again.
-    pub(crate) fn set_threshold(&self, left: usize) {
-        self.tasks.set_threshold(left);
-    }
-
-    /// Starts to note which futures are being dropped: see [`drops_of`](Self::drops_of).
-    pub(crate) fn watch_drops(&self) {
-        self.drops.watch();
-    }
-
-    /// Stops noting and recording drops.
-    pub(crate) fn ignore_drops(&self) {
-        self.drops.ignore();
-    }
-
-    /// Notes that the calling thread begins to drop a task's future. Called while drops are watched.
-    #[cold]
-    pub(super) fn begin_drop(&self, spawned_at: &'static Location<'static>, ticket: Ticket) {
-        self.drops.begin(spawned_at, self.tasks.listed_since(ticket));
-    }
-
-    /// Notes that the calling thread is done with that drop.
-    #[cold]
-    pub(super) fn end_drop(&self, ticket: Ticket) {
-        self.drops.end(ticket != Ticket::NONE);
-    }
-
-    /// Starts to record which tasks are dropped: see [`recorded_drops`](Self::recorded_drops).
-    pub(crate) fn record_drops(&self) {
-        self.drops.record();
-    }
-
-    /// Stops recording. Returns the tasks that were dropped since [`record_drops`](Self::record_drops).
-    pub(crate) fn recorded_drops(&self) -> Grouping {
-        self.drops.recorded()
-    }
-
-    /// Returns how many drops that thread has begun since [`watch_drops`](Self::watch_drops), and where the
-    /// tasks that it drops now were spawned, the innermost first.
-    pub(crate) fn drops_of(&self, thread: thread::ThreadId) -> (u64, Vec<&'static Location<'static>>) {
-        self.drops.of(thread)
+        self.find_in_runners(|runner: &Arc<Runner>| {
+            let poll = runner.task_poll().filter(|poll| runner.is_on(here) && poll.spawned_at.is_some())?;
+            Some(poll.task)
+        })
     }
 
     /// Cancels all tasks that are not being polled right now: wakes the listed tasks, and drops scheduled

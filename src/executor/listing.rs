@@ -1,4 +1,4 @@
-//! Lists the tasks of an executor: all unfinished tasks, or the tasks that its end has not dropped.
+//! Lists the unfinished tasks of an executor.
 
 use std::panic::Location;
 
@@ -60,11 +60,5 @@ impl State {
             listed.push(SurveyedTask { address, spawned_at, since });
         });
         TaskSurvey { executor: self.address(), listed, polled, unfinished: self.unfinished() }
-    }
-
-    /// Adds the tasks that have waited and are not dropped, except those for which `kept` returns true,
-    /// given the address that the task's waker points to.
-    pub(crate) fn list_undropped(&self, into: &mut Grouping) {
-        self.tasks.for_each_listed(|_, ListedTask { spawned_at, since }| into.add(spawned_at, Some(since)));
     }
 }

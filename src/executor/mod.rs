@@ -19,7 +19,6 @@
 //! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
 
 mod account;
-mod drops;
 mod ends;
 mod foreign;
 mod host;

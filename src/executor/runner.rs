@@ -130,11 +130,6 @@ impl Runner {
         }
     }
 
-    #[inline]
-    pub(super) fn is_of(&self, executor: usize) -> bool {
-        self.executor == executor
-    }
-
     /// Notes the thread that polls it from now on.
     pub(super) fn set_thread(&self, thread: usize) {
         self.thread.store(thread, Ordering::Relaxed);
@@ -263,7 +258,7 @@ mod tests {
     #[test]
     fn a_runner_knows_its_executor_and_the_task_that_began_last() {
         let runner = Runner::new(7, false);
-        assert!(runner.is_of(7) && !runner.is_of(8));
+        assert!(runner.takes(7) && !runner.takes(8));
         assert!(runner.task_poll().is_none());
         let [task, other] = [(); 2].map(|()| {
             let (runnable, task) = async_task::spawn(async {}, |_| ());

@@ -12,7 +12,6 @@ use std::sync::{Arc, Weak};
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::drops::Drops;
 use super::oversight::Alarms;
 use super::permits::Permits;
 use super::runner::Runner;
@@ -36,7 +35,7 @@ pub(crate) struct State {
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
     pub(super) tickers: Tally,
-    pub(super) tasks: Tasks,
+    pub(crate) tasks: Tasks,
     tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
     /// thread may drop them at any time.
@@ -46,8 +45,6 @@ pub(crate) struct State {
     pub(super) keeps_order: bool,
     /// Whether the executor is that of the default instance, whose state is never freed.
     lives_forever: bool,
-    /// The futures that are dropped while the runtime ends.
-    pub(super) drops: Drops,
     pub(crate) panics: Panics,
     /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
@@ -142,7 +139,6 @@ impl State {
             of_runtime,
             keeps_order: keeps_order || is_simulated,
             lives_forever,
-            drops: Drops::new(),
             panics: Panics::default(),
             taken: Counter::default(),
             alarms: Alarms::new(),

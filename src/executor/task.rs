@@ -182,7 +182,6 @@ fn learn(slow: u8, caught: Option<Caught>) -> u8 {
 impl<F> Drop for Tracked<F> {
     /// Drops the future, unless its last poll has done that, and then counts the end of the task, which may
     /// wake the thread that waits for it. In between, notes a panic of the last poll, or of the destructor.
-    /// While drops are watched, notes the begin and the end of the drop.
     ///
     /// A panic of the destructor ends here, because `async-task` aborts the process if this call panics. The
     /// task was cancelled or has panicked before, so no code awaits the panic.
@@ -190,10 +189,6 @@ impl<F> Drop for Tracked<F> {
         // SAFETY: the schedule function of the same task keeps the state alive, and `async-task` drops a
         // task's future, and this struct with it, before the schedule function.
         let state = unsafe { self.state.as_ref() };
-        let is_watched = state.drops.is_watched();
-        if is_watched {
-            state.begin_drop(self.spawned_at, self.ticket);
-        }
         let mut has_panicked = self.slow == PANICKED;
         if !self.is_dropped {
             // In the poll of another own task the place stays, and a foreign task has none after this drop.
@@ -213,9 +208,6 @@ impl<F> Drop for Tracked<F> {
             state.note_panic(self.spawned_at);
         }
         flight::ends(self.number);
-        if is_watched {
-            state.end_drop(self.ticket);
-        }
         state.tasks.leave(self.ticket);
     }
 }

@@ -87,7 +87,7 @@ pub(super) struct Ticket(u32);
 
 /// The unfinished tasks of an executor.
 #[derive(Debug)]
-pub(super) struct Tasks([Shard; SHARDS], Vigil);
+pub(crate) struct Tasks([Shard; SHARDS], Vigil);
 
 thread_local! {
     /// The shard in which this thread counts.
@@ -181,7 +181,7 @@ impl Tasks {
 
     /// Makes the calling thread the waiter, without waiting: the end that reaches the
     /// [threshold](Self::set_threshold) unparks it. The caller counts after this call and before it parks.
-    pub(super) fn watch(&self) {
+    pub(crate) fn watch(&self) {
         self.1.begin();
         self.0.iter().for_each(Shard::watch);
         sync::full_fence();
@@ -189,24 +189,24 @@ impl Tasks {
 
     /// Ends the wait that [`watch`](Self::watch) began: there is no waiter any more. A task end that has
     /// found the mark before may still unpark the thread.
-    pub(super) fn unwatch(&self) {
+    pub(crate) fn unwatch(&self) {
         self.0.iter().for_each(Shard::unwatch);
         self.1.end();
     }
 
-    /// Sets how many tasks may be left when the wait ends, and wakes the waiter so that it counts again.
-    pub(super) fn set_threshold(&self, left: usize) {
+    /// Sets how many tasks may be left when the waiter is woken, and wakes it now so that it counts again.
+    pub(crate) fn set_threshold(&self, left: usize) {
         self.1.set_threshold(left);
     }
 
     /// Returns the number of unfinished tasks. Tasks that are spawned and end during the call may be
     /// included.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.census().1
     }
 
     /// Returns how many tasks have ended so far, and [`count`](Self::count), from a single reading.
-    pub(super) fn census(&self) -> (usize, usize) {
+    pub(crate) fn census(&self) -> (usize, usize) {
         let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
         // Ends are counted in a word that has one bit less.
@@ -222,20 +222,6 @@ impl Tasks {
                     f(waker.data().addr(), *listed);
                 }
             }
-        }
-    }
-
-    /// Returns since when the task with this ticket has been listed, if it is listed.
-    #[cold]
-    pub(super) fn listed_since(&self, ticket: Ticket) -> Option<u64> {
-        let Ticket(number) = ticket;
-        if ticket == Ticket::NONE || ticket == Ticket::COUNTED {
-            return None;
-        }
-        let list = sync::lock(&self.0[number as usize % SHARDS].list);
-        match list.entries.get((number / SHARDS as u32) as usize) {
-            Some(TaskEntry::Taken(_, listed)) => Some(listed.since),
-            _ => None,
         }
     }
 

@@ -1,5 +1,5 @@
-//! [`Vigil`]: one thread that waits until at most a threshold of tasks is left. The task end that reaches the
-//! threshold wakes the thread.
+//! [`Vigil`]: one thread that waits until few tasks are left. The task end that reaches the threshold wakes
+//! the thread, which counts again.
 //!
 //! An end is a single change of the word of its shard (see [`tasks`](super::tasks)), and must not become
 //! more expensive for a wait that happens once in the life of a runtime. So the mark that a thread waits is
@@ -33,7 +33,7 @@ use crate::sync::{self, AtomicUsize, Mutex, Ordering, Thread, thread};
 /// The wait for the last task to end.
 #[derive(Debug)]
 pub(super) struct Vigil {
-    /// The wait is over when no more tasks than this are left.
+    /// The waiter is woken when no more tasks than this are left.
     threshold: AtomicUsize,
     waiter: Mutex<Option<Thread>>,
 }
@@ -52,7 +52,7 @@ impl Vigil {
         sync::lock(&self.waiter).take();
     }
 
-    /// Returns how many tasks may be left when the wait ends.
+    /// Returns how many tasks may be left when the waiter is woken.
     pub(super) fn threshold(&self) -> usize {
         // ORDER: Relaxed. The fences of the waiter and of the ends order it, as the header argues.
         self.threshold.load(Ordering::Relaxed)

@@ -40,14 +40,15 @@ pub struct Drained {
     /// Tasks that did not end in time and were cancelled: their futures are dropped, except those of
     /// [`undropped`](Self::undropped) tasks.
     pub cancelled: usize,
-    /// The cancelled tasks, grouped by spawn line, the largest group first. Tasks that end at the moment of
-    /// the deadline may be missing here, and so are tasks that were never polled and are not dropped yet.
+    /// The tasks that were left at the deadline, without the stuck ones, grouped by spawn line, the largest
+    /// group first. Tasks that were never polled are missing here, and tasks that end at the moment of the
+    /// deadline may be included.
     pub cancelled_tasks: Vec<TaskGroup>,
-    /// How many of the cancelled tasks are not dropped yet, because they are behind destructors that block,
-    /// or that take more than ten seconds altogether.
+    /// How many of the cancelled tasks are not dropped yet, because their destructors, or others before them,
+    /// block, or take more than ten seconds altogether.
     pub undropped: usize,
-    /// Threads that are still in a task, or in its destructor, and the task. Such a task goes on until its
-    /// poll ends, and is cancelled then. In a runtime of the current thread, a
+    /// Threads that have not stopped, and the task that keeps them. Such a task goes on until its poll ends,
+    /// and is cancelled then. In a runtime of the current thread, a
     /// thread is listed once for each task, if a task waits for another one on top of it.
     pub stuck: Vec<StuckThread>,
     /// Closures that [block](crate::blocking) and had not begun at the deadline, and so never run.
@@ -61,12 +62,11 @@ pub struct Drained {
     pub took: Duration,
 }
 
-/// A worker that did not stop in time: see [`StuckError`](crate::StuckError).
+/// A thread that did not stop in time: see [`StuckError`](crate::StuckError).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StuckThread {
-    /// Where the task was spawned that keeps the thread. `None` if a hook does; in a
-    /// [`StuckError`](crate::StuckError), also if a destructor does.
+    /// Where the task was spawned whose poll keeps the thread. `None` if a hook or a destructor does.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The name of the thread, if it has one.
     pub name: Option<String>,

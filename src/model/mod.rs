@@ -35,7 +35,6 @@ mod ends;
 mod foreign;
 mod guest;
 mod mixed;
-mod patience;
 mod relief;
 mod simulation;
 mod stage;

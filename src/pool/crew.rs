@@ -12,7 +12,7 @@ use crate::ambient;
 use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef};
 use crate::insight::{StallHook, TaskPanic};
-use crate::probe::KnownThread;
+use crate::probe::ThreadState;
 use crate::sync::{self, Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
 use crate::waking;
 
@@ -94,18 +94,8 @@ pub(super) struct Roll {
     starting: Vec<(usize, Instant)>,
     /// Number of workers that were ever started: the number of the next one's name is one more.
     ever: usize,
-    /// Workers that run.
-    pub(super) threads: Vec<KnownThread>,
-    /// Hands that run.
-    pub(super) hands: Vec<KnownThread>,
-    /// Number of hands that were started and have not begun.
-    pub(super) hands_coming: usize,
-    /// Other threads that cancel tasks.
-    pub(super) cancelling: Vec<KnownThread>,
-    /// Workers that wait for all others to stop, in a task that shuts the runtime down.
-    pub(super) stoppers: Vec<thread::ThreadId>,
-    /// How many times a stopper found that no thread was left to wait for.
-    pub(super) stops: usize,
+    /// Threads that run, and ways to ask what each one does.
+    pub(super) threads: Vec<(thread::Thread, ThreadState)>,
 }
 
 /// The numbers of a crew's threads, as plain data.
@@ -179,19 +169,17 @@ impl Crew {
 
     /// Returns whether there are workers, or will be, or workers that were stopped are not gone yet.
     pub(super) fn is_at_work(&self) -> bool {
-        !self.is_stopped() || self.live() > 0
+        !self.parting.is_stopped() || self.live() > 0
     }
 
-    /// Returns how many threads are alive: workers, and threads that were hired to clear up.
+    /// Returns how many threads are alive: workers, and the helper of the end.
     pub(crate) fn live(&self) -> usize {
-        let roll = self.roll();
-        roll.live + roll.hands.len() + roll.hands_coming
+        self.roll().live
     }
 
-    /// Returns the workers and hands, except those that are still starting.
-    pub(crate) fn workers(&self) -> Vec<thread::Thread> {
-        let roll = self.roll();
-        roll.threads.iter().chain(&roll.hands).map(|known| known.thread.clone()).collect()
+    /// Returns these threads, except those that are still starting.
+    pub(crate) fn running(&self) -> Vec<(thread::Thread, ThreadState)> {
+        self.roll().threads.clone()
     }
 
     /// Returns the numbers of threads. A thread counts as late if it takes longer than `limit` to start,
@@ -205,7 +193,7 @@ impl Crew {
         let late = starting.take_while(|((_, since), limit)| is_late(*since, *limit)).count();
         Staff {
             threads: self.config.threads,
-            max_threads: if self.is_stopped() { 0 } else { self.config.max_threads },
+            max_threads: if self.parting.is_stopped() { 0 } else { self.config.max_threads },
             live: roll.live,
             late,
             limit: self.state.limit(),
@@ -299,14 +287,26 @@ impl Crew {
     /// or if the crew was stopped.
     fn reserve(self: &Arc<Self>, limit: usize) -> Option<CrewPlace> {
         let mut roll = self.roll();
-        if roll.live >= limit || self.is_stopped() {
-            return None;
-        }
+        let may_start = roll.live < limit && !self.parting.is_stopped();
+        may_start.then(|| self.add_place(&mut roll))
+    }
+
+    /// Adds a thread that is about to start to the roll.
+    pub(super) fn add_place(self: &Arc<Self>, roll: &mut Roll) -> CrewPlace {
         roll.live += 1;
         roll.ever += 1;
         let number = roll.ever;
         roll.starting.push((number, Instant::now()));
-        Some(CrewPlace { crew: self.clone(), number, thread: None, is_left: false })
+        CrewPlace { crew: self.clone(), number, thread: None, is_left: false }
+    }
+
+    /// Returns a builder for a thread of this name, with a stack of the size that the program has set.
+    pub(super) fn thread_builder(&self, name: String) -> thread::Builder {
+        let builder = thread::Builder::new().name(name);
+        match self.config.stack_size {
+            Some(size) => builder.stack_size(size),
+            None => builder,
+        }
     }
 
     /// Starts the worker that a place was reserved for. Gives the place back, and returns the error of the
@@ -315,11 +315,7 @@ impl Crew {
     fn start_worker(self: Arc<Self>, pool: &Arc<Pool>, mut place: CrewPlace) -> io::Result<()> {
         let number = place.number;
         let name = self.given_thread_name(number).unwrap_or_else(|| format!("{}-{number}", self.config.name));
-        let mut builder = thread::Builder::new().name(name);
-        if let Some(size) = self.config.stack_size {
-            builder = builder.stack_size(size);
-        }
-        let pool = pool.clone();
+        let (builder, pool) = (self.thread_builder(name), pool.clone());
         // If no thread can be started, the place is given back when the closure is dropped.
         builder.spawn(move || self.work(&pool, &mut place)).map(drop)
     }
@@ -330,10 +326,8 @@ impl Crew {
     /// deputy releases it, or when it was not needed for [`LINGER`]; it counts as gone before it
     /// calls that hook. A panic of its loop does not end it.
     fn work(&self, pool: &Arc<Pool>, place: &mut CrewPlace) {
-        let known = KnownThread::here();
-        place.thread = Some(known.id());
         ambient::move_in();
-        self.roll().threads.push(known);
+        place.arrive();
         let on_stop = self.config.on_stop.as_ref();
         call(pool, self.config.on_start.as_ref());
         let mut stopped = Box::pin(self.until_stopped());
@@ -347,7 +341,7 @@ impl Crew {
                 block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), hooked)
             });
             let unneeded = worked.is_some_and(|left| left.is_none());
-            let is_stopped = self.is_stopped();
+            let is_stopped = self.parting.is_stopped();
             if is_stopped {
                 // Before this thread counts as gone: a thread that waits for that finds all futures dropped
                 // and the hook called.
@@ -364,9 +358,8 @@ impl Crew {
             run = Run::new(self.state.clone(), stopped.as_mut() as Root<'_>);
         }
         self.changed.notify_all();
-        if self.is_stopped() && self.live() == 0 {
-            // Perhaps no other thread waits for the end and does this: the runtime may have been shut down
-            // inside of a task.
+        if self.parting.is_stopped() && self.live() == 0 {
+            // The end does not wait for a thread that was stuck.
             self.cancel_all(pool);
         }
     }
@@ -375,7 +368,7 @@ impl Crew {
     pub(super) async fn until_stopped(&self) {
         let listener = self.stop.listen();
         // A stop that came before `listen` is found here.
-        if !self.is_stopped() {
+        if !self.parting.is_stopped() {
             listener.await;
         }
     }
@@ -399,7 +392,7 @@ impl Crew {
 
 /// A thread's place in the crew, which exists before the thread does. Dropping it gives the place back,
 /// however the thread ended.
-struct CrewPlace {
+pub(super) struct CrewPlace {
     crew: Arc<Crew>,
     number: usize,
     /// `None` before the thread runs.
@@ -408,12 +401,19 @@ struct CrewPlace {
 }
 
 impl CrewPlace {
+    /// Adds the calling thread, for which the place is, to the threads that run.
+    pub(super) fn arrive(&mut self) {
+        let here = thread::current();
+        self.thread = Some(here.id());
+        self.crew.roll().threads.push((here, ThreadState::here()));
+    }
+
     /// Removes the thread from the roll. The drop of the place does not do so again.
     fn give_back(&mut self, roll: &mut Roll) {
         self.is_left = true;
         roll.live -= 1;
         roll.remove_starting(self.number);
-        roll.threads.retain(|known| Some(known.id()) != self.thread);
+        roll.threads.retain(|(thread, _)| Some(thread.id()) != self.thread);
     }
 }
 

@@ -5,27 +5,19 @@
 //! | [`Phase`] | from there on | entered by |
 //! |---|---|---|
 //! | `Running` | | |
-//! | `Closed` | a task that is spawned from outside is cancelled at once | a drain |
-//! | `Cancelling` | workers stop after their polls, and drop tasks | shutdown; conductor |
+//! | `Closed` | a task that is spawned from outside is cancelled at once | a drain; a shutdown |
+//! | `Cancelling` | workers stop after their polls, and drop tasks | the conductor; a shutdown |
 //! | `Reported` | the report is out | the conductor |
 //!
 //! The phase only grows. Changes are made under the lock of the book; reads take no lock.
 //!
-//! **A caller may be in what the end waits for**, which is seen by what is on its stack
-//! ([`TasksOnStack`](crate::executor::TasksOnStack)).
-//!
-//! | on the stack | effect |
-//! |---|---|
-//! | a task's poll | the end does not wait for the task, and cancels it with the others |
-//! | a task below a `block_on` of ours | the caller panics: the end waits for the task |
-//! | a closure that blocks for the same runtime | the caller panics: the end waits for the closure |
-//!
-//! The callers in each task are counted as they come and go. The thread that waits for the last end
-//! (`executor/vigil.rs`) learns the number of such tasks under the same lock, so an older number never
-//! replaces a newer one.
+//! **A caller may be in a task of the runtime**, in its poll or in a `block_on` on top of that. The end does
+//! not wait for this task, and cancels it with the others. The thread that waits for the last end
+//! (`executor/vigil.rs`) is woken when no more tasks are left than there are callers, and counts then the
+//! tasks that callers are in.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::mem;
 use std::task::{Poll, Waker};
 
@@ -45,51 +37,29 @@ enum Phase {
 }
 
 /// The end of a crew.
+#[derive(Debug)]
 pub(crate) struct Parting {
     /// A [`Phase`]. Written under the lock of the book.
     phase: AtomicU8,
     book: Mutex<DrainBook>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct DrainBook {
-    /// When the first drain began.
-    began: Option<Instant>,
-    /// A thread conducts the end.
-    is_conducted: bool,
-    /// Tasks that had ended when the first drain began.
+    /// When the end began, and how many tasks had ended then.
+    began: Option<(Instant, usize)>,
+    /// How many tasks had ended when the workers were stopped.
     ended: usize,
     /// The earliest deadline of all callers; `None` is never.
     deadline: Option<Instant>,
-    /// The wakers of the callers that sleep, by their keys.
-    wakers: HashMap<u64, Waker>,
-    /// How many callers are in each task of the runtime, by the address that the task's waker points to.
-    tasks: HashMap<usize, usize>,
-    /// How many tasks had ended when a shutdown stopped the workers.
-    cut_short: Option<usize>,
+    /// A thread conducts the end.
+    is_conducted: bool,
+    /// The callers that wait for the report, by their keys: the task of the runtime that each one is in, by
+    /// the address that the task's waker points to, and the caller's waker.
+    callers: BTreeMap<u64, (Option<usize>, Waker)>,
     report: Option<Drained>,
     /// The key of the last caller.
     next: u64,
-}
-
-/// A copy of the parts of the book that the conductor needs.
-pub(crate) struct Standing {
-    /// How many tasks the end does not wait for, because they wait for the report.
-    pub(crate) insiders: usize,
-    /// When the first drain began.
-    pub(crate) began: Option<Instant>,
-    /// The earliest deadline of all callers; `None` is never.
-    pub(crate) deadline: Option<Instant>,
-    /// How many tasks had ended when a shutdown stopped the workers, if one did.
-    pub(crate) cut_short: Option<usize>,
-    /// Tasks that had ended when the end began.
-    pub(crate) ended: usize,
-}
-
-impl Standing {
-    pub(crate) fn is_due(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
 }
 
 impl Parting {
@@ -115,149 +85,114 @@ impl Parting {
         }
     }
 
+    /// Returns whether tasks are not accepted any more.
     #[inline]
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.has_come_to(Phase::Closed)
     }
 
+    /// Returns whether the workers are to stop after the polls that they are in.
     #[inline]
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.has_come_to(Phase::Cancelling)
     }
 
     /// Returns whether the report is out.
-    pub(super) fn is_reported(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         self.has_come_to(Phase::Reported)
     }
 
-    /// Returns a copy of the parts of the book that the conductor needs, all of one moment.
-    pub(crate) fn standing(&self) -> Standing {
-        let book = sync::lock(&self.book);
-        let DrainBook { began, deadline, cut_short, ended, .. } = *book;
-        Standing { insiders: book.tasks.len(), began, deadline, cut_short, ended }
-    }
-
-    /// Counts one more caller that waits for the report, and returns its key. `task` is the one that it is
-    /// in, if any. The first caller begins the end: tasks that are spawned from outside are cancelled from
+    /// Begins the end, unless another caller did: tasks that are spawned from outside are cancelled from
     /// then on. The earliest `deadline` of all callers counts. Wakes the thread that waits for the last task,
-    /// so that it counts again.
-    pub(crate) fn enter(&self, state: &State, task: Option<usize>, deadline: Option<Instant>) -> u64 {
+    /// so that it counts again. Returns a key for the caller.
+    pub(crate) fn enter(&self, state: &State, deadline: Option<Instant>) -> u64 {
         let mut book = sync::lock(&self.book);
-        book.count(task);
         book.next += 1;
         book.deadline = match (book.deadline, deadline) {
             (Some(known), Some(asked)) => Some(known.min(asked)),
             (known, asked) => known.or(asked),
         };
+        book.began.get_or_insert_with(|| (Instant::now(), state.tasks.census().0));
         self.advance(&mut book, Phase::Closed);
-        if book.began.is_none() {
-            book.began = Some(Instant::now());
-            book.ended = state.census().0;
-            book.cut_short = self.is_stopped().then_some(book.ended);
-        }
-        state.set_threshold(book.tasks.len());
+        state.tasks.set_threshold(book.callers.len());
         book.next
     }
 
-    /// Counts a caller for the task that it is in now, in place of that before.
-    pub(crate) fn move_to(&self, state: &State, before: Option<usize>, now: Option<usize>) {
+    /// Has `start` start a thread that conducts the end, unless there is one.
+    pub(crate) fn conduct(&self, start: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut book = sync::lock(&self.book);
-        book.discount(before);
-        book.count(now);
-        state.set_threshold(book.tasks.len());
+        if !book.is_conducted {
+            start()?;
+            book.is_conducted = true;
+        }
+        Ok(())
     }
 
-    /// Returns the report when it is out; `None` if no thread conducts the end any more. Otherwise keeps
-    /// `waker` for that, in place of the caller's former one.
-    pub(crate) fn poll_report(&self, key: u64, waker: Waker) -> Poll<Option<Drained>> {
+    /// Returns the report when it is out. Otherwise keeps `waker` for that, in place of the caller's former
+    /// one. `task` is the task of the runtime that the caller is in.
+    pub(crate) fn poll_report(
+        &self,
+        state: &State,
+        key: u64,
+        task: Option<usize>,
+        waker: Waker,
+    ) -> Poll<Drained> {
         let mut book = sync::lock(&self.book);
-        let is_over = book.report.is_some() || !book.is_conducted;
-        let (report, old) = if is_over {
-            (Poll::Ready(book.report.clone()), Some(waker))
-        } else {
-            (Poll::Pending, book.wakers.insert(key, waker))
-        };
+        if let Some(report) = &book.report {
+            return Poll::Ready(report.clone());
+        }
+        let old = book.callers.insert(key, (task, waker));
+        if old.as_ref().and_then(|(task, _)| *task) != task {
+            state.tasks.set_threshold(book.callers.len());
+        }
         drop(book);
-        waking::discard(old);
-        report
+        waking::discard(old.map(|(_, waker)| waker));
+        Poll::Pending
     }
 
     /// Removes a caller, and wakes the thread that waits for the last task, so that it counts again.
-    pub(crate) fn leave(&self, state: &State, key: u64, task: Option<usize>) {
+    pub(crate) fn leave(&self, state: &State, key: u64) {
         let mut book = sync::lock(&self.book);
-        let waker = book.wakers.remove(&key);
-        book.discount(task);
-        state.set_threshold(book.tasks.len());
+        let old = book.callers.remove(&key);
+        state.tasks.set_threshold(book.callers.len());
         drop(book);
-        waking::discard(waker);
+        waking::discard(old.map(|(_, waker)| waker));
     }
 
-    /// Ends the wait of a drain, if one is in progress, because a shutdown stops the workers and cancels the
-    /// tasks. Enters the phase `Cancelling` in any case, and wakes no worker.
-    pub(crate) fn cut_short(&self, state: &State) {
+    /// Returns how many tasks the end does not wait for, because callers are in them, and the earliest
+    /// deadline of all callers; `None` is never.
+    pub(crate) fn standing(&self) -> (usize, Option<Instant>) {
+        let book = sync::lock(&self.book);
+        let tasks: HashSet<usize> = book.callers.values().filter_map(|(task, _)| *task).collect();
+        (tasks.len(), book.deadline)
+    }
+
+    /// Enters the phase `Cancelling`, and notes how many tasks have ended by then.
+    pub(super) fn stop(&self, state: &State) {
         let mut book = sync::lock(&self.book);
-        if book.began.is_some() && book.cut_short.is_none() {
-            book.cut_short = Some(state.census().0);
-            state.set_threshold(book.tasks.len());
+        if !self.is_stopped() {
+            book.ended = state.tasks.census().0;
+            self.advance(&mut book, Phase::Cancelling);
         }
-        self.advance(&mut book, Phase::Cancelling);
     }
 
-    /// Enters the phase `Cancelling`.
-    pub(super) fn stop(&self) {
-        self.advance(&mut sync::lock(&self.book), Phase::Cancelling);
+    /// Returns when the end began, how many tasks had ended then, and how many when the workers were
+    /// stopped.
+    pub(crate) fn counts(&self) -> (Instant, usize, usize) {
+        let book = sync::lock(&self.book);
+        let (began, ended) = book.began.expect("the conductor was started after that");
+        (began, ended, book.ended)
     }
 
-    /// Claims to conduct the end. Returns false if another thread has claimed it.
-    pub(crate) fn claim_conduct(&self) -> bool {
-        !mem::replace(&mut sync::lock(&self.book).is_conducted, true)
-    }
-
-    /// Gives the claim back, and wakes all callers: one of them has to claim it.
-    pub(crate) fn give_conduct_up(&self) {
-        self.change(|book| book.is_conducted = false);
-    }
-
-    /// Publishes the report, and wakes all callers.
-    pub(crate) fn publish(&self, report: Drained) {
-        self.change(|book| {
-            book.report = Some(report);
-            self.advance(book, Phase::Reported);
-        });
-    }
-
-    /// Applies `what` to the book, then wakes all callers: one by one, without the lock, because a waker may
-    /// run user code.
-    fn change(&self, what: impl FnOnce(&mut DrainBook)) {
-        let wakers = {
+    /// Publishes the report, and wakes all callers: one by one, without the lock, because a waker may run
+    /// user code.
+    pub(super) fn publish(&self, report: Drained) {
+        let callers = {
             let mut book = sync::lock(&self.book);
-            what(&mut book);
-            mem::take(&mut book.wakers)
+            book.report = Some(report);
+            self.advance(&mut book, Phase::Reported);
+            mem::take(&mut book.callers)
         };
-        wakers.into_values().for_each(waking::wake);
-    }
-}
-
-impl DrainBook {
-    fn count(&mut self, task: Option<usize>) {
-        if let Some(task) = task {
-            *self.tasks.entry(task).or_default() += 1;
-        }
-    }
-
-    /// Takes back what [`count`](Self::count) did. With its last caller, a task leaves the book.
-    fn discount(&mut self, task: Option<usize>) {
-        let Some(task) = task else { return };
-        let Some(callers) = self.tasks.get_mut(&task) else { return };
-        *callers -= 1;
-        if *callers == 0 {
-            self.tasks.remove(&task);
-        }
-    }
-}
-
-impl fmt::Debug for Parting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parting").finish_non_exhaustive()
+        callers.into_values().for_each(|(_, waker)| waking::wake(waker));
     }
 }

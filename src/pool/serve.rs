@@ -45,7 +45,7 @@ pub(crate) fn block_on_in<T, F: Future<Output = T>>(
     let future = InPlace(future);
     let future = SpawnMeta::new(TaskKind::BlockOn, caller).of_inner_size(size_of::<F>()).watch(future);
     let unmanned = |pool: &Arc<Pool>| {
-        pool.crew().filter(|crew| crew.is_unmanned() && !crew.is_stopped()).map(|_| pool.clone())
+        pool.crew().filter(|crew| crew.is_unmanned() && !crew.parting.is_stopped()).map(|_| pool.clone())
     };
     let pool = match source {
         PoolSource::Given(pool) => unmanned(pool),
@@ -81,7 +81,7 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
     };
     // As a worker does after its last poll. This thread may have polled a task after all others have woken
     // and cancelled what they found: no other thread would wake that task again.
-    if crew.is_stopped() {
+    if crew.parting.is_stopped() {
         crew.cancel_all(pool);
     }
     served.unwrap_or_else(|panic| resume_unwind(panic));

@@ -2,13 +2,11 @@
 //!
 //! - [`ThreadState`] asks the system about a thread: its processor time, whether it runs, and its system
 //!   call. Under shuttle, the scenario provides these.
-//! - [`Witness`] is the deputy's record of a thread that makes no progress between two looks.
-//! - [`Patience`] decides whether a thread that was told to return is stuck.
+//! - [`Witness`] is the record of a thread that makes no progress between two looks.
 //! - [`Syscall`] names the system call in which a thread sleeps.
 //!
 //! This module knows no pool and no task: it looks at threads only.
 
-mod patience;
 mod syscall;
 #[cfg_attr(
     all(target_os = "linux", not(any(paceline_loom, paceline_shuttle, miri))),
@@ -22,9 +20,8 @@ mod syscall;
 mod thread_state;
 mod witness;
 
-pub(crate) use patience::{GRACE, KnownThread, OUTSIDE_GRACE, Patience, WITHOUT_A_CORE};
 pub use syscall::Syscall;
 #[cfg(all(test, paceline_shuttle))]
 pub(crate) use thread_state::SceneActivity;
 pub(crate) use thread_state::ThreadState;
-pub(crate) use witness::{Doing, Witness};
+pub(crate) use witness::{Doing, WITHOUT_A_CORE, Witness};

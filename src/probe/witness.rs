@@ -1,4 +1,4 @@
-//! [`Witness`]: the deputy's record of a thread that makes no progress.
+//! [`Witness`]: the record of a thread that makes no progress, for the deputy and for the end of a runtime.
 //!
 //! A task that has been polled for two looks may do one of three things, and wall time does not tell which:
 //!
@@ -21,6 +21,8 @@ use crate::sync::Instant;
 /// Processor time after which a task counts as one that computes, even if it waits for its core at the
 /// moment. A quick task that has lost its core has used less.
 const COMPUTES_AFTER: Duration = Duration::from_millis(1);
+/// How long the end of a runtime waits for a thread that makes no progress, whatever it does.
+pub(crate) const WITHOUT_A_CORE: Duration = Duration::from_secs(5);
 
 /// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +67,14 @@ impl Witness {
     /// Returns whether the last look found the thread in a state that may last.
     pub(crate) fn is_settled(&self) -> bool {
         matches!(self.doing, Some(Doing::Blocks | Doing::Computes))
+    }
+
+    /// Returns whether the thread, which was told to return, is stuck: it has slept and computed for `grace`
+    /// in total, and is not just awake again; or it made no progress for [`WITHOUT_A_CORE`]. Wall time alone
+    /// is no witness, because a thread may wait for a core for longer than `grace`.
+    pub(crate) fn is_stuck(&self, grace: Duration) -> bool {
+        let active = self.blocked + self.computed;
+        active >= grace && (self.blocks() || self.computed >= grace) || active + self.waited >= WITHOUT_A_CORE
     }
 
     /// Returns whether the system tells anything of the thread.
@@ -243,6 +253,28 @@ mod rules {
             assert_eq!(look(&mut witness, bit, true), Waits);
         }
         assert!(witness.waited > witness.blocked, "{witness:?}");
+    }
+
+    /// A thread that was told to return is stuck after it has slept and computed for the grace. The time
+    /// without a core does not count, but is limited. Fails if wall time decides.
+    #[test]
+    fn a_thread_is_stuck_after_the_grace() {
+        let grace = 25 * TICK;
+        let stuck_after = |used: fn(u32) -> Duration, runs: fn(u32) -> bool| {
+            let mut witness = witness();
+            let is_stuck = |tick: &u32| {
+                let _ = look(&mut witness, used(*tick), runs(*tick));
+                witness.is_stuck(grace)
+            };
+            (1..).find(is_stuck).map(|ticks| ticks * TICK)
+        };
+        assert_eq!(stuck_after(|_| NONE, |_| false), Some(grace), "it sleeps");
+        assert_eq!(stuck_after(|_| TICK, |_| true), Some(grace), "it computes");
+        let a_tenth = |tick| if tick % 10 == 0 { TICK } else { NONE };
+        assert_eq!(stuck_after(a_tenth, |_| true), Some(10 * grace), "it has a tenth of a core");
+        assert_eq!(stuck_after(|_| NONE, |_| true), Some(WITHOUT_A_CORE), "it has no core");
+        let runs_once = |tick| if tick == 25 { TICK / 10 } else { NONE };
+        assert_eq!(stuck_after(runs_once, |tick| tick > 24), Some(WITHOUT_A_CORE), "it is awake again");
     }
 
     /// The thread is asked again after an eighth of the time that it has slept, and no sooner. Fails if it is

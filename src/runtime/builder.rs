@@ -4,7 +4,6 @@ mod hooks;
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, io_context, threads_from_environment};
@@ -403,7 +402,7 @@ impl Builder {
         }
         // If a thread cannot be started, dropping the runtime stops those that were.
         let handle = Handle::of(&pool);
-        let runtime = Runtime { handle, pool, crew, is_shut_down: AtomicBool::new(false) };
+        let runtime = Runtime { handle, pool, crew };
         runtime.crew.start_in_build(&runtime.pool)?;
         runtime.pool.publish();
         Ok(runtime)

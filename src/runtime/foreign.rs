@@ -36,13 +36,13 @@ impl Handle {
         let Some(pool) = self.pool() else { return cancel_elsewhere(None, runnable) };
         pool.assert_not_inherited();
         let crew = crew_of(&pool).and_then(|crew| {
-            if !crew.is_stopped() {
+            if !crew.parting.is_stopped() {
                 crew.start(&pool)?;
             }
             Ok(crew)
         });
         match crew {
-            Ok(crew) if crew.is_stopped() => cancel_elsewhere(Some(pool.clone()), runnable),
+            Ok(crew) if crew.parting.is_stopped() => cancel_elsewhere(Some(pool.clone()), runnable),
             // If the workers stop after that look, the task is cancelled with the others.
             Ok(crew) => executor::schedule(crew.state(), runnable),
             Err(error) => {

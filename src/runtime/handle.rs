@@ -108,7 +108,7 @@ impl Handle {
     /// Returns whether a task that is spawned now can still run: the runtime was neither dropped nor shut
     /// down nor drained.
     pub(crate) fn accepts(&self) -> bool {
-        self.pool().is_some_and(|pool| !pool.crew().is_some_and(|crew| crew.is_stopped()))
+        self.pool().is_some_and(|pool| !pool.crew().is_some_and(|crew| crew.parting.is_stopped()))
     }
 
     /// Returns the pool. Panics, with the name of the method `what`, if the runtime was dropped. Aborts the
@@ -299,33 +299,31 @@ impl Handle {
     ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
     ///    for the clock sets no limit.
     /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
-    ///    runtime's threads, and on others that are started for that. Closures that
-    ///    have not begun never run, and the tokens of running [jobs](crate::blocking::Job) report the
-    ///    cancellation.
-    /// 4. The report says how many tasks finished and how many were cancelled. The tasks that still keep
-    ///    their thread, in a poll or a destructor, are named, and so are the closures that still run. A
-    ///    thread is reported after 25 milliseconds asleep, or of processor time, without progress. A thread
-    ///    that only waits for a core has up to five seconds; one that drops future after future has up to
-    ///    ten; one that is in neither a poll nor a destructor has half a second. A stuck task is cancelled
-    ///    when its poll ends.
+    ///    runtime's threads, and on one more that is started for that. A destructor that blocks holds up
+    ///    those behind it on its thread. Closures that have not begun never run, and the tokens of running
+    ///    [jobs](crate::blocking::Job) report the cancellation.
+    /// 4. The report says how many tasks finished and how many were cancelled. The tasks whose poll still
+    ///    keeps their thread are named, and so are the closures that still run. A thread is reported after 25
+    ///    milliseconds asleep, or of processor time, without progress in a poll. A thread that only waits for
+    ///    a core has up to five seconds; one in a destructor or a hook has half a second, and all destructors
+    ///    have ten seconds while any of them returns. A stuck task is cancelled when its poll ends.
     ///
     /// The drain ends as soon as neither a task nor a closure is left. Then the runtime is in the same state
     /// as after [`shutdown`](crate::Runtime::shutdown), and dropping it does not wait.
     ///
     /// Await the future in a `block_on` of a thread that is not the runtime's, as `main` does, or in a task
     /// of another runtime. A task of this runtime may begin the drain, and does not hold it up by awaiting
-    /// it, but the task is cancelled with the others, and does not get the report. (A task that awaits it in
-    /// an executor of its own holds the drain up until the deadline.)
+    /// it, but the task is cancelled with the others, and does not get the report. (In a `block_on` inside of
+    /// such a task it does, and the thread counts as stuck. A task that awaits it in an executor of its own
+    /// holds the drain up until the deadline.)
     ///
-    /// Do not await the future in a `block_on` inside of a task of this runtime, or in a closure that
-    /// [blocks](crate::blocking) for it: the drain waits for that task or closure. The drain also does not
-    /// see that some other task or closure waits for a task that awaits it: if the deadline never comes, each
-    /// waits for the other.
+    /// Do not await the future in a closure that [blocks](crate::blocking) for this runtime: the drain waits
+    /// for that closure. The drain also does not see that some other task or closure waits for a task that
+    /// awaits it: if the deadline never comes, each waits for the other.
     ///
     /// All drains of a runtime, at the same time or later, return the same report; the earliest of their
-    /// deadlines counts. If the runtime is shut down or dropped meanwhile, the rest is cancelled, and the
-    /// report comes then. On a runtime that was shut down before, there is nothing left to finish, and the
-    /// report says what is stuck.
+    /// deadlines counts. A shutdown, or a drop of the runtime, is a drain whose deadline is now: if the
+    /// runtime is shut down or dropped meanwhile, the rest is cancelled, and the report comes then.
     ///
     /// ```
     /// use std::time::Duration;
@@ -390,16 +388,17 @@ impl Handle {
     ///
     /// # Panics
     ///
-    /// If the future is polled before the report is made, in a [`block_on`](crate::block_on()) inside of a
-    /// task of this runtime, or in a closure of [`unblock`](crate::unblock()) or of a
-    /// [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
+    /// If the future is polled before the report is made, in a closure of [`unblock`](crate::unblock()) or of
+    /// a [`Job`](crate::blocking::Job) that runs on this runtime's threads. A first poll there does not begin
     /// the drain. Await it on a thread of your own instead.
+    ///
+    /// If the process cannot start the thread that conducts the drain. Then the runtime accepts no tasks from
+    /// outside, and goes on; a [`shutdown`](crate::Runtime::shutdown) ends it.
     ///
     /// # Cancel safety
     ///
     /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
-    /// report. (If the process cannot start a thread, the drain goes on only while it is awaited: the
-    /// awaiting code tries again from time to time, and performs the third step in its own poll.)
+    /// report.
     pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
         let pool = self.pool();
         let _clocks = simulated::system_clocks();
@@ -409,8 +408,8 @@ impl Handle {
             // The default instance may have no crew yet: it is made here and closed, so tasks that are
             // spawned later are cancelled. No worker starts here, so an invalid number in the environment
             // does not matter.
-            let _ = crew_of(&pool).unwrap_or_else(|_| crew_with(&pool, 1));
-            end::drain(pool, deadline).await
+            let crew = crew_of(&pool).unwrap_or_else(|_| crew_with(&pool, 1));
+            end::drain(&pool, crew, deadline).await
         }
     }
 }

@@ -27,7 +27,6 @@ use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -42,7 +41,7 @@ use crate::sync::Instant;
 /// The default limit of workers while the usual ones are all stuck.
 const DEFAULT_MAX_WORKERS: usize = 512;
 
-/// How long dropping a [`Runtime`] waits for tasks that block.
+/// How long dropping a [`Runtime`] waits for its threads.
 const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Worker threads, their executor and their reactor.
@@ -56,10 +55,9 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// [`threads`](Handle::threads) and [`tasks`](Handle::tasks), for example. A clone of the handle does not
 /// keep the runtime alive.
 ///
-/// Dropping a runtime stops its workers after their current polls and cancels its tasks. The drop waits at
-/// most a tenth of a second for tasks that block. For destructors it waits while they make progress (25 ms
-/// for one that does not, 10 s in all). [`shutdown`](Runtime::shutdown) waits as long as you say, and
-/// dropping the runtime after that does not wait again.
+/// Dropping a runtime stops its workers after their current polls and cancels its tasks. The drop waits for
+/// that at most a tenth of a second. [`shutdown`](Runtime::shutdown) waits as long as you say, and dropping
+/// the runtime after that does not wait again.
 ///
 /// # Examples
 ///
@@ -76,8 +74,6 @@ pub struct Runtime {
     handle: Handle,
     pool: Arc<Pool>,
     crew: Arc<Crew>,
-    /// Whether `shutdown` was called: then dropping the runtime does not wait.
-    is_shut_down: AtomicBool,
 }
 
 impl Runtime {
@@ -125,14 +121,14 @@ impl Runtime {
         self.handle.clone()
     }
 
-    /// Stops the workers after their current polls, waits for them no longer than `timeout`, and cancels all
-    /// tasks: awaiting one panics, unless it is [`fallible`](Task::fallible).
+    /// Stops the workers after their current polls, and cancels all tasks: awaiting one panics, unless it is
+    /// [`fallible`](Task::fallible). Waits for that no longer than `timeout`, and goes on by itself after it.
     ///
-    /// This may be called again, and from inside a task: then the call does not wait for that task's own
-    /// thread. Closures that [block on purpose](crate::blocking) and have not begun are cancelled, too.
-    /// Closures that run go on and are not waited for, so they may call this as well. (A task that blocks its
-    /// thread until another thread has called this is waited for until the `timeout`, like any other.)
-    /// Sources and timers work until the runtime is dropped.
+    /// This may be called again, and from inside a task of the runtime or a hook of its workers: there the
+    /// call waits for nothing, and returns `Ok`. Closures that [block on purpose](crate::blocking) and have
+    /// not begun are cancelled, too. Closures that run go on, and have 25 milliseconds to return, so they may
+    /// call this as well. (A task that blocks its thread until another thread has called this is waited for
+    /// until the `timeout`, like any other.) Sources and timers work until the runtime is dropped.
     ///
     /// ```
     /// use std::time::Duration;
@@ -146,8 +142,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Returns the tasks that still block their threads. Such a thread ends when its task's current poll
-    /// returns.
+    /// Returns the threads that have not stopped, and the tasks that block them. Such a thread ends when its
+    /// task's current poll returns.
     #[doc(alias = "shutdown_timeout")]
     #[doc(alias = "shutdown_background")]
     pub fn shutdown(&self, timeout: Duration) -> Result<(), StuckError> {
@@ -156,7 +152,6 @@ impl Runtime {
             // touched.
             return Ok(());
         }
-        self.is_shut_down.store(true, Relaxed);
         let _clocks = simulated::system_clocks();
         let until = Instant::now().checked_add(timeout);
         let threads = end::shut_down(&self.pool, &self.crew, until);
@@ -188,9 +183,8 @@ impl Drop for Runtime {
             return;
         }
         let _clocks = simulated::system_clocks();
-        // A caller that needs the names of stuck tasks calls `shutdown`, which has waited already.
-        let has_ended = self.is_shut_down.load(Relaxed) || self.crew.is_drained();
-        let timeout = if has_ended { Duration::ZERO } else { DROP_TIMEOUT };
+        // A caller that needs the names of stuck tasks has called `shutdown`, or a drain has waited.
+        let timeout = if self.crew.parting.is_stopped() { Duration::ZERO } else { DROP_TIMEOUT };
         let _ = self.shutdown(timeout);
         self.pool.end();
     }
@@ -263,7 +257,7 @@ fn spawn_on<T: Send + 'static>(
     meta: SpawnMeta<'_>,
 ) -> Task<T> {
     pool.assert_not_inherited();
-    if crew.is_closed() && !crew.accepts_from_here() {
+    if !crew.accepts_from_here() {
         return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
     }
     // SAFETY: the future is `Send` and borrows nothing. If the workers stop meanwhile, the task is cancelled

@@ -183,13 +183,13 @@ impl Handle {
     }
 }
 
-/// Returns what each thread is doing: the workers first, in the order in which they began to run, then
-/// hands, and then callers and reliefs. A worker that has not begun to run is missing. At most one
-/// thread is reported as the leader.
+/// Returns what each thread is doing: the crew's threads first, in the order in which they began to run, and
+/// then callers and reliefs. A worker that has not begun to run is missing. At most one thread is reported as
+/// the leader.
 fn threads_of(pool: &Pool) -> Vec<ThreadInfo> {
-    let workers = pool.crew().map_or(Vec::new(), |crew| crew.workers());
+    let workers = pool.crew().map_or(Vec::new(), |crew| crew.running());
     let hired = workers.len();
-    let mut threads: Vec<_> = workers.into_iter().map(|thread| (thread, Vec::new())).collect();
+    let mut threads: Vec<_> = workers.into_iter().map(|(thread, _)| (thread, Vec::new())).collect();
     for station in pool.stations() {
         match threads.iter_mut().find(|(thread, _)| thread.id() == station.thread.id()) {
             Some((_, its)) => its.push(station),
@@ -207,7 +207,7 @@ fn threads_of(pool: &Pool) -> Vec<ThreadInfo> {
 }
 
 /// Returns why a thread is here that is in these `block_on`s, the innermost last. `is_hired` says that it
-/// is a worker or a hand of the crew. Such a thread counts as a worker while it is in no `block_on`.
+/// is one of the crew's. Such a thread counts as a worker while it is in no `block_on`.
 fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
     // Permits are limited only in the crew's executor.
     let is_spare = |hosted: &Hosted| hosted.state.limit() != usize::MAX && !hosted.runner.holds_permit();

@@ -287,10 +287,11 @@ fn a_shutdown_names_threads_that_no_task_keeps() {
     in_drop.spawn(task).detach();
     polled.wait();
 
-    for (runtime, name) in [(&in_hook, "hook-1"), (&in_drop, "drop-1")] {
+    // The destructor runs on the worker, or on the thread that drops futures beside it.
+    for (runtime, names) in [(&in_hook, ["hook-1"; 2]), (&in_drop, ["drop-1", "drop-end"])] {
         let error = runtime.shutdown(MOMENT).unwrap_err();
         let [stuck] = error.threads() else { panic!("{error}") };
-        assert_eq!((stuck.name.as_deref(), stuck.spawned_at), (Some(name), None));
+        assert!(names.contains(&stuck.name.as_deref().unwrap()) && stuck.spawned_at.is_none(), "{error}");
     }
     end.open();
     [in_hook, in_drop].iter().for_each(|runtime| runtime.shutdown(SOON).expect("no thread blocks any more"));

@@ -335,20 +335,20 @@ fn in_a_foreign_block_on() {
 #[test]
 fn tasks_that_wait_for_the_report_do_not_hold_it_up() {
     for_each_setup(|runtime| {
-        let asked = Count::default();
+        // Once one of them has asked, no other is accepted.
+        let (go, may_go) = async_channel::bounded::<()>(1);
         for _ in 0..5 {
-            let one = asked.one();
+            let may_go = may_go.clone();
             runtime
                 .spawn(async move {
+                    let _ = may_go.recv().await;
                     let both = future::zip(Handle::current().drain(HOUR), Handle::current().drain(HOUR));
-                    let mut both = Box::pin(both);
-                    assert!(future::poll_once(&mut both).await.is_none());
-                    drop(one);
                     both.await;
                     unreachable!("it is cancelled");
                 })
                 .detach();
         }
+        go.close();
         let report = block_on(runtime.drain(HOUR));
         assert!(report.finished == 0 && report.cancelled == 5 && report.stuck.is_empty(), "{report}");
     });

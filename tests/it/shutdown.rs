@@ -83,8 +83,7 @@ fn shutdown_from_inside_a_task_does_not_wait_for_it() {
     });
 }
 
-/// From inside two tasks at once: neither waits for the other one's thread. Fails if a worker waits for
-/// another one that is in `shutdown`, too: `Roll::stoppers`.
+/// From inside two tasks at once: neither waits for the other one's thread.
 #[test]
 fn shutdown_from_inside_two_tasks_at_once_waits_for_neither() {
     for_each_setup(|runtime| {
