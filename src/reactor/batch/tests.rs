@@ -75,8 +75,7 @@ fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
         }
         let (mut reactor, batch) = Reactor::new(way, Duration::ZERO, slack).unwrap();
         let announced = Announced::default();
-        let watch = |way| Box::new(Watched(way, announced.clone()));
-        reactor.way = watch(reactor.way);
+        reactor.way = Box::new(Watched(reactor.way, announced.clone()));
         test(Scene { reactor: Arc::new(reactor), batch, announced, started: Instant::now() });
     }
 }
