@@ -86,17 +86,7 @@ impl Drained {
     /// Returns whether all tasks, and closures that block, ended in time: none was cancelled by the drain or
     /// lost, and no thread is stuck.
     pub fn is_clean(&self) -> bool {
-        let Self {
-            finished: _,
-            cancelled,
-            cancelled_tasks: _,
-            undropped: _,
-            stuck,
-            jobs_cancelled,
-            jobs_lost,
-            took: _,
-        } = self;
-        (*cancelled, *jobs_cancelled) == (0, 0) && stuck.is_empty() && jobs_lost.is_empty()
+        (self.cancelled, self.jobs_cancelled) == (0, 0) && self.stuck.is_empty() && self.jobs_lost.is_empty()
     }
 
     /// Returns what the sentence says of the cancelled tasks, in parentheses after a space: how many are not

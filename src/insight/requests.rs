@@ -1,62 +1,43 @@
 //! The environment variable `PACELINE_REPORT`: names of reports, separated by commas, that every runtime of
-//! the process prints on standard error.
+//! the process prints on standard error. There is one so far: `stalls`.
 
 use std::env;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::OnceLock;
 
 use crate::notice;
 
-/// The names, and their bits in [`REQUESTED_REPORTS`].
-const REPORT_NAMES: [(&str, u8); 1] = [("stalls", STALLS)];
-const STALLS: u8 = 1;
-/// The variable has been read.
-const KNOWN: u8 = 128;
+/// Whether stalls are to be printed, once the variable has been read. A cell of std in all modes: it is no
+/// step of a protocol.
+static STALLS: OnceLock<bool> = OnceLock::new();
 
-/// The requested reports. An atomic of std in all modes: it orders nothing.
-static REQUESTED_REPORTS: AtomicU8 = AtomicU8::new(0);
-
-/// Returns the bits of the requested reports, and always `KNOWN`: never zero. The first call reads
-/// `PACELINE_REPORT`, and prints a line on standard error for each name that does not exist.
-pub(crate) fn read() -> u8 {
-    // ORDER: Relaxed: the word publishes no other memory.
-    match REQUESTED_REPORTS.load(Ordering::Relaxed) {
-        0 => read_environment(),
-        requested => requested,
-    }
-}
-
+/// Returns whether stalls are to be printed. The first call reads `PACELINE_REPORT`, and prints a line on
+/// standard error for each name that does not exist.
 pub(crate) fn are_stalls_requested() -> bool {
-    read() & STALLS != 0
+    STALLS.get().copied().unwrap_or_else(read_environment)
 }
 
-/// Reads the variable and stores the requests. Prints a line for each name that does not exist, unless
-/// another thread was first.
+/// Reads the variable and stores the request. Prints a line for each unknown name, unless another thread was
+/// first: that thread may wait for standard error, and this one does not.
 #[cold]
-fn read_environment() -> u8 {
+fn read_environment() -> bool {
     let text = env::var_os("PACELINE_REPORT").unwrap_or_default();
-    let (requested, unknown) = parse(&text.to_string_lossy());
-    let requested = requested | KNOWN;
-    if REQUESTED_REPORTS.compare_exchange(0, requested, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+    let text = text.to_string_lossy();
+    let (requested, unknown) = parse(&text);
+    if STALLS.set(requested).is_ok() {
         for name in unknown {
-            let names = REPORT_NAMES.map(|(name, _)| name).join(", ");
             notice::print(format_args!(
-                "PACELINE_REPORT names {name:?}, which is no report; there is: {names}"
+                "PACELINE_REPORT names {name:?}, which is no report; there is: stalls"
             ));
         }
     }
     requested
 }
 
-/// Returns the bits of the names that exist, and the names that do not. Commas separate the names in `text`.
-fn parse(text: &str) -> (u8, Vec<String>) {
-    let (mut requested, mut unknown) = (0, Vec::new());
-    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        match REPORT_NAMES.iter().find(|(known, _)| *known == name) {
-            Some((_, bit)) => requested |= bit,
-            None => unknown.push(name.into()),
-        }
-    }
-    (requested, unknown)
+/// Returns whether stalls are among the names in `text`, which commas separate, and the other names.
+fn parse(text: &str) -> (bool, Vec<&str>) {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let (stalls, unknown): (Vec<_>, Vec<_>) = names.partition(|name| *name == "stalls");
+    (!stalls.is_empty(), unknown)
 }
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
@@ -65,9 +46,9 @@ mod tests {
 
     #[test]
     fn names_are_separated_by_commas() {
-        assert_eq!(parse(""), (0, vec![]));
-        assert_eq!(parse("stalls"), (STALLS, vec![]));
-        assert_eq!(parse(" stalls ,, "), (STALLS, vec![]));
-        assert_eq!(parse("stall,stalls,Stalls"), (STALLS, vec!["stall".into(), "Stalls".into()]));
+        assert_eq!(parse(""), (false, vec![]));
+        assert_eq!(parse("stalls"), (true, vec![]));
+        assert_eq!(parse(" stalls ,, "), (true, vec![]));
+        assert_eq!(parse("stall,stalls,Stalls"), (true, vec!["stall", "Stalls"]));
     }
 }

@@ -38,7 +38,7 @@ impl Pool {
             return Ok(pool.clone());
         }
         // Before the lock is taken, because this may print: standard error may be full.
-        requests::read();
+        requests::are_stalls_requested();
         let mut default = instance();
         if let Some(pool) = &*default {
             return Ok(pool.clone());

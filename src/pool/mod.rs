@@ -123,7 +123,7 @@ impl Pool {
     pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
         // An unknown name in `PACELINE_REPORT` is reported when the program starts, and not at the first
         // stall.
-        requests::read();
+        requests::are_stalls_requested();
         let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
         let deputy = Deputy::new(policy.max_blind, watch)?;
         let pool = Arc::new(Self {
