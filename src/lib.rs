@@ -184,7 +184,7 @@
 //! | `prelude` | re-exported traits of `futures` | |
 //! | `strand` | [`Strand`]: operations on a state, one after the other; README | where to spawn a task |
 //! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
-//! | `end` | the end of a runtime: drain and shutdown | pools, and the timers of `io` |
+//! | `end` | the end of a runtime: drain and shutdown | pools |
 //! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`]; README | pools, and the timers of `io` |
 //! | `io` | [`Async`], [`Timer`], [`timeout`](timeout()), sockets | the reactor of a pool, and `current` |
 //! | `current` | [`block_on`](block_on()), and the runtime that a call acts on | pools, and `watch` |

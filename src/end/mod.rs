@@ -21,7 +21,6 @@
 //! `pool/clearing.rs` has what the crew's threads do for it.
 
 mod conductor;
-mod stuck;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,8 +28,7 @@ use std::sync::Arc;
 use crate::insight::{Drained, StuckThread};
 use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
-use conductor::{Conductor, start_conductor};
-use stuck::{entries, tasks_of};
+use conductor::{Conductor, entries, start_conductor, tasks_of};
 
 /// Ends the pool's crew, and the closures that block for it, and returns the report. Without a `deadline`,
 /// the end waits for all tasks. The first poll begins the end, which goes on if this future is dropped.
