@@ -91,13 +91,9 @@ impl Member {
     }
 }
 
-/// Returns `Pending` if the `run` has to wait, and `Ready` if it goes on with its poll. A hosted runner
-/// enters the executor's line of sleepers when its `block_on` is about to sleep, so it always waits. A runner
-/// without a host enters the line here, and goes on if it finds that a task has come.
-pub(super) fn out_of_tasks(state: &State, runner: &Runner, is_hosted: bool) -> Poll<()> {
-    if is_hosted {
-        return Poll::Pending;
-    }
+/// Puts a runner without a host into the executor's line of sleepers. Returns `Pending` if the `run` has to
+/// wait, and `Ready` if it goes on with its poll, because a task has come.
+pub(super) fn out_of_tasks(state: &State, runner: &Runner) -> Poll<()> {
     match state.rest(runner) {
         Rest::Sleeps => return Poll::Pending,
         Rest::LeavesTasks => {

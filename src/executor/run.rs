@@ -121,8 +121,12 @@ fn run_round<F: Future>(
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if is_hosted {
+            // It enters the executor's line of sleepers when its `block_on` is about to sleep.
+            return Poll::Pending;
+        }
         budget -= 1;
-        ready!(out_of_tasks(state, runner, is_hosted));
+        ready!(out_of_tasks(state, runner));
     }
 }
 

@@ -82,8 +82,8 @@ impl<'a, T> Leader<'a, T> {
         let this = std::mem::ManuallyDrop::new(self);
         this.release();
         // SAFETY: `this` is never used again, so the follower is moved out once.
-        let mut follower = unsafe { std::ptr::read(&this.follower) };
-        (follower.granted, follower.owes) = (false, !follower.seat.is_host());
+        let follower = unsafe { std::ptr::read(&this.follower) };
+        follower.set_claims(false, !follower.seat.is_host());
         follower
     }
 

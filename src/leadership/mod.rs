@@ -112,7 +112,7 @@ impl<T> Leadership<T> {
     pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
         seat.set_member(true);
         self.add_member(seat.rank());
-        Follower { leadership: self, seat, granted: false, owes: false }
+        Follower { leadership: self, seat }
     }
 
     /// Changes the rank of the current thread, whose seat this is; also in the counts of members, if it is
@@ -263,11 +263,6 @@ impl<T> Leadership<T> {
 pub(crate) struct Follower<'a, T> {
     leadership: &'a Leadership<T>,
     seat: Arc<Seat>,
-    /// The thread was chosen to lead, whatever its rank.
-    granted: bool,
-    /// The thread led and is no host, so a thread with a better claim may wait for the leadership that it
-    /// left vacant.
-    owes: bool,
 }
 
 /// How the wait of a follower ended.
@@ -284,16 +279,27 @@ pub(crate) enum Waited<'a, T> {
 
 impl<'a, T> Follower<'a, T> {
     /// Takes leadership if it is vacant, whatever the rank. Returns the follower if it is not. Never sleeps.
-    pub(crate) fn insist(mut self) -> Result<Leader<'a, T>, Self> {
-        self.granted = true;
+    pub(crate) fn insist(self) -> Result<Leader<'a, T>, Self> {
+        self.set_claims(true, false);
         self.try_lead()
+    }
+
+    #[inline]
+    fn set_claims(&self, granted: bool, owes: bool) {
+        self.seat.granted.store(granted, Ordering::Relaxed);
+        self.seat.owes.store(owes, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_granted(&self) -> bool {
+        self.seat.granted.load(Ordering::Relaxed)
     }
 
     /// Returns whether the thread may take vacant leadership: it was chosen, or no better rank is in the set.
     #[inline]
     fn may_lead(&self) -> bool {
         // A host may lead in any case, so it saves the reads of `reach`.
-        self.granted || self.seat.is_host() || self.seat.rank() >= self.leadership.reach()
+        self.is_granted() || self.seat.is_host() || self.seat.rank() >= self.leadership.reach()
     }
 
     /// Takes leadership if it is vacant and this thread may have it. Otherwise returns the follower. Never
@@ -319,11 +325,11 @@ impl<'a, T> Follower<'a, T> {
                 Ok(leader) => return Waited::Lead(leader),
                 Err(follower) => self = follower,
             }
-            if self.granted || self.owes && !self.may_lead() {
+            if self.is_granted() || self.seat.owes.load(Ordering::Relaxed) && !self.may_lead() {
                 // Another thread has taken the leadership that this one was woken for, or a thread with a
                 // better claim waits. A guest that neither led nor was chosen wakes no thread: the host that
                 // left leadership vacant is on its way back.
-                (self.granted, self.owes) = (false, false);
+                self.set_claims(false, false);
                 self.leadership.pass_on(Reason::PassesOn);
             }
             if self.seat.root_woken() {
@@ -331,12 +337,12 @@ impl<'a, T> Follower<'a, T> {
             }
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
-                if std::mem::take(&mut self.granted) {
+                if self.seat.granted.swap(false, Ordering::Relaxed) {
                     self.leadership.pass_on(Reason::PassesOn);
                 }
                 return Waited::Root(self);
             }
-            if !self.granted && limit.is_some() {
+            if !self.is_granted() && limit.is_some() {
                 return Waited::Unneeded;
             }
         }
@@ -346,7 +352,7 @@ impl<'a, T> Follower<'a, T> {
     /// so, its leadership token is consumed. Returns why the thread woke up; `None` if it did not sleep,
     /// because leadership fell vacant meanwhile and this thread may have it. Calls `displace` before the
     /// sleep if the leader has to make way for this thread.
-    fn wait_in_line(&mut self, limit: Option<Duration>, displace: impl Fn()) -> Option<Woken> {
+    fn wait_in_line(&self, limit: Option<Duration>, displace: impl Fn()) -> Option<Woken> {
         let (leadership, rank) = (self.leadership, self.seat.rank());
         leadership.line.enter(&self.seat, rank);
         let sleeps = !(leadership.is_vacant() && self.may_lead());
@@ -358,8 +364,9 @@ impl<'a, T> Follower<'a, T> {
             self.park(limit)
         });
         flight::role(RoleNow::Processes);
-        self.granted = leadership.line.leave(&self.seat);
-        if self.granted && !woken.is_some_and(|woken| woken.lead) {
+        let granted = leadership.line.leave(&self.seat);
+        self.seat.granted.store(granted, Ordering::Relaxed);
+        if granted && !woken.is_some_and(|woken| woken.lead) {
             // The thread was chosen when it was about to leave.
             let has_token = self.seat.take_lead();
             debug_assert!(has_token, "a call takes a seat out of the line and sets its token");

@@ -16,6 +16,8 @@
 //! moment between "nothing to do" and "asleep" in which a token could be missed. All changes are
 //! read-modify-writes of this one word, so no fence is needed.
 
+use std::sync::atomic;
+
 use super::Rank;
 use crate::flight::ThreadNumber;
 use crate::sync::{self, AtomicU8, AtomicU32, Flag, Ordering, Thread};
@@ -36,6 +38,13 @@ pub(crate) struct Seat {
     /// The thread's rank, and whether it is in the set. Only the thread itself writes them.
     rank: AtomicU8,
     is_member: Flag,
+    /// The thread was chosen to lead, whatever its rank. Only the thread itself uses this and the next. They
+    /// are here and not in a role, so that a role fits into registers. Std's in all modes: they order
+    /// nothing.
+    pub(super) granted: atomic::AtomicBool,
+    /// The thread led and is no host, so a thread with a better claim may wait for the leadership that it
+    /// left vacant.
+    pub(super) owes: atomic::AtomicBool,
 }
 
 /// The wake that the setter of the root token has to complete.
@@ -68,6 +77,8 @@ impl Seat {
             number: ThreadNumber::here(),
             rank: AtomicU8::new(rank as u8),
             is_member: Flag::new(false),
+            granted: false.into(),
+            owes: false.into(),
         }
     }
 
