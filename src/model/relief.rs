@@ -1,12 +1,9 @@
-//! Reliefs, which are threads that only lead: a waker blocks one, another thread takes leadership, and they
-//! end.
+//! Reliefs, which are threads that only lead: a waker blocks one, and another thread takes leadership.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
-
-use shuttle::rand::{Rng, thread_rng};
 
 use super::stage::{SOON, writes_in};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks, yields};
@@ -101,36 +98,6 @@ fn somebody_comes_to_lead() {
         pace.at_most(1 + SOON, "a timer for who came to lead");
         until.open();
         drop(wait);
-    });
-}
-
-/// With nothing to wait for any more it ends, before the default instance does.
-#[test]
-fn it_ends() {
-    explore(4_500, || {
-        waits_for_a_byte();
-        // The deputy ends too, after a second in which no thread needed it.
-        let pace = Pace::new();
-        while thread::alive() > 1 {
-            pace.at_most(1_010, "reliefs and deputies end where nobody needs them");
-            sleep(1);
-        }
-        waits_for_a_byte();
-    });
-}
-
-/// The next wait begins at the moment at which the deputy ends, because no thread has needed it for a second.
-#[test]
-fn the_next_wait_comes_as_the_deputy_ends() {
-    explore(4_500, || {
-        let others = thread::alive();
-        waits_for_a_byte();
-        sleep(950);
-        while thread::alive() > others && thread_rng().gen_bool(0.97) {
-            // A few steps, or a tick.
-            if thread_rng().gen_bool(0.5) { sleep(1) } else { thread::yield_now() }
-        }
-        waits_for_a_byte();
     });
 }
 

@@ -167,11 +167,6 @@ impl Crew {
         });
     }
 
-    /// Returns whether there are workers, or will be, or workers that were stopped are not gone yet.
-    pub(super) fn is_at_work(&self) -> bool {
-        !self.parting.is_stopped() || self.live() > 0
-    }
-
     /// Returns how many threads are alive: workers, and the helper of the end.
     pub(crate) fn live(&self) -> usize {
         self.roll().live

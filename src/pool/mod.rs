@@ -116,8 +116,8 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool without threads. The deputy, which runs `watch`, is started when it is needed: for
-    /// the first source or timer, for example. Returns the system's error if the reactor or the deputy
+    /// Creates a pool without threads. The deputy, which runs `watch`, starts with the first source or timer,
+    /// or with the second thread. Returns the system's error if the reactor or the deputy
     /// cannot be made, for want of a descriptor for example. The first pool of a process reads
     /// `PACELINE_REPORT`, and prints a line for each name in there that does not exist.
     pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
@@ -141,11 +141,8 @@ impl Pool {
             policy,
         });
         pool.deputy.set_pool(Arc::downgrade(&pool));
-        let (needed, last) = (pool.deputy.clone(), pool.deputy.clone());
-        pool.reactor.set_hooks(crate::reactor::Hooks {
-            needed: Box::new(move || needed.call()),
-            empty: Box::new(move || drop(last.call_if(|| false))),
-        });
+        let deputy = pool.deputy.clone();
+        pool.reactor.find_leader_by(move || deputy.call());
         Ok(pool)
     }
 
@@ -182,10 +179,16 @@ impl Pool {
         })
     }
 
-    /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy.
+    /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if
+    /// this is not the only thread, because one may wait for the other: if that fails, the next thread tries
+    /// again.
     fn add_station(&self, station: &Arc<Station>) {
-        sync::lock(&self.stations).push(station.clone());
-        self.notify_deputy();
+        let count = {
+            let mut stations = sync::lock(&self.stations);
+            stations.push(station.clone());
+            stations.len()
+        };
+        if count > 1 { _ = self.deputy.call() } else { self.notify_deputy() }
     }
 
     /// Removes a thread that leaves its `block_on`, and notifies the deputy.
@@ -194,47 +197,21 @@ impl Pool {
         self.notify_deputy();
     }
 
-    /// Stands the deputy down if all threads sleep, if the pool still needs a deputy, and if this pays. The
-    /// calling thread leads and is about to sleep; lately it `slept` for so many nanoseconds at a time. Until
-    /// it has called [`notify_deputy`](Self::notify_deputy) after that sleep, it runs no user code.
+    /// Stands the deputy down if all threads sleep, and if this pays. The calling thread leads and is about
+    /// to sleep; lately it `slept` for so many nanoseconds at a time. Until it has called
+    /// [`notify_deputy`](Self::notify_deputy) after that sleep, it runs no user code.
     #[inline]
     fn stand_down_deputy(self: &Arc<Self>, slept: u64) {
         if self.deputy.is_long(slept) {
-            self.deputy.stand_down(|| self.is_quiet() && self.needs_deputy());
+            self.deputy.stand_down(|| self.is_quiet());
         }
     }
 
-    /// Notifies the deputy of a thread that is awake or has left the pool: from now on the deputy watches its
-    /// promises. Starts a deputy if there is none and the pool needs one; if that fails, the next call tries
-    /// again.
+    /// Notifies the deputy, if there is one, of a thread that is awake or has left the pool: from now on the
+    /// deputy watches its promises.
     #[inline]
     pub(crate) fn notify_deputy(&self) {
-        let _ = self.deputy.call_if(|| self.needs_deputy());
-    }
-
-    /// Returns whether a deputy that has just resigned is needed after all. The next source or timer of the
-    /// reactor counts as the first again, and calls the deputy.
-    pub(crate) fn still_needs_deputy(&self) -> bool {
-        self.reactor.start_over();
-        self.needs_deputy()
-    }
-
-    /// Returns whether the pool needs a deputy: a source or timer is registered, the crew has workers or
-    /// may still start them, or a thread may have to wait for another one.
-    pub(crate) fn needs_deputy(&self) -> bool {
-        self.reactor.is_needed()
-            || self.workforce().is_some_and(|crew| crew.is_at_work())
-            || self.has_company()
-    }
-
-    /// Returns whether a thread of the pool may have to wait for another thread: two threads are in a
-    /// `block_on`, reliefs not counted, or one hosts a runner of an executor that other runners run, too.
-    fn has_company(&self) -> bool {
-        let stations = sync::lock(&self.stations);
-        let mut members = stations.iter().filter(|station| !station.is_relief());
-        let Some(first) = members.next() else { return false };
-        first.is_in_company()
-            || members.any(|other| other.thread.id() != first.thread.id() || other.is_in_company())
+        self.deputy.notify();
     }
 
     /// Returns whether the deputy has nothing to watch right now: all threads sleep, no task waits, and

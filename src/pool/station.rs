@@ -201,11 +201,6 @@ impl Station {
         self.runners.lock().is_empty().then(|| self.spot(None))
     }
 
-    /// Returns whether the thread hosts a runner of an executor that other threads run as well.
-    pub(crate) fn is_in_company(&self) -> bool {
-        self.runners.lock().iter().any(|hosted| hosted.state.has_company())
-    }
-
     /// Returns whether the thread runs, and does not block.
     pub(crate) fn runs(&self) -> bool {
         self.state.is_running().unwrap_or(false)

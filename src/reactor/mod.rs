@@ -46,7 +46,7 @@ use crate::flight;
 use crate::fork::{self, Origin};
 use crate::notice::or_abort;
 use crate::simulated::{self, Clock, Clocked};
-use crate::sync::{AtomicBool, Counter, Flag, Ordering};
+use crate::sync::{Counter, Flag};
 use crate::waking;
 use here::Here;
 use readiness::{GENERATION_BITS, Happened};
@@ -54,7 +54,7 @@ use records::Records;
 use sys::Way;
 pub(crate) use sys::WayChoice;
 use sys::raw::RawSource;
-use timers::{Change, Timers};
+use timers::Timers;
 
 /// The two directions in which a source can be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,15 +108,6 @@ pub(crate) struct WaitCounters {
     pub(crate) interrupts: Counter,
 }
 
-/// Functions of the owner that the reactor calls.
-pub(crate) struct Hooks {
-    /// Called when a thread that does not lead here waits, or the first source or timer is registered.
-    /// Returns an error if no thread can be found that leads.
-    pub(crate) needed: Box<dyn Fn() -> io::Result<()> + Send + Sync>,
-    /// Called when the last source or timer is gone.
-    pub(crate) empty: Box<dyn Fn() + Send + Sync>,
-}
-
 /// The shared half of the handle set.
 pub(crate) struct Reactor {
     origin: Origin,
@@ -127,9 +118,9 @@ pub(crate) struct Reactor {
     timers: Timers,
     pub(crate) clock: Clock,
     slumber: Slumber,
-    hooks: OnceLock<Hooks>,
-    /// Whether [`Hooks::empty`] is to be called when the last source or timer is gone.
-    tells_when_empty: AtomicBool,
+    /// Asks the owner for a thread that leads, for a source, a timer, or a wait of a thread that does not
+    /// lead here. Returns an error if none can be found.
+    find_leader: OnceLock<Box<dyn Fn() -> io::Result<()> + Send + Sync>>,
     closed: Flag,
     pub(crate) counters: WaitCounters,
 }
@@ -152,17 +143,16 @@ impl Reactor {
             timers: Timers::new(slack),
             clock: Clock::new(),
             slumber: Slumber::new(),
-            hooks: OnceLock::new(),
-            tells_when_empty: AtomicBool::new(false),
+            find_leader: OnceLock::new(),
             closed: Flag::new(false),
             counters: WaitCounters::default(),
         };
         Ok((reactor, batch))
     }
 
-    /// Sets the hooks. Panics if there are hooks already.
-    pub(crate) fn set_hooks(&self, hooks: Hooks) {
-        assert!(self.hooks.set(hooks).is_ok(), "a reactor has one owner");
+    /// Sets the function that asks the owner for a thread that leads. Panics if there is one already.
+    pub(crate) fn find_leader_by(&self, find: impl Fn() -> io::Result<()> + Send + Sync + 'static) {
+        assert!(self.find_leader.set(Box::new(find)).is_ok(), "a reactor has one owner");
     }
 
     /// Closes the reactor: its owner is gone, and no thread will lead here any more. Wakes all waiters: those
@@ -230,38 +220,12 @@ impl Reactor {
         })
     }
 
-    /// Asks the owner for a thread that leads. A reactor without hooks has none to ask, and returns `Ok`.
+    /// Asks the owner for a thread that leads. A reactor without an owner has none to ask, and returns `Ok`.
     /// Aborts a child of `fork`, in which such a thread would take its parent's events.
     #[cold]
     fn find_leader(&self) -> io::Result<()> {
         self.assert_not_inherited();
-        self.hooks.get().map_or(Ok(()), |hooks| (hooks.needed)())
-    }
-
-    /// Sets whether [`Hooks::empty`] is called when the last source or timer is gone.
-    pub(crate) fn tell_when_empty(&self, watched: bool) {
-        // ORDER: before the fence in `Duty::doze`, after which the deputy checks whether anything is left. So
-        // either that check sees that the last source or timer is gone, or the thread that removes it sees
-        // this flag.
-        self.tells_when_empty.store(watched, Ordering::SeqCst);
-    }
-
-    /// Calls [`Hooks::empty`] if no source or timer is left and the call is [asked
-    /// for](Self::tell_when_empty). Each caller has just removed a source or a timer.
-    #[inline]
-    fn note_gone(&self) {
-        // ORDER: pairs with the fence in `Duty::doze`, as does the decrement of the count before this.
-        if self.tells_when_empty.load(Ordering::SeqCst) && !self.is_needed() {
-            self.note_empty();
-        }
-    }
-
-    /// Calls [`Hooks::empty`], if there are hooks.
-    #[cold]
-    fn note_empty(&self) {
-        if let Some(hooks) = self.hooks.get() {
-            (hooks.empty)();
-        }
+        self.find_leader.get().map_or(Ok(()), |find| find())
     }
 
     /// Registers a source, and asks the owner for a thread that leads. If none can be found, that is no
@@ -277,19 +241,15 @@ impl Reactor {
         let key = self.records.acquire();
         // SAFETY: as the caller promises.
         let added = unsafe { self.way.add(raw, key) };
-        added.inspect_err(|_| {
-            self.records.retire(key);
-            // The source was counted for a moment, so a check in between found the reactor needed.
-            self.note_gone();
-        })?;
+        added.inspect_err(|_| self.records.retire(key))?;
         // At each registration, even if a thread watches already: that costs nothing beside the system call.
         // If no thread can be had, the next caller tries again.
         let _ = self.find_leader();
         Ok(key)
     }
 
-    /// Removes a source; if it was the last one, calls [`Hooks::empty`] if that is asked for. Does nothing in
-    /// the child of a fork. The record is freed even if the system returns an error.
+    /// Removes a source. Does nothing in the child of a fork. The record is freed even if the system returns
+    /// an error.
     fn deregister(&self, key: Key, raw: RawSource) -> io::Result<()> {
         if self.is_inherited() {
             // The registration belongs to the parent.
@@ -297,7 +257,6 @@ impl Reactor {
         }
         let result = self.way.delete(raw, key);
         self.records.retire(key);
-        self.note_gone();
         result
     }
 
@@ -310,17 +269,14 @@ impl Reactor {
     /// Wakes the waiters of this event; for a source, its present waiters, unless the source is gone. Where
     /// events disarm their source, arms it again for the directions that are still awaited. Runs wakers, so
     /// the caller must neither lead nor hold a lock (LF3). A panic of a waker does not leave this function,
-    /// because it does not concern this thread. A due timer is gone after this, which calls [`Hooks::empty`]
-    /// if that is asked for and nothing else is left. Returns one of the wakers, for reuse, if one was in a
-    /// cell or a timer.
+    /// because it does not concern this thread. Returns one of the wakers, for reuse, if one was in a cell or
+    /// a timer.
     #[inline]
     pub(crate) fn fire(&self, event: Event) -> Option<Waker> {
         match event {
             Event::Timer(waker) => {
                 flight::timer_fires();
                 waking::wake_by_ref(&waker);
-                // The timer may have been cancelled since it was due, when it still counted.
-                self.note_gone();
                 Some(waker)
             }
             Event::Source(key, happened) => {
@@ -359,30 +315,17 @@ impl Reactor {
     }
 
     /// Makes the arming of a timer by the current thread known. Asks the owner for a thread that leads if
-    /// this one will not lead here by itself, and ignores an error. Interrupts the leader, unless `changed`
-    /// is [`Change::Nothing`].
+    /// the timer is the earliest, as the first one is, or if this thread will not lead here by itself.
+    /// Ignores an error. Interrupts the leader for the earliest timer, so that it announces the deadline.
     #[inline]
-    fn deadline_changed(&self, changed: Change) {
+    fn deadline_changed(&self, is_earliest: bool) {
         // A timer cannot return an error. If no thread can be found to lead, the timer fires when a thread
         // comes that leads.
         let _ = here::here(|here| self.note_wait(here));
-        if changed != Change::Nothing {
-            self.deadline_is_earlier(changed);
-        }
-    }
-
-    /// Interrupts the leader, so that it announces the deadline. If no thread watches over the timers, asks
-    /// the owner for one that leads before that.
-    fn deadline_is_earlier(&self, changed: Change) {
-        if changed == Change::First {
+        if is_earliest {
             let _ = self.find_leader();
+            self.interrupt();
         }
-        self.interrupt();
-    }
-
-    /// Forgets that timers are watched: the next one counts as the first.
-    pub(crate) fn start_over(&self) {
-        self.timers.start_over();
     }
 
     /// Returns the descriptor on which a leader waits, if there is one.
@@ -440,27 +383,17 @@ impl std::fmt::Debug for Reactor {
 #[cfg(all(test, paceline_epoll, not(any(paceline_loom, paceline_shuttle, miri))))]
 mod tests {
     use std::os::fd::AsFd;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
-    /// A source that cannot be registered is counted for a moment. Fails if the reactor is not told that it
-    /// is gone.
+    /// A source that cannot be registered is counted for a moment.
     #[test]
     fn a_registration_that_fails_is_gone_like_any_other() {
         let (reactor, _batch) = Reactor::new(WayChoice::Best, Duration::ZERO, Duration::ZERO).unwrap();
-        let told = Arc::new(AtomicUsize::new(0));
-        let tells = told.clone();
-        reactor.set_hooks(Hooks {
-            needed: Box::new(|| Ok(())),
-            empty: Box::new(move || _ = tells.fetch_add(1, Ordering::Relaxed)),
-        });
-        reactor.tell_when_empty(true);
         let file = std::fs::File::open("Cargo.toml").unwrap();
         // SAFETY: the file stays open; it is not registered.
         let error = unsafe { reactor.register(raw::of_fd(file.as_fd())) }.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        assert_eq!((reactor.sources(), told.load(Ordering::Relaxed)), (0, 1));
+        assert_eq!(reactor.sources(), 0);
     }
 }

@@ -47,8 +47,7 @@ impl Records {
     /// Retires a source, which counts no longer, and frees its record; if a thread still has a cell of it,
     /// that thread frees it.
     pub(super) fn retire(&self, key: Key) {
-        // ORDER: pairs with the fence in `Duty::doze`: see `Reactor::note_gone`, which comes after this.
-        self.in_use.fetch_sub(1, Ordering::SeqCst);
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
         self.get(key.index()).retire(|| self.free(key));
     }
 

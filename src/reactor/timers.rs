@@ -26,7 +26,7 @@ use std::time::Duration;
 use super::Reactor;
 use super::here::here;
 use super::wheel::{Due, Wheel};
-use crate::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
+use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
 /// The deadline when no timer is armed.
@@ -46,8 +46,6 @@ pub(super) struct Timers {
     gathered: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
-    /// Whether no thread watches over the timers; changed under the lock.
-    unwatched: AtomicBool,
     /// `None` once the reactor is closed. While there is a wheel, its timers will be woken.
     wheel: Mutex<Option<Wheel<Waker>>>,
 }
@@ -63,7 +61,6 @@ impl Timers {
             fired: AtomicU64::new(NEVER),
             gathered: AtomicU64::new(0),
             due: AtomicUsize::new(0),
-            unwatched: AtomicBool::new(true),
             wheel: Mutex::new(Some(Wheel::new())),
         }
     }
@@ -119,29 +116,19 @@ impl Timers {
     }
 
     /// Runs `change` on the wheel with `at`, then publishes the look for `at`, if that is the earliest.
-    /// Returns what that means for the threads that watch the time; from then on a thread is taken to watch.
-    /// Returns `None` if the reactor is closed.
+    /// Returns whether it is. Returns `None` if the reactor is closed.
     #[inline]
-    fn change<R>(
-        &self,
-        at: Instant,
-        change: impl FnOnce(&mut Wheel<Waker>, u64) -> R,
-    ) -> Option<(R, Change)> {
+    fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> Option<(R, bool)> {
         let at = self.nanos(at);
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;
         let result = change(wheel, at);
-        let mut changed = Change::Nothing;
         let look = self.look_for(at);
-        if look < self.earliest.load(Ordering::Relaxed) {
+        let is_earliest = look < self.earliest.load(Ordering::Relaxed);
+        if is_earliest {
             self.earliest.store(look, Ordering::Relaxed);
-            changed = Change::Earlier;
         }
-        if self.unwatched.load(Ordering::Relaxed) {
-            self.unwatched.store(false, Ordering::Relaxed);
-            changed = Change::First;
-        }
-        Some((result, changed))
+        Some((result, is_earliest))
     }
 
     /// Ends gathering, and makes the published deadline exact: the next look is at the next deadline.
@@ -163,12 +150,6 @@ impl Timers {
     #[inline]
     fn publish(&self, wheel: &Wheel<Waker>) {
         self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
-    }
-
-    /// Forgets that timers are watched: the next arming reports [`Change::First`].
-    pub(super) fn start_over(&self) {
-        let _wheel = sync::lock(&self.wheel);
-        self.unwatched.store(true, Ordering::Relaxed);
     }
 
     /// Collects the wakers of all timers that are due `now` in `due`, which must be empty; the timer that
@@ -207,17 +188,6 @@ impl Timers {
     }
 }
 
-/// The effect of an arming on the threads that watch the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// Another deadline is earlier.
-    Nothing,
-    /// This deadline is the earliest now.
-    Earlier,
-    /// This deadline may be the earliest, and no thread watches over the timers.
-    First,
-}
-
 /// A timer that is armed, or has fired. Dropping it cancels the timer, except in the child of a fork.
 #[derive(Debug)]
 pub(crate) struct Alarm {
@@ -228,13 +198,13 @@ pub(crate) struct Alarm {
 }
 
 impl Alarm {
-    /// Arms a timer. Interrupts the leader if the deadline is the earliest, and asks for one if no thread
-    /// watches over the timers, or if this thread will not lead here by itself. If no thread can be found to
-    /// lead, the timer fires once one comes. Returns `None` if the reactor is closed.
+    /// Arms a timer. Interrupts the leader if the deadline is the earliest, and asks for one in that case, or
+    /// if this thread will not lead here by itself. If no thread can be found to lead, the timer fires once
+    /// one comes. Returns `None` if the reactor is closed.
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
         let (waker, copy) = (identity(waker), copy(waker));
-        let (id, changed) = reactor.timers.change(at, |wheel, at| wheel.insert(at, copy))?;
-        reactor.deadline_changed(changed);
+        let (id, is_earliest) = reactor.timers.change(at, |wheel, at| wheel.insert(at, copy))?;
+        reactor.deadline_changed(is_earliest);
         Some(Self { reactor, id, waker })
     }
 
@@ -264,8 +234,8 @@ impl Alarm {
     /// Sets another deadline, and another waker, if one is given.
     fn change(&self, at: Instant, waker: Option<Waker>) -> bool {
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
-        let Some((old, changed)) = changed else { return false };
-        self.reactor.deadline_changed(changed);
+        let Some((old, is_earliest)) = changed else { return false };
+        self.reactor.deadline_changed(is_earliest);
         old.map(waking::discard).is_ok()
     }
 }
@@ -281,8 +251,8 @@ fn copy(waker: &Waker) -> Waker {
 }
 
 impl Drop for Alarm {
-    /// Cancels the timer without waking its task; the published deadline stays. If nothing is left in the
-    /// reactor, calls the `empty` hook, if that is asked for. Does nothing in the child of a fork.
+    /// Cancels the timer without waking its task; the published deadline stays. Does nothing in the child of
+    /// a fork.
     fn drop(&mut self) {
         if self.reactor.is_inherited() {
             return;
@@ -291,7 +261,6 @@ impl Drop for Alarm {
         let waker = sync::lock(&timers.wheel).as_mut().and_then(|wheel| wheel.remove(self.id));
         // Most timers are timeouts, so a task that cancels one arms another soon.
         waking::discard(waker.and_then(|waker| here(|here| here.keep(waker))));
-        self.reactor.note_gone();
     }
 }
 
@@ -302,7 +271,7 @@ mod tests {
 
     impl Timers {
         /// Arms a timer this long after the origin.
-        fn insert(&self, nanos: u64, waiter: &Arc<WakeCounter>) -> (u32, Change) {
+        fn insert(&self, nanos: u64, waiter: &Arc<WakeCounter>) -> (u32, bool) {
             let waker = waiter.clone().into();
             let at = self.origin + Duration::from_nanos(nanos);
             self.change(at, |wheel, at| wheel.insert(at, waker)).unwrap()
@@ -310,15 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn only_an_earlier_deadline_and_the_first_unwatched_one_are_reported() {
+    fn only_the_earliest_deadline_is_reported() {
         let (timers, waiter) = (Timers::new(Duration::ZERO), Arc::default());
-        let mut insert = |nanos| timers.insert(nanos, &waiter).1;
-        assert_eq!(insert(5_000), Change::First);
-        assert_eq!([7_000, 5_000].map(&mut insert), [Change::Nothing; 2]);
-        assert_eq!([4_999, 4_999].map(&mut insert), [Change::Earlier, Change::Nothing]);
+        let insert = |nanos| timers.insert(nanos, &waiter).1;
+        let are_earliest = [5_000, 7_000, 5_000, 4_999, 4_999].map(insert);
+        assert_eq!(are_earliest, [true, false, false, true, false]);
         assert_eq!((timers.earliest(), timers.armed()), (4_999, 5));
-        timers.start_over();
-        assert_eq!([9_000, 9_000].map(insert), [Change::First, Change::Nothing]);
         assert_eq!(timers.instant(4_000), Some(timers.origin + Duration::from_nanos(4_000)));
         assert_eq!(timers.instant(NEVER), None);
     }

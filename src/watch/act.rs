@@ -89,14 +89,6 @@ pub(super) fn add_thread(pool: &Arc<Pool>, exempt: usize) -> bool {
     pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt))
 }
 
-/// Opens the runners of all threads, and lifts the limit of permits.
-pub(super) fn open_runners(pool: &Pool) {
-    if let Some(crew) = pool.crew() {
-        crew.state().set_limit(usize::MAX);
-    }
-    pool.stations().iter().for_each(|station| set_closed(station, false));
-}
-
 /// Closes or opens all runners that the thread hosts. Tasks that the thread wakes are queued in an open
 /// runner; those that it wakes while the runner is closed go to other threads at once.
 fn set_closed(station: &Station, is_closed: bool) {

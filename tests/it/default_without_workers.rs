@@ -1,5 +1,5 @@
 //! LF5 in the default instance without workers: a thread leads if anything waits for events, and no
-//! additional thread exists otherwise. Each test runs in a process of its own, because other tests start the
+//! additional thread exists before. Each test runs in a process of its own, because other tests start the
 //! workers of that instance.
 
 use std::future::{Future, pending};
@@ -14,6 +14,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Timer, block_on};
 
 use crate::given_time::RecvSoon;
+use crate::idle_threads::assert_all_rest;
 use crate::setups::{eventually, is_child};
 
 /// No thread is in `block_on`: sources and timers work under the executor of another library, too (LF5).
@@ -28,13 +29,8 @@ fn lf5_no_thread_in_block_on() {
     let task = executor.spawn(async { Timer::never().will_fire() });
     assert!(!pollster::block_on(executor.run(task)));
     assert_eq!(threads(), alone);
-    // At the start of a round the deputy may have ended, or still run: an outer round begins after its end,
-    // an inner one directly after the previous round.
-    for _ in 0..2 {
-        for block_on in [future::block_on, futures_executor::block_on, pollster::block_on] {
-            foreign_round(block_on);
-        }
-        eventually("the deputy has gone home", || threads() == alone);
+    for block_on in [future::block_on, futures_executor::block_on, pollster::block_on] {
+        foreign_round(block_on);
     }
     assert_eq!(paceline::metrics().workers, 0);
 }
@@ -56,36 +52,6 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
     ours.write_all(b"x").unwrap();
     eventually("the reader ends", || reader.is_finished());
     reader.join().unwrap();
-}
-
-/// A task that is known to block is polled, and no parked thread could lead, so the deputy is asked for a
-/// thread. The deputy has ended because nothing needed it, and starts again for the next wait. Fails if the
-/// first request keeps the next deputy from being started.
-#[test]
-fn lf5_a_task_that_blocks_when_the_deputy_has_gone_home() {
-    if !is_child("default_without_workers::lf5_a_task_that_blocks_when_the_deputy_has_gone_home", ":") {
-        return;
-    }
-    let (executor, alone) = (Executor::new(), threads());
-    let (tell, told) = async_channel::bounded(1);
-    let (release, released) = mpsc::channel();
-    let task = executor.spawn(async move {
-        released.recv().unwrap();
-        told.recv().await.unwrap();
-    });
-    let teller = thread::spawn(move || {
-        eventually("the deputy knows that it blocks", || paceline::metrics().stalls > 0);
-        release.send(()).unwrap();
-        eventually("the deputy goes home", || threads() == alone + 1);
-        tell.send_blocking(()).unwrap();
-    });
-    block_on(async {
-        // The deputy looks at a thread from its first wait on.
-        Timer::after(Duration::from_millis(1)).await;
-        executor.run(task).await;
-    });
-    teller.join().unwrap();
-    foreign_round(future::block_on);
 }
 
 /// A thread waits under another library's `block_on`, and the only thread in paceline's `block_on` leaves.
@@ -188,12 +154,12 @@ fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
     }
 }
 
-/// The deputy watches over the one thread, and leaves with the last source. (That there is no third thread
-/// meanwhile is a scenario of `src/model/relief.rs`.)
+/// The deputy watches over the one thread, and stays. (That there is no third thread meanwhile is a scenario
+/// of `src/model/relief.rs`.)
 #[test]
-fn lf5_a_program_that_only_calls_block_on_leaves_no_thread_behind() {
+fn lf5_a_program_that_only_calls_block_on_has_the_deputy_beside_it() {
     if !is_child(
-        "default_without_workers::lf5_a_program_that_only_calls_block_on_leaves_no_thread_behind",
+        "default_without_workers::lf5_a_program_that_only_calls_block_on_has_the_deputy_beside_it",
         ":",
     ) {
         return;
@@ -210,7 +176,7 @@ fn lf5_a_program_that_only_calls_block_on_leaves_no_thread_behind() {
         let (wrote, read) = block_on(future::zip(write, async { other.read_exact(&mut [0]).await }));
         assert!(wrote.is_ok() && read.is_ok());
     }
-    assert!(threads() > before, "no deputy");
+    assert_eq!(threads(), before + 1, "the deputy");
     drop((one, other));
-    eventually("the deputy has gone home", || threads() == before);
+    assert_all_rest();
 }

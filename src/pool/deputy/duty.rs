@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `OFF` | there is no deputy | [`start`](Duty::start) |
 //! | `STARTING` | its thread is being started | [`note_started`](Duty::note_started), or `OFF` |
-//! | `WATCHING` | its thread looks, or will within a tick | [`doze`](Duty::doze), [`resign`](Duty::resign) |
+//! | `WATCHING` | its thread looks, or will within a tick | [`doze`](Duty::doze) |
 //! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
 //! | `CALLED` | it sleeps, and was called: a look is due | [`stand_down`](Duty::stand_down), `rise` |
 //! | `LINGERING` | it sleeps with its switch set, for a limited time | `call`, `rise` |
@@ -12,18 +12,17 @@
 //!
 //! Beside the state, the word has two orders: `RUNG`, look now, and `HELP`, add a thread at once. Both stay
 //! until the deputy takes them. Asking for help sets neither while the state is `OFF`, where no deputy
-//! would take them. A deputy is started only from exactly `OFF`, and a deputy that has resigned but is
-//! needed after all comes back only from exactly `OFF`.
+//! would take them. A deputy is started only from exactly `OFF`.
 //!
 //! **No promise goes unwatched.** A thread that makes a promise (the README of the pool lists them) makes
-//! it visible, passes a fence and reads the word ([`call`](Duty::call)). The deputy, before it sleeps or
-//! resigns, writes `DOZING`, `LINGERING` or `OFF`, passes a fence and looks for promises. The two fences
-//! are sequentially consistent, so they have an order:
+//! it visible, passes a fence and reads the word ([`call`](Duty::call)). The deputy, before it sleeps,
+//! writes `DOZING` or `LINGERING`, passes a fence and looks for promises. The two fences are sequentially
+//! consistent, so they have an order:
 //!
 //! - If the fence of the caller is first, the deputy sees the promise, and takes its word back.
 //! - If the fence of the deputy is first, the caller reads the deputy's word, or a later one. If that says
-//!   that the deputy sleeps or is gone, the caller gets a verdict that says what to do. Of several callers
-//!   only one has to set the switch: its exchange has set the bit `ON_DUTY`.
+//!   that the deputy sleeps, the caller gets a verdict that says what to do. Of several callers only one has
+//!   to set the switch: its exchange has set the bit `ON_DUTY`.
 //!
 //! **A thread that goes to sleep may stand down a deputy that was called**
 //! ([`stand_down`](Duty::stand_down)). The thread writes `DOZING` on the deputy's behalf, passes a fence and
@@ -101,8 +100,8 @@ impl Duty {
     /// visible before this.
     #[inline]
     pub(crate) fn call(&self) -> Call {
-        // ORDER: pairs with the fences in `doze`, `stand_down` and `resign`. The thread that wrote the word
-        // there sees the promise, or this thread sees what it wrote.
+        // ORDER: pairs with the fences in `doze` and `stand_down`. The thread that wrote the word there sees
+        // the promise, or this thread sees what it wrote.
         sync::full_fence();
         if self.word.load(Ordering::Relaxed) & (ON_DUTY | ENDED) == ON_DUTY {
             Call::Nothing
@@ -242,19 +241,6 @@ impl Duty {
         }
     }
 
-    /// Makes the deputy resign, after it has found that nothing needs it. Writes `OFF` and looks once more
-    /// whether it `is_needed`. Returns true if its thread has to end, also if another deputy was started
-    /// meanwhile; false if the deputy stays, because it is needed after all or has an order.
-    pub(crate) fn resign(&self, is_needed: impl FnOnce() -> bool) -> bool {
-        if !self.transition(WATCHING, OFF) {
-            return false;
-        }
-        // ORDER: pairs with the fence in `call`: the caller sees `OFF`, or `is_needed` sees its promise.
-        sync::full_fence();
-        // A deputy that is needed after all comes back, unless another one was started meanwhile.
-        !(is_needed() && self.transition(OFF, WATCHING))
-    }
-
     /// Changes the word from exactly `from`, without orders, to `to`. Returns false if it was not `from`.
     fn transition(&self, from: u32, to: u32) -> bool {
         self.word.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -341,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deputy_dozes_and_resigns_only_without_orders_and_if_all_is_quiet_then() {
+    fn a_deputy_dozes_only_without_orders_and_if_all_is_quiet_then() {
         for (before, ..) in words() {
             let free = before == WATCHING;
             for lingers in [false, true] {
@@ -367,14 +353,7 @@ mod tests {
                 assert!(!loud.doze(lingers, noise, |_| panic!("it is not quiet")));
                 assert_eq!(word(&loud), if free { WATCHING | ENDED | RUNG } else { before });
             }
-            let goes = duty(before);
-            assert_eq!((goes.resign(|| false), word(&goes)), (free, if free { OFF } else { before }));
-            let stays = duty(before);
-            assert_eq!((stays.resign(|| true), word(&stays)), (false, before));
         }
-        // Another deputy is started meanwhile.
-        let follows = duty(WATCHING);
-        assert!(follows.resign(|| follows.start(|| Ok::<(), ()>(())).is_ok()));
     }
 
     #[test]

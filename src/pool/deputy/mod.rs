@@ -16,9 +16,8 @@
 //! before the tick is over. A burst of work that begins and ends within a tick costs the deputy one look;
 //! if such bursts are rare, it costs none, because the leader that goes to sleep last disarms the switch.
 //!
-//! The deputy starts with the first source or timer of the pool, or when a second thread comes; in a pool
-//! without workers, it ends when nothing was in use for a second. The deputy runs no user code and waits
-//! for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it starts
+//! The deputy starts with the first source or timer of the pool, or when a second thread comes, and stays
+//! until the pool ends. The deputy runs no user code and waits for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it starts
 //! other threads. Only if no thread can be started, or 256 of them lead in vain, does it take events itself.
 
 mod duty;
@@ -44,8 +43,7 @@ use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
 use switch::Switch;
 
-/// The function of the deputy's thread, which returns when the deputy resigns or the pool is gone. The
-/// caller of [`Pool::new`] provides the function, because the code that looks at a pool stands above this
+/// The function of the deputy's thread, which returns when the pool is gone. The caller of [`Pool::new`] provides the function, because the code that looks at a pool stands above this
 /// module.
 pub(crate) type Watch = fn(&Deputy);
 
@@ -66,12 +64,9 @@ pub(crate) struct Deputy {
 }
 
 impl Overseer for Deputy {
-    /// Wakes a deputy that sleeps, and starts one if there is none and the pool needs one. Ignores the error
-    /// if no thread can be started.
+    /// Wakes a deputy that sleeps.
     fn look(self: Arc<Self>) {
-        // If a deputy exists, the call does not evaluate this.
-        let is_needed = || self.pool().is_some_and(|pool| pool.needs_deputy());
-        let _ = self.call_if(is_needed);
+        self.notify();
     }
 }
 
@@ -107,21 +102,21 @@ impl Deputy {
     ///
     /// Returns the error of the system if no thread can be started. The pool works without a deputy as long
     /// as no thread blocks, and the next call tries again.
-    #[inline]
     pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
-        self.call_if(|| true)
-    }
-
-    /// Does the same as [`call`](Self::call) if a deputy exists; otherwise starts one only if `is_needed`
-    /// returns true.
-    #[inline]
-    pub(super) fn call_if(self: &Arc<Self>, is_needed: impl FnOnce() -> bool) -> io::Result<()> {
         match self.duty.call() {
             Call::Arm => self.arm(),
-            Call::Start if is_needed() => self.start()?,
-            Call::Nothing | Call::Start => {}
+            Call::Start => self.start()?,
+            Call::Nothing => {}
         }
         Ok(())
+    }
+
+    /// Does the same as [`call`](Self::call) if a deputy exists, and otherwise nothing.
+    #[inline]
+    pub(super) fn notify(&self) {
+        if self.duty.call() == Call::Arm {
+            self.arm();
+        }
     }
 
     /// Returns whether a thread that `slept` for so many nanoseconds lately may

@@ -13,7 +13,7 @@
 //! - *Vacant leadership, of a thread that led.* That thread. A leader that sleeps calls when it wakes up; one
 //!   that is awake has got further since the last look, so the deputy does not rest.
 //! - *Leadership that was vacant already.* The deputy rests beside it only if nothing is registered. The
-//!   first source or timer calls ([`Hooks::needed`](crate::reactor::Hooks)).
+//!   first source or timer calls (`Reactor::find_leader`).
 //! - *Whatever a thread promises that was asleep, enters or leaves.* That thread, when it wakes up, enters or
 //!   leaves.
 //! - *Tasks that wait in the injector.* A task is put there together with a wake-up of an idle runner, and

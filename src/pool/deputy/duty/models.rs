@@ -59,10 +59,9 @@ impl Office {
         Ok(())
     }
 
-    /// Looks; dozes once when there is nothing to see, and then resigns, so that a model ends.
+    /// Looks, and dozes when there is nothing to see, until the model ends.
     fn serve(&self) {
         self.duty.note_started();
-        let mut dozed = false;
         loop {
             let orders = self.duty.rise();
             if self.open.swap(0, Ordering::Relaxed) > 0 {
@@ -71,19 +70,13 @@ impl Office {
             if orders.ended {
                 return;
             }
-            let is_open = || self.open.load(Ordering::Relaxed) > 0;
-            if dozed {
-                if self.duty.resign(is_open) {
-                    return;
+            let is_quiet = || self.open.load(Ordering::Relaxed) == 0;
+            let sleep = |called: &dyn Fn() -> bool| {
+                if !called() {
+                    self.bell.wait();
                 }
-            } else {
-                let sleep = |called: &dyn Fn() -> bool| {
-                    if !called() {
-                        self.bell.wait();
-                    }
-                };
-                dozed = self.duty.doze(self.lingers, || !is_open(), sleep);
-            }
+            };
+            self.duty.doze(self.lingers, is_quiet, sleep);
         }
     }
 
@@ -97,9 +90,9 @@ impl Office {
     }
 }
 
-/// A promise beside a deputy that starts, dozes or resigns is seen.
+/// A promise beside a deputy that starts or dozes is seen.
 #[test]
-fn lf5_a_promise_beside_a_deputy_that_goes_is_seen() {
+fn lf5_a_promise_beside_a_deputy_that_dozes_is_seen() {
     model(|| {
         let office = Office::new(0);
         assert!(promise(&office));
@@ -117,21 +110,6 @@ fn lf5_a_promise_beside_a_deputy_that_rests_is_seen() {
         let office = Office::with(0, true);
         assert!(promise(&office));
         office.seen.wait();
-        assert!(promise(&office));
-        office.close();
-    });
-}
-
-/// A thread asks for help beside a deputy that resigns: a promise after that is seen. Fails if the order
-/// stays in the word of a deputy that is gone, because no deputy starts then.
-#[test]
-fn lf5_a_request_for_help_keeps_no_thread_from_starting_the_next_deputy() {
-    model(|| {
-        let office = Office::new(0);
-        assert!(promise(&office));
-        office.seen.wait();
-        office.duty.ask_for_help();
-        office.bell.notify();
         assert!(promise(&office));
         office.close();
     });
@@ -225,8 +203,7 @@ impl Watch {
         self.obey(self.duty.stand_down(|| self.is_quiet(), || *sync::lock(&self.set) = false));
     }
 
-    /// Fires the switch, if it is set: the deputy looks, and sleeps again; it `lingers` if nothing needs
-    /// it.
+    /// Fires the switch, if it is set: the deputy looks, and sleeps again, or `lingers`.
     fn fire(&self, lingers: bool) {
         if !std::mem::take(&mut *sync::lock(&self.set)) {
             return;
@@ -312,7 +289,7 @@ fn lf5_a_thread_that_blocks_after_a_look_beside_a_stand_down_is_seen() {
     });
 }
 
-/// The deputy finds that nothing needs it, and lingers. Fails if it writes `DOZING` then.
+/// The deputy lingers. Fails if it writes `DOZING` then.
 #[test]
 fn lf5_a_deputy_that_lingers_is_not_stood_down() {
     stand_down_beside(|watch| watch.fire(true));
