@@ -53,8 +53,8 @@ impl Runners {
 pub(crate) trait Surroundings: Send + Sync {
     /// Returns the runners that are hosted here.
     fn runners(&self) -> &Runners;
-    /// Notes that a runner of `executor` is hosted from now on.
-    fn note_hosted(&self, executor: &State);
+    /// Notes that a runner is hosted from now on.
+    fn note_hosted(&self);
     /// Notes that `runner` is not hosted any more. `last` says that no other runner is.
     fn note_forgotten(&self, runner: &Runner, last: bool);
     /// Has another thread lead, because this thread is about to run a task that is known to block, or to
@@ -379,7 +379,7 @@ impl Host {
         }
         runners.push(Hosted { state: state.clone(), runner: runner.clone() });
         drop(runners);
-        surroundings.note_hosted(state);
+        surroundings.note_hosted();
         true
     }
 

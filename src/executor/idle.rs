@@ -45,12 +45,13 @@ impl State {
         }
     }
 
-    /// Wakes a sleeper, unless one that was called is on the way. Called after a task has become visible.
-    /// Returns false if the line is empty, even if a called sleeper is on its way; true if others sleep and
-    /// one is on its way. Wakes none and returns false if no permit is free.
+    /// Wakes a sleeper, unless one that was called is on the way, or no permit is free. Called after a task
+    /// has become visible.
     #[inline]
-    pub(super) fn notify(&self) -> bool {
-        self.is_call_worth() && Self::wake_called(self.idle.call(ANY_RANK))
+    pub(super) fn notify(&self) {
+        if self.is_call_worth() {
+            Self::wake_called(self.idle.call(ANY_RANK));
+        }
     }
 
     /// Wakes a sleeper to share `left` tasks that the caller's own runner would poll otherwise, if that is
@@ -77,7 +78,7 @@ impl State {
     /// cannot be started, the deputy tries again. The caller must not hold a lock that the deputy takes.
     pub(super) fn notify_from_afar(&self) {
         if self.is_call_worth() && !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
-            self.run_errand(|state| _ = state.notify());
+            self.run_errand(Self::notify);
         }
     }
 

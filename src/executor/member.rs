@@ -66,7 +66,6 @@ impl Member {
         let hosted = host.adopt(state, runner, waker);
         if !hosted {
             host::note_stranger(waker);
-            state.note_stranger();
             if self.host != 0 {
                 // In the same `block_on` another future polls the `run` now.
                 self.renew();

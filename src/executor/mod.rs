@@ -16,7 +16,7 @@
 //! | [`foreign`] | tasks that other code has built with `async-task` |
 //! | [`listing`] | the list of unfinished tasks |
 //! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: waiting for tasks, cancelling and dropping them |
-//! | [`account`], [`oversight`] | what a deputy looks at; which executors have a deputy |
+//! | [`account`] | what a deputy looks at |
 
 mod account;
 mod ends;
@@ -26,7 +26,6 @@ mod idle;
 mod listing;
 mod local;
 mod member;
-mod oversight;
 mod permits;
 mod run;
 mod runner;
@@ -53,7 +52,6 @@ pub(crate) use host::{
 };
 #[cfg(feature = "trace")]
 pub(crate) use listing::TaskSurvey;
-pub(crate) use oversight::Overseer;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{State, StateRef};

@@ -154,12 +154,8 @@ impl Ticker<'_> {
         if let Some(task) = self.state.any_task() {
             return Poll::Ready(task);
         }
-        let sleeper = self.sleeper.get_or_insert_with(|| {
-            self.state.tickers.add();
-            sync::Arc::new(Sleeper::new(false))
-        });
+        let sleeper = self.sleeper.get_or_insert_with(|| sync::Arc::new(Sleeper::new(false)));
         host::note_stranger(waker);
-        self.state.note_stranger();
         sleeper.set_waker(waker, false);
         self.state.idle.enter(sleeper, sleeper.rank());
         self.rests = true;
@@ -177,14 +173,9 @@ impl Ticker<'_> {
 }
 
 impl Drop for Ticker<'_> {
-    /// Leaves the line for good, and tells the deputies if this ticker has been in the line. Wakes
-    /// another sleeper if tasks are left, or if this one was called.
+    /// Leaves the line for good. Wakes another sleeper if tasks are left, or if this one was called.
     fn drop(&mut self) {
         let called = self.rise();
-        if self.sleeper.is_some() {
-            self.state.tickers.remove();
-            self.state.alarms.call();
-        }
         // If this ticker took one of several tasks, or was called and takes none, another runner has to come.
         if called || self.state.has_surplus() {
             self.state.notify();

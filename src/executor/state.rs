@@ -12,7 +12,6 @@ use std::sync::{Arc, Weak};
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::oversight::Alarms;
 use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
@@ -20,7 +19,7 @@ use super::tasks::Tasks;
 use crate::insight::Panics;
 use crate::line::{Line, Order};
 use crate::simulated::{self, Injector};
-use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, Tally, thread};
+use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, thread};
 use crate::waking;
 
 /// The shared part of an executor.
@@ -34,7 +33,6 @@ pub(crate) struct State {
     pub(super) permits: Permits,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
-    pub(super) tickers: Tally,
     pub(crate) tasks: Tasks,
     tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
@@ -48,11 +46,6 @@ pub(crate) struct State {
     pub(crate) panics: Panics,
     /// Number of tasks taken from the injector. Approximate: two threads that count at once may count as one.
     taken: Counter,
-    /// Whether a [stranger](super::oversight) ever ran this executor. It may be woken for a task and not
-    /// come.
-    has_strangers: Flag,
-    /// The deputies that are told when there may be something to see here.
-    pub(crate) alarms: Alarms,
     pub(super) itself: Weak<State>,
 }
 
@@ -132,16 +125,13 @@ impl State {
             runners: Mutex::new(Vec::new()),
             permits: Permits::new(),
             idle: Line::new(Order::LastInFirstOut),
-            tickers: Tally::new(),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
-            has_strangers: Flag::new(false),
             of_runtime,
             keeps_order: keeps_order || is_simulated,
             lives_forever,
             panics: Panics::default(),
             taken: Counter::default(),
-            alarms: Alarms::new(),
             itself: itself.clone(),
         })
     }
@@ -183,22 +173,13 @@ impl State {
         self.tracks_tasks().then(|| self.tasks.count())
     }
 
-    /// Notes that a stranger runs this executor.
-    pub(super) fn note_stranger(&self) {
-        self.has_strangers.set(true);
-    }
-
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper. Tells the deputies if no sleeper could be called, or if the called one may be a stranger,
-    /// which may not come.
+    /// a sleeper. If none sleeps, a runner takes the task before it sleeps; if all of them are stuck, the
+    /// deputies of their pools look.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        let is_notified = self.notify();
-        // If no runner sleeps, all of them may be stuck. A stranger may be called and not come.
-        if self.alarms.any() && (!is_notified || self.has_strangers.is_set()) {
-            self.alarms.call();
-        }
+        self.notify();
     }
 
     /// Queues a task that was woken on the thread that hosts this runner: into the slot, where it is polled
@@ -261,20 +242,16 @@ impl State {
         }
     }
 
-    /// Adds a new runner, and returns it. A runner that was alone until now may wait for tasks that this one
-    /// fails to poll, so deputies are told if there are others.
+    /// Adds a new runner, and returns it.
     pub(super) fn join(&self) -> Arc<Runner> {
         let runner = Arc::new(Runner::new(self.address(), self.keeps_order));
         self.runners().push(runner.clone());
-        if self.has_company() {
-            self.alarms.call();
-        }
         runner
     }
 
     /// Removes a runner: its tasks go to the injector, and no more tasks are put into this one. Wakes
-    /// another runner if tasks wait in the injector then, or if this one was called; and tells the
-    /// deputies. Only for the thread that hosts the runner, or that polls it if it is not hosted.
+    /// another runner if tasks wait in the injector then, or if this one was called. Only for the thread
+    /// that hosts the runner, or that polls it if it is not hosted.
     pub(super) fn leave(&self, runner: &Arc<Runner>) {
         runner.orders.set_left();
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
@@ -282,17 +259,10 @@ impl State {
         if self.inject_all(runner) | self.rise(runner) || self.has_surplus() {
             self.notify();
         }
-        // The deputy may have nothing left to watch.
-        self.alarms.call();
     }
 
     fn runners(&self) -> MutexGuard<'_, Vec<Arc<Runner>>> {
         sync::lock(&self.runners)
-    }
-
-    /// Returns whether the executor has more than one runner or ticker.
-    pub(crate) fn has_company(&self) -> bool {
-        self.runners().len() + self.tickers.get() > 1
     }
 
     /// Calls `f` for each runner until it returns something, and returns that. The list is locked meanwhile,
@@ -370,7 +340,7 @@ impl State {
     }
 
     /// Moves up to `count` tasks into the ring of `to`, as far as they fit; none while permits are scarce.
-    /// A task that does not fit goes to the injector. Tells the deputies if `to` is closed.
+    /// A task that does not fit goes to the injector.
     fn move_some(&self, from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
         let count = if self.permits.is_scarce() { 0 } else { count };
         for _ in 0..count {
@@ -379,10 +349,6 @@ impl State {
                 self.inject(full.into_inner());
                 break;
             }
-        }
-        if count > 0 && to.is_closed() {
-            // The deputy looks rarely at a closed runner, because no tasks are put there otherwise.
-            self.alarms.call();
         }
     }
 
@@ -398,14 +364,14 @@ impl State {
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Returns whether no task is left, and all runners and tickers are in the line.
+    /// Returns whether no task is left, and all runners are in the line.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn is_at_rest(&self) -> bool {
         let holds = |runner: &Arc<Runner>| runner.has_tasks().then_some(());
         !self.has_surplus()
             && self.find_in_runners(holds).is_none()
             && self.unfinished().unwrap_or(0) == 0
-            && self.idle.waiting().len() == self.runners().len() + self.tickers.get()
+            && self.idle.waiting().len() >= self.runners().len()
     }
 
     /// Returns the number of tasks taken from the injector so far.

@@ -1,7 +1,7 @@
 //! Tasks that block their threads until others have run, which were left to those same threads, or to none.
 
 use super::stage::{SOON, settles};
-use super::{Latch, Reader, explore, foreign_block_on, runtime, spawn, ticks, within};
+use super::{Latch, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, within};
 use crate::reactor::Pipe;
 use crate::{Executor, Timer, block_on};
 
@@ -130,6 +130,24 @@ fn a_chain_that_is_longer_than_the_workers_are_many() {
             .collect();
         latches[LONG].open();
         within(LONG as u32 * SOON, "a chain", || tasks.into_iter().for_each(foreign_block_on));
+        settles(&runtime);
+    });
+}
+
+/// The only worker waits for a task that another thread spawns when all have been asleep for a while. Fails
+/// if a worker that waits in a nested `block_on` counts as asleep.
+#[test]
+fn a_nested_block_on_of_a_worker_for_a_task_that_comes_later() {
+    explore(2_500, || {
+        let runtime = runtime(1, 1);
+        let done = Latch::new();
+        let opened = done.clone();
+        let task = runtime.spawn(async move { block_on(opened.opened()) });
+        sleep(10);
+        within(SOON, "a task beside a nested block_on", || {
+            foreign_block_on(runtime.spawn(async move { done.open() }));
+        });
+        foreign_block_on(task);
         settles(&runtime);
     });
 }

@@ -35,7 +35,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use crate::blocking_threads::Threads;
-use crate::executor::{Caught, Overseer, PollCounters, State, StateRef};
+use crate::executor::{Caught, PollCounters, StateRef};
 use crate::flight::{Reason, Recording};
 use crate::insight::requests;
 use crate::leadership::{Leadership, Order};
@@ -169,14 +169,10 @@ impl Pool {
         self.crew().filter(|crew| !crew.is_unmanned())
     }
 
-    /// Returns the crew. If the pool had none, this makes one with the settings that `config` returns, and
-    /// registers the deputy with the crew's executor; the workers start with [`Crew::start`].
+    /// Returns the crew. If the pool had none, this makes one with the settings that `config` returns; the
+    /// workers start with [`Crew::start`].
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> (StateRef, CrewConfig)) -> &Arc<Crew> {
-        self.crew.get_or_init(|| {
-            let crew = Arc::new(Crew::new(config()));
-            self.oversee(crew.state());
-            crew
-        })
+        self.crew.get_or_init(|| Arc::new(Crew::new(config())))
     }
 
     /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if
@@ -231,16 +227,6 @@ impl Pool {
     /// Returns whether a thread of the pool that is awake runs, and does not block.
     pub(crate) fn is_busy(&self) -> bool {
         self.stations().iter().any(|station| !station.is_quiet() && station.runs())
-    }
-
-    /// Registers the deputy with an executor that a thread of this pool runs, so that the executor notifies
-    /// it when there is something to watch. Notifies it now if several runners run the executor.
-    fn oversee(&self, executor: &State) {
-        let deputy: Weak<dyn Overseer> = Arc::<Deputy>::downgrade(&self.deputy);
-        executor.alarms.add(deputy);
-        if executor.has_company() {
-            self.notify_deputy();
-        }
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.

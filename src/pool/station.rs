@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Pool;
 use super::finding::{Finding, Spot};
-use crate::executor::{self, Caught, Host, Hosted, Runner, Runners, State, Surroundings};
+use crate::executor::{self, Caught, Host, Hosted, Runner, Runners, Surroundings};
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::probe::ThreadState;
 use crate::reactor::Reactor;
@@ -218,13 +218,10 @@ impl Station {
         self.runners.lock().iter().any(|hosted| crew.runs(&hosted.state))
     }
 
-    /// Sets the pool of this `block_on`, and registers its deputy with the executors that run here. Panics if
-    /// there is a pool already.
+    /// Sets the pool of this `block_on`. Panics if there is one already.
     pub(crate) fn attach(&self, pool: &Arc<Pool>) {
         let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
         self.pool.set(address).expect("a station belongs to one pool");
-        let hosted = self.runners.lock().clone();
-        hosted.iter().for_each(|hosted| pool.oversee(&hosted.state));
     }
 
     /// Returns whether the future of this `block_on` was woken. Only for its thread, in no other `block_on`
@@ -263,9 +260,10 @@ impl Station {
     }
 
     /// Returns whether nothing happens here that the deputy would have to watch: the thread sleeps, or is in
-    /// another `block_on` on top of this one.
+    /// another `block_on` on top of this one. A worker that is in one counts as a thread that blocks: what it
+    /// waits for may be a task that no sleeper is called for.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.stage.is_suspended() || self.seat.is_asleep()
+        self.seat.is_asleep() || self.is_called() && self.stage.is_suspended()
     }
 }
 
@@ -293,13 +291,9 @@ impl Surroundings for Station {
         &self.runners
     }
 
-    /// Makes the thread a host in the leadership, and registers the pool's deputy with the executor.
-    fn note_hosted(&self, executor: &State) {
-        let pool = self.pool();
-        self.set_rank(pool.as_deref(), Rank::Host);
-        if let Some(pool) = pool {
-            pool.oversee(executor);
-        }
+    /// Makes the thread a host in the leadership.
+    fn note_hosted(&self) {
+        self.set_rank(self.pool().as_deref(), Rank::Host);
     }
 
     /// Adds the counters of the runner, which has left the thread, to the sums of the pool. With the last

@@ -277,6 +277,7 @@ impl Observer {
         Hosted { state, runner }: &Hosted,
         stay: Option<&StuckPlace>,
     ) -> RunnerSeen {
+        let is_awake = station.is_on_top() && !station.is_quiet();
         // A runner below a nested `block_on` is blocked until that returns, even if the thread computes
         // there.
         let doing = stay.map(|it| if station.is_on_top() { it.seen.doing } else { Doing::Blocks });
@@ -284,7 +285,7 @@ impl Observer {
             id,
             // Another executor's runner that idles is no help to the crew's tasks.
             is_crew: pool.workforce().is_some_and(|crew| crew.runs(state)),
-            has_moved: doing.is_none() && self.progress.has_moved(runner) && !station.is_quiet(),
+            has_moved: doing.is_none() && self.progress.has_moved(runner) && is_awake,
             doing,
             computed: self.progress.computed(runner),
             work: self.progress.work(runner),

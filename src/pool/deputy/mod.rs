@@ -37,7 +37,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use super::Pool;
-use crate::executor::Overseer;
 use crate::insight::Stalls;
 use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
@@ -61,13 +60,6 @@ pub(crate) struct Deputy {
     /// Times that leadership was vacant for a whole tick.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Stalls,
-}
-
-impl Overseer for Deputy {
-    /// Wakes a deputy that sleeps.
-    fn look(self: Arc<Self>) {
-        self.notify();
-    }
 }
 
 impl Deputy {
