@@ -56,13 +56,7 @@ impl Pool {
     /// Makes `pool` the default instance, which keeps it alive. Returns false, and changes nothing, if there
     /// is one already.
     pub(crate) fn install(pool: &Arc<Self>) -> bool {
-        let mut default = instance();
-        let free = default.is_none();
-        if free {
-            pool.is_default.set(true);
-            *default = Some(pool.clone());
-        }
-        free
+        Self::default_or_make(|| Ok(pool.clone())).is_ok_and(|default| Arc::ptr_eq(&default, pool))
     }
 
     /// Adds this pool to those that [`all`](Self::all) returns. Before the list grows, removes the pools

@@ -24,6 +24,7 @@ mod turn;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
 pub(crate) use crew::{Crew, CrewConfig, Staff};
+use deputy::Switch;
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub(crate) use finding::{Finding, Spot};
 pub(crate) use station::{Activity, Culprit, Station};
@@ -31,7 +32,7 @@ use stay::Stay;
 pub(crate) use stay::{Entry, with_current_pool};
 
 use std::io;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::blocking_threads::Threads;
@@ -117,19 +118,19 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Creates a pool without threads. The deputy, which runs `watch`, starts with the first source or timer,
-    /// or with the second thread. Returns the system's error if the reactor or the deputy
-    /// cannot be made, for want of a descriptor for example. The first pool of a process reads
-    /// `PACELINE_REPORT`, and prints a line for each name in there that does not exist.
+    /// or with the second thread. Returns the system's error if the reactor or the deputy cannot be made, for
+    /// want of a descriptor for example. The first pool of a process reads `PACELINE_REPORT`, and prints a
+    /// line for each name in there that does not exist.
     pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
         // An unknown name in `PACELINE_REPORT` is reported when the program starts, and not at the first
         // stall.
         requests::are_stalls_requested();
         let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
-        let deputy = Deputy::new(policy.max_blind, watch)?;
-        let pool = Arc::new(Self {
+        let switch = Switch::new()?;
+        let pool = Arc::new_cyclic(|itself| Self {
             leadership: Leadership::new(batch, policy.order, policy.spin),
             reactor: Arc::new(reactor),
-            deputy,
+            deputy: Arc::new(Deputy::new(itself.clone(), switch, policy.max_blind, watch)),
             stations: Mutex::new(Vec::new()),
             reliefs: Tally::new(),
             ended: Flag::new(false),
@@ -140,7 +141,6 @@ impl Pool {
             recording: Recording::new(),
             policy,
         });
-        pool.deputy.set_pool(Arc::downgrade(&pool));
         let deputy = pool.deputy.clone();
         pool.reactor.find_leader_by(move || deputy.call());
         Ok(pool)

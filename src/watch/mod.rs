@@ -19,7 +19,6 @@ use audit::Audit;
 /// Runs the deputy's thread: looks once a tick, sleeps while nothing is to be watched, and rests while all is
 /// known. Returns when the pool is gone. A look that panics does not end the thread.
 pub(crate) fn serve(deputy: &Deputy) {
-    deputy.duty.note_started();
     let mut audit = Audit::default();
     let mut membership = Membership::new();
     loop {

@@ -2,8 +2,7 @@
 //!
 //! | state | meaning | next |
 //! |---|---|---|
-//! | `OFF` | there is no deputy | [`start`](Duty::start) |
-//! | `STARTING` | its thread is being started | [`note_started`](Duty::note_started), or `OFF` |
+//! | `OFF` | there is no deputy, or its thread is being started | [`start`](Duty::start) |
 //! | `WATCHING` | its thread looks, or will within a tick | [`doze`](Duty::doze) |
 //! | `DOZING` | it sleeps until it is called | [`call`](Duty::call), [`rise`](Duty::rise) |
 //! | `CALLED` | it sleeps, and was called: a look is due | [`stand_down`](Duty::stand_down), `rise` |
@@ -11,8 +10,8 @@
 //! | `ENDED` | the pool is gone, and no deputy is started any more | |
 //!
 //! Beside the state, the word has two orders: `RUNG`, look now, and `HELP`, add a thread at once. Both stay
-//! until the deputy takes them. Asking for help sets neither while the state is `OFF`, where no deputy
-//! would take them. A deputy is started only from exactly `OFF`.
+//! until the deputy takes them. Asking for help sets neither while the state is `OFF`: a deputy is started
+//! only from exactly `OFF`.
 //!
 //! **No promise goes unwatched.** A thread that makes a promise (the README of the pool lists them) makes
 //! it visible, passes a fence and reads the word ([`call`](Duty::call)). The deputy, before it sleeps,
@@ -47,7 +46,6 @@
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 
 const OFF: u32 = 0;
-const STARTING: u32 = 1;
 const DOZING: u32 = 2;
 const LINGERING: u32 = 3;
 /// Set in `CALLED` and `WATCHING` and in no other state: a look is due within a tick.
@@ -64,7 +62,7 @@ const HELP: u32 = 32;
 pub(crate) struct Duty {
     word: AtomicU32,
     /// Held while the thread is started, until the result is known: a caller that comes meanwhile must not
-    /// rely on a thread that never starts.
+    /// rely on a thread that never starts, and must not start a second one.
     starting: Mutex<()>,
 }
 
@@ -117,7 +115,7 @@ impl Duty {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             match now & (STATE | ENDED) {
-                OFF | STARTING => return Call::Start,
+                OFF => return Call::Start,
                 DOZING | LINGERING => {}
                 _ => return Call::Nothing,
             }
@@ -157,24 +155,12 @@ impl Duty {
     /// Returns the error of `spawn`. The next caller tries again.
     pub(crate) fn start<E>(&self, spawn: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let _starting = sync::lock(&self.starting);
-        if !self.transition(OFF, STARTING) {
-            return Ok(());
-        }
-        match spawn() {
-            Ok(()) => self.note_started(),
-            Err(error) => {
-                // Clears the orders that came meanwhile, too: no deputy would take them.
-                self.word.fetch_and(ENDED, Ordering::Relaxed);
-                return Err(error);
-            }
+        if self.word.load(Ordering::Relaxed) == OFF {
+            spawn()?;
+            // Unless the thread has risen already, or the pool has ended.
+            self.transition(OFF, WATCHING);
         }
         Ok(())
-    }
-
-    /// Notes that the thread runs, or is about to. The new thread and its starter both call this; the first
-    /// call takes effect.
-    pub(crate) fn note_started(&self) {
-        self.transition(STARTING, WATCHING);
     }
 
     /// Makes the deputy sleep, after it has seen no promise. Writes the word and calls `sleep` if it
@@ -265,7 +251,7 @@ mod tests {
     /// orders apart.
     fn words() -> impl Iterator<Item = (u32, u32, bool, u32)> {
         (0..64)
-            .filter(|word| [OFF, STARTING, DOZING, LINGERING, CALLED, WATCHING].contains(&(word & STATE)))
+            .filter(|word| [OFF, DOZING, LINGERING, CALLED, WATCHING].contains(&(word & STATE)))
             .map(|word| (word, word & STATE, word & ENDED != 0, word & (RUNG | HELP)))
     }
 
@@ -274,7 +260,7 @@ mod tests {
         for (before, state, ended, orders) in words() {
             let (call, after) = match state {
                 _ if ended => (Call::Nothing, before),
-                OFF | STARTING => (Call::Start, before),
+                OFF => (Call::Start, before),
                 DOZING => (Call::Arm, CALLED | orders),
                 LINGERING => (Call::Arm, WATCHING | orders),
                 _ => (Call::Nothing, before),
@@ -308,21 +294,21 @@ mod tests {
     fn a_deputy_is_started_only_if_there_is_none_and_a_failure_leaves_the_word_as_it_was() {
         for (before, ..) in words() {
             let fails = duty(before);
-            let failed = fails.start(|| Err(word(&fails)));
-            assert_eq!(failed, if before == OFF { Err(STARTING) } else { Ok(()) }, "{before}");
+            let failed = fails.start(|| Err(()));
+            assert_eq!(failed, if before == OFF { Err(()) } else { Ok(()) }, "{before}");
             assert_eq!(word(&fails), before);
-            let asked = duty(before);
-            let _ = asked.start(|| {
-                asked.ask_for_help();
-                Err(())
-            });
-            assert_eq!(word(&asked), before, "{before}");
             let starts = duty(before);
             starts.start(|| Ok::<(), ()>(())).unwrap();
             assert_eq!(word(&starts), if before == OFF { WATCHING } else { before }, "{before}");
-            let says = duty(before);
-            says.note_started();
-            assert_eq!(word(&says), if before == STARTING { WATCHING } else { before }, "{before}");
+            // The thread may be faster than its starter.
+            let dozes = duty(before);
+            let thread = || {
+                let _ = dozes.rise();
+                dozes.doze(false, || true, |_| ());
+                Ok::<(), ()>(())
+            };
+            dozes.start(thread).unwrap();
+            assert_eq!(word(&dozes), if before == OFF { DOZING } else { before }, "{before}");
         }
     }
 

@@ -17,8 +17,9 @@
 //! if such bursts are rare, it costs none, because the leader that goes to sleep last disarms the switch.
 //!
 //! The deputy starts with the first source or timer of the pool, or when a second thread comes, and stays
-//! until the pool ends. The deputy runs no user code and waits for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it starts
-//! other threads. Only if no thread can be started, or 256 of them lead in vain, does it take events itself.
+//! until the pool ends. The deputy runs no user code and waits for no thread, so no part has to watch over
+//! it: to lead, and to call hooks and foreign wakers, it starts other threads. Only if no thread can be
+//! started, or 256 of them lead in vain, does it take events itself.
 
 mod duty;
 #[cfg_attr(
@@ -33,24 +34,24 @@ mod switch;
 
 use std::io;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Pool;
 use crate::insight::Stalls;
 use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
-use switch::Switch;
+pub(super) use switch::Switch;
 
-/// The function of the deputy's thread, which returns when the pool is gone. The caller of [`Pool::new`] provides the function, because the code that looks at a pool stands above this
-/// module.
+/// The function of the deputy's thread, which returns when the pool is gone. The caller of [`Pool::new`]
+/// provides the function, because the code that looks at a pool stands above this module.
 pub(crate) type Watch = fn(&Deputy);
 
 /// The deputy's state, as other threads reach it. The reference to the pool is weak: holding the deputy
 /// does not keep the pool alive.
 #[derive(Debug)]
 pub(crate) struct Deputy {
-    pool: OnceLock<Weak<Pool>>,
+    pool: Weak<Pool>,
     /// The time between two looks.
     tick: Duration,
     /// The function of its thread.
@@ -65,21 +66,9 @@ pub(crate) struct Deputy {
 impl Deputy {
     /// Creates the deputy of a pool that is still being made, without its thread: that starts with the first
     /// [`call`](Self::call), and runs `watch`. `tick` is the time between two looks.
-    pub(super) fn new(tick: Duration, watch: Watch) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            pool: OnceLock::new(),
-            tick,
-            watch,
-            duty: Duty::new(),
-            switch: Switch::new()?,
-            rescues: Counter::default(),
-            stalls: Stalls::default(),
-        }))
-    }
-
-    /// Sets the pool, when it exists. Keeps a weak reference; panics if it is called twice.
-    pub(super) fn set_pool(&self, pool: Weak<Pool>) {
-        assert!(self.pool.set(pool).is_ok(), "a deputy has one pool");
+    pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration, watch: Watch) -> Self {
+        let (rescues, stalls) = (Counter::default(), Stalls::default());
+        Self { pool, tick, watch, duty: Duty::new(), switch, rescues, stalls }
     }
 
     /// The time between two looks.
@@ -162,7 +151,7 @@ impl Deputy {
 
     /// Returns the pool, if it still exists.
     pub(crate) fn pool(&self) -> Option<LentPool> {
-        self.pool.get().and_then(Weak::upgrade).map(|pool| LentPool(Some(pool)))
+        self.pool.upgrade().map(|pool| LentPool(Some(pool)))
     }
 }
 

@@ -61,7 +61,6 @@ impl Office {
 
     /// Looks, and dozes when there is nothing to see, until the model ends.
     fn serve(&self) {
-        self.duty.note_started();
         loop {
             let orders = self.duty.rise();
             if self.open.swap(0, Ordering::Relaxed) > 0 {
