@@ -117,10 +117,10 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Creates a pool without threads. The deputy, which runs `watch`, starts with the first source or timer,
-    /// or with the second thread. Returns the system's error if the reactor or the deputy cannot be made, for
-    /// want of a descriptor for example. The first pool of a process reads `PACELINE_REPORT`, and prints a
-    /// line for each name in there that does not exist.
+    /// Creates a pool without threads. The deputy, which runs `watch`, starts with the first source, timer or
+    /// runner, or with the second thread. Returns the system's error if the reactor or the deputy cannot be
+    /// made, for want of a descriptor for example. The first pool of a process reads `PACELINE_REPORT`, and
+    /// prints a line for each name in there that does not exist.
     pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
         // An unknown name in `PACELINE_REPORT` is reported when the program starts, and not at the first
         // stall.
@@ -176,15 +176,16 @@ impl Pool {
     }
 
     /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if
-    /// this is not the only thread, because one may wait for the other: if that fails, the next thread tries
-    /// again.
+    /// this is not the only thread, because one may wait for the other, or if it hosts a runner, for whose
+    /// tasks another thread may wait. If that fails, the next thread tries again.
     fn add_station(&self, station: &Arc<Station>) {
         let count = {
             let mut stations = sync::lock(&self.stations);
             stations.push(station.clone());
             stations.len()
         };
-        if count > 1 { _ = self.deputy.call() } else { self.notify_deputy() }
+        let has_company = count > 1 || !station.runners.lock().is_empty();
+        if has_company { _ = self.deputy.call() } else { self.notify_deputy() }
     }
 
     /// Removes a thread that leaves its `block_on`, and notifies the deputy.

@@ -291,9 +291,14 @@ impl Surroundings for Station {
         &self.runners
     }
 
-    /// Makes the thread a host in the leadership.
+    /// Makes the thread a host in the leadership, and starts the deputy if there is none. If that fails, the
+    /// next host tries again.
     fn note_hosted(&self) {
-        self.set_rank(self.pool().as_deref(), Rank::Host);
+        let pool = self.pool();
+        self.set_rank(pool.as_deref(), Rank::Host);
+        if let Some(pool) = pool {
+            _ = pool.deputy.call();
+        }
     }
 
     /// Adds the counters of the runner, which has left the thread, to the sums of the pool. With the last

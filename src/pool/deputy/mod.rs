@@ -16,10 +16,11 @@
 //! before the tick is over. A burst of work that begins and ends within a tick costs the deputy one look;
 //! if such bursts are rare, it costs none, because the leader that goes to sleep last disarms the switch.
 //!
-//! The deputy starts with the first source or timer of the pool, or when a second thread comes, and stays
-//! until the pool ends. The deputy runs no user code and waits for no thread, so no part has to watch over
-//! it: to lead, and to call hooks and foreign wakers, it starts other threads. Only if no thread can be
-//! started, or 256 of them lead in vain, does it take events itself.
+//! The deputy starts with the first source or timer of the pool, with the first thread that runs an executor
+//! there, or when a second thread comes, and stays until the pool ends. The deputy runs no user code and
+//! waits for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it
+//! starts other threads. Only if no thread can be started, or 256 of them lead in vain, does it take events
+//! itself.
 
 mod duty;
 #[cfg_attr(
