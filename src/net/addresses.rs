@@ -52,8 +52,7 @@ impl<T: sealed::Name + ?Sized> ToSocketAddrs for T {}
 ///
 /// Dropping the future leaves a look-up that has begun to end on its own.
 pub async fn resolve<A: ToSocketAddrs>(name: A) -> io::Result<Vec<SocketAddr>> {
-    let target = name.target()?;
-    Ok(target.addresses().await?.into_vec())
+    Ok(name.target()?.resolved().await?.addresses().into())
 }
 
 /// Runs `attempt` on each address of `name` in turn, until one succeeds. If none does, returns an error with
@@ -68,9 +67,9 @@ where
     A: ToSocketAddrs,
     F: Future<Output = io::Result<T>>,
 {
-    let addresses = name.target()?.addresses().await?;
+    let target = name.target()?.resolved().await?;
     let mut failures = Vec::new();
-    for &address in addresses.as_slice() {
+    for &address in target.addresses() {
         match attempt(address).await {
             Ok(it) => return Ok(it),
             Err(error) => failures.push((address, error)),
@@ -82,8 +81,7 @@ where
 /// Returns the first address of `name`, or the error of the look-up, if one is needed. If `name` is an
 /// address, this does not allocate.
 pub(super) async fn first<A: ToSocketAddrs>(name: A) -> io::Result<SocketAddr> {
-    let addresses = name.target()?.addresses().await?;
-    addresses.as_slice().first().copied().ok_or_else(none)
+    name.target()?.resolved().await?.addresses().first().copied().ok_or_else(none)
 }
 
 fn none() -> io::Error {
@@ -141,35 +139,21 @@ pub enum Target {
     Name(String, u16),
 }
 
-/// The addresses of a name: at least one, unless the caller gave an empty slice.
-enum Addresses {
-    One(SocketAddr),
-    Several(Vec<SocketAddr>),
-}
+impl Target {
+    /// Looks a host name up, and returns its addresses. Returns anything else as it is.
+    async fn resolved(self) -> io::Result<Self> {
+        match self {
+            Self::Name(name, port) => look_up(name, port).await.map(Self::Several),
+            addresses => Ok(addresses),
+        }
+    }
 
-impl Addresses {
-    fn as_slice(&self) -> &[SocketAddr] {
+    /// Returns the addresses. A name has none before it is [looked up](Self::resolved).
+    fn addresses(&self) -> &[SocketAddr] {
         match self {
             Self::One(address) => slice::from_ref(address),
             Self::Several(addresses) => addresses,
-        }
-    }
-
-    fn into_vec(self) -> Vec<SocketAddr> {
-        match self {
-            Self::One(address) => vec![address],
-            Self::Several(addresses) => addresses,
-        }
-    }
-}
-
-impl Target {
-    /// Returns the addresses. Only a host name is looked up.
-    async fn addresses(self) -> io::Result<Addresses> {
-        match self {
-            Self::One(address) => Ok(Addresses::One(address)),
-            Self::Several(addresses) => Ok(Addresses::Several(addresses)),
-            Self::Name(name, port) => look_up(name, port).await.map(Addresses::Several),
+            Self::Name(..) => &[],
         }
     }
 }
