@@ -83,6 +83,12 @@ impl<T> Async<T> {
 
     /// Returns the registration, for the operations of this module.
     #[doc(hidden)]
+    pub fn wakes_last(mut self) -> Self {
+        self.source.wakes_last = true;
+        self
+    }
+
+    #[doc(hidden)]
     pub fn source(&self) -> &Source {
         &self.source
     }

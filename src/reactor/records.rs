@@ -156,10 +156,14 @@ mod tests {
 
         let record = records.get(1);
         record.readiness.clear(Direction::Write, 0, Proof::WouldBlock);
-        let entered =
-            record.enter(Direction::Write, Until::Ready, std::task::Waker::noop(), Clone::clone, || {
-                panic!("free")
-            });
+        let entered = record.enter(
+            Direction::Write,
+            Until::Ready,
+            std::task::Waker::noop(),
+            false,
+            Clone::clone,
+            || panic!("free"),
+        );
         assert_eq!(entered, Wait::Waiting);
         assert!(records.any_awaited());
 

@@ -38,6 +38,9 @@ pub struct Source {
     record: NonNull<Record>,
     key: Key,
     raw: RawSource,
+    /// Whether only the last task is woken that waits in a direction through [`poll_io`](Self::poll_io),
+    /// [`poll_transfer`](Self::poll_transfer) or [`poll_ready`](Self::poll_ready).
+    pub(crate) wakes_last: bool,
 }
 
 // SAFETY: the record is `Sync`, and the reactor keeps it alive.
@@ -65,7 +68,7 @@ impl Source {
         // SAFETY: as the caller promises.
         let key = unsafe { reactor.register(raw)? };
         let record = NonNull::from(reactor.records.get(key.index()));
-        Ok(Source { reactor, record, key, raw })
+        Ok(Source { reactor, record, key, raw, wakes_last: false })
     }
 
     /// Takes the descriptor out of the reactor as the drop does, and returns the error. Leaves it open.
@@ -108,7 +111,7 @@ impl Source {
                 readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
                 continue;
             }
-            match self.wait(direction, Until::Ready, cx.waker())? {
+            match self.wait(direction, Until::Ready, cx.waker(), self.wakes_last)? {
                 Wait::Waiting => return Poll::Pending,
                 // Whatever the word says: a waiter is stored already, and will be woken, too.
                 Wait::Unsure => return attempt(&mut op).map_or(Poll::Pending, Poll::Ready),
@@ -152,20 +155,26 @@ impl Source {
     /// Waits until an operation is worth a try, as far as is known. Any number of tasks may wait at once.
     /// Returns an error once the reactor is closed, or if no thread can be found that leads.
     pub fn poll_ready(&self, direction: Direction, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
-        self.reach(direction, Until::Ready, cx)
+        self.reach(direction, Until::Ready, cx, self.wakes_last)
     }
 
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
     pub async fn event(&self, direction: Direction, seen: Readiness) -> io::Result<Readiness> {
         let until = Until::Told(seen.tick(direction));
-        poll_fn(|cx| self.reach(direction, until, cx)).await
+        poll_fn(|cx| self.reach(direction, until, cx, false)).await
     }
 
     /// Waits until the condition holds. Returns an error once the reactor is closed, and that of a wait. The
     /// next event wakes the caller also if the wait is [`Wait::Unsure`]: no try is made, because there is no
     /// operation here.
-    fn reach(&self, direction: Direction, until: Until, cx: &mut Context<'_>) -> Poll<io::Result<Readiness>> {
+    fn reach(
+        &self,
+        direction: Direction,
+        until: Until,
+        cx: &mut Context<'_>,
+        gives_way: bool,
+    ) -> Poll<io::Result<Readiness>> {
         loop {
             // The reactor's end makes each source ready, for callers that find out by trying.
             self.reactor.assert_open()?;
@@ -173,7 +182,7 @@ impl Source {
                 // The reactor may have ended in between.
                 return Poll::Ready(self.reactor.assert_open().map(|()| self.readiness()));
             }
-            if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker())? {
+            if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker(), gives_way)? {
                 return Poll::Pending;
             }
         }
@@ -218,7 +227,7 @@ impl Source {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let tick = *after.get_or_insert_with(|| self.tick(direction));
-        let result = self.wait(direction, Until::After(tick), cx.waker());
+        let result = self.wait(direction, Until::After(tick), cx.waker(), false);
         if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
@@ -266,12 +275,12 @@ impl Source {
     /// makes the poller report to it, and returns what [`complete_wait`](Self::complete_wait) returns. A wait
     /// that is [`Wait::Unsure`] because another thread has the cell counts as a visit of this turn, too.
     #[inline]
-    fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> io::Result<Wait> {
+    fn wait(&self, direction: Direction, until: Until, waker: &Waker, gives_way: bool) -> io::Result<Wait> {
         let free = || self.reactor.records.free(self.key);
         let tick = self.tick(direction);
         here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
-            match self.record().enter(direction, until, waker, copy, free) {
+            match self.record().enter(direction, until, waker, gives_way, copy, free) {
                 Wait::Waiting => self.complete_wait(here, direction, until, tick),
                 // The caller comes back, and this attempt counts as a look.
                 Wait::Unsure => {

@@ -66,7 +66,7 @@ impl Source {
 
     /// Returns false if the wait is over already.
     fn wait(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
-        match self.record.enter(direction, until, waker, Waker::clone, || self.free()) {
+        match self.record.enter(direction, until, waker, false, Waker::clone, || self.free()) {
             Wait::Over => false,
             Wait::Waiting => true,
             Wait::Unsure => {

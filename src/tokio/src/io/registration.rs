@@ -64,7 +64,7 @@ impl<T: Source> Registration<T> {
         }
         // The runtime may have ended since.
         let Some(entered) = runtime.paceline().try_enter() else { return Err(gone()) };
-        let io = Async::new_nonblocking(io).map_err(with_its_code)?;
+        let io = Async::new_nonblocking(io).map_err(with_its_code)?.wakes_last();
         drop(entered);
         runtime.shared.extras.note_registration();
         Ok(Self { io, runtime })
@@ -94,7 +94,7 @@ impl<T> Registration<T> {
         self.io.source().presume_not_ready(Direction::Read);
     }
 
-    /// Runs an operation as soon as it is worth a try, until it succeeds.
+    /// Runs an operation as soon as it is worth a try, until it succeeds. One task per direction: the latest.
     #[inline]
     pub(crate) fn poll_io<R>(
         &self,
