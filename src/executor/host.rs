@@ -111,7 +111,7 @@ pub(super) fn schedule(state: &State, task: Runnable, wakes_itself: bool) {
         if !host.open.get() {
             return state.schedule_elsewhere(task);
         }
-        match host.running().filter(|runner| runner.takes(state.address())) {
+        match host.running().filter(|runner| runner.is_of(state.address())) {
             Some(runner) => state.give(runner, task, wakes_itself),
             None => host.schedule_between_polls(state, task, wakes_itself),
         }
@@ -316,7 +316,7 @@ impl Host {
     /// into the injector if there is none.
     #[inline(never)]
     fn schedule_between_polls(&self, state: &State, task: Runnable, wakes_itself: bool) {
-        let is_wanted = |runner: &Runner| runner.takes(state.address()) && !runner.orders.has_left();
+        let is_wanted = |runner: &Runner| runner.is_of(state.address()) && !runner.orders.has_left();
         // SAFETY: `runners` keeps a hosted runner alive until this thread removes it in `forget`, which
         // changes `last` before it calls a waker. Below, the runner is not used after a foreign waker was
         // called.

@@ -75,9 +75,6 @@ impl PollCounters {
 pub(crate) struct Runner {
     /// The address of its executor. Only compared.
     executor: usize,
-    /// The same address while the hosting thread may leave tasks here; zero while the runner is
-    /// [closed](Self::set_closed). Only the deputy writes it. Std's in all modes: it orders nothing.
-    feeds: std::sync::atomic::AtomicUsize,
     /// The thread that polls it, as [`place`](super::place) names it. Only its thread writes it. Std's in all
     /// modes: it orders nothing.
     thread: std::sync::atomic::AtomicUsize,
@@ -113,7 +110,6 @@ impl Runner {
     pub(super) fn new(executor: usize, keeps_order: bool) -> Self {
         Self {
             executor,
-            feeds: executor.into(),
             thread: 0.into(),
             keeps_order,
             slot: Slot::new(),
@@ -130,6 +126,12 @@ impl Runner {
         }
     }
 
+    /// Returns whether it is of the executor at this address.
+    #[inline]
+    pub(super) fn is_of(&self, executor: usize) -> bool {
+        self.executor == executor
+    }
+
     /// Notes the thread that polls it from now on.
     pub(super) fn set_thread(&self, thread: usize) {
         self.thread.store(thread, Ordering::Relaxed);
@@ -138,23 +140,6 @@ impl Runner {
     /// Returns whether this thread polls it.
     pub(super) fn is_on(&self, thread: usize) -> bool {
         self.thread.load(Ordering::Relaxed) == thread
-    }
-
-    /// Returns whether the thread that hosts this runner may leave a task of this executor here.
-    #[inline]
-    pub(super) fn takes(&self, executor: usize) -> bool {
-        self.feeds.load(Ordering::Relaxed) == executor
-    }
-
-    /// Closes the runner, or opens it again. Called by the deputy, which closes a runner whose thread has
-    /// been in one poll for long: tasks that this poll wakes go to other threads at once, so the deputy
-    /// does not have to look for them here.
-    pub(crate) fn set_closed(&self, is_closed: bool) {
-        self.feeds.store(if is_closed { 0 } else { self.executor }, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.feeds.load(Ordering::Relaxed) == 0
     }
 
     /// Polls one task, or drops its future if the task was cancelled. Notes the begin and the end in the
@@ -258,7 +243,7 @@ mod tests {
     #[test]
     fn a_runner_knows_its_executor_and_the_task_that_began_last() {
         let runner = Runner::new(7, false);
-        assert!(runner.takes(7) && !runner.takes(8));
+        assert!(runner.is_of(7) && !runner.is_of(8));
         assert!(runner.task_poll().is_none());
         let [task, other] = [(); 2].map(|()| {
             let (runnable, task) = async_task::spawn(async {}, |_| ());

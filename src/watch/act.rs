@@ -7,12 +7,11 @@ use super::observe::Scene;
 use super::progress::Progress;
 use super::relief;
 use super::report::report;
-use crate::pool::{Finding, Pool, Station};
+use crate::pool::{Finding, Pool};
 
 /// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, sets the limit of
-/// permits, takes the steps, tells leadership whether polls are long, releases replacements, and closes or
-/// opens the runners of each thread. A limit that goes with a new worker is set before the worker is
-/// started, and taken back if it cannot be.
+/// permits, takes the steps, tells leadership whether polls are long, and releases replacements. A limit that
+/// goes with a new worker is set before the worker is started, and taken back if it cannot be.
 pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, actions: &Actions) {
     for place in &scene.stays {
         if let Some(spot) = place.spot {
@@ -57,9 +56,6 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
     for id in &actions.released {
         scene.runners[*id].0.release();
     }
-    for (id, station) in scene.stations.iter().enumerate() {
-        set_closed(station, actions.closed.contains(&id));
-    }
 }
 
 /// Takes one step. Returns false if the step failed, so that the next alternative is tried. `max_threads`
@@ -87,12 +83,4 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
 /// has no workers, if there may be no more, or if the system has no thread.
 pub(super) fn add_thread(pool: &Arc<Pool>, exempt: usize) -> bool {
     pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt))
-}
-
-/// Closes or opens all runners that the thread hosts. Tasks that the thread wakes are queued in an open
-/// runner; those that it wakes while the runner is closed go to other threads at once.
-fn set_closed(station: &Station, is_closed: bool) {
-    let hosted = station.runners.lock();
-    let others = hosted.iter().filter(|hosted| hosted.runner.is_closed() != is_closed);
-    others.for_each(|hosted| hosted.runner.set_closed(is_closed));
 }

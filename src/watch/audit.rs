@@ -5,9 +5,17 @@
 //! | [`observe`](super::observe) | takes a snapshot of the threads, leadership and the queues |
 //! | [`decide`](mod@super::decide) | decides by a table of rules |
 //! | [`act`](mod@super::act) | carries out the decision |
-//! | [`rest`] | decides when the deputy may look less often although threads are awake |
-
-mod rest;
+//!
+//! # When nothing changes
+//!
+//! A thread may stay in one poll for good: in a prompt, in a computation, in a `block_on` of a future that
+//! sleeps. A look each tick would cost some percent of a core and find each time what the last one did. So
+//! after [`SAME`] such looks the deputy *rests*: it sleeps for some ticks, unless it is called. As when it
+//! dozes, a thread that wakes up, enters or leaves calls it, and so does the first source or timer
+//! (`pool/deputy/duty.rs`). The deputy looks a tick later then, and its first look compares with nothing.
+//!
+//! A stuck thread calls no deputy when its poll goes on. What it wakes, and what it blocks in next, is noticed
+//! after the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +23,7 @@ use std::time::Duration;
 use super::act::{self, act};
 use super::decide::{Memory, decide};
 use super::observe::Observer;
-use crate::pool::Pool;
+use crate::pool::{Pool, Station};
 use crate::sync::Instant;
 
 /// State that the deputy keeps from one look to the next.
@@ -24,17 +32,44 @@ pub(super) struct Audit {
     looked: Option<Instant>,
     observer: Observer,
     memory: Memory,
-    /// For how long the deputy may rest, if it may.
-    rest: Option<Duration>,
+    /// Looks in a row that found nothing new.
+    same: u32,
 }
 
+/// Looks that find nothing new, after which the deputy rests; and again, after which it rests for longer.
+const SAME: u32 = 64;
+/// Ticks for which the deputy rests.
+const RESTS: [u32; 2] = [8, 64];
+
 impl Audit {
-    /// Forgets the last look, the state of the rules and the rest, which are out of date after the deputy has
-    /// slept.
+    /// Forgets the last look and the state of the rules, which are out of date after the deputy has slept.
     pub(super) fn forget(&mut self) {
         self.observer.forget();
         self.memory.forget();
-        self.rest = None;
+        self.same = 0;
+    }
+
+    /// Forgets what is compared between two looks. Called after the deputy has rested.
+    pub(super) fn forget_last_look(&mut self) {
+        self.observer.forget_last_look();
+        self.memory.forget_last_look();
+    }
+
+    /// Returns for how long the deputy may rest after the last look, if nothing has changed since; `None` if
+    /// it may not.
+    pub(super) fn rest(&self, pool: &Pool) -> Option<Duration> {
+        let step = (self.same / SAME).checked_sub(1)? as usize;
+        Some(RESTS[step.min(1)] * pool.deputy.tick())
+    }
+
+    /// Returns whether no task waits, a thread leads unless no source and no timer is registered, and all
+    /// threads that are awake are where the last look found them: known to block or to compute, without
+    /// tasks in their runners.
+    pub(super) fn may_rest(&self, pool: &Pool) -> bool {
+        let is_still =
+            |station: &Arc<Station>| station.is_quiet() || self.observer.progress.is_stuck(station);
+        let is_led = !pool.leadership.is_vacant() || !pool.reactor.is_needed();
+        is_led && pool.is_settled(is_still)
     }
 
     /// Makes one look. Returns true if the deputy may sleep: there was nothing to watch, and no rule waits
@@ -54,7 +89,7 @@ impl Audit {
 
     /// Looks, and returns what [`look`](Self::look) returns. Always looks at a quiet pool. If the pool is
     /// not quiet, was not quiet at a look less than half a tick ago, and the deputy has not slept or rested
-    /// since, observes nothing, ends the rest, and returns false.
+    /// since, observes nothing and returns false.
     fn look_unless_just_done(&mut self, pool: &Arc<Pool>) -> bool {
         let now = Instant::now();
         let is_quiet = pool.is_quiet();
@@ -62,13 +97,13 @@ impl Audit {
         // look.
         let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
         if soon && !is_quiet && self.observer.has_looked() {
-            self.rest = None;
+            self.same = 0;
             return false;
         }
         let (seen, scene) = self.observer.look(pool, is_quiet, now);
         let actions = decide(&seen, &mut self.memory);
         act(pool, &scene, &mut self.observer.progress, &actions);
-        self.rest = actions.rest;
+        self.same = if self.may_rest(pool) { self.same + 1 } else { 0 };
         if !is_quiet {
             self.looked = Some(now);
         }

@@ -34,7 +34,6 @@
 //! | a thread is in the same poll as at the last look | marks the task as slow; counts and reports a stall |
 //! | a worker is spare, and all computed within a second | limits permits; otherwise none is needed |
 //! | there are too many workers for a second | releases a replacement; all of them in a quiet pool |
-//! | a thread is in one poll for long | closes its runners, and looks less often (`audit/rest.rs`) |
 //! | polls take long | has a follower woken for each event (`decide/long_polls.rs`) |
 //! | no source and no timer is registered | wakes the reliefs, which end |
 //!
@@ -81,13 +80,6 @@ const MAX_NESTED: usize = 512;
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
 /// Looks that wake no worker to sift the injector, after one that did.
 const PAUSED: u32 = 7;
-/// How long the deputy rests at most.
-const LONGEST_REST: Duration = Duration::from_millis(100);
-/// The deputy rests for the time for which a thread has been stuck, divided by this.
-const PART: u32 = 8;
-/// The shortest rest, in ticks: a shorter one would spare few looks, and a thread that has been stuck for so
-/// short a time may soon be back.
-const MIN_REST: u32 = 8;
 
 /// State of the rules that the deputy keeps from one look to the next.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +92,7 @@ pub(super) struct Memory {
     /// A worker had no core at the last look.
     starves: bool,
     /// Since when there are more workers than are needed.
-    pub(super) overstaffed: Option<Instant>,
+    overstaffed: Option<Instant>,
     /// Since when tasks wait and no worker is left to run them.
     short_of_hands: Option<Instant>,
     /// Looks to leave out before a worker is woken again to sift the injector.
@@ -154,15 +146,11 @@ pub(super) struct Actions {
     pub(super) exempt: usize,
     /// Runners on replacement threads that are to end.
     pub(super) released: Vec<Id>,
-    /// Threads on which all runners are to be closed. The runners of all other threads are opened.
-    pub(super) closed: Vec<Id>,
     /// Whether polls are long, so that waking a follower pays for each event. `None` leaves the last answer.
     pub(super) has_long_polls: Option<bool>,
     /// The new limit of permits, if it changes. If a worker is to be added, the limit is set right before
     /// that, and taken back if no worker can be added.
     pub(super) limit: Option<usize>,
-    /// For how long the deputy may rest, if nothing happens.
-    pub(super) rest: Option<Duration>,
 }
 
 impl Actions {
@@ -204,7 +192,6 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
     let keeps_spare = !seen.is_quiet && memory.have_all_computed(seen.now);
     actions.exempt = workforce.exempt;
     actions.released = memory.let_go(seen, workforce.excused(keeps_spare));
-    look_for_rest(seen, &mut actions);
     actions.has_long_polls = long_polls::judge(seen, &mut memory.unknown);
     actions
 }
@@ -405,22 +392,6 @@ impl Memory {
         surplus.truncate(if seen.is_quiet { usize::MAX } else { beyond.max(1) });
         surplus
     }
-}
-
-/// Closes the runners of threads that have been in one poll for long, and opens all others. Lets the deputy
-/// rest if at least one thread is awake, and every such thread has been in its poll for long, with runners
-/// that were closed before this look; no longer than [`LONGEST_REST`].
-fn look_for_rest(seen: &Snapshot, actions: &mut Actions) {
-    let mut rest = seen.threads.iter().any(|thread| thread.is_awake).then_some(LONGEST_REST);
-    for (id, thread) in seen.threads.iter().enumerate() {
-        let part = thread.stuck_since.map(|since| seen.now.saturating_duration_since(since) / PART);
-        let part = part.filter(|part| *part >= MIN_REST * seen.tick);
-        actions.closed.extend(part.map(|_| id));
-        if thread.is_awake {
-            rest = rest.zip(part.filter(|_| thread.is_closed)).map(|(rest, part)| rest.min(part));
-        }
-    }
-    actions.rest = rest.filter(|rest| *rest > seen.tick);
 }
 
 /// Counts the workers, and other threads that host a runner of the workers' executor, by what they do.

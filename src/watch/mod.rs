@@ -51,10 +51,10 @@ fn doze(deputy: &Deputy, pool: LentPool) -> bool {
     deputy.duty.doze(false, move || pool.is_quiet(), |called| deputy.switch.sleep(None, called))
 }
 
-/// Sleeps for as long as the last look allows, or until the deputy is called, if every thread that is awake
-/// has been in one poll for long: see `audit/rest.rs`. Returns false if the deputy did not sleep.
+/// Sleeps for some ticks, or until the deputy is called, if the last looks found nothing new: see
+/// [`audit`]. Returns false if the deputy did not sleep.
 fn rest(deputy: &Deputy, pool: LentPool, audit: &Audit) -> bool {
-    let Some(limit) = audit.rest() else { return false };
+    let Some(limit) = audit.rest(&pool) else { return false };
     let may_rest = move || audit.may_rest(&pool);
     // The switch is set, and stays so.
     deputy.duty.doze(true, may_rest, |called| deputy.switch.sleep(Some(limit), called))

@@ -42,7 +42,6 @@ pub(super) struct Snapshot {
     pub(super) crew: Option<Staff>,
     /// Tasks wait that any worker could take.
     pub(super) has_surplus: bool,
-    pub(super) threads: Vec<ThreadSeen>,
     pub(super) runners: Vec<RunnerSeen>,
     pub(super) stays: Vec<StuckSeen>,
     pub(super) queues: Vec<Queues>,
@@ -53,16 +52,6 @@ impl Snapshot {
     pub(super) fn is_open(&self) -> bool {
         self.queues.iter().any(|queues| queues.has_surplus && queues.is_any_idle && queues.is_permit_free)
     }
-}
-
-/// A thread in a `block_on`.
-#[derive(Clone, Debug)]
-pub(super) struct ThreadSeen {
-    pub(super) is_awake: bool,
-    /// Since when it has been in one poll or waker, if it is known to block or to compute there.
-    pub(super) stuck_since: Option<Instant>,
-    /// All runners that it hosts are closed, or it hosts none.
-    pub(super) is_closed: bool,
 }
 
 /// A runner, and the thread that hosts it.
@@ -175,7 +164,6 @@ impl Observer {
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
             has_surplus: false,
-            threads: Vec::new(),
             runners: Vec::new(),
             stays: Vec::new(),
             queues: Vec::new(),
@@ -202,12 +190,6 @@ impl Observer {
         }
         self.progress.look_ends();
         seen.stays = scene.stays.iter().map(|place| place.seen.clone()).collect();
-        for station in &scene.stations {
-            let is_awake = !station.is_quiet();
-            let stuck_since = self.progress.stuck_since(station).filter(|_| is_awake);
-            let is_closed = station.runners.lock().iter().all(|hosted| hosted.runner.is_closed());
-            seen.threads.push(ThreadSeen { is_awake, stuck_since, is_closed });
-        }
         if !is_quiet {
             self.look_at_leadership(pool, &mut seen);
             self.look_at_queues(&mut seen, &mut scene);

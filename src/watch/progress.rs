@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::executor::Hosted;
 use crate::insight::Reports;
 use crate::pool::{Spot, Station};
 use crate::probe::Witness;
@@ -111,21 +112,17 @@ impl Progress {
         self.of(object).map_or(Duration::ZERO, |known| known.witness.computed)
     }
 
-    /// Returns since when the station's thread has been in the poll, or in the waker, in which the last look
-    /// found it; `None` if it has made progress, or is not known to block or to compute.
-    pub(super) fn stuck_since(&self, station: &Arc<Station>) -> Option<Instant> {
-        let is_there = |known: &&Known, spot| known.spot == spot && known.witness.is_settled();
+    /// Returns whether the station's thread is in the poll, or in the waker, in which the last look found it
+    /// blocking or computing, with no task left in its runners.
+    pub(super) fn is_stuck(&self, station: &Arc<Station>) -> bool {
+        let is_there = |known: &Known, spot| known.spot == spot && known.witness.is_settled();
         if let Some(spot) = station.spot_of_guest() {
-            return self.of(station).filter(|known| is_there(known, spot)).map(|known| known.since);
+            return self.of(station).is_some_and(|known| is_there(known, spot));
         }
-        let hosted = station.runners.lock();
-        let since = hosted.iter().map(|hosted| {
-            let runner = &hosted.runner;
+        station.runners.lock().iter().all(|Hosted { runner, .. }| {
             let spot = station.spot(Some((runner, runner.stage())));
-            self.of(runner).filter(|known| is_there(known, spot)).map(|known| known.since)
-        });
-        // The latest; `None` if any runner has none.
-        since.collect::<Option<Vec<_>>>()?.into_iter().max()
+            !runner.has_tasks() && self.of(runner).is_some_and(|known| is_there(known, spot))
+        })
     }
 
     fn of<T>(&self, object: &Arc<T>) -> Option<&Known> {

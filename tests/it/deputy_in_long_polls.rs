@@ -1,9 +1,7 @@
-//! The deputy beside threads that stay in one poll for long: it looks a few times a second, and still notices
+//! The deputy beside threads that stay in one poll for long: it looks some times a second, and still notices
 //! each broken promise.
 //!
-//! These tests measure how often the system switches to the deputy. Their exact twin, for the decision, is
-//! `the_deputy_rests_beside_threads_that_are_stuck_for_long` in `src/watch/decide/tests.rs`. That has
-//! snapshots of workers; here are a guest, and a runtime without workers.
+//! These tests measure how often the system switches to the deputy.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, mpsc};
@@ -16,8 +14,8 @@ use crate::given_time::RecvSoon;
 use crate::idle_threads::switches;
 use crate::setups::{eventually, is_child};
 
-/// The deputy rests a tenth of a second at most; each look may switch to it more than once, if it waits for a
-/// lock or loses its core.
+/// The deputy looks 16 times a second then; a look may switch to it more than once, if it waits for a lock or
+/// loses its core.
 const SWITCHES_A_SECOND: u64 = 60;
 
 /// Returns how often all deputies of the process were switched to; `None` if there is no deputy, or none has
@@ -109,8 +107,7 @@ fn beside_a_root_future_that_blocks_where_there_are_no_workers() {
 /// A task that has blocked for long wakes another one in the same poll, and waits for it there. Its own
 /// thread would poll the other task next, and other workers sleep.
 ///
-/// Measures first that the deputy rests. The exact twin of what follows is `a_closed_runner_gets_no_task` in
-/// `src/executor/host/tests.rs`.
+/// Measures first that the deputy rests, and then that it moves what the poll wakes to another thread.
 #[test]
 #[ignore = "timed: how often the deputy looks in a second"]
 fn what_a_poll_wakes_after_a_long_time_is_polled() {

@@ -240,28 +240,6 @@ fn what_is_woken_after_the_end_is_dropped_on_another_thread() {
     assert_eq!(futures_lite::future::block_on(task.fallible()), None);
 }
 
-/// Tasks that are woken on the thread of a runner that the deputy has closed go to the injector, in a poll
-/// and between polls, until the runner is open again.
-#[test]
-fn a_closed_runner_gets_no_task() {
-    let (scene, state, other) = (Scene::watched(), StateRef::shared(), StateRef::shared());
-    let (hosted, _) = scene.hosted(&state, &scene.root);
-    let (inner, _) = scene.hosted(&other, &hosted.runner.clone().into());
-    here(|host| host.start_poll(&hosted.runner));
-    [&hosted, &inner].iter().for_each(|hosted| hosted.runner.set_closed(true));
-    assert!(hosted.runner.is_closed());
-    wakes(&state, false);
-    wakes(&other, false);
-    let poll = polls(&hosted.runner);
-    wakes(&state, false);
-    assert_eq!((tasks(&hosted), tasks(&inner)), ((0, 0, 2), (0, 0, 1)));
-    hosted.runner.set_closed(false);
-    wakes(&state, false);
-    assert_eq!(tasks(&hosted), (1, 0, 2));
-    polled(poll);
-    assert!(!is_woken());
-}
-
 #[test]
 fn what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled() {
     let (scene, state, other) = (Scene::watched(), StateRef::shared(), StateRef::shared());

@@ -8,8 +8,8 @@
 //! At the second of two looks the deputy knows that nothing has happened since the first, so a promise is
 //! broken for two ticks at most.
 //!
-//! If all threads that are awake stay in one poll for long, the deputy looks less often, down to ten times
-//! a second (`watch/audit/rest.rs`).
+//! If nothing changes from look to look, because all threads that are awake stay in one poll, the deputy
+//! looks less often (`watch/audit.rs`).
 //!
 //! The deputy sleeps without a timeout when no promise is open (LF9). A thread that makes a promise then,
 //! usually because it wakes up, sets the deputy's [`Switch`]: that takes a system call, and wakes no thread

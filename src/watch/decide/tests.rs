@@ -6,7 +6,7 @@ use super::*;
 use crate::executor::Queues;
 use crate::pool::Staff;
 use crate::sync::Instant;
-use crate::watch::observe::{StuckSeen, ThreadSeen};
+use crate::watch::observe::StuckSeen;
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -22,7 +22,6 @@ fn nothing(now: Instant) -> Snapshot {
         starting_reliefs: 0,
         crew: None,
         has_surplus: false,
-        threads: Vec::new(),
         runners: Vec::new(),
         stays: Vec::new(),
         queues: Vec::new(),
@@ -496,31 +495,6 @@ fn a_stay_is_marked_and_reported() {
     assert_eq!(lasting(&with(&stay), TICK).stalls, []);
     assert_eq!(lasting(&with(&StuckSeen { blocked: INNOCENT, ..stay.clone() }), TICK).stalls, [0]);
     assert_eq!(lasting(&with(&StuckSeen { doing: Doing::Computes, ..stay }), TICK).stalls, [0]);
-}
-
-/// Beside threads that have been in one poll for long, after a look that closed their runners.
-#[test]
-fn the_deputy_rests_beside_threads_that_are_stuck_for_long() {
-    let start = Instant::now();
-    let now = start + Duration::from_secs(10);
-    let stuck_for =
-        |lasted, is_closed| ThreadSeen { is_awake: true, stuck_since: Some(now - lasted), is_closed };
-    let asleep = ThreadSeen { is_awake: false, stuck_since: None, is_closed: true };
-    let awake = ThreadSeen { is_awake: true, is_closed: false, ..asleep.clone() };
-    let of = |threads: &[ThreadSeen]| {
-        let actions = first(&Snapshot { threads: threads.to_vec(), ..nothing(now) });
-        (actions.closed, actions.rest)
-    };
-    let enough = PART * MIN_REST * TICK;
-    assert_eq!(of(&[]), (vec![], None));
-    assert_eq!(of(std::slice::from_ref(&asleep)), (vec![], None));
-    assert_eq!(of(&[stuck_for(enough - TICK, true)]), (vec![], None));
-    assert_eq!(of(&[stuck_for(enough, false)]), (vec![0], None));
-    assert_eq!(of(&[stuck_for(enough, true)]), (vec![0], Some(MIN_REST * TICK)));
-    assert_eq!(of(&[stuck_for(100 * enough, true)]).1, Some(LONGEST_REST));
-    assert_eq!(of(&[stuck_for(2 * enough, true), stuck_for(enough, true)]).1, Some(MIN_REST * TICK));
-    assert_eq!(of(&[asleep, stuck_for(enough, true)]), (vec![1], Some(MIN_REST * TICK)));
-    assert_eq!(of(&[stuck_for(enough, true), awake]), (vec![0], None));
 }
 
 /// Each look starts one worker at most.
