@@ -262,10 +262,8 @@
 //! | stranger | a thread that polls a runner outside of every pool: in a foreign `block_on`, or in a ticker |
 //! | crew | a runtime's workers |
 //! | replacement | a worker that was added beyond the usual number |
-//! | spare | said of the one worker beyond the usual number that leads while all others compute |
+//! | standby | a worker that leads while the others compute, and takes no task from a queue |
 //! | extra | said of a worker beyond the usual number that takes tasks: all have computed for long |
-//! | permit | the right to take tasks from the injector or another runner, needed while a worker is spare |
-//! | sift | to look through the injector for tasks that were quick before, without a permit |
 //! | closed | said of a runner whose wakes all go to the injector, because its thread is stuck |
 //! | source | a registered descriptor |
 //! | record | what the reactor keeps of a source |

@@ -4,8 +4,7 @@
 //! A task waits for a thread that is expected to come: tasks in a runner's slot or ring for the runner's
 //! own thread, tasks in the injector for a sleeper that was notified. Each of these threads may be stuck
 //! instead. So the deputy compares two looks. If a runner made no progress, its tasks are moved from slot
-//! and ring to the injector. If the injector did not move, another sleeper is woken, which sifts the
-//! injector if it gets no permit.
+//! and ring to the injector. If the injector did not move, another sleeper is woken.
 
 use std::sync::Arc;
 
@@ -31,30 +30,18 @@ pub(crate) struct Queues {
     pub(crate) is_untouched: bool,
     /// Whether a runner or ticker sleeps.
     pub(crate) is_any_idle: bool,
-    /// Whether a runner that takes a task now needs no permit, or gets one.
-    pub(crate) is_permit_free: bool,
     /// Whether a runner with tasks of its own has made no progress since the last look.
     pub(crate) has_stuck: bool,
 }
 
 impl State {
     /// Compares the executor with `last`, and stores its present state there. Returns flags about the queues,
-    /// and the runners that have tasks of their own and made no progress since `last`. While permits are
-    /// scarce, a runner that polls no task is left out unless `is_stuck`, which returns whether its thread
-    /// blocks or computes.
-    pub(crate) fn queues(
-        &self,
-        last: &mut Account,
-        is_stuck: impl Fn(&Arc<Runner>) -> bool,
-    ) -> (Queues, Vec<Arc<Runner>>) {
+    /// and the runners that have tasks of their own and made no progress since `last`.
+    pub(crate) fn queues(&self, last: &mut Account) -> (Queues, Vec<Arc<Runner>>) {
         let (mut laden, mut stuck) = (Vec::new(), Vec::new());
         self.find_in_runners(|runner| -> Option<()> {
             let now = (std::ptr::from_ref(&**runner), runner.stage());
-            // While permits are scarce, tasks in the injector wait for a permit. So a task stays in its
-            // runner if the thread polls no task and is not stuck in a waker: the thread will come, and needs
-            // no permit for its own tasks.
-            let comes = self.permits.is_scarce() && !now.1.is_at_work() && !is_stuck(runner);
-            if runner.has_tasks() && !comes {
+            if runner.has_tasks() {
                 if last.laden.contains(&now) {
                     stuck.push(runner.clone());
                 } else {
@@ -67,19 +54,14 @@ impl State {
         let taken = has_surplus.then(|| self.taken());
         let is_untouched = has_surplus && last.taken == taken;
         *last = Account { taken, laden };
-        let queues = Queues {
-            has_surplus,
-            is_untouched,
-            is_any_idle: self.any_idle(),
-            is_permit_free: self.permits.is_free(),
-            has_stuck: !stuck.is_empty(),
-        };
+        let queues =
+            Queues { has_surplus, is_untouched, is_any_idle: self.any_idle(), has_stuck: !stuck.is_empty() };
         (queues, stuck)
     }
 
     /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector that a
     /// sleeper could take.
     pub(crate) fn is_open(&self) -> bool {
-        self.has_surplus() && self.any_idle() && self.permits.is_free()
+        self.has_surplus() && self.any_idle()
     }
 }

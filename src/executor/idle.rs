@@ -33,30 +33,15 @@ impl State {
         !self.idle.is_empty()
     }
 
-    /// Returns whether a runner that is called now could take a task from a queue. Passes a fence if permits
-    /// are scarce.
-    #[inline]
-    fn is_call_worth(&self) -> bool {
-        !self.permits.is_scarce() || {
-            // ORDER: pairs with the fence of `Line::enter`, which a runner passes after it has returned its
-            // permit: this thread sees the returned permit, or the runner sees the task.
-            sync::full_fence();
-            self.permits.is_free()
-        }
-    }
-
-    /// Wakes a sleeper, unless one that was called is on the way, or no permit is free. Called after a task
-    /// has become visible.
+    /// Wakes a sleeper, unless one that was called is on the way. Called after a task has become visible.
     #[inline]
     pub(super) fn notify(&self) {
-        if self.is_call_worth() {
-            Self::wake_called(self.idle.call(ANY_RANK));
-        }
+        Self::wake_called(self.idle.call(ANY_RANK));
     }
 
     /// Wakes a sleeper to share `left` tasks that the caller's own runner would poll otherwise, if that is
-    /// [worth it](crate::line::Line::is_wake_worth) and a permit is free. Reads both without a fence, so it
-    /// may miss a runner that goes to sleep at this moment. A miss costs parallelism but loses no task.
+    /// [worth it](crate::line::Line::is_wake_worth). Passes no fence, so it may miss a runner that goes to
+    /// sleep at this moment. A miss costs parallelism but loses no task.
     #[inline]
     pub(super) fn invite(&self, left: impl FnOnce() -> usize) {
         if self.idle.is_wake_worth(ANY_RANK, left) {
@@ -64,39 +49,25 @@ impl State {
         }
     }
 
-    /// Wakes a sleeper of any rank if a permit is free, unless another one is on the way. Passes no fence, so
-    /// it may miss a runner that goes to sleep at this moment.
     #[cold]
     fn invite_one(&self) {
-        if self.permits.is_free() {
-            Self::wake_called(self.idle.invite(ANY_RANK));
-        }
+        Self::wake_called(self.idle.invite(ANY_RANK));
     }
 
     /// Wakes a sleeper as [`notify`](Self::notify) does, on a thread that must not run foreign code because
     /// it leads or is the deputy. If only strangers sleep, a new thread wakes one of them. If that thread
     /// cannot be started, the deputy tries again. The caller must not hold a lock that the deputy takes.
     pub(super) fn notify_from_afar(&self) {
-        if self.is_call_worth() && !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
+        if !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
             self.run_errand(Self::notify);
         }
     }
 
     /// Wakes a sleeper, even if another one was called and is on its way. Called by the deputy, if waiting
-    /// tasks were not taken. If only strangers sleep, a new thread wakes one of them. The woken runner
-    /// takes the tasks, or sifts them if it gets no permit. If none sleeps, tells the runners without a
-    /// permit to sift them between two tasks.
+    /// tasks were not taken. If only strangers sleep, a new thread wakes one of them.
     pub(crate) fn notify_another(&self) {
-        if Self::wake_called(self.idle.call_another(HOSTS_ONLY)) {
-            return;
-        }
-        if self.any_idle() {
+        if !Self::wake_called(self.idle.call_another(HOSTS_ONLY)) && self.any_idle() {
             self.run_errand(|state| _ = Self::wake_called(state.idle.call_another(ANY_RANK)));
-        } else {
-            self.find_in_runners(|runner| -> Option<()> {
-                (!runner.holds_permit()).then(|| runner.orders.search());
-                None
-            });
         }
     }
 
@@ -122,8 +93,9 @@ impl State {
 
     /// Puts the runner into the line, because its thread is about to sleep. If there are tasks to poll after
     /// all, or its own future, the runner has left the line again, and asks for a poll. If it asked before
-    /// and was not polled, it stays out of the line, and its tasks go to others. Runs no foreign code and
-    /// wakes no thread, so the caller may hold a lock.
+    /// and was not polled, it stays out of the line, and its tasks go to others. A standby stays out of the
+    /// line, because it would take no task. Runs no foreign code and wakes no thread, so the caller may hold
+    /// a lock.
     pub(super) fn rest(&self, runner: &Runner) -> Rest {
         if runner.requested.is_set() {
             // The runner asked to be polled and was not: the code that owns the `run` does not
@@ -132,8 +104,10 @@ impl State {
             let leaves_tasks = self.inject_all(runner) | self.has_surplus();
             return if leaves_tasks { Rest::LeavesTasks } else { Rest::Sleeps };
         }
-        runner.rests.set(true);
-        self.idle.enter(&runner.sleeper, runner.sleeper.rank());
+        if !runner.is_standby() {
+            runner.rests.set(true);
+            self.idle.enter(&runner.sleeper, runner.sleeper.rank());
+        }
         if self.has_tasks_for(runner) || runner.orders.is_root_woken() {
             self.rise(runner);
             runner.requested.set(true);

@@ -10,7 +10,6 @@
 //! | [`runner`] | a `run` in progress: its slot, its ring, and its state for the deputy |
 //! | [`slot`] | the direct slot |
 //! | [`host`] | the executor's view of a `block_on`: which runners it hosts |
-//! | [`permits`] | how many workers may take tasks from the queues at the same time |
 //! | [`sleeper`], [`idle`] | a runner or ticker that waits for tasks; waking one of them |
 //! | [`task`], [`tasks`] | the data beside a spawned future; the count and the list of unfinished tasks |
 //! | [`foreign`] | tasks that other code has built with `async-task` |
@@ -26,7 +25,6 @@ mod idle;
 mod listing;
 mod local;
 mod member;
-mod permits;
 mod run;
 mod runner;
 mod sleeper;

@@ -49,6 +49,11 @@ impl<F: Future> Run<F> {
         debug_assert!(state.keeps_order, "the tasks of this executor are not queued in order");
         Self { future, member: Member::new(state), turns: Turns::new(true) }
     }
+
+    /// Makes its runner a [standby](Runner::is_standby).
+    pub(crate) fn stand_by(&self) {
+        self.member.own.runner.stand_by();
+    }
 }
 
 impl<F: Future> Future for Run<F> {

@@ -96,11 +96,9 @@ pub(crate) struct Runner {
     pub(crate) counters: PollCounters,
     /// Which task it polls.
     pub(super) poll: PollCell,
-    /// Whether its poll in progress has a permit, see `permits.rs`.
-    pub(super) holds: Flag,
-    /// Whether it polls a task of the injector without a permit, to sift it. The poll clears this if it
-    /// leaves the task to others.
-    pub(super) sifts: Flag,
+    /// Whether it is a *standby*: its thread leads while the other workers compute, and polls only what its
+    /// own events wake. Set before its first poll; cleared by the deputy.
+    stands_by: Flag,
 }
 
 impl Runner {
@@ -121,8 +119,7 @@ impl Runner {
             orders: Orders::new(),
             counters: PollCounters::default(),
             poll: PollCell::new(),
-            holds: Flag::new(false),
-            sifts: Flag::new(false),
+            stands_by: Flag::new(false),
         }
     }
 
@@ -173,9 +170,23 @@ impl Runner {
         self.orders.look_up();
     }
 
-    /// Returns whether its poll in progress, if any, has a permit.
-    pub(crate) fn holds_permit(&self) -> bool {
-        self.holds.is_set()
+    /// Makes it a standby.
+    pub(super) fn stand_by(&self) {
+        self.stands_by.set(true);
+    }
+
+    /// Returns whether it is a standby: it takes no task from the injector or from other runners.
+    #[inline]
+    pub(crate) fn is_standby(&self) -> bool {
+        self.stands_by.is_set()
+    }
+
+    /// Makes a standby take tasks from the queues from now on, and wakes its thread. The wake-up stays until
+    /// the thread takes it, so the thread cannot miss it on its way to sleep.
+    pub(crate) fn end_standby(&self) {
+        self.stands_by.set(false);
+        self.orders.search();
+        self.sleeper.wake();
     }
 
     /// Returns how far its thread has got with tasks.

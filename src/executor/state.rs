@@ -12,7 +12,6 @@ use std::sync::{Arc, Weak};
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
 
-use super::permits::Permits;
 use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
@@ -29,8 +28,6 @@ pub(crate) struct State {
     /// here.
     pub(super) injector: Injector,
     runners: Mutex<Vec<Arc<Runner>>>,
-    /// Limits how many workers take tasks from the injector and from other runners.
-    pub(super) permits: Permits,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
     pub(crate) tasks: Tasks,
@@ -123,7 +120,6 @@ impl State {
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
             runners: Mutex::new(Vec::new()),
-            permits: Permits::new(),
             idle: Line::new(Order::LastInFirstOut),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
@@ -203,9 +199,9 @@ impl State {
     }
 
     /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
-    /// itself, because in the slot two such tasks would starve the others. While permits are scarce
-    /// the task goes to the back of the injector instead, and a sleeper is woken if a permit is free. If
-    /// the runner keeps the order, each task goes to the back of the injector, and no sleeper is woken.
+    /// itself, because in the slot two such tasks would starve the others. A standby puts the task into the
+    /// injector, and wakes a sleeper: a task that keeps waking itself could occupy it for ever. If the
+    /// runner keeps the order, each task goes to the back of the injector, and no sleeper is woken.
     #[inline(never)]
     fn give_last(&self, runner: &Runner, task: Runnable) {
         if runner.keeps_order {
@@ -213,10 +209,8 @@ impl State {
             self.inject(task);
             return;
         }
-        if self.permits.is_scarce() {
-            // A task that keeps waking itself may occupy the thread for ever, so it needs a permit.
-            self.inject(task);
-            self.notify();
+        if runner.is_standby() {
+            self.schedule_elsewhere(task);
             return;
         }
         self.push_to(runner, task);
@@ -271,60 +265,36 @@ impl State {
         self.runners().iter().find_map(f)
     }
 
-    /// Returns how many workers may take tasks from the queues at the same time; `MAX` if permits are not
-    /// needed.
-    pub(crate) fn limit(&self) -> usize {
-        self.permits.limit()
-    }
-
-    /// Sets how many workers may take tasks from the queues at the same time. If that is more than before and
-    /// tasks wait, wakes a sleeper. Only for the deputy.
-    pub(crate) fn set_limit(&self, limit: usize) {
-        if self.permits.set_limit(limit) {
-            // ORDER: pairs with the fence of `notify` and of `Line::enter`: see `permits.rs`.
-            sync::full_fence();
-            if self.has_surplus() {
-                self.notify_from_afar();
-            }
-        }
-    }
-
     /// Returns whether tasks wait in the injector.
     pub(crate) fn has_surplus(&self) -> bool {
         !self.injector.is_empty()
     }
 
-    /// Returns whether this runner would find a task if it looked for one: in its own slot and ring or, if a
-    /// permit is free, in other queues.
+    /// Returns whether this runner would find a task if it looked for one: in its own slot and ring or,
+    /// unless it is a standby, in other queues.
     pub(super) fn has_tasks_for(&self, runner: &Runner) -> bool {
         let stealable = |other: &Arc<Runner>| (!other.ring.is_empty()).then_some(());
         let may_be_taken = || !self.injector.is_empty() || self.find_in_runners(stealable).is_some();
-        runner.has_tasks() || self.permits.is_free() && may_be_taken()
+        runner.has_tasks() || !runner.is_standby() && may_be_taken()
     }
 
-    /// Takes a task from the injector. A caller that polls it calls [`count_taken`](Self::count_taken).
+    /// Takes a task from the injector, and counts it: the deputy sees that the injector moves.
     pub(super) fn pop_injected(&self) -> Option<Runnable> {
-        self.injector.pop().ok()
+        self.injector.pop().ok().inspect(|_| self.taken.add(1))
     }
 
-    /// Counts a task from the injector that is polled: the deputy sees that the injector moves.
-    pub(super) fn count_taken(&self) {
-        self.taken.add(1);
-    }
-
-    /// Takes a task from the injector and, unless permits are scarce, moves some more into the runner's ring:
-    /// up to half of the tasks there, and of the room here.
+    /// Takes a task from the injector, and moves some more into the runner's ring: up to half of the tasks
+    /// there, and of the room here.
     pub(super) fn take_injected(&self, runner: &Runner) -> Option<Runnable> {
         let task = self.pop_injected()?;
-        self.count_taken();
         // At most half of the tasks, so that several runners share them.
         let room = runner.ring.capacity().unwrap_or(0).saturating_sub(runner.ring.len());
         self.move_some(simulated::queue(&self.injector), runner, (self.injector.len() / 2).min(room / 2));
         Some(task)
     }
 
-    /// Steals a task from the ring of another runner and, unless permits are scarce, moves up to half of the
-    /// others into this runner's ring. Returns `None` if all other rings are empty.
+    /// Steals a task from the ring of another runner, and moves up to half of the others into this runner's
+    /// ring. Returns `None` if all other rings are empty.
     pub(super) fn steal_for(&self, runner: &Runner) -> Option<Runnable> {
         // The list is not locked while tasks are moved: a task that finds no place may be dropped (LF3).
         let laden = |other: &Arc<Runner>| {
@@ -339,10 +309,9 @@ impl State {
         None
     }
 
-    /// Moves up to `count` tasks into the ring of `to`, as far as they fit; none while permits are scarce.
-    /// A task that does not fit goes to the injector.
+    /// Moves up to `count` tasks into the ring of `to`, as far as they fit. A task that does not fit goes to
+    /// the injector.
     fn move_some(&self, from: &ConcurrentQueue<Runnable>, to: &Runner, count: usize) {
-        let count = if self.permits.is_scarce() { 0 } else { count };
         for _ in 0..count {
             let Ok(task) = from.pop() else { break };
             if let Err(full) = to.ring.push(task) {
@@ -353,25 +322,22 @@ impl State {
     }
 
     /// Takes any scheduled task, from the injector first, then from the ring and the slot of any runner: for
-    /// callers that run one task at a time. Returns `None` if no task waits. Needs no permit.
+    /// callers that run one task at a time. Returns `None` if no task waits.
     pub(crate) fn any_task(&self) -> Option<Runnable> {
-        let queued = self.pop_injected();
-        if queued.is_some() {
-            self.count_taken();
-        }
-        queued
+        self.pop_injected()
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
     }
 
-    /// Returns whether no task is left, and all runners are in the line.
+    /// Returns whether no task is left, and all runners that take tasks are in the line.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn is_at_rest(&self) -> bool {
         let holds = |runner: &Arc<Runner>| runner.has_tasks().then_some(());
+        let takers = self.runners().iter().filter(|runner| !runner.is_standby()).count();
         !self.has_surplus()
             && self.find_in_runners(holds).is_none()
             && self.unfinished().unwrap_or(0) == 0
-            && self.idle.waiting().len() >= self.runners().len()
+            && self.idle.waiting().len() >= takers
     }
 
     /// Returns the number of tasks taken from the injector so far.

@@ -23,12 +23,31 @@ use crate::waking;
 const FIRST_MARK: u8 = 2;
 /// Upper bound of the mark, for a task that is caught again and again.
 const LAST_MARK: u8 = 64;
-/// Bit beside the mark: the task computed when it was caught.
-const COMPUTED: u8 = 128;
-/// The value for a task that was never polled, and so may compute.
-const NEW: u8 = COMPUTED;
-/// The value for a task whose last poll has panicked. No mark is that high.
-const PANICKED: u8 = u8::MAX;
+
+/// What is known of the polls of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum History {
+    /// None was slow lately.
+    Quick,
+    /// The deputy caught one in this, and the mark says how many quick polls in a row make it forgotten.
+    Slow(Caught, u8),
+    /// The last one has panicked.
+    Panicked,
+}
+
+impl History {
+    /// Returns the history after another poll, which the deputy caught in this, if it did. A task that is
+    /// caught again has its mark doubled.
+    #[cold]
+    fn after(self, caught: Option<Caught>) -> Self {
+        match (self, caught) {
+            (Self::Slow(_, mark), Some(caught)) => Self::Slow(caught, (mark * 2).min(LAST_MARK)),
+            (_, Some(caught)) => Self::Slow(caught, FIRST_MARK),
+            (Self::Slow(kind, mark @ 2..), None) => Self::Slow(kind, mark - 1),
+            _ => Self::Quick,
+        }
+    }
+}
 
 /// Size in bytes from which on a future is boxed before it is spawned. `async-task` boxes the futures of
 /// tasks that are larger than its limit, so the box here is not an additional allocation.
@@ -61,7 +80,7 @@ struct Tracked<F> {
     state: NonNull<State>,
     ticket: Ticket,
     number: TaskNumber,
-    slow: u8,
+    history: History,
     /// Whether the future was dropped, after its last poll.
     is_dropped: bool,
 }
@@ -77,10 +96,9 @@ impl<F: Future> Future for Tracked<F> {
     /// time is listed. A future that is ready is dropped here, so that a panic of its destructor is one of
     /// the poll, as with tokio: code that awaits the task gets it.
     ///
-    /// Inside of a runner, the task is first noted there for the deputy. A task that is known to compute,
-    /// or that is polled for the first time by a worker that sifts, needs a permit while these are scarce.
-    /// If none is free, or if another worker sleeps, the future is not polled: the task wakes itself and
-    /// goes to the injector. While a task that is known to be slow is polled, another thread leads.
+    /// Inside of a runner, the task is first noted there for the deputy. While a task that is known to be
+    /// slow is polled, another thread leads. A task that is known to compute is not polled by a standby: it
+    /// wakes itself, which puts it into the injector.
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: the future, the only field that is pinned, is never moved out of the struct.
@@ -92,50 +110,25 @@ impl<F: Future> Future for Tracked<F> {
         // SAFETY: `self` was pinned, and pinning is structural for the future.
         let future = unsafe { Pin::new_unchecked(&mut *this.future) };
         let result = host::with_running(|runner| {
-            let Some(runner) = runner else {
-                if this.slow == NEW {
-                    this.slow = 0;
-                }
-                return future.poll(cx);
-            };
+            let Some(runner) = runner else { return future.poll(cx) };
             runner.poll.set_place(this.spawned_at);
-            let mut permit = None;
-            if this.slow > 0 {
-                let (computes, is_known) = (this.slow & COMPUTED != 0, this.slow != NEW);
-                // SAFETY: as in `drop`.
-                let state = unsafe { this.state.as_ref() };
-                // A task that was never polled needs a permit only if this worker sifts.
-                let may_need = computes && (is_known || runner.sifts.is_set());
-                if may_need && state.permits.is_scarce() && !runner.holds_permit() {
-                    // If another worker sleeps, that worker takes the task: this one leads.
-                    permit = if state.any_idle() { None } else { state.permits.acquire(&runner.holds) };
-                    if permit.is_none() {
-                        // The task goes to the injector and waits for a permit. Its mark is lowered:
-                        // otherwise a quick task that was caught at a bad moment could never show again
-                        // that it is quick.
-                        runner.counters.not_polled();
-                        runner.sifts.take();
-                        this.slow = if is_known { learn(this.slow, None) } else { NEW };
-                        cx.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
+            if let History::Slow(kind, _) = this.history {
+                if kind == Caught::Computing && runner.is_standby() {
+                    // The mark is lowered: otherwise a quick task that was caught at a bad moment could never
+                    // show again that it is quick.
+                    this.history = this.history.after(None);
+                    runner.counters.not_polled();
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
-                if is_known {
-                    host::cover(if computes { Caught::Computing } else { Caught::Blocking });
-                }
+                host::cover(kind);
             }
             let noted = PollNote::begin(this.number, this.spawned_at, runner.counters.place());
             let result = future.poll(cx);
             noted.end();
-            // A single branch, because in most polls neither is set.
-            if u8::from(runner.poll.is_caught()) | this.slow > 0 {
-                drop(permit);
-                let caught = runner.poll.caught();
-                let is_quick = this.slow == NEW && caught.is_none();
-                this.slow = if is_quick { 0 } else { learn(this.slow, caught) };
-            } else {
-                // A task without a mark has none.
-                mem::forget(permit);
+            // A single branch, because in most polls neither holds.
+            if runner.poll.is_caught() | (this.history != History::Quick) {
+                this.history = this.history.after(runner.poll.caught());
             }
             result
         });
@@ -162,21 +155,8 @@ impl<F> Drop for Polling<F> {
     fn drop(&mut self) {
         // SAFETY: the task exists until its poll is over. Only this field is written, and no reference is
         // made to the future, to which other code may hold pointers.
-        unsafe { (*self.0).slow = PANICKED };
+        unsafe { (*self.0).history = History::Panicked };
     }
-}
-
-/// Returns the value of `slow` after a poll. If the deputy caught the task, the mark is doubled and says what
-/// the task was caught in; otherwise the mark is one lower.
-#[cold]
-fn learn(slow: u8, caught: Option<Caught>) -> u8 {
-    let (mark, kind) = (slow & !COMPUTED, slow & COMPUTED);
-    let Some(caught) = caught else {
-        let worn = mark.saturating_sub(1);
-        return if worn == 0 { 0 } else { worn | kind };
-    };
-    let kind = if caught == Caught::Computing { COMPUTED } else { 0 };
-    (mark * 2).clamp(FIRST_MARK, LAST_MARK) | kind
 }
 
 impl<F> Drop for Tracked<F> {
@@ -189,7 +169,7 @@ impl<F> Drop for Tracked<F> {
         // SAFETY: the schedule function of the same task keeps the state alive, and `async-task` drops a
         // task's future, and this struct with it, before the schedule function.
         let state = unsafe { self.state.as_ref() };
-        let mut has_panicked = self.slow == PANICKED;
+        let mut has_panicked = self.history == History::Panicked;
         if !self.is_dropped {
             // In the poll of another own task the place stays, and a foreign task has none after this drop.
             let sets_place = host::with_running(|runner| {
@@ -252,7 +232,8 @@ where
     let at = NonNull::from(&*state);
     flight::spawns(number, spawned_at);
     let future = ManuallyDrop::new(future);
-    let future = Tracked { future, spawned_at, state: at, ticket, number, slow: NEW, is_dropped: false };
+    let history = History::Quick;
+    let future = Tracked { future, spawned_at, state: at, ticket, number, history, is_dropped: false };
     let schedule = move |task: Runnable, info: ScheduleInfo| {
         flight::wakes(number);
         host::schedule(&state, task, info.woken_while_running);

@@ -1,15 +1,12 @@
 //! [`Turns`]: which task a runner polls next: the task in its slot, the surplus in its ring, a task from the
 //! injector, or a task of another runner.
 
-use std::time::Duration;
-
 use async_task::Runnable;
 
 use super::runner::Runner;
 use super::state::State;
 use crate::flight::FoundIn;
 use crate::fork::Origin;
-use crate::sync::Instant;
 
 /// Number of tasks polled from the slot in a row before a task of the surplus gets its turn, because two
 /// tasks that wake each other must not starve the others.
@@ -17,12 +14,8 @@ const STREAK: u32 = 32;
 /// For one of this many surplus tasks, the injector comes before the ring, which may never run empty.
 const INJECTOR_TURN: u32 = 61;
 
-/// Upper bound of the tasks from the injector that a worker without a permit sifts in one go.
-const SIFTED: usize = 256;
 /// Upper bound of the tasks that are polled in order in one round.
 pub(super) const ROUND: u32 = 61;
-/// About how long it sifts in one go, while events wait.
-const SIFTS_FOR: Duration = Duration::from_micros(200);
 
 /// Selects the next task of one runner, and polls it.
 pub(super) struct Turns {
@@ -56,43 +49,21 @@ impl Turns {
                 self.is_over = poll_round(state, runner);
                 return false;
             }
-            if state.permits.is_scarce() {
-                return self.poll_scarce(state, runner, is_hosted);
-            }
             // If the streak is over and no surplus waits, the next task is polled directly all the same.
             self.next_surplus(state, runner, is_hosted).or_else(|| direct(runner))
         };
         next.map(|task| runner.run(task)).is_some()
     }
 
-    /// Polls the next task while permits are scarce: with a permit any task of the surplus, without a permit
-    /// a task from this runner's ring, and otherwise the task in the slot. Without a permit it first sifts
-    /// the injector if it was told to search. Returns false if no task is left that this runner may take.
-    #[cold]
-    fn poll_scarce(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> bool {
-        let permit = state.permits.acquire(&runner.holds);
-        let surplus = if permit.is_some() {
-            self.next_surplus(state, runner, is_hosted)
-        } else {
-            if runner.orders.take_search() {
-                sift(state, runner);
-            }
-            runner.ring.pop().ok().inspect(|_| runner.counters.found(FoundIn::Queue))
-        };
-        if let Some(task) = surplus {
-            runner.run(task);
-            return true;
-        }
-        drop(permit);
-        direct(runner).map(|task| runner.run(task)).is_some()
-    }
-
     /// Takes the next task of the surplus, from the ring before the injector, except for each 61st task. If
     /// both are empty, steals one, but a hosted runner only if it was told to search. Wakes a sleeper for the
     /// tasks that are left, if that is worth it; in any case if the runner is not hosted, because no deputy
-    /// notices if it blocks.
+    /// notices if it blocks. A standby takes tasks from its ring only.
     #[inline]
     fn next_surplus(&mut self, state: &State, runner: &Runner, is_hosted: bool) -> Option<Runnable> {
+        if runner.is_standby() {
+            return runner.ring.pop().ok().inspect(|_| runner.counters.found(FoundIn::Queue));
+        }
         if runner.ring.is_empty() && !state.has_surplus() {
             // Stealing takes a lock: only if nothing else is left to do.
             let searches = runner.orders.take_search();
@@ -126,7 +97,6 @@ fn poll_round(state: &State, runner: &Runner) -> bool {
             return true;
         }
         let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };
-        state.count_taken();
         runner.counters.found(FoundIn::Queue);
         // Another thread in a `block_on` of the same runtime may be stuck in a task, and this thread may be
         // stuck next: so a sleeping runner is woken for the remaining tasks.
@@ -142,24 +112,6 @@ fn poll_round(state: &State, runner: &Runner) -> bool {
 #[inline]
 fn direct(runner: &Runner) -> Option<Runnable> {
     runner.slot.take().inspect(|_| runner.counters.found(FoundIn::Slot))
-}
-
-/// Polls the tasks in the injector that were polled before and are not known to compute. The others go to the
-/// back, unless a permit has become free. Ends after [`SIFTED`] tasks, or after [`SIFTS_FOR`].
-fn sift(state: &State, runner: &Runner) {
-    let began = Instant::now();
-    for _ in 0..state.injected().min(SIFTED) {
-        let Some(task) = state.pop_injected() else { return };
-        runner.sifts.set(true);
-        runner.counters.found(FoundIn::Queue);
-        runner.run(task);
-        if runner.sifts.take() {
-            state.count_taken();
-        }
-        if began.elapsed() >= SIFTS_FOR {
-            return;
-        }
-    }
 }
 
 /// Steals a task of another runner, and wakes the next runner if tasks are left.

@@ -39,9 +39,10 @@ fn block(code: impl FnOnce()) {
 }
 
 /// All workers compute, in many polls, and the task that events wake blocks in each poll. Fails if a thread
-/// is added each time it blocks: one for the events and one for the thread that blocks are enough.
+/// is added each time it blocks: one for the thread that blocks and two standbys are enough. (A poll that is
+/// found in two looks counts as one that computes, and occupies the first of them.)
 #[test]
-fn a_handler_that_blocks_again_and_again_gets_one_thread_besides_the_spare_worker() {
+fn a_handler_that_blocks_again_and_again_gets_one_thread_besides_the_standbys() {
     explore(2_500, || {
         let runtime = runtime_of(SceneActivity::Computes, Runtime::builder().threads(2));
         let stop = Latch::new();
@@ -73,7 +74,7 @@ fn a_handler_that_blocks_again_and_again_gets_one_thread_besides_the_spare_worke
         });
         foreign_block_on(handler);
         let added = runtime.metrics().replacements;
-        assert!((1..=2).contains(&added), "{added} threads were added");
+        assert!((1..=3).contains(&added), "{added} threads were added");
         stop.open();
         tasks.into_iter().for_each(foreign_block_on);
         settles(&runtime);

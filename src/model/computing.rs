@@ -64,10 +64,10 @@ fn no_thread_is_added_for_a_thread_that_waits_for_a_core() {
     });
 }
 
-/// Fails if no spare worker is started for the events beside a task that computes, or another thread beside
+/// Fails if no standby is started for the events beside a task that computes, or another thread beside
 /// it.
 #[test]
-fn a_timer_beside_a_task_that_computes_is_left_to_a_spare_worker() {
+fn a_timer_beside_a_task_that_computes_is_left_to_a_standby() {
     explore(2_500, || {
         let runtime = runtime(1, 4);
         let (begun, end) = (Latch::new(), Latch::new());
@@ -78,17 +78,17 @@ fn a_timer_beside_a_task_that_computes_is_left_to_a_spare_worker() {
         let pace = Pace::new();
         foreign_block_on(timer);
         pace.at_most(LONG / 4 + 2 * SOON, "a timer beside a task that computes");
-        assert_eq!(live(&runtime), 2, "the worker and the spare one");
+        assert_eq!(live(&runtime), 2, "the worker and the standby");
         end.open();
         foreign_block_on(computes);
     });
 }
 
-/// Tasks wait behind one that computes, beside a spare worker. Fails if that worker takes one of them; and if
-/// no worker takes them when the first task has ended and returned its permit, long before any has computed
+/// Tasks wait behind one that computes, beside a standby. Fails if that worker takes one of them; and if
+/// no worker takes them when the first task has ended, long before any has computed
 /// for long.
 #[test]
-fn tasks_behind_one_that_computes_wait_for_it_although_a_worker_is_spare() {
+fn tasks_behind_one_that_computes_wait_for_it_although_a_standby_leads() {
     explore(2_500, || {
         let runtime = runtime(1, 4);
         let [begun, end, next, ends] = [(); 4].map(|()| Latch::new());
@@ -98,8 +98,8 @@ fn tasks_behind_one_that_computes_wait_for_it_although_a_worker_is_spare() {
         let waits = runtime.spawn(busy(SceneActivity::Computes, &next, &ends));
         let last = runtime.spawn(async {});
         foreign_block_on(timer);
-        assert_eq!(live(&runtime), 2, "the worker and the spare one");
-        assert!(!next.is_open(), "the spare worker has taken a task");
+        assert_eq!(live(&runtime), 2, "the worker and the standby");
+        assert!(!next.is_open(), "the standby has taken a task");
         let pace = Pace::new();
         end.open();
         next.wait();
@@ -111,10 +111,10 @@ fn tasks_behind_one_that_computes_wait_for_it_although_a_worker_is_spare() {
     });
 }
 
-/// Fails if a thread that computes is reported as one that blocks, or the worker that is spare beside it as
-/// one that may take tasks.
+/// Fails if a thread that computes is reported as one that blocks, or the standby beside it as
+/// one that takes tasks.
 #[test]
-fn a_worker_that_computes_and_the_spare_one_are_reported_as_such() {
+fn a_worker_that_computes_and_the_standby_are_reported_as_such() {
     explore(2_500, || {
         let runtime = runtime(1, 4);
         let (begun, end) = (Latch::new(), Latch::new());
@@ -128,9 +128,9 @@ fn a_worker_that_computes_and_the_spare_one_are_reported_as_such() {
             let threads = runtime.threads();
             let known = threads.iter().map(|it| (it.kind, it.role, it.spawned_at.map(|at| at.line())));
             let computes = (ThreadKind::Worker, Role::Computes, Some(line));
-            let spare = [Role::Leads, Role::Follows].map(|role| (ThreadKind::Reserve, role, None));
+            let standby = [Role::Leads, Role::Follows].map(|role| (ThreadKind::Reserve, role, None));
             let known: Vec<_> = known.collect();
-            if spare.iter().any(|spare| known == [computes, *spare]) {
+            if standby.iter().any(|standby| known == [computes, *standby]) {
                 break;
             }
             pace.at_most(SOON, format_args!("what they do is reported: {threads:?}"));
@@ -141,10 +141,11 @@ fn a_worker_that_computes_and_the_spare_one_are_reported_as_such() {
     });
 }
 
-/// All workers compute, the spare one too, and a guest leads: it puts the tasks that events wake behind tasks
-/// that no thread takes. Fails if no other worker becomes spare, because leadership is not abandoned.
+/// All workers compute, the standby too, and a guest leads: it would put the tasks that events wake behind
+/// tasks that no thread takes. Fails if no other standby starts, because leadership is not abandoned; and if
+/// it does not take leadership from the guest.
 #[test]
-fn a_task_that_a_guest_wakes_is_left_to_another_spare_worker() {
+fn a_standby_takes_leadership_from_a_guest() {
     explore(2_500, || {
         let runtime = Arc::new(runtime(1, 8));
         let end = Latch::new();
@@ -152,16 +153,14 @@ fn a_task_that_a_guest_wakes_is_left_to_another_spare_worker() {
         let pipe = Pipe::new();
         let reader = runtime.block_on(async { Reader::new(&pipe) });
         let reads = runtime.spawn(async move { reader.byte().await });
-        let on_spare = busy(SceneActivity::Computes, &too, &end);
-        let on_spare = runtime.spawn(async {
+        let on_standby = busy(SceneActivity::Computes, &too, &end);
+        let on_standby = runtime.spawn(async {
             Timer::after(ticks(LONG / 4)).await;
-            on_spare.await;
+            on_standby.await;
         });
         let computes = runtime.spawn(busy(SceneActivity::Computes, &begun, &end));
         begun.wait();
-        let pace = Pace::new();
-        let spawn_another = |_| runtime.spawn(busy(SceneActivity::Computes, &Latch::new(), &end));
-        let waiting: Vec<_> = (0..2).map(spawn_another).collect();
+        let waits = runtime.spawn(busy(SceneActivity::Computes, &Latch::new(), &end));
         too.wait();
         let guest = spawn("guest", {
             let (runtime, end) = (runtime.clone(), end.clone());
@@ -173,12 +172,18 @@ fn a_task_that_a_guest_wakes_is_left_to_another_spare_worker() {
                 });
             }
         });
+        let pace = Pace::new();
+        let leads = |it: &crate::ThreadInfo| it.kind == ThreadKind::Reserve && it.role == Role::Leads;
+        while !runtime.threads().iter().any(leads) {
+            pace.at_most(2 * SOON, "another standby leads");
+            sleep(1);
+        }
+        let pace = Pace::new();
         pipe.write();
         foreign_block_on(reads).expect("a thread leads");
-        // Otherwise the next worker would come when these have computed for twice as long.
-        pace.at_most(LONG + LONG / 2, "an event beside a spare worker that computes");
+        pace.at_most(SOON, "an event beside a standby that computes");
         end.open();
         guest.join().expect("it only waits");
-        [on_spare, computes].into_iter().chain(waiting).for_each(foreign_block_on);
+        [on_standby, computes, waits].into_iter().for_each(foreign_block_on);
     });
 }

@@ -109,8 +109,6 @@ pub(crate) struct Staff {
     pub(crate) live: usize,
     /// Live workers that take longer to start than they should.
     pub(crate) late: usize,
-    /// How many workers may take tasks from the queues at the same time, as of now.
-    pub(crate) limit: usize,
 }
 
 impl Crew {
@@ -191,7 +189,6 @@ impl Crew {
             max_threads: if self.parting.is_stopped() { 0 } else { self.config.max_threads },
             live: roll.live,
             late,
-            limit: self.state.limit(),
         }
     }
 
@@ -258,15 +255,17 @@ impl Crew {
         io::Error::new(error.kind(), what)
     }
 
-    /// Starts one more worker, because all others are stuck, and counts it as a replacement. `max_threads`
-    /// does not count `exempt` of the workers. Returns false if there are as many as there may be, if the
-    /// crew was stopped, or if no thread can be started.
+    /// Starts one more worker, because all others are stuck, and counts it as a replacement. If it
+    /// `stands_by`, it takes no tasks from the queues. `max_threads` does not count `exempt` of the workers.
+    /// Returns false if there are as many as there may be, if the crew was stopped, or if no thread can be
+    /// started.
     ///
     /// If the program has a function for the names, a new thread calls it and starts the worker: the deputy
     /// runs no code of the program.
-    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, exempt: usize) -> bool {
+    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, exempt: usize, stands_by: bool) -> bool {
         let limit = self.config.max_threads.saturating_add(exempt);
-        let Some(place) = self.reserve(limit) else { return false };
+        let Some(mut place) = self.reserve(limit) else { return false };
+        place.stands_by = stands_by;
         let (crew, for_it) = (self.clone(), pool.clone());
         let started = match self.config.thread_names {
             None => crew.start_worker(pool, place),
@@ -292,7 +291,7 @@ impl Crew {
         roll.ever += 1;
         let number = roll.ever;
         roll.starting.push((number, Instant::now()));
-        CrewPlace { crew: self.clone(), number, thread: None, is_left: false }
+        CrewPlace { crew: self.clone(), number, thread: None, stands_by: false, is_left: false }
     }
 
     /// Returns a builder for a thread of this name, with a stack of the size that the program has set.
@@ -327,6 +326,9 @@ impl Crew {
         call(pool, self.config.on_start.as_ref());
         let mut stopped = Box::pin(self.until_stopped());
         let mut run = Run::new(self.state.clone(), stopped.as_mut() as Root<'_>);
+        if place.stands_by {
+            run.stand_by();
+        }
         self.roll().remove_starting(place.number);
         loop {
             let linger = self.is_overstaffed().then_some(LINGER);
@@ -392,6 +394,8 @@ pub(super) struct CrewPlace {
     number: usize,
     /// `None` before the thread runs.
     thread: Option<thread::ThreadId>,
+    /// The thread starts as a standby.
+    stands_by: bool,
     is_left: bool,
 }
 

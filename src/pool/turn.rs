@@ -11,9 +11,9 @@ use crate::waking;
 
 impl Pool {
     /// Leads once: takes the events that an earlier leader has left or, if there are none, those that the
-    /// poller has, without waiting for more, and fires them. Called at the end of the pool, and by a deputy
-    /// that cannot start a thread. Returns how many events that were, or `None` if another thread leads. A
-    /// flight recorder does not see this turn: the thread may be in another runtime.
+    /// poller has, without waiting for more, and fires them. Called at the end of the pool. Returns how many
+    /// events that were, or `None` if another thread leads. A flight recorder does not see this turn: the
+    /// thread may be in another runtime.
     pub(crate) fn take_turn(self: &Arc<Self>) -> Option<usize> {
         let unnoted = Pause::begin();
         let seat = sync::Arc::new(Seat::new(Rank::Relief));

@@ -94,8 +94,8 @@ pub enum ThreadKind {
     Worker,
     /// A worker that was added because others block, and that leaves when it is not needed.
     Replacement,
-    /// A worker beyond the usual number that holds no permit to take tasks from the queues, while permits are
-    /// scarce because others compute: it serves events.
+    /// A worker beyond the usual number that takes no tasks from the queues, while others compute: it serves
+    /// events.
     Reserve,
     /// A thread of yours, in a `block_on` of this runtime.
     Caller,
@@ -209,9 +209,8 @@ fn threads_of(pool: &Pool) -> Vec<ThreadInfo> {
 /// Returns why a thread is here that is in these `block_on`s, the innermost last. `is_hired` says that it
 /// is one of the crew's. Such a thread counts as a worker while it is in no `block_on`.
 fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
-    // Permits are limited only in the crew's executor.
-    let is_spare = |hosted: &Hosted| hosted.state.limit() != usize::MAX && !hosted.runner.holds_permit();
-    let is_reserve = |station: &Arc<Station>| station.runners.lock().iter().any(is_spare);
+    let is_standby = |hosted: &Hosted| hosted.runner.is_standby();
+    let is_reserve = |station: &Arc<Station>| station.runners.lock().iter().any(is_standby);
     match its.first() {
         Some(station) if station.is_relief() => ThreadKind::Relief,
         Some(station) if !is_hired && station.is_called() => ThreadKind::Caller,

@@ -9,9 +9,8 @@ use super::relief;
 use super::report::report;
 use crate::pool::{Finding, Pool};
 
-/// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, sets the limit of
-/// permits, takes the steps, tells leadership whether polls are long, and releases replacements. A limit that
-/// goes with a new worker is set before the worker is started, and taken back if it cannot be.
+/// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, takes the steps,
+/// tells leadership whether polls are long, and releases replacements.
 pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, actions: &Actions) {
     for place in &scene.stays {
         if let Some(spot) = place.spot {
@@ -33,23 +32,7 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
             }
         }
     }
-    let new_limit = pool.crew().zip(actions.limit);
-    match new_limit {
-        Some((crew, limit)) if !actions.adds_worker() => crew.state().set_limit(limit),
-        _ => {}
-    }
-    actions.perform(|step| match new_limit {
-        Some((crew, limit)) if *step == Step::AddWorker => {
-            let before = crew.state().limit();
-            crew.state().set_limit(limit);
-            let is_added = take(step, pool, scene, actions.exempt);
-            if !is_added {
-                crew.state().set_limit(before);
-            }
-            is_added
-        }
-        _ => take(step, pool, scene, actions.exempt),
-    });
+    actions.perform(|step| take(step, pool, scene, actions.exempt));
     if let Some(are_long) = actions.has_long_polls {
         pool.leadership.set_long_polls(are_long);
     }
@@ -68,8 +51,10 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
             return pool.leadership.rescue();
         }
         Step::LookUp(runners) => runners.iter().for_each(|id| scene.runners[*id].1.ask_to_look_up()),
-        Step::AddWorker => return add_thread(pool, exempt),
-        Step::AddRelief => relief::start(pool),
+        Step::AddTaker => return add_worker(pool, exempt, false),
+        Step::AddStandby => return add_worker(pool, exempt, true),
+        Step::EndStandby(id) => scene.runners[*id].1.end_standby(),
+        Step::AddRelief => return relief::start(pool),
         Step::HandOver(id) => {
             let (state, stuck) = &scene.queues[*id];
             stuck.iter().for_each(|runner| state.hand_over_from_afar(runner));
@@ -79,8 +64,8 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
     true
 }
 
-/// Starts a worker; `max_threads` does not count `exempt` of those that are there. Returns false if the pool
-/// has no workers, if there may be no more, or if the system has no thread.
-pub(super) fn add_thread(pool: &Arc<Pool>, exempt: usize) -> bool {
-    pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt))
+/// Starts a worker, or one that is a standby; `max_threads` does not count `exempt` of those that are
+/// there. Returns false if the pool has no workers, if there may be no more, or if the system has no thread.
+pub(super) fn add_worker(pool: &Arc<Pool>, exempt: usize, stands_by: bool) -> bool {
+    pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt, stands_by))
 }

@@ -14,8 +14,8 @@
 //! dozes, a thread that wakes up, enters or leaves calls it, and so does the first source or timer
 //! (`pool/deputy/duty.rs`). The deputy looks a tick later then, and its first look compares with nothing.
 //!
-//! A stuck thread calls no deputy when its poll goes on. What it wakes, and what it blocks in next, is noticed
-//! after the rest.
+//! A stuck thread calls no deputy when its poll goes on. What it wakes, and what it blocks in next, is
+//! noticed after the rest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,14 +77,23 @@ impl Audit {
     /// follower can lead, and too few workers would be left to run, this starts a worker, unless the pool has
     /// no workers.
     pub(super) fn look(&mut self, pool: &Arc<Pool>, help: bool) -> bool {
-        let is_uncovered = help && pool.leadership.is_vacant() && !pool.leadership.rescue();
         let may_sleep = self.look_unless_just_done(pool);
         // After the look: workers that blocked at the last one may be back.
-        let crew = pool.workforce().filter(|_| is_uncovered);
-        if crew.is_some_and(|crew| self.memory.count_blocked(crew.live(), crew.config.threads)) {
-            act::add_thread(pool, 0);
+        if help {
+            self.cover(pool);
         }
         may_sleep
+    }
+
+    /// Has another thread lead, unless one does: a follower or, if too few workers would be left, a new one.
+    fn cover(&mut self, pool: &Arc<Pool>) {
+        if !pool.leadership.is_vacant() || pool.leadership.rescue() {
+            return;
+        }
+        let Some(crew) = pool.workforce() else { return };
+        if self.memory.count_blocked(crew.live(), crew.config.threads) {
+            act::add_worker(pool, 0, false);
+        }
     }
 
     /// Looks, and returns what [`look`](Self::look) returns. Always looks at a quiet pool. If the pool is

@@ -4,8 +4,7 @@
 //! The observer reads, asks the system about threads, and compares with the last look. The pool stays as it
 //! is.
 
-use std::cell::LazyCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Returns whether a runner sleeps beside tasks that it could take.
     pub(super) fn is_open(&self) -> bool {
-        self.queues.iter().any(|queues| queues.has_surplus && queues.is_any_idle && queues.is_permit_free)
+        self.queues.iter().any(|queues| queues.has_surplus && queues.is_any_idle)
     }
 }
 
@@ -69,8 +68,8 @@ pub(super) struct RunnerSeen {
     /// Processor time that the thread used since the last look, and the number of polls of tasks meanwhile.
     /// Zero unless the thread made progress and was awake at both looks.
     pub(super) work: (Duration, u64),
-    /// Its poll in progress has a permit.
-    pub(super) holds_permit: bool,
+    /// The worker is a standby.
+    pub(super) is_standby: bool,
     /// The thread polls a task, or calls a waker.
     pub(super) is_at_work: bool,
     /// The thread sleeps in a `block_on` that is nested in the runner's poll.
@@ -271,7 +270,7 @@ impl Observer {
             doing,
             computed: self.progress.computed(runner),
             work: self.progress.work(runner),
-            holds_permit: runner.holds_permit(),
+            is_standby: runner.is_standby(),
             is_at_work: runner.stage().is_at_work() || station.stage.get().is_at_work(),
             waits_nested: !station.is_on_top() && stay.is_some_and(|it| it.seen.doing == Doing::Blocks),
             is_replacement: station.is_replacement(),
@@ -302,16 +301,9 @@ impl Observer {
             }
         }
         self.executors.retain(|known, _| states.iter().any(|state| std::ptr::eq(&**state, *known)));
-        // Asked only while permits are scarce, but then perhaps of each runner.
-        let stuck = LazyCell::new(|| {
-            let known = seen.runners.iter().zip(&scene.runners);
-            let stuck = known.filter(|(seen, _)| matches!(seen.doing, Some(Doing::Blocks | Doing::Computes)));
-            stuck.map(|(_, (_, runner))| Arc::as_ptr(runner)).collect::<HashSet<_>>()
-        });
-        let is_stuck = |runner: &Arc<Runner>| stuck.contains(&Arc::as_ptr(runner));
         for state in states {
             let last = self.executors.entry(&raw const *state).or_default();
-            let (queues, stuck) = state.queues(last, is_stuck);
+            let (queues, stuck) = state.queues(last);
             seen.queues.push(queues);
             scene.queues.push((state, stuck));
         }

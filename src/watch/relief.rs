@@ -16,9 +16,6 @@ use crate::pool::{Pool, Station};
 use crate::sync::thread;
 use crate::waking;
 
-/// The most reliefs that a pool may have. There are several only if wakers block them.
-const MAX_RELIEFS: usize = 256;
-
 /// Counts a relief for as long as it lives.
 struct Counted(Arc<Pool>);
 
@@ -28,15 +25,11 @@ impl Drop for Counted {
     }
 }
 
-/// Starts a relief. If no thread can be started, or if there are [`MAX_RELIEFS`] reliefs already, the
-/// calling thread fires the events that are ready.
-pub(super) fn start(pool: &Arc<Pool>) {
-    let is_one_too_many = pool.reliefs.add() >= MAX_RELIEFS;
+/// Starts a relief. Returns false if no thread can be started: then events wait until one can be.
+pub(super) fn start(pool: &Arc<Pool>) -> bool {
+    pool.reliefs.add();
     let counted = Counted(pool.clone());
-    let relief = thread::Builder::new().name("paceline-relief".into());
-    if is_one_too_many || relief.spawn(move || lead(&counted)).is_err() {
-        pool.take_turn();
-    }
+    thread::Builder::new().name("paceline-relief".into()).spawn(move || lead(&counted)).is_ok()
 }
 
 /// Runs the relief's thread, until no source and no timer is registered, the pool has ended, or it was parked

@@ -35,12 +35,12 @@ pub fn own_processor_time() -> Duration {
 }
 
 /// All workers compute, and there are more tasks of that kind: the runtime adds one thread, which serves
-/// events and leaves these tasks alone. Fails without a spare worker (no thread answers).
+/// events and leaves these tasks alone. Fails without a standby (no thread answers).
 ///
 /// Measures that the runtime reads from `/proc` that threads compute, and do not block: a thread that starts
 /// late counts as one that blocks, and so does a thread that sleeps for a page. Its exact twins are
-/// `tasks_behind_one_that_computes_wait_for_it_although_a_worker_is_spare` and
-/// `a_timer_beside_a_task_that_computes_is_left_to_a_spare_worker` in `src/model/computing.rs`.
+/// `tasks_behind_one_that_computes_wait_for_it_although_a_standby_leads` and
+/// `a_timer_beside_a_task_that_computes_is_left_to_a_standby` in `src/model/computing.rs`.
 #[test]
 #[ignore = "timed: how many threads are added beside tasks that compute"]
 fn events_are_seen_to_by_one_thread_beside_those_that_compute() {

@@ -19,8 +19,7 @@
 //! The deputy starts with the first source or timer of the pool, with the first thread that runs an executor
 //! there, or when a second thread comes, and stays until the pool ends. The deputy runs no user code and
 //! waits for no thread, so no part has to watch over it: to lead, and to call hooks and foreign wakers, it
-//! starts other threads. Only if no thread can be started, or 256 of them lead in vain, does it take events
-//! itself.
+//! starts other threads. While none can be started, events wait.
 
 mod duty;
 #[cfg_attr(

@@ -21,7 +21,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
     let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
-    assert!(act::add_thread(pool, 0));
+    assert!(act::add_worker(pool, 0, false));
     let (tell, told) = mpsc::channel();
     let (ends, tasks): (Vec<_>, Vec<_>) = [(); 2]
         .map(|()| {
@@ -62,7 +62,7 @@ fn a_worker_that_starts_is_late_after_a_while() {
         (staff.live, staff.late)
     };
     eventually(|| staff(Duration::ZERO) == (1, 0));
-    assert!(act::add_thread(pool, 0));
+    assert!(act::add_worker(pool, 0, false));
     assert_eq!(staff(NEVER), (2, 0));
     assert_eq!(staff(Duration::ZERO), (2, 1));
     start.send(()).unwrap();

@@ -37,7 +37,7 @@ fn idle(id: Id) -> RunnerSeen {
         doing: None,
         computed: Duration::ZERO,
         work: (Duration::ZERO, 0),
-        holds_permit: false,
+        is_standby: false,
         is_at_work: false,
         waits_nested: false,
         is_replacement: false,
@@ -66,17 +66,12 @@ fn waits(id: Id) -> RunnerSeen {
     stuck(id, Doing::Waits, Duration::ZERO)
 }
 
-fn dozes(id: Id) -> RunnerSeen {
-    stuck(id, Doing::Dozes, Duration::ZERO)
-}
-
 fn moves(id: Id) -> RunnerSeen {
     RunnerSeen { has_moved: true, ..idle(id) }
 }
 
-/// A worker that has a permit for what it is in.
-fn holds(runner: RunnerSeen) -> RunnerSeen {
-    RunnerSeen { holds_permit: true, ..runner }
+fn standby(runner: RunnerSeen) -> RunnerSeen {
+    RunnerSeen { is_standby: true, ..replacement(runner) }
 }
 
 fn replacement(runner: RunnerSeen) -> RunnerSeen {
@@ -91,7 +86,7 @@ fn worked(id: Id, micros: u64, polls: u64) -> RunnerSeen {
 /// A pool of two workers and these, of which there may be eight.
 fn crew(runners: impl IntoIterator<Item = RunnerSeen>) -> Snapshot {
     let runners: Vec<_> = runners.into_iter().collect();
-    let crew = Staff { threads: 2, max_threads: 8, live: runners.len(), late: 0, limit: usize::MAX };
+    let crew = Staff { threads: 2, max_threads: 8, live: runners.len(), late: 0 };
     Snapshot { crew: Some(crew), runners, ..nothing(Instant::now()) }
 }
 
@@ -118,11 +113,6 @@ impl Snapshot {
             crew.late = late;
             crew.live += late;
         })
-    }
-
-    /// With so many permits.
-    fn scarce(self, limit: usize) -> Self {
-        self.with_crew(|crew| crew.limit = limit)
     }
 
     fn reliefs(self, reliefs: usize, starting_reliefs: usize) -> Self {
@@ -177,38 +167,45 @@ fn polls_are_long_where_threads_are_busy_and_use_sixteen_microseconds_for_each()
 #[test]
 fn leadership_is_given_to_whatever_thread_can_have_it() {
     let two = |doing: fn(Id) -> RunnerSeen| crew([doing(0), doing(1)]).abandoned();
-    let little = |id| computes(id, LITTLE);
-    let long = |id| computes(id, LONG_POLL);
+    let little: fn(Id) -> RunnerSeen = |id| computes(id, LITTLE);
+    let long: fn(Id) -> RunnerSeen = |id| computes(id, LONG_POLL);
     let of_three = |second, third| crew([long(0), second, third]).abandoned();
+    let one_busy = |doing: fn(Id) -> RunnerSeen| of_three(long(1), standby(doing(2)));
+    let both_busy = |doing: fn(Id) -> RunnerSeen, other: fn(Id) -> RunnerSeen| {
+        crew([long(0), long(1), standby(doing(2)), standby(other(3))]).abandoned()
+    };
     let without_workers = nothing(Instant::now()).abandoned();
     let busy = Snapshot { is_busy: true, ..without_workers.clone() };
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
         ("it is led", crew([blocks(0), blocks(1)]), vec![]),
         ("one moves", crew([blocks(0), moves(1)]).abandoned(), vec![Rescue, LookUp(vec![1])]),
-        ("blocked", two(blocks), vec![Rescue, AddWorker, AddRelief]),
-        ("blocked, relief starting", two(blocks).reliefs(1, 1), vec![Rescue, AddWorker]),
-        ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddWorker, AddRelief]),
+        ("blocked", two(blocks), vec![Rescue, AddTaker, AddRelief]),
+        ("blocked, relief starting", two(blocks).reliefs(1, 1), vec![Rescue, AddTaker]),
+        ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddTaker, AddRelief]),
         ("one has no core", two(waits), vec![Rescue]),
         ("one of two has no core", crew([blocks(0), waits(1)]).abandoned(), vec![Rescue]),
         ("no core, and one is late", crew([waits(0)]).late(1).abandoned(), vec![Rescue, AddRelief]),
-        ("compute", two(little), vec![Rescue, AddWorker, AddRelief]),
-        ("compute, relief there", two(little).reliefs(1, 0), vec![Rescue, AddWorker]),
-        ("compute, no core for the relief", two(little).reliefs(1, 1), vec![Rescue, AddWorker]),
-        ("the spare one computes, too", of_three(little(1), little(2)), vec![Rescue]),
-        ("one blocks beside a spare one", of_three(blocks(1), little(2)), vec![Rescue, AddWorker, AddRelief]),
-        ("all compute for long", of_three(long(1), long(2)), vec![Rescue, AddWorker, AddRelief]),
-        ("all but one compute for long", of_three(little(1), long(2)), vec![Rescue]),
-        ("compute, and one late", two(little).late(1), vec![Rescue, AddRelief]),
+        ("compute", two(little), vec![Rescue, AddStandby, AddRelief]),
+        ("compute, relief there", two(little).reliefs(1, 0), vec![Rescue, AddStandby]),
+        ("compute, no core for the relief", two(little).reliefs(1, 1), vec![Rescue, AddStandby]),
+        ("a standby is free", of_three(little(1), standby(idle(2))), vec![Rescue]),
+        ("a standby has no core", of_three(little(1), standby(waits(2))), vec![Rescue]),
+        ("a worker starts", two(little).with_crew(|crew| crew.live = 3), vec![Rescue]),
+        ("the standby computes", one_busy(little), vec![Rescue, AddStandby, AddRelief]),
+        ("the standby blocks", one_busy(blocks), vec![Rescue, AddStandby, AddRelief]),
+        ("both standbys compute", both_busy(little, little), vec![Rescue]),
+        ("one of them blocks", both_busy(little, blocks), vec![Rescue, AddStandby, AddRelief]),
+        ("one is short", of_three(blocks(1), standby(little(2))), vec![Rescue, AddTaker, AddRelief]),
+        ("all compute for long", both_busy(long, long), vec![Rescue, AddTaker, AddRelief]),
+        ("all but one standby compute for long", both_busy(long, little), vec![Rescue]),
+        ("compute, and one late", two(little).late(1), vec![Rescue, AddStandby, AddRelief]),
+        ("both standbys compute, and one late", both_busy(little, little).late(1), vec![Rescue, AddRelief]),
         (
-            "too many, and one late",
-            crew([little(0), little(1), little(2)]).abandoned().late(1),
-            vec![Rescue, AddRelief],
-        ),
-        (
-            "too many, one late, a relief there",
-            crew([little(0), little(1), little(2)]).abandoned().late(1).reliefs(1, 0),
+            "both standbys compute, one late, a relief there",
+            both_busy(little, little).late(1).reliefs(1, 0),
             vec![Rescue],
         ),
+        ("too many reliefs", two(blocks).reliefs(MAX_RELIEFS, 0), vec![Rescue, AddTaker]),
         ("no workers", without_workers.clone(), vec![Rescue, AddRelief]),
         ("no workers, relief starting", without_workers.reliefs(1, 1), vec![Rescue]),
         ("no workers, one runs", busy.clone(), vec![Rescue]),
@@ -219,8 +216,8 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
     // How long the deputy waits for a thread that runs, and for a relief.
     assert_eq!(lasting(&busy, BUSY_BEFORE_RELIEF).lead, [Rescue, AddRelief]);
     let led = two(little).reliefs(1, 0);
-    assert_eq!(lasting(&led, BUSY_BEFORE_RELIEF - TICK).lead, [Rescue, AddWorker]);
-    assert_eq!(lasting(&led, BUSY_BEFORE_RELIEF).lead, [Rescue, AddWorker, AddRelief]);
+    assert_eq!(lasting(&led, BUSY_BEFORE_RELIEF - TICK).lead, [Rescue, AddStandby]);
+    assert_eq!(lasting(&led, BUSY_BEFORE_RELIEF).lead, [Rescue, AddStandby, AddRelief]);
     // A relief that was started just now is given that time, too.
     let mut memory = Memory::default();
     let (late, at) = (busy.clone(), |looks| busy.clone().after(looks * TICK));
@@ -239,120 +236,133 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
     let little = |id| computes(id, LITTLE);
     let long = |id| computes(id, LONG_POLL);
     let unneeded = |seen| Snapshot { is_needed: false, ..seen };
-    let rows: Vec<(&str, Snapshot, bool)> = vec![
-        ("nothing waits", crew([blocks(0), blocks(1)]), false),
-        ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), false),
-        ("blocked", crew([blocks(0), blocks(1)]).surplus(), true),
-        ("late to start", crew([]).late(2).surplus(), true),
-        ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), false),
-        ("compute", crew([little(0), little(1)]).surplus(), true),
-        ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), false),
-        ("compute, beside a spare one", crew([little(0), little(1), idle(2)]).surplus().scarce(2), false),
-        ("one computes for long", crew([little(0), long(1)]).surplus(), true),
-        ("compute for long", crew([long(0), long(1)]).surplus(), true),
-        ("compute for long, and no events", unneeded(crew([long(0), long(1)]).surplus()), true),
-        ("one blocks beside a spare one", crew([little(0), blocks(1), idle(2)]).surplus().scarce(2), false),
-        ("two block beside a spare one", crew([blocks(0), blocks(1), idle(2)]).surplus().scarce(2), false),
+    let beside = |second, third| crew([little(0), second, standby(third)]).surplus();
+    let none = || vec![];
+    let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
+        ("nothing waits", crew([blocks(0), blocks(1)]), none()),
+        ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), none()),
+        ("blocked", crew([blocks(0), blocks(1)]).surplus(), vec![AddTaker]),
+        ("late to start", crew([]).late(2).surplus(), vec![AddTaker]),
+        ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), none()),
+        ("compute", crew([little(0), little(1)]).surplus(), vec![AddStandby]),
+        ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), none()),
+        ("compute, beside a standby", beside(little(1), idle(2)), none()),
+        ("compute, and so does the standby", beside(little(1), little(2)), vec![AddStandby]),
+        ("one computes for long", crew([little(0), long(1)]).surplus(), vec![AddStandby]),
+        ("compute for long", crew([long(0), long(1)]).surplus(), vec![AddTaker]),
+        ("compute for long, and no events", unneeded(crew([long(0), long(1)]).surplus()), vec![AddTaker]),
         (
-            "two block, and the spare one computes",
-            crew([blocks(0), blocks(1), little(2)]).surplus().scarce(2),
-            true,
+            "compute for long beside standbys",
+            crew([long(0), long(1), standby(little(2)), standby(idle(3))]).surplus(),
+            vec![EndStandby(3)],
         ),
-        ("one starts", crew([blocks(0), blocks(1)]).surplus().with_crew(|crew| crew.live = 3), false),
-        ("one is late", crew([blocks(0), blocks(1)]).surplus().late(1), true),
+        ("... that are busy", crew([long(0), long(1), standby(little(2))]).surplus(), vec![EndStandby(2)]),
+        ("... that block", crew([long(0), long(1), standby(blocks(2))]).surplus(), vec![AddTaker]),
+        ("one blocks beside a standby", beside(blocks(1), idle(2)), vec![AddTaker]),
+        ("one starts", crew([blocks(0), blocks(1)]).surplus().with_crew(|crew| crew.live = 3), none()),
+        ("one is late", crew([blocks(0), blocks(1)]).surplus().late(1), vec![AddTaker]),
     ];
-    for (name, seen, is_wanted) in rows {
-        assert_eq!(first(&seen).is_worker_wanted, is_wanted, "{name}");
+    for (name, seen, steps) in rows {
+        assert_eq!(first(&seen).queues, steps, "{name}");
     }
     // By the clock on the wall, ten times as late.
     let waiting = crew([waits(0), waits(1)]).surplus();
-    assert!(!lasting(&waiting, 10 * LONG_POLL - TICK).is_worker_wanted);
-    assert!(lasting(&waiting, 10 * LONG_POLL).is_worker_wanted);
+    assert_eq!(lasting(&waiting, 10 * LONG_POLL - TICK).queues, []);
+    assert_eq!(lasting(&waiting, 10 * LONG_POLL).queues, [AddTaker]);
     // From when on tasks wait.
     let mut memory = Memory::default();
     decide(&waiting, &mut memory);
     decide(&crew([waits(0), waits(1)]).after(LONG_POLL), &mut memory);
-    assert!(!decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).is_worker_wanted);
+    assert_eq!(decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).queues, []);
 }
 
-/// So many workers compute as the crew has, and one is free, whichever that is.
+/// A row of the worked table: the scene, what [`Workforce`] counts in it, and what is decided.
+type Row = (&'static str, Snapshot, [usize; 4], Vec<Step>, Vec<Step>);
+
+/// The worked table in the documentation of the module.
 #[test]
-fn as_many_may_take_tasks_as_there_are_workers_while_one_is_spare() {
+fn the_worked_table() {
     let little = |id| computes(id, LITTLE);
-    let held = |id| holds(computes(id, LITTLE));
-    let none = usize::MAX;
-    let rows: Vec<(&str, Snapshot, usize)> = vec![
-        ("one computes beside a free one", crew([little(0), idle(1), idle(2)]), none),
-        ("no spare one", crew([little(0), little(1)]), none),
-        ("the spare one is about to start", crew([little(0), little(1)]).abandoned(), 0),
-        // Otherwise it would take a task that waits, and compute, too.
-        ("the spare one is late to start", crew([little(0), little(1)]).late(1), 0),
-        ("one has no core, the spare one is about to start", crew([little(0), waits(1)]).abandoned(), 0),
-        ("one has no core for what it took before", crew([little(0), waits(1), idle(2)]), 0),
-        ("one dozes in what it took before", crew([little(0), dozes(1), idle(2)]), 0),
-        ("all compute, and took what they do before", crew([little(0), little(1), idle(2)]), 0),
-        ("one has come for the next task since", crew([little(0), held(1), idle(2)]), 1),
-        ("all have", crew([held(0), held(1), idle(2)]), 2),
-        ("the spare one computes what an event woke", crew([held(0), held(1), little(2)]), 1),
-        ("one blocks with a permit", crew([held(0), held(1), little(2), holds(blocks(3)), idle(4)]), 2),
-        ("one blocks without", crew([held(0), held(1), blocks(2), idle(3)]), 2),
-        ("all but one block", crew([held(0), holds(blocks(1)), idle(2)]), none),
-        ("one waits for a core", crew([held(0), holds(waits(1)), idle(2)]), 2),
-        ("it is stopped", crew([held(0), held(1), idle(2)]).with_crew(|crew| crew.max_threads = 0), none),
+    let rows: [Row; 6] = [
+        ("one blocks, one sleeps", crew([blocks(0), idle(1)]), [2, 1, 1, 0], vec![AddTaker], vec![]),
+        ("both block", crew([blocks(0), blocks(1)]), [2, 0, 0, 0], vec![AddTaker], vec![AddTaker]),
+        ("both compute", crew([little(0), little(1)]), [2, 2, 2, 0], vec![AddStandby], vec![AddStandby]),
+        (
+            "both compute beside a standby that sleeps",
+            crew([little(0), little(1), standby(idle(2))]),
+            [3, 3, 2, 1],
+            vec![],
+            vec![],
+        ),
+        (
+            "both compute, and the standby too",
+            crew([little(0), little(1), standby(little(2))]),
+            [3, 3, 2, 1],
+            vec![AddStandby],
+            vec![AddStandby],
+        ),
+        (
+            "one blocks and one computes beside a standby",
+            crew([blocks(0), little(1), standby(idle(2))]),
+            [3, 2, 1, 1],
+            vec![AddTaker],
+            vec![AddTaker],
+        ),
     ];
-    for (name, seen, limit) in rows {
-        assert_eq!(first(&seen).limit, (limit != none).then_some(limit), "{name}");
-        assert_eq!(first(&seen.clone().scarce(limit)).limit, None, "{name}: as it is already");
-        assert_eq!(first(&seen.scarce(7)).limit, Some(limit), "{name}");
+    for (name, seen, counted, lead, queues) in rows {
+        let seen = seen.surplus().abandoned();
+        let workforce = Workforce::of(&seen);
+        let counts = [workforce.live, workforce.able(), workforce.takers(), workforce.standbys];
+        assert_eq!(counts, counted, "{name}");
+        let actions = first(&seen);
+        let starts =
+            |steps: &[Step]| steps.iter().filter(|it| it.starts_worker()).cloned().collect::<Vec<_>>();
+        assert_eq!((actions.lead.first(), starts(&actions.lead)), (Some(&Rescue), lead), "{name}");
+        assert_eq!(actions.queues, queues, "{name}");
     }
 }
 
-/// After all workers have computed, permits stay scarce until the spare worker is gone. The deputy releases
-/// the spare worker when the workers have not all computed for two seconds, or after one in a quiet pool.
-/// Fails if the limit goes before the worker: all would take the tasks of the next burst, and no thread would
-/// lead.
+/// Standbys stay for a second after all takers have computed, and the deputy looks until they are gone.
 #[test]
-fn permits_are_needed_until_the_spare_worker_is_gone() {
-    let computing = crew([holds(computes(0, LITTLE)), holds(computes(1, LITTLE)), replacement(idle(2))]);
+fn a_standby_stays_for_a_second_and_is_released_after_another_one() {
+    let computing = crew([computes(0, LITTLE), computes(1, LITTLE), standby(idle(2))]);
     for (is_quiet, busy) in [(false, SURPLUS_STAYS), (true, TICK)] {
         let mut memory = Memory::default();
         let at = |runners: Vec<RunnerSeen>, after| {
-            let seen = crew(runners).scarce(2);
-            Snapshot { is_quiet, now: computing.now, ..seen }.after(after)
+            Snapshot { is_quiet, now: computing.now, ..crew(runners) }.after(after)
         };
-        let free = |after| at(vec![idle(0), idle(1), replacement(idle(2))], after);
-        assert_eq!(decide(&computing, &mut memory).limit, Some(2));
+        let free = |after| at(vec![idle(0), idle(1), standby(idle(2))], after);
+        decide(&computing, &mut memory);
         assert!(!memory.may_sleep());
         for after in [busy, busy + SURPLUS_STAYS - TICK] {
-            let actions = decide(&free(after), &mut memory);
-            assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![], false));
+            assert_eq!(decide(&free(after), &mut memory).released, []);
+            assert!(!memory.may_sleep());
         }
-        let actions = decide(&free(busy + SURPLUS_STAYS), &mut memory);
-        assert_eq!((actions.limit, actions.released, memory.may_sleep()), (None, vec![2], false));
-        let gone = at(vec![idle(0), idle(1)], busy + SURPLUS_STAYS + TICK);
-        assert_eq!(decide(&gone, &mut memory).limit, Some(usize::MAX));
+        assert_eq!(decide(&free(busy + SURPLUS_STAYS), &mut memory).released, [2]);
+        decide(&at(vec![idle(0), idle(1)], busy + SURPLUS_STAYS + TICK), &mut memory);
         assert!(memory.may_sleep());
     }
 }
 
-/// Fails if permits are limited for a worker that cannot be added: each worker would wait for a permit after
-/// each task.
+/// Takers that are too many go first: without a standby no thread leads while they compute. Fails, too, if so
+/// many go that too few are left.
 #[test]
-fn no_permits_are_needed_where_no_spare_worker_can_come() {
-    let all = crew([computes(0, LITTLE), computes(1, LITTLE)]).abandoned().surplus();
-    let actions = first(&all.clone().full());
-    assert_eq!((actions.lead, actions.limit), (vec![Rescue, AddWorker, AddRelief], None));
-    assert_eq!(first(&all).limit, Some(0));
+fn takers_that_are_too_many_go_before_standbys() {
+    let busy = |id| computes(id, LITTLE);
+    let back = [busy(0), busy(1), standby(idle(2)), replacement(busy(3)), replacement(idle(4))];
+    assert_eq!(lasting(&crew(back), SURPLUS_STAYS).released, [3]);
+    let two_standbys = [blocks(0), busy(1), replacement(busy(2)), standby(busy(3)), standby(idle(4))];
+    assert_eq!(lasting(&crew(two_standbys), SURPLUS_STAYS).released, [3]);
 }
 
-/// Each extra worker doubles the time that is long, and is given up after a second in which not all computed.
+/// Each extra taker doubles the time that is long, and is given up after a second in which not all computed.
 #[test]
-fn each_extra_worker_doubles_what_is_long() {
+fn each_extra_taker_doubles_what_is_long() {
     let mut memory = Memory::default();
     let start = Instant::now();
     let busy = |threads: usize, computed: Duration, looks: u32| {
-        let all = (0..threads).map(|id| holds(computes(id, computed))).chain([idle(threads)]);
-        let seen = crew(all).surplus().scarce(threads).with_crew(|crew| crew.max_threads = 100);
+        let all = (0..threads).map(|id| computes(id, computed)).chain([standby(idle(threads))]);
+        let seen = crew(all).surplus().with_crew(|crew| crew.max_threads = 100);
         Snapshot { now: start + looks * TICK, ..seen }
     };
     let almost = |long: Duration| long - Duration::from_nanos(1);
@@ -360,16 +370,9 @@ fn each_extra_worker_doubles_what_is_long() {
         [(2, LONG_POLL), (3, 2 * LONG_POLL), (4, 4 * LONG_POLL)].into_iter().enumerate()
     {
         let look = look as u32 + 1;
-        assert_eq!(decide(&busy(threads, almost(long), look), &mut memory).limit, None, "{threads}");
-        let actions = decide(&busy(threads, long, look), &mut memory);
-        // The spare one takes what waits. If it computes, too, the next one comes.
-        assert_eq!((memory.extra, actions.is_worker_wanted), (threads - 1, false), "{threads}");
-        let all = busy(threads + 1, long, look).with_crew(|crew| {
-            crew.live = threads + 1;
-            crew.limit = usize::MAX;
-        });
-        let actions = decide(&all, &mut memory);
-        assert_eq!((actions.is_worker_wanted, actions.limit), (true, Some(threads + 1)), "{threads}");
+        assert_eq!(decide(&busy(threads, almost(long), look), &mut memory).queues, [], "{threads}");
+        let steps = decide(&busy(threads, long, look), &mut memory).queues;
+        assert_eq!((memory.extra, steps), (threads - 1, vec![EndStandby(threads)]), "{threads}");
     }
     assert_eq!(memory.extra, 3);
     for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
@@ -377,7 +380,7 @@ fn each_extra_worker_doubles_what_is_long() {
         decide(&free, &mut memory);
         assert_eq!(memory.extra, extra);
     }
-    assert!(memory.scarce_since.is_none());
+    assert!(memory.busy_since.is_none());
 }
 
 /// Fails if each thread that is added for a hook that blocks its start, and calls it, too, is a reason for
@@ -386,9 +389,9 @@ fn each_extra_worker_doubles_what_is_long() {
 fn late_workers_are_made_up_for_up_to_the_number_of_workers() {
     let all = crew([]).late(4).abandoned().surplus();
     let one_less = all.clone().with_crew(|crew| crew.live -= 1);
-    assert_eq!(first(&one_less).lead, [Rescue, AddWorker, AddRelief]);
+    assert_eq!(first(&one_less).lead, [Rescue, AddTaker, AddRelief]);
     assert_eq!(first(&all).lead, [Rescue, AddRelief]);
-    assert!(!first(&all).is_worker_wanted);
+    assert_eq!(first(&all).queues, []);
     let mut memory = Memory::default();
     decide(&all, &mut memory);
     assert!(memory.overstaffed.is_none());
@@ -398,32 +401,12 @@ fn late_workers_are_made_up_for_up_to_the_number_of_workers() {
 
 #[test]
 fn tasks_move_to_threads_that_are_free() {
-    let none = Queues {
-        has_surplus: true,
-        is_untouched: true,
-        is_any_idle: false,
-        is_permit_free: true,
-        has_stuck: false,
-    };
-    let with = |queues: &Queues| Snapshot { queues: vec![queues.clone()], ..crew([idle(0)]) };
-    let steps = |queues: Queues| first(&with(&queues)).queues;
+    let none = Queues { has_surplus: true, is_untouched: true, is_any_idle: false, has_stuck: false };
+    let steps = |queues: Queues| first(&Snapshot { queues: vec![queues], ..crew([idle(0)]) }).queues;
     assert_eq!(steps(none.clone()), []);
     assert_eq!(steps(Queues { has_stuck: true, ..none.clone() }), [HandOver(0)]);
     assert_eq!(steps(Queues { is_any_idle: true, ..none.clone() }), [WakeRunner(0)]);
-    assert_eq!(steps(Queues { is_any_idle: true, is_untouched: false, ..none.clone() }), []);
-    // Without a permit it sifts, and not at each look; until a task is taken.
-    let sifting = Queues { is_permit_free: false, ..none };
-    let mut memory = Memory::default();
-    let mut sifts = |looks: u32| {
-        (0..looks).filter(|_| decide(&with(&sifting), &mut memory).queues == [WakeRunner(0)]).count()
-    };
-    assert_eq!([sifts(1), sifts(7), sifts(1), sifts(7), sifts(80)], [1, 0, 1, 0, 10]);
-    memory.forget_last_look();
-    assert_eq!(decide(&with(&sifting), &mut memory).queues, [WakeRunner(0)]);
-    let mut touched = Memory { pause: 8, ..Memory::default() };
-    let taken = Queues { is_untouched: false, ..sifting.clone() };
-    assert_eq!(decide(&with(&taken), &mut touched).queues, []);
-    assert_eq!(decide(&with(&sifting), &mut touched).queues, [WakeRunner(0)]);
+    assert_eq!(steps(Queues { is_any_idle: true, is_untouched: false, ..none }), []);
 }
 
 /// Workers that sleep in a nested `block_on` do not count against `max_threads`, up to a bound.
@@ -435,7 +418,7 @@ fn as_many_workers_are_exempt_as_wait_in_a_nested_block_on() {
     // Not if the thread computes there.
     assert_eq!(exempt(vec![RunnerSeen { waits_nested: false, ..nests(0) }]), 0);
     assert_eq!(exempt((0..MAX_NESTED + 3).map(nests).collect()), MAX_NESTED);
-    // A spare worker is started only if the crew may grow.
+    // An extra taker is counted only if the crew may grow.
     let grows = |runners: Vec<RunnerSeen>| Workforce::of(&crew(runners).full()).may_grow;
     assert!(!grows(vec![blocks(0), blocks(1)]) && grows(vec![nests(0), blocks(1)]));
     assert!(!Workforce::of(&crew([nests(0)]).with_crew(|crew| crew.max_threads = 0)).may_grow);
@@ -470,7 +453,7 @@ fn threads_that_are_too_many_for_a_second_go() {
     // The second begins when there are too many.
     decide(&always.clone().with_crew(|crew| crew.live = 2).after(4500 * TICK), &mut memory);
     assert_eq!(decide(&always.clone().after(5500 * TICK), &mut memory).released, []);
-    // Replacements of threads that block are excused, and so is a spare worker while others compute.
+    // Replacements of threads that block are excused, and so is a standby while others compute.
     let excused = crew([blocks(0), computes(1, LITTLE), replacement(idle(2)), replacement(idle(3))]);
     assert_eq!(lasting(&excused, SURPLUS_STAYS).released, []);
 }
@@ -502,9 +485,8 @@ fn a_stay_is_marked_and_reported() {
 fn steps_are_taken_until_one_succeeds() {
     let actions = || Actions {
         first: vec![DismissReliefs],
-        lead: vec![Rescue, AddWorker, AddRelief],
-        queues: vec![HandOver(0), WakeRunner(1)],
-        is_worker_wanted: true,
+        lead: vec![Rescue, AddTaker, AddRelief],
+        queues: vec![HandOver(0), WakeRunner(1), AddTaker],
         ..Actions::default()
     };
     let taken = |actions: Actions, fails: &[Step]| {
@@ -515,14 +497,14 @@ fn steps_are_taken_until_one_succeeds() {
         });
         taken
     };
-    let all = [DismissReliefs, Rescue, AddWorker, AddRelief, HandOver(0), WakeRunner(1), AddWorker];
+    let all = [DismissReliefs, Rescue, AddTaker, AddRelief, HandOver(0), WakeRunner(1), AddTaker];
     let without = |skipped: &[usize]| -> Vec<Step> {
         let left = all.iter().enumerate().filter(|(at, _)| !skipped.contains(at));
         left.map(|(_, step)| step.clone()).collect()
     };
     assert_eq!(taken(actions(), &[]), without(&[2, 3]));
     assert_eq!(taken(actions(), &[Rescue]), without(&[3, 6]));
-    assert_eq!(taken(actions(), &[Rescue, AddWorker]), all);
+    assert_eq!(taken(actions(), &[Rescue, AddTaker]), all);
 }
 
 #[test]

@@ -41,9 +41,8 @@ struct World {
     /// How many of the workers the last decision did not count against `max_threads`.
     exempt: usize,
     runners: Vec<RunnerSeen>,
-    /// Threads that have been started, and how many looks ago.
-    starting: Vec<usize>,
-    limit: usize,
+    /// Threads that have been started: how many looks ago, and whether as standbys.
+    starting: Vec<(usize, bool)>,
     reliefs: usize,
     starting_reliefs: usize,
     is_abandoned: bool,
@@ -64,7 +63,6 @@ impl World {
             exempt: 0,
             runners,
             starting: Vec::new(),
-            limit: usize::MAX,
             reliefs: 0,
             starting_reliefs: 0,
             is_abandoned: false,
@@ -88,11 +86,10 @@ impl World {
                 let same = RunnerSeen {
                     is_crew: runner.is_crew,
                     is_replacement: runner.is_replacement,
+                    is_standby: runner.is_standby,
                     ..idle(runner.id)
                 };
-                // A task that came from a queue blocks, computes or waits for a core with a permit.
-                let holds_permit = self.limit != usize::MAX && self.dice.draw_one_in(2);
-                let at_work = RunnerSeen { is_at_work: true, holds_permit, ..same.clone() };
+                let at_work = RunnerSeen { is_at_work: true, ..same.clone() };
                 *runner = match self.dice.below(7) {
                     0 => RunnerSeen { has_moved: true, ..same },
                     1 => RunnerSeen { doing: Some(Doing::Blocks), ..at_work },
@@ -106,11 +103,11 @@ impl World {
                 runner.computed += if self.is_calm { TICK } else { passed };
             }
         }
-        self.starting.iter_mut().for_each(|looks| *looks += 1);
+        self.starting.iter_mut().for_each(|(looks, _)| *looks += 1);
         if self.dice.draw_one_in(2) && !self.starting.is_empty() {
-            self.starting.remove(0);
+            let (_, is_standby) = self.starting.remove(0);
             let id = self.runners.len();
-            self.runners.push(replacement(idle(id)));
+            self.runners.push(RunnerSeen { is_standby, ..replacement(idle(id)) });
         }
         if self.starting_reliefs > 0 && self.dice.draw_one_in(2) {
             self.starting_reliefs -= 1;
@@ -122,13 +119,12 @@ impl World {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let late = self.starting.iter().take_while(|looks| **looks > 5).count();
+        let late = self.starting.iter().take_while(|(looks, _)| *looks > 5).count();
         let crew = self.threads.map(|threads| Staff {
             threads,
             max_threads: self.max_threads,
             live: self.live(),
             late,
-            limit: self.limit,
         });
         let dice = &mut self.dice;
         let stuck = self.runners.iter().filter_map(|runner| Some((runner, runner.doing?)));
@@ -139,12 +135,11 @@ impl World {
             is_known: runner.is_at_work,
         });
         let stays = stays.collect();
-        let queues = (0..2).map(|id| Queues {
+        let queues = (0..2).map(|_| Queues {
             has_surplus: self.has_surplus,
             is_untouched: self.has_surplus && !dice.draw_one_in(4),
             is_any_idle: dice.draw_one_in(2),
             has_stuck: self.has_surplus && dice.draw_one_in(4),
-            is_permit_free: id == 1 || self.limit == usize::MAX || dice.draw_one_in(2),
         });
         let queues = queues.collect();
         Snapshot {
@@ -173,12 +168,13 @@ impl World {
                 }
                 self.is_abandoned = false;
             }
-            AddWorker => {
+            AddTaker | AddStandby => {
                 if self.live() >= self.max_threads + self.exempt || self.dice.draw_one_in(16) {
                     return false;
                 }
-                self.starting.push(0);
+                self.starting.push((0, *step == AddStandby));
             }
+            EndStandby(id) => self.runners[*id].is_standby = false,
             AddRelief => {
                 self.reliefs += 1;
                 self.starting_reliefs += 1;
@@ -206,7 +202,9 @@ fn name(step: &Step) -> &'static str {
         DismissReliefs => "dismiss",
         Rescue => "rescue",
         LookUp(_) => "look up",
-        AddWorker => "add worker",
+        AddTaker => "add taker",
+        AddStandby => "add standby",
+        EndStandby(_) => "end standby",
         AddRelief => "add relief",
         HandOver(_) => "hand over",
         WakeRunner(_) => "wake runner",
@@ -217,45 +215,31 @@ fn name(step: &Step) -> &'static str {
 fn is_thread_on_its_way(seen: &Snapshot, extra: usize) -> bool {
     let comes = |runner: &RunnerSeen| runner.doing.is_none_or(|doing| doing == Doing::Waits);
     let starting = seen.crew.as_ref().is_some_and(|crew| crew.live > seen.runners.len());
-    // A spare one comes after its task.
+    // Both standbys compute: one of them comes after its task, unless all compute for long.
     let workforce = Workforce { extra, ..Workforce::of(seen) };
-    let is_spare_back = seen.crew.is_some() && workforce.has_spare() && !workforce.is_long(workforce.able());
-    starting || is_spare_back || seen.reliefs > 0 || seen.is_busy || seen.runners.iter().any(comes)
+    let are_standbys_busy = seen.crew.is_some() && workforce.standbys >= STANDBYS;
+    starting || are_standbys_busy || seen.reliefs > 0 || seen.is_busy || seen.runners.iter().any(comes)
 }
 
 /// Asserts the rules that hold for every look.
-fn check(
-    seen: &Snapshot,
-    actions: &Actions,
-    taken: &[(Step, bool)],
-    [before, extra]: [usize; 2],
-    is_calm: bool,
-) {
+fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usize, is_calm: bool) {
     let context = || format!("{seen:#?}\n{actions:#?}\n{taken:#?}");
-    let added = taken.iter().filter(|(step, done)| *done && *step == AddWorker).count();
+    let added = taken.iter().filter(|(step, done)| *done && step.starts_worker()).count();
     assert!(added <= 1, "more than one worker at a look: {}", context());
     assert!(added == 0 || actions.released.is_empty(), "one comes and one goes: {}", context());
     if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
         assert!(crew.live < crew.max_threads + actions.exempt, "{}", context());
-        let blocks = |runner: &&RunnerSeen| runner.doing == Some(Doing::Blocks);
-        let blocked = seen.runners.iter().filter(blocks).count();
-        // Excused are workers that block, the spare one, and replacements that start only after the workers
-        // for which they were started are back.
-        let starts = crew.live - crew.late - seen.runners.len();
-        let excused = blocked + crew.late.min(crew.threads) + 1 + starts;
-        assert!(!is_calm || crew.live < crew.threads + excused, "too many: {}", context());
-        assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
-    }
-    if let (Some(crew), Some(limit)) = (&seen.crew, actions.limit) {
-        assert_ne!(limit, crew.limit, "for nothing: {}", context());
-        let counts = |which: fn(&RunnerSeen) -> bool| seen.runners.iter().filter(|it| which(it)).count();
-        fn may_compute(it: &RunnerSeen) -> bool {
-            it.doing.is_some_and(|doing| doing != Doing::Blocks)
+        let blocks = |runner: &RunnerSeen| runner.doing == Some(Doing::Blocks);
+        let blocked = seen.runners.iter().filter(|it| blocks(it)).count();
+        let standbys: Vec<_> = seen.runners.iter().filter(|it| it.is_standby && !blocks(it)).collect();
+        if taken.iter().any(|(step, done)| *done && *step == AddStandby) {
+            let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes));
+            assert!(standbys.len() < STANDBYS && are_busy, "too many: {}", context());
+        } else {
+            let takers = crew.live - blocked - standbys.len() - crew.late.min(crew.threads);
+            assert!(!is_calm || takers < crew.threads, "too many: {}", context());
         }
-        let free = counts(|it| may_compute(it) && it.is_at_work && !it.holds_permit);
-        let lent = counts(|it| it.doing == Some(Doing::Blocks) && it.is_at_work && it.holds_permit);
-        let most = (crew.threads + extra + lent).saturating_sub(free);
-        assert!(limit == most || limit == usize::MAX, "{most}: {}", context());
+        assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
     }
     let relief = taken.iter().any(|(step, _)| *step == AddRelief);
     assert!(!relief || seen.is_abandoned && seen.starting_reliefs == 0, "{}", context());
@@ -279,9 +263,6 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             let mut other = (seen.clone(), memory.clone());
             let before = memory.extra;
             let actions = sorted(decide(&seen, &mut memory));
-            if !actions.adds_worker() {
-                world.limit = actions.limit.unwrap_or(world.limit);
-            }
             world.dice.shuffle(&mut other.0.runners);
             assert_eq!(
                 sorted(decide(&other.0, &mut other.1)),
@@ -291,14 +272,11 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             world.exempt = actions.exempt;
             let mut taken = Vec::new();
             actions.perform(|step| {
-                if *step == AddWorker {
-                    world.limit = actions.limit.unwrap_or(world.limit);
-                }
                 let done = world.take(step);
                 taken.push((step.clone(), done));
                 done
             });
-            check(&seen, &actions, &taken, [before, memory.extra], world.is_calm);
+            check(&seen, &actions, &taken, before, world.is_calm);
             // Tasks wait, and each worker blocks, or has computed for longer than any number of threads makes
             // long.
             let is_lost = |it: &RunnerSeen| {
@@ -306,8 +284,10 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
                 (blocks || it.computed > 512 * LONG_POLL) && it.is_at_work
             };
             let crew = seen.crew.as_ref().filter(|crew| seen.has_surplus && crew.live < crew.max_threads);
-            let all_lost = seen.runners.iter().all(is_lost) && world.starting.len() <= 1;
-            let tried = memory.extra > before || taken.iter().any(|(step, _)| *step == AddWorker);
+            let takes_none = |it: &RunnerSeen| it.is_standby && it.doing != Some(Doing::Waits);
+            let all_lost = seen.runners.iter().all(|it| is_lost(it) || takes_none(it));
+            let all_lost = all_lost && world.starting.len() <= 1;
+            let tried = memory.extra > before || taken.iter().any(|(step, _)| *step == AddTaker);
             let starts = crew.is_some_and(|crew| crew.live > seen.runners.len());
             unserved = if crew.is_some() && all_lost && !starts && !tried { unserved + 1 } else { 0 };
             assert!(unserved < 2, "tasks wait: {seen:#?}\n{actions:#?}");
@@ -315,7 +295,6 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             reached.extend((!actions.marks.is_empty()).then_some("mark"));
             reached.extend((!actions.stalls.is_empty()).then_some("stall"));
             reached.extend((!actions.released.is_empty()).then_some("release"));
-            reached.extend(actions.limit.map(|limit| if limit == usize::MAX { "no limit" } else { "limit" }));
             reached.extend((memory.extra > before).then_some("extra"));
         }
         all_is_well(world, memory, seed);
@@ -338,10 +317,8 @@ fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
         let seen = Snapshot { crew, runners, ..nothing(world.now + look * SURPLUS_STAYS) };
         let actions = decide(&seen, &mut memory);
         actions.perform(|step| unreachable!("{seed}: {step:?} for nothing: {seen:#?}"));
-        world.limit = actions.limit.unwrap_or(world.limit);
         let expected = Actions {
             released: actions.released.clone(),
-            limit: actions.limit,
             has_long_polls: actions.has_long_polls,
             ..Actions::default()
         };
@@ -350,5 +327,5 @@ fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
         assert!(actions.released.len() <= beyond.max(1));
         world.runners.retain(|it| !actions.released.contains(&it.id));
     }
-    assert_eq!((world.limit, memory.extra), (usize::MAX, 0), "{seed}");
+    assert_eq!(memory.extra, 0, "{seed}");
 }
