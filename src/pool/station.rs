@@ -196,11 +196,6 @@ impl Station {
         (self.stage.get(), runner.map(|(runner, stage)| (Arc::as_ptr(runner).addr(), stage)))
     }
 
-    /// Returns how far the thread has got, if it hosts no runner.
-    pub(crate) fn spot_of_guest(&self) -> Option<Spot> {
-        self.runners.lock().is_empty().then(|| self.spot(None))
-    }
-
     /// Returns whether the thread runs, and does not block.
     pub(crate) fn runs(&self) -> bool {
         self.state.is_running().unwrap_or(false)

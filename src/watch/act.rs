@@ -3,32 +3,33 @@
 use std::sync::Arc;
 
 use super::decide::{Actions, Step};
-use super::observe::Scene;
-use super::progress::Progress;
+use super::observe::{Id, Observer, Scene};
 use super::relief;
 use super::report::report;
 use crate::pool::{Finding, Pool};
 
 /// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, takes the steps,
 /// tells leadership whether polls are long, and releases replacements.
-pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, actions: &Actions) {
-    for place in &scene.stays {
+pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, actions: &Actions) {
+    for (place, doing) in scene.members.iter().filter_map(|place| Some((place, place.doing?))) {
         if let Some(spot) = place.spot {
-            place.station.keep_finding(Finding { spot, since: place.since, doing: place.seen.doing });
+            place.station.keep_finding(Finding { spot, since: place.since, doing });
         }
     }
     for &(id, caught) in &actions.marks {
-        if let Some((runner, stage)) = &scene.stays[id].task {
+        if let Some((runner, stage)) = &scene.members[id].runner {
             runner.catch(*stage, caught);
         }
     }
-    for place in actions.stalls.iter().map(|id| &scene.stays[*id]) {
-        if let (Some(known), Some(culprit)) = (progress.get_mut(place.key), place.culprit) {
+    for place in actions.stalls.iter().map(|id| &scene.members[*id]) {
+        if let (Some(record), Some(culprit), Some(doing)) =
+            (observer.record_of(place.key), place.culprit, place.doing)
+        {
             let syscall = || place.station.state.syscall();
-            let due = known.reports.due(&pool.deputy.stalls, place.seen.doing, &known.witness, syscall);
+            let due = record.reports.due(&pool.deputy.stalls, doing, &record.witness, syscall);
             let Some(due) = due else { continue };
             if report(pool, &place.station, culprit, &due) {
-                known.reports.note_made(&due);
+                record.reports.note_made(&due);
             }
         }
     }
@@ -37,23 +38,24 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, progress: &mut Progress, acti
         pool.leadership.set_long_polls(are_long);
     }
     for id in &actions.released {
-        scene.runners[*id].0.release();
+        scene.members[*id].station.release();
     }
 }
 
 /// Takes one step. Returns false if the step failed, so that the next alternative is tried. `max_threads`
 /// does not count `exempt` of the workers.
 fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
+    let runner_of = |id: &Id| scene.members[*id].runner.as_ref().map(|(runner, _)| runner);
     match step {
         Step::DismissReliefs => pool.relieve_reliefs(),
         Step::Rescue => {
             pool.deputy.rescues.add_shared(1);
             return pool.leadership.rescue();
         }
-        Step::LookUp(runners) => runners.iter().for_each(|id| scene.runners[*id].1.ask_to_look_up()),
+        Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.ask_to_look_up()),
         Step::AddTaker => return add_worker(pool, exempt, false),
         Step::AddStandby => return add_worker(pool, exempt, true),
-        Step::EndStandby(id) => scene.runners[*id].1.end_standby(),
+        Step::EndStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.end_standby()),
         Step::AddRelief => return relief::start(pool),
         Step::HandOver(id) => {
             let (state, stuck) = &scene.queues[*id];

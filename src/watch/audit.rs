@@ -66,8 +66,7 @@ impl Audit {
     /// threads that are awake are where the last look found them: known to block or to compute, without
     /// tasks in their runners.
     pub(super) fn may_rest(&self, pool: &Pool) -> bool {
-        let is_still =
-            |station: &Arc<Station>| station.is_quiet() || self.observer.progress.is_stuck(station);
+        let is_still = |station: &Arc<Station>| station.is_quiet() || self.observer.is_stuck(station);
         let is_led = !pool.leadership.is_vacant() || !pool.reactor.is_needed();
         is_led && pool.is_settled(is_still)
     }
@@ -111,7 +110,7 @@ impl Audit {
         }
         let (seen, scene) = self.observer.look(pool, is_quiet, now);
         let actions = decide(&seen, &mut self.memory);
-        act(pool, &scene, &mut self.observer.progress, &actions);
+        act(pool, &scene, &mut self.observer, &actions);
         self.same = if self.may_rest(pool) { self.same + 1 } else { 0 };
         if !is_quiet {
             self.looked = Some(now);

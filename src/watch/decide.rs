@@ -15,7 +15,7 @@
 //! | workers wait for a core, none computes | waits: the first that gets a core leads |
 //! | takers compute, a standby is free or starts | waits: the standby leads |
 //! | takers compute, no standby is free | starts a standby, up to two; if that fails, a relief |
-//! | ... and both standbys compute, all workers for long | counts one more taker as *extra*, and starts it |
+//! | ... and both standbys compute, all takers for long | counts one more as *extra*: one of the standbys |
 //!
 //! In the last four rows the deputy also starts a relief if a worker is late to start. No relief is started
 //! while another one is starting.
@@ -60,7 +60,7 @@
 //! | its leader polls a task that blocks, or computes for the first time | two looks, the start of a thread |
 //! | ... and a standby sleeps or is awake | two looks; none if the task is known to be slow |
 //! | a waker, or a task that was quick, occupies the standby too | two more looks, the start of a thread |
-//! | ... and the second standby too | until one of the polls ends, or all have been long |
+//! | ... and the second standby too | until one of the polls ends, or the takers' have been long |
 //!
 //! # A worked table
 //!
@@ -82,7 +82,7 @@ mod long_polls;
 
 use std::time::Duration;
 
-use super::observe::{Id, RunnerSeen, Snapshot};
+use super::observe::{Id, MemberSeen, Snapshot};
 use crate::blocking_threads::LINGER;
 use crate::executor::Caught;
 use crate::probe::Doing;
@@ -260,16 +260,17 @@ impl Memory {
     /// stalls. A thread that has blocked for less than [`INNOCENT`] is not listed if a worker had no core
     /// at the last look.
     fn look_at_stays(&self, seen: &Snapshot, actions: &mut Actions) {
-        for (id, stay) in seen.stays.iter().enumerate() {
-            let caught = match stay.doing {
+        for (id, member) in seen.members.iter().enumerate() {
+            let Some(doing) = member.doing else { continue };
+            let caught = match doing {
                 Doing::Blocks => Some(Caught::Blocking),
                 Doing::Computes => Some(Caught::Computing),
                 Doing::Waits | Doing::Dozes => None,
             };
-            actions.marks.extend(caught.filter(|_| stay.is_task).map(|caught| (id, caught)));
+            actions.marks.extend(caught.filter(|_| member.is_task).map(|caught| (id, caught)));
             // A thread that sleeps while a worker waits for a core may wait for a lock that the worker holds.
-            let is_innocent = stay.doing == Doing::Blocks && self.starves && stay.blocked < INNOCENT;
-            if stay.is_known && !is_innocent {
+            let is_innocent = doing == Doing::Blocks && self.starves && member.blocked < INNOCENT;
+            if member.is_known && !is_innocent {
                 actions.stalls.push(id);
             }
         }
@@ -294,14 +295,14 @@ impl Memory {
     }
 
     /// Returns the alternatives for events that wait, if leadership is abandoned: a rescue first, and then
-    /// what the table says. If all workers compute for long, also allows one more taker as extra.
+    /// what the table says. If all takers compute for long, also allows one more as extra.
     fn find_leader(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Vec<Step> {
         if !seen.is_abandoned {
             self.blind = None;
             return Vec::new();
         }
         let blind = seen.now - *self.blind.get_or_insert(seen.now);
-        let moving: Vec<_> = seen.runners.iter().filter(|runner| runner.has_moved).map(|it| it.id).collect();
+        let moving: Vec<_> = (0..seen.members.len()).filter(|id| seen.members[*id].has_moved).collect();
         // If no more workers are allowed, or the next one is late to start, a relief leads. A single relief
         // is enough as long as leadership has not been abandoned for `BUSY_BEFORE_RELIEF`.
         let is_led = seen.reliefs > 0 && blind < BUSY_BEFORE_RELIEF;
@@ -319,7 +320,7 @@ impl Memory {
             (None, workforce.late > 0)
         } else {
             self.busy_since = Some(seen.now);
-            let step = workforce.next_leader();
+            let step = workforce.next_standby();
             let is_wanted = step.is_some();
             (step, !is_led && (is_wanted || workforce.late > 0))
         };
@@ -376,12 +377,14 @@ impl Memory {
             return Vec::new();
         }
         self.overstaffed = Some(seen.now);
-        let is_free = |runner: &RunnerSeen| runner.doing != Some(Doing::Blocks);
-        let goes = |runner: &&RunnerSeen| runner.is_crew && runner.is_replacement && is_free(runner);
-        let (standbys, mut takers): (Vec<_>, Vec<_>) =
-            seen.runners.iter().filter(goes).partition(|runner| runner.is_standby);
-        takers.truncate(workforce.takers().saturating_sub(workforce.wanted()));
-        let mut surplus: Vec<_> = takers.iter().chain(&standbys).map(|runner| runner.id).collect();
+        let goes = |id: &Id| {
+            let member = &seen.members[*id];
+            member.is_crew && member.is_replacement && member.effect() != Some(Doing::Blocks)
+        };
+        let (standbys, mut surplus): (Vec<Id>, Vec<Id>) =
+            (0..seen.members.len()).filter(goes).partition(|id| seen.members[*id].is_standby);
+        surplus.truncate(workforce.takers().saturating_sub(workforce.wanted()));
+        surplus.extend(standbys);
         let beyond = crew.live.saturating_sub(crew.max_threads);
         surplus.truncate(if seen.is_quiet { usize::MAX } else { beyond.max(1) });
         surplus
@@ -391,20 +394,16 @@ impl Memory {
 /// Counts the workers, and other threads that host a runner of the workers' executor, by what they do.
 #[derive(Debug, Default)]
 struct Workforce {
-    /// Takers that are stuck in a task.
+    /// Threads that take no task from a queue at the moment: they are stuck in a task, or standbys.
     stuck: usize,
     /// Processor time that each taker that is stuck in a task and does not block has used in its present
     /// poll, longest first.
     computed: Vec<Duration>,
-    /// The same for each standby.
-    standbys_computed: Vec<Duration>,
     /// A runner computes.
     computes: bool,
     /// Threads that block in a task, a waker or a park hook.
     blocked: usize,
-    /// Standbys, of these the ones that do not block, and one of them, if there is any: a free one, if one is
-    /// free.
-    all_standbys: usize,
+    /// Standbys that do not block; and one of them, if there is any: a free one, if one is free.
     standbys: usize,
     standby: Option<(bool, Id)>,
     /// A worker is runnable but has no core. The worker will take the waiting tasks when it gets one; the
@@ -428,14 +427,14 @@ struct Workforce {
 }
 
 impl Workforce {
-    /// Counts the runners of the workers' executor in `seen`. All zero in a pool without workers.
+    /// Counts the threads in `seen` that run the workers' executor. All zero in a pool without workers.
     fn of(seen: &Snapshot) -> Self {
         let Some(crew) = &seen.crew else { return Self::default() };
-        let runners = seen.runners.iter().filter(|runner| runner.is_crew);
-        let starting = crew.live.saturating_sub(runners.clone().count() + crew.late);
+        let members = seen.members.iter().enumerate().filter(|(_, member)| member.is_crew);
+        let starting = crew.live.saturating_sub(members.clone().count() + crew.late);
         let mut workforce =
             Self { late: crew.late, live: crew.live, usual: crew.threads, starting, ..Self::default() };
-        runners.for_each(|runner| workforce.count(runner));
+        members.for_each(|(id, member)| workforce.count(id, member));
         workforce.exempt = workforce.exempt.min(MAX_NESTED);
         // A crew that was stopped has no `max_threads`, and may not grow.
         workforce.may_grow =
@@ -444,23 +443,21 @@ impl Workforce {
         workforce
     }
 
-    /// Adds a runner of the workers' executor, by its kind and by what its thread does.
-    fn count(&mut self, runner: &RunnerSeen) {
-        let (computes, blocks) = (runner.doing == Some(Doing::Computes), runner.doing == Some(Doing::Blocks));
-        self.exempt += usize::from(runner.waits_nested);
+    /// Adds a thread that runs the workers' executor, by its kind and by what it does.
+    fn count(&mut self, id: Id, member: &MemberSeen) {
+        let doing = member.effect();
+        let (computes, blocks) = (doing == Some(Doing::Computes), doing == Some(Doing::Blocks));
+        self.exempt += usize::from(member.waits_nested());
         self.computes |= computes;
         self.blocked += usize::from(blocks);
-        let is_stuck = runner.is_at_work && runner.doing.is_some();
-        self.waits |= is_stuck && runner.doing == Some(Doing::Waits);
-        let computed = (is_stuck && !blocks).then_some(runner.computed);
-        if runner.is_standby {
-            self.all_standbys += 1;
-            self.standbys += usize::from(!blocks);
-            self.standby = self.standby.max((!blocks).then_some((!computes, runner.id)));
-            self.standbys_computed.extend(computed);
-        } else {
-            self.stuck += usize::from(is_stuck);
-            self.computed.extend(computed);
+        let is_stuck = member.is_at_work && doing.is_some();
+        self.waits |= is_stuck && doing == Some(Doing::Waits);
+        self.stuck += usize::from(is_stuck || member.is_standby);
+        if !member.is_standby {
+            self.computed.extend((is_stuck && !blocks).then_some(member.computed));
+        } else if !blocks {
+            self.standbys += 1;
+            self.standby = self.standby.max(Some((!computes, id)));
         }
     }
 
@@ -510,27 +507,19 @@ impl Workforce {
     /// Returns whether all takers are stuck. A worker that has just been started counts as free: only after
     /// some time does it count as late.
     fn are_all_stuck(&self) -> bool {
-        self.stuck + self.late + self.all_standbys >= self.live
+        self.stuck + self.late >= self.live
     }
 
-    /// Returns the step that brings one more standby. `None` if one is free or starts, or if there are
-    /// [`STANDBYS`].
-    fn next_standby(&self) -> Option<Step> {
-        let is_any_free = self.standby.is_some_and(|(is_free, _)| is_free) || self.starting > 0;
-        (!is_any_free && self.standbys < STANDBYS).then_some(Step::AddStandby)
-    }
-
-    /// Returns the step that brings a thread to lead while takers compute: a standby or, if all workers have
-    /// computed for long, one more taker as extra. `None` if one comes by itself.
-    fn next_leader(&mut self) -> Option<Step> {
-        let long = self.long();
-        let are_standbys_long = self.standbys_computed.iter().filter(|computed| **computed >= long).count();
-        let is_lost = are_standbys_long >= STANDBYS && self.is_long(self.wanted());
-        if is_lost && self.may_grow {
-            self.extra += 1;
-            return Some(Step::AddTaker);
+    /// Returns the step that brings one more standby. `None` if one is free or starts. If there are
+    /// [`STANDBYS`] and the takers have computed for long, one of the standbys becomes an extra taker first.
+    fn next_standby(&mut self) -> Option<Step> {
+        if self.standby.is_some_and(|(is_free, _)| is_free) || self.starting > 0 {
+            None
+        } else if self.standbys < STANDBYS {
+            Some(Step::AddStandby)
+        } else {
+            self.is_long(self.wanted()).then(|| self.next_taker()).flatten()
         }
-        self.next_standby()
     }
 
     /// Returns the step that brings one more taker as extra: a standby becomes one, or a worker starts.

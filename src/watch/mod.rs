@@ -7,7 +7,6 @@ mod act;
 mod audit;
 mod decide;
 mod observe;
-mod progress;
 mod relief;
 mod report;
 

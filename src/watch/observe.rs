@@ -4,19 +4,19 @@
 //! The observer reads, asks the system about threads, and compares with the last look. The pool stays as it
 //! is.
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::progress::{self, Progress};
 use crate::executor::{Account, Hosted, Queues, Runner, State, StateRef};
-use crate::insight::STALL;
+use crate::insight::{Reports, STALL};
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
-use crate::probe::Doing;
+use crate::probe::{Doing, Witness};
 use crate::stage::Stage;
 use crate::sync::Instant;
 
-/// A position in a list of the scene, and, but for runners, in the list of the snapshot that goes with it.
+/// A position in a list of the snapshot, and in the list of the scene that goes with it.
 pub(super) type Id = usize;
 
 /// The findings of one look, as plain data.
@@ -41,8 +41,7 @@ pub(super) struct Snapshot {
     pub(super) crew: Option<Staff>,
     /// Tasks wait that any worker could take.
     pub(super) has_surplus: bool,
-    pub(super) runners: Vec<RunnerSeen>,
-    pub(super) stays: Vec<StuckSeen>,
+    pub(super) members: Vec<MemberSeen>,
     pub(super) queues: Vec<Queues>,
 }
 
@@ -53,73 +52,104 @@ impl Snapshot {
     }
 }
 
-/// A runner, and the thread that hosts it.
-#[derive(Clone, Debug)]
-pub(super) struct RunnerSeen {
-    pub(super) id: Id,
+/// A thread in a `block_on`, with one of the runners that it hosts, or with none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemberSeen {
     /// The runner belongs to the executor of the pool's workers.
     pub(super) is_crew: bool,
+    /// The worker is a standby.
+    pub(super) is_standby: bool,
+    /// The thread was started beyond the usual number.
+    pub(super) is_replacement: bool,
     /// The runner made progress since the last look, and its thread is awake.
     pub(super) has_moved: bool,
-    /// The activity of its thread, if the thread is awake and made no progress.
+    /// The activity of the thread, if it is awake and in the same poll or waker as at the last look.
     pub(super) doing: Option<Doing>,
+    /// Another `block_on` is nested in this one.
+    pub(super) is_below: bool,
+    /// The thread polls a task, or calls a waker.
+    pub(super) is_at_work: bool,
+    /// The thread polls a task, in which it is stuck.
+    pub(super) is_task: bool,
+    /// The code in which it is stuck is known.
+    pub(super) is_known: bool,
+    /// How long the thread has blocked there.
+    pub(super) blocked: Duration,
     /// Processor time that the thread has used since it made progress.
     pub(super) computed: Duration,
     /// Processor time that the thread used since the last look, and the number of polls of tasks meanwhile.
     /// Zero unless the thread made progress and was awake at both looks.
     pub(super) work: (Duration, u64),
-    /// The worker is a standby.
-    pub(super) is_standby: bool,
-    /// The thread polls a task, or calls a waker.
-    pub(super) is_at_work: bool,
-    /// The thread sleeps in a `block_on` that is nested in the runner's poll.
-    pub(super) waits_nested: bool,
-    /// The thread was started beyond the usual number.
-    pub(super) is_replacement: bool,
 }
 
-/// A thread that is in the same poll, or calls the same waker, as at the last look.
-#[derive(Clone, Debug)]
-pub(super) struct StuckSeen {
-    pub(super) doing: Doing,
-    /// How long the thread has blocked there.
-    pub(super) blocked: Duration,
-    /// The thread polls a task.
-    pub(super) is_task: bool,
-    /// The polled code is known.
-    pub(super) is_known: bool,
+impl MemberSeen {
+    /// Returns what the thread does as far as its other work is concerned: below a nested `block_on` it is
+    /// blocked until that returns, even if it computes there.
+    pub(super) fn effect(&self) -> Option<Doing> {
+        self.doing.map(|doing| if self.is_below { Doing::Blocks } else { doing })
+    }
+
+    /// Returns whether the thread sleeps in a `block_on` that is nested in the runner's poll.
+    pub(super) fn waits_nested(&self) -> bool {
+        self.is_below && self.doing == Some(Doing::Blocks)
+    }
 }
 
 /// The objects for which the entries of a snapshot stand.
 #[derive(Default)]
 pub(super) struct Scene {
-    pub(super) stations: Vec<Arc<Station>>,
-    pub(super) runners: Vec<(Arc<Station>, Arc<Runner>)>,
-    pub(super) stays: Vec<StuckPlace>,
+    pub(super) members: Vec<Place>,
     /// With the runners that are stuck beside tasks of their own.
     pub(super) queues: Vec<(StateRef, Vec<Arc<Runner>>)>,
 }
 
-/// Where a thread is stuck.
-pub(super) struct StuckPlace {
+/// A thread, with one of its runners, and where it is.
+pub(super) struct Place {
     pub(super) station: Arc<Station>,
-    /// The runner that polls a task there, and how far it had got.
-    pub(super) task: Option<(Arc<Runner>, Stage)>,
+    /// With how far it had got.
+    pub(super) runner: Option<(Arc<Runner>, Stage)>,
+    /// The activity of the thread, if it is stuck.
+    pub(super) doing: Option<Doing>,
+    /// The known code in which it is stuck.
     pub(super) culprit: Option<Culprit>,
-    /// `None` if the thread is between its tasks, and in no future of a `block_on` that a user called.
+    /// Where it is stuck; `None` also if it is between its tasks, and in no future of a `block_on` that a
+    /// user called.
     pub(super) spot: Option<Spot>,
     pub(super) since: Instant,
-    pub(super) seen: StuckSeen,
-    /// The key of its entry in [`Progress`].
+    /// The key of its [`Record`].
     pub(super) key: usize,
+}
+
+/// What the observer remembers of a runner, or of a thread that hosts none, from look to look.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// Keeps the address from being used again. Otherwise the next `block_on` of a thread could have the same
+    /// address, and would seem to be in the last one's poll.
+    _object: Weak<dyn Any + Send + Sync>,
+    /// How far it had got.
+    spot: Spot,
+    /// A time at which it was there already, soon after it was first seen there.
+    since: Instant,
+    /// The activity of its thread since then.
+    pub(super) witness: Witness,
+    /// Processor time that the thread used between the last two looks, and polls of tasks meanwhile, if it
+    /// was awake at both.
+    work: (Duration, u64),
+    pub(super) reports: Reports,
+    /// The number of the last look that found it.
+    seen: u64,
+    /// The number of the last look that found that it had made progress.
+    moved: u64,
 }
 
 /// Takes snapshots, and remembers the last look.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    /// Leaderships taken up to then.
+    looks: u64,
+    /// Leaderships taken up to the last look.
     taken: Option<u64>,
-    pub(super) progress: Progress,
+    /// By the addresses of the objects.
+    records: HashMap<usize, Record>,
     executors: HashMap<*const State, Account>,
 }
 
@@ -130,7 +160,7 @@ impl Observer {
     /// Forgets the last look and the progress of all threads, which are out of date after the deputy has
     /// slept.
     pub(super) fn forget(&mut self) {
-        self.progress.forget();
+        self.records.clear();
         self.forget_last_look();
     }
 
@@ -145,13 +175,19 @@ impl Observer {
         self.taken.is_some()
     }
 
+    /// Returns the record with this key.
+    pub(super) fn record_of(&mut self, key: usize) -> Option<&mut Record> {
+        self.records.get_mut(&key)
+    }
+
     /// Takes a snapshot, with the objects for it, and remembers it for the next look. In a pool that
     /// `is_quiet` no thread is asked, and what earlier looks found is forgotten.
     pub(super) fn look(&mut self, pool: &Arc<Pool>, is_quiet: bool, now: Instant) -> (Snapshot, Scene) {
         // Before the threads are listed: a relief that enters now is not one that starts.
         let reliefs = pool.reliefs.get();
-        let mut scene = Scene { stations: pool.stations(), ..Scene::default() };
-        let begun = scene.stations.iter().filter(|station| station.is_relief()).count();
+        let stations = pool.stations();
+        let begun = stations.iter().filter(|station| station.is_relief()).count();
+        let mut scene = Scene::default();
         let mut seen = Snapshot {
             now,
             tick: pool.deputy.tick(),
@@ -163,35 +199,39 @@ impl Observer {
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
             has_surplus: false,
-            runners: Vec::new(),
-            stays: Vec::new(),
+            members: Vec::new(),
             queues: Vec::new(),
         };
         if is_quiet {
             self.forget();
         }
-        self.progress.look_begins();
-        for station in &scene.stations {
+        self.looks += 1;
+        let mut states: Vec<StateRef> = Vec::new();
+        for station in stations {
             let hosted = station.runners.lock().clone();
-            if hosted.is_empty() && !is_quiet {
-                // This only leads to a report, because a thread without a runner has made no promise.
-                scene.stays.extend(self.look_at_stay(station, None, true, now));
-            }
-            for (at, hosted) in hosted.into_iter().enumerate() {
-                let runner = &hosted.runner;
-                let mut look = || self.look_at_stay(station, Some(runner), at == 0, now);
-                let stay = if is_quiet { None } else { look() };
-                let id = scene.runners.len();
-                seen.runners.push(self.look_at_runner(pool, id, station, &hosted, stay.as_ref()));
-                scene.stays.extend(stay);
-                scene.runners.push((station.clone(), hosted.runner));
+            // A thread without a runner has made no promise: this only leads to a report.
+            let runners = hosted.iter().map(Some).chain(hosted.is_empty().then_some(None));
+            for (at, hosted) in runners.enumerate() {
+                let (mut member, mut place) = describe(&station, hosted, now);
+                if !is_quiet {
+                    self.look_at_progress(&mut member, &mut place, at == 0);
+                }
+                if let Some(Hosted { state, .. }) = hosted {
+                    // Another executor's runner that idles is no help to the crew's tasks.
+                    member.is_crew = pool.workforce().is_some_and(|crew| crew.runs(state));
+                    if !states.iter().any(|known| std::ptr::eq(&**known, &**state)) {
+                        states.push(state.clone());
+                    }
+                }
+                seen.members.push(member);
+                scene.members.push(place);
             }
         }
-        self.progress.look_ends();
-        seen.stays = scene.stays.iter().map(|place| place.seen.clone()).collect();
+        let looks = self.looks;
+        self.records.retain(|_, record| record.seen == looks);
         if !is_quiet {
             self.look_at_leadership(pool, &mut seen);
-            self.look_at_queues(&mut seen, &mut scene);
+            self.look_at_queues(states, &mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
             seen.crew = Some(crew.staff(now, STALL));
@@ -203,78 +243,83 @@ impl Observer {
         (seen, scene)
     }
 
-    /// Returns where the thread is stuck with `runner`, or without one, and asks the system what the thread
-    /// does. `None` if it made progress or sleeps; without a runner also if the thread hosts one by now.
-    /// `is_first` is true for the thread's first runner, and without one: the root future is reported only
-    /// then.
-    fn look_at_stay(
-        &mut self,
-        station: &Arc<Station>,
-        runner: Option<&Arc<Runner>>,
-        is_first: bool,
-        now: Instant,
-    ) -> Option<StuckPlace> {
-        let runner = runner.map(|it| (it, it.stage()));
-        let spot = match runner {
-            Some(_) => station.spot(runner),
-            None => station.spot_of_guest()?,
-        };
-        let (key, known) = match runner {
-            Some((it, _)) => (progress::key(it), self.progress.none_of(it, spot, station)),
-            None => (progress::key(station), self.progress.none_of(station, spot, station)),
-        };
-        let (known, fires) = (known?, spot.0.is_at_work());
-        let task = runner.filter(|(_, stage)| stage.is_at_work());
-        if task.is_none() && !(fires && runner.is_some()) && station.is_quiet() {
-            return None;
+    /// Compares a member with the last look. If it made no progress, asks the system what its thread does,
+    /// unless that sleeps, and notes where it is stuck. Only the first runner of a thread is stuck in the
+    /// root future.
+    fn look_at_progress(&mut self, member: &mut MemberSeen, place: &mut Place, is_first: bool) {
+        let (looks, now) = (self.looks, place.since);
+        let station = &place.station;
+        let spot = station.spot(place.runner.as_ref().map(|(runner, stage)| (runner, *stage)));
+        let record = self.record(place, spot);
+        if record.moved == looks {
+            member.has_moved = place.runner.is_some() && !member.is_below && !station.is_quiet();
+            member.work = record.work;
+            return;
         }
-        let doing = known.witness.look(station.state, now);
-        let culprit = match task {
-            Some((it, _)) => {
-                Some(Culprit { place: it.task_poll().and_then(|poll| poll.spawned_at), is_root: false })
+        let task = place.runner.as_ref().filter(|(_, stage)| stage.is_at_work());
+        let fires = spot.0.is_at_work();
+        if task.is_none() && !(fires && place.runner.is_some()) && station.is_quiet() {
+            return;
+        }
+        member.doing = Some(record.witness.look(station.state, now));
+        place.doing = member.doing;
+        (member.blocked, member.computed) = (record.witness.blocked, record.witness.computed);
+        place.since = record.since;
+        place.culprit = match task {
+            Some((runner, _)) => {
+                let place = runner.task_poll().and_then(|poll| poll.spawned_at);
+                Some(Culprit { place, is_root: false })
             }
             None => station.root().filter(|_| is_first && !fires),
         };
+        (member.is_task, member.is_known) = (task.is_some(), place.culprit.is_some());
         // Without a task, it is where its `block_on` is.
-        let spot = (spot.0, spot.1.filter(|_| task.is_some()));
-        let spot = (fires || culprit.is_some()).then_some(spot);
-        let task = task.map(|(it, stage)| (it.clone(), stage));
-        let seen = StuckSeen {
-            doing,
-            blocked: known.witness.blocked,
-            is_task: task.is_some(),
-            is_known: culprit.is_some(),
-        };
-        Some(StuckPlace { station: station.clone(), task, culprit, spot, since: known.since, seen, key })
+        let spot = (spot.0, spot.1.filter(|_| member.is_task));
+        place.spot = (fires || member.is_known).then_some(spot);
     }
 
-    /// Returns the entry of a runner: `stay` is where its thread is stuck with it, if it is. Below a nested
-    /// `block_on`, a stuck runner counts as blocked.
-    fn look_at_runner(
-        &self,
-        pool: &Pool,
-        id: Id,
-        station: &Station,
-        Hosted { state, runner }: &Hosted,
-        stay: Option<&StuckPlace>,
-    ) -> RunnerSeen {
-        let is_awake = station.is_on_top() && !station.is_quiet();
-        // A runner below a nested `block_on` is blocked until that returns, even if the thread computes
-        // there.
-        let doing = stay.map(|it| if station.is_on_top() { it.seen.doing } else { Doing::Blocks });
-        RunnerSeen {
-            id,
-            // Another executor's runner that idles is no help to the crew's tasks.
-            is_crew: pool.workforce().is_some_and(|crew| crew.runs(state)),
-            has_moved: doing.is_none() && self.progress.has_moved(runner) && is_awake,
-            doing,
-            computed: self.progress.computed(runner),
-            work: self.progress.work(runner),
-            is_standby: runner.is_standby(),
-            is_at_work: runner.stage().is_at_work() || station.stage.get().is_at_work(),
-            waits_nested: !station.is_on_top() && stay.is_some_and(|it| it.seen.doing == Doing::Blocks),
-            is_replacement: station.is_replacement(),
+    /// Returns the record of a member that is at `spot`. If the last look did not find it there, that is a
+    /// new one. It begins now, after the caller has read the spot, and the clock of each later look is read
+    /// before the spot: so no time is counted in which the member was elsewhere.
+    fn record(&mut self, place: &Place, spot: Spot) -> &mut Record {
+        let looks = self.looks;
+        let known = self.records.get(&place.key);
+        if known.is_none_or(|known| known.spot != spot) {
+            let (now, station) = (Instant::now(), &place.station);
+            let witness = Witness::new((!station.is_quiet()).then_some(station.state), now);
+            let work = known.and_then(|known| {
+                // A poll counts when it begins and when it ends.
+                let polls = polls(spot).saturating_sub(polls(known.spot)) / 2;
+                Some((witness.used_since(&known.witness)?, polls))
+            });
+            let _object: Weak<dyn Any + Send + Sync> = match &place.runner {
+                Some((runner, _)) => Arc::<Runner>::downgrade(runner),
+                None => Arc::<Station>::downgrade(station),
+            };
+            let (work, reports) = (work.unwrap_or_default(), Reports::new());
+            let fresh =
+                Record { _object, spot, since: now, witness, work, reports, seen: looks, moved: looks };
+            self.records.insert(place.key, fresh);
         }
+        let record = self.records.get_mut(&place.key).expect("it is there by now");
+        record.seen = looks;
+        record
+    }
+
+    /// Returns whether the station's thread is in the poll, or in the waker, in which the last look found it
+    /// blocking or computing, with no task left in its runners.
+    pub(super) fn is_stuck(&self, station: &Arc<Station>) -> bool {
+        let is_there = |key: usize, spot| {
+            self.records.get(&key).is_some_and(|known| known.spot == spot && known.witness.is_settled())
+        };
+        let hosted = station.runners.lock();
+        if hosted.is_empty() {
+            return is_there(Arc::as_ptr(station).addr(), station.spot(None));
+        }
+        hosted.iter().all(|Hosted { runner, .. }| {
+            let spot = station.spot(Some((runner, runner.stage())));
+            !runner.has_tasks() && is_there(Arc::as_ptr(runner).addr(), spot)
+        })
     }
 
     /// Notes in `seen` whether leadership is abandoned: vacant, with an awaited source or timer, and not
@@ -291,15 +336,7 @@ impl Observer {
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the
     /// executors that are gone.
-    fn look_at_queues(&mut self, seen: &mut Snapshot, scene: &mut Scene) {
-        let mut states: Vec<StateRef> = Vec::new();
-        for station in &scene.stations {
-            for hosted in &*station.runners.lock() {
-                if !states.iter().any(|known| std::ptr::eq(&**known, &*hosted.state)) {
-                    states.push(hosted.state.clone());
-                }
-            }
-        }
+    fn look_at_queues(&mut self, states: Vec<StateRef>, seen: &mut Snapshot, scene: &mut Scene) {
         self.executors.retain(|known, _| states.iter().any(|state| std::ptr::eq(&**state, *known)));
         for state in states {
             let last = self.executors.entry(&raw const *state).or_default();
@@ -308,4 +345,26 @@ impl Observer {
             scene.queues.push((state, stuck));
         }
     }
+}
+
+/// Returns the entries of a thread with one of its runners, or with none, as far as they say nothing of its
+/// progress.
+fn describe(station: &Arc<Station>, hosted: Option<&Hosted>, now: Instant) -> (MemberSeen, Place) {
+    let runner = hosted.map(|hosted| (hosted.runner.clone(), hosted.runner.stage()));
+    let key = runner.as_ref().map_or(Arc::as_ptr(station).addr(), |(runner, _)| Arc::as_ptr(runner).addr());
+    let is_polling = runner.as_ref().is_some_and(|(_, stage)| stage.is_at_work());
+    let member = MemberSeen {
+        is_standby: runner.as_ref().is_some_and(|(runner, _)| runner.is_standby()),
+        is_replacement: station.is_replacement(),
+        is_below: !station.is_on_top(),
+        is_at_work: is_polling || station.stage.get().is_at_work(),
+        ..MemberSeen::default()
+    };
+    let station = station.clone();
+    (member, Place { station, runner, doing: None, culprit: None, spot: None, since: now, key })
+}
+
+/// Returns how often the runner of a spot has begun or ended a poll.
+fn polls(spot: Spot) -> u64 {
+    spot.1.map_or(0, |(_, stage)| stage.work())
 }

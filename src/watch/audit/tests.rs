@@ -94,7 +94,8 @@ fn a_stall_is_not_said_to_be_longer_than_it_was() {
     thread::sleep(2 * STALL);
     let now = Instant::now();
     let (_, scene) = audit.observer.look(pool, false, now);
-    let found: Vec<_> = scene.stays.iter().map(|place| place.since).collect();
+    let found: Vec<_> =
+        scene.members.iter().filter(|it| it.doing.is_some()).map(|place| place.since).collect();
     assert!(found.len() == 1 && found[0] > before, "{found:?}, and {before:?}");
     let blocked_for = loop {
         // A look is not left out because the last one was just now.

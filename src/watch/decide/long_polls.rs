@@ -30,8 +30,8 @@ pub(super) fn judge(seen: &Snapshot, unknown: &mut u32) -> Option<bool> {
     if seen.is_quiet {
         return Some(false);
     }
-    let used: Duration = seen.runners.iter().map(|runner| runner.work.0).sum();
-    let polls: u64 = seen.runners.iter().map(|runner| runner.work.1).sum();
+    let used: Duration = seen.members.iter().map(|member| member.work.0).sum();
+    let polls: u64 = seen.members.iter().map(|member| member.work.1).sum();
     let are_long =
         used >= seen.tick / 4 && used.as_nanos() >= u128::from(polls) * POLL_WORTH_A_WAKE.as_nanos();
     *unknown = if used.is_zero() { *unknown + 1 } else { 0 };

@@ -6,7 +6,6 @@ use super::*;
 use crate::executor::Queues;
 use crate::pool::Staff;
 use crate::sync::Instant;
-use crate::watch::observe::StuckSeen;
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -22,72 +21,60 @@ fn nothing(now: Instant) -> Snapshot {
         starting_reliefs: 0,
         crew: None,
         has_surplus: false,
-        runners: Vec::new(),
-        stays: Vec::new(),
+        members: Vec::new(),
         queues: Vec::new(),
     }
 }
 
 /// A worker that waits for events, or is about to.
-fn idle(id: Id) -> RunnerSeen {
-    RunnerSeen {
-        id,
-        is_crew: true,
-        has_moved: false,
-        doing: None,
-        computed: Duration::ZERO,
-        work: (Duration::ZERO, 0),
-        is_standby: false,
-        is_at_work: false,
-        waits_nested: false,
-        is_replacement: false,
-    }
+fn idle() -> MemberSeen {
+    MemberSeen { is_crew: true, ..MemberSeen::default() }
 }
 
 /// A worker that is in one task.
-fn stuck(id: Id, doing: Doing, computed: Duration) -> RunnerSeen {
-    RunnerSeen { doing: Some(doing), computed, is_at_work: true, ..idle(id) }
+fn stuck(doing: Doing, computed: Duration) -> MemberSeen {
+    MemberSeen { doing: Some(doing), computed, is_at_work: true, ..idle() }
 }
 
-fn blocks(id: Id) -> RunnerSeen {
-    stuck(id, Doing::Blocks, Duration::ZERO)
+fn blocks() -> MemberSeen {
+    stuck(Doing::Blocks, Duration::ZERO)
 }
 
 /// A worker that sleeps in a `block_on` inside of its task.
-fn nests(id: Id) -> RunnerSeen {
-    RunnerSeen { waits_nested: true, ..blocks(id) }
+fn nests() -> MemberSeen {
+    MemberSeen { is_below: true, ..blocks() }
 }
 
-fn computes(id: Id, computed: Duration) -> RunnerSeen {
-    stuck(id, Doing::Computes, computed)
+fn computes(computed: Duration) -> MemberSeen {
+    stuck(Doing::Computes, computed)
 }
 
-fn waits(id: Id) -> RunnerSeen {
-    stuck(id, Doing::Waits, Duration::ZERO)
+fn waits() -> MemberSeen {
+    stuck(Doing::Waits, Duration::ZERO)
 }
 
-fn moves(id: Id) -> RunnerSeen {
-    RunnerSeen { has_moved: true, ..idle(id) }
+fn moves() -> MemberSeen {
+    MemberSeen { has_moved: true, ..idle() }
 }
 
-fn standby(runner: RunnerSeen) -> RunnerSeen {
-    RunnerSeen { is_standby: true, ..replacement(runner) }
+fn standby(runner: MemberSeen) -> MemberSeen {
+    MemberSeen { is_standby: true, ..replacement(runner) }
 }
 
-fn replacement(runner: RunnerSeen) -> RunnerSeen {
-    RunnerSeen { is_replacement: true, ..runner }
+fn replacement(runner: MemberSeen) -> MemberSeen {
+    MemberSeen { is_replacement: true, ..runner }
 }
 
 /// A worker that has used so many microseconds since the last look, in so many polls.
-fn worked(id: Id, micros: u64, polls: u64) -> RunnerSeen {
-    RunnerSeen { work: (Duration::from_micros(micros), polls), ..moves(id) }
+fn worked(micros: u64, polls: u64) -> MemberSeen {
+    MemberSeen { work: (Duration::from_micros(micros), polls), ..moves() }
 }
 
 /// A pool of two workers and these, of which there may be eight.
-fn crew(runners: impl IntoIterator<Item = RunnerSeen>) -> Snapshot {
-    let runners: Vec<_> = runners.into_iter().collect();
-    let crew = Staff { threads: 2, max_threads: 8, live: runners.len(), late: 0 };
-    Snapshot { crew: Some(crew), runners, ..nothing(Instant::now()) }
+fn crew(members: impl IntoIterator<Item = MemberSeen>) -> Snapshot {
+    let members: Vec<_> = members.into_iter().collect();
+    let crew = Staff { threads: 2, max_threads: 8, live: members.len(), late: 0 };
+    Snapshot { crew: Some(crew), members, ..nothing(Instant::now()) }
 }
 
 impl Snapshot {
@@ -143,14 +130,14 @@ const LITTLE: Duration = Duration::from_millis(5);
 #[test]
 fn polls_are_long_where_threads_are_busy_and_use_sixteen_microseconds_for_each() {
     let rows = [
-        ("no thread was awake at both looks", vec![moves(0), idle(1)], None),
-        ("short", vec![worked(0, 1000, 63), idle(1)], Some(false)),
-        ("long", vec![worked(0, 1000, 62), idle(1)], Some(true)),
-        ("idle for three quarters of the time", vec![worked(0, 249, 1)], Some(false)),
-        ("idle for less", vec![worked(0, 250, 1)], Some(true)),
-        ("two threads together", vec![worked(0, 125, 1), worked(1, 125, 1)], Some(true)),
-        ("of one many short polls", vec![worked(0, 250, 1), worked(1, 250, 40)], Some(false)),
-        ("not one poll ended", vec![worked(0, 900, 0)], Some(true)),
+        ("no thread was awake at both looks", vec![moves(), idle()], None),
+        ("short", vec![worked(1000, 63), idle()], Some(false)),
+        ("long", vec![worked(1000, 62), idle()], Some(true)),
+        ("idle for three quarters of the time", vec![worked(249, 1)], Some(false)),
+        ("idle for less", vec![worked(250, 1)], Some(true)),
+        ("two threads together", vec![worked(125, 1), worked(125, 1)], Some(true)),
+        ("of one many short polls", vec![worked(250, 1), worked(250, 40)], Some(false)),
+        ("not one poll ended", vec![worked(900, 0)], Some(true)),
     ];
     for (name, runners, expected) in rows {
         let seen = crew(runners);
@@ -158,7 +145,7 @@ fn polls_are_long_where_threads_are_busy_and_use_sixteen_microseconds_for_each()
         assert_eq!(first(&Snapshot { is_quiet: true, ..seen }).has_long_polls, Some(false), "{name}, quiet");
     }
     // The last answer holds for a while.
-    let (mut memory, asleep) = (Memory::default(), crew([idle(0), idle(1)]));
+    let (mut memory, asleep) = (Memory::default(), crew([idle(), idle()]));
     let answers = (0..100).map(|_| decide(&asleep, &mut memory).has_long_polls).collect::<Vec<_>>();
     assert_eq!((&answers[..99], answers[99]), (&[None; 99][..], Some(false)));
 }
@@ -166,38 +153,37 @@ fn polls_are_long_where_threads_are_busy_and_use_sixteen_microseconds_for_each()
 /// Fails for each row of the rules for leadership that is changed or left out.
 #[test]
 fn leadership_is_given_to_whatever_thread_can_have_it() {
-    let two = |doing: fn(Id) -> RunnerSeen| crew([doing(0), doing(1)]).abandoned();
-    let little: fn(Id) -> RunnerSeen = |id| computes(id, LITTLE);
-    let long: fn(Id) -> RunnerSeen = |id| computes(id, LONG_POLL);
-    let of_three = |second, third| crew([long(0), second, third]).abandoned();
-    let one_busy = |doing: fn(Id) -> RunnerSeen| of_three(long(1), standby(doing(2)));
-    let both_busy = |doing: fn(Id) -> RunnerSeen, other: fn(Id) -> RunnerSeen| {
-        crew([long(0), long(1), standby(doing(2)), standby(other(3))]).abandoned()
+    let two = |doing: fn() -> MemberSeen| crew([doing(), doing()]).abandoned();
+    let little: fn() -> MemberSeen = || computes(LITTLE);
+    let long: fn() -> MemberSeen = || computes(LONG_POLL);
+    let of_three = |second, third| crew([long(), second, third]).abandoned();
+    let one_busy = |doing: fn() -> MemberSeen| of_three(long(), standby(doing()));
+    let both_busy = |taker: fn() -> MemberSeen, other: fn() -> MemberSeen| {
+        crew([taker(), taker(), standby(little()), standby(other())]).abandoned()
     };
     let without_workers = nothing(Instant::now()).abandoned();
     let busy = Snapshot { is_busy: true, ..without_workers.clone() };
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
-        ("it is led", crew([blocks(0), blocks(1)]), vec![]),
-        ("one moves", crew([blocks(0), moves(1)]).abandoned(), vec![Rescue, LookUp(vec![1])]),
+        ("it is led", crew([blocks(), blocks()]), vec![]),
+        ("one moves", crew([blocks(), moves()]).abandoned(), vec![Rescue, LookUp(vec![1])]),
         ("blocked", two(blocks), vec![Rescue, AddTaker, AddRelief]),
         ("blocked, relief starting", two(blocks).reliefs(1, 1), vec![Rescue, AddTaker]),
         ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddTaker, AddRelief]),
         ("one has no core", two(waits), vec![Rescue]),
-        ("one of two has no core", crew([blocks(0), waits(1)]).abandoned(), vec![Rescue]),
-        ("no core, and one is late", crew([waits(0)]).late(1).abandoned(), vec![Rescue, AddRelief]),
+        ("one of two has no core", crew([blocks(), waits()]).abandoned(), vec![Rescue]),
+        ("no core, and one is late", crew([waits()]).late(1).abandoned(), vec![Rescue, AddRelief]),
         ("compute", two(little), vec![Rescue, AddStandby, AddRelief]),
         ("compute, relief there", two(little).reliefs(1, 0), vec![Rescue, AddStandby]),
         ("compute, no core for the relief", two(little).reliefs(1, 1), vec![Rescue, AddStandby]),
-        ("a standby is free", of_three(little(1), standby(idle(2))), vec![Rescue]),
-        ("a standby has no core", of_three(little(1), standby(waits(2))), vec![Rescue]),
+        ("a standby is free", of_three(little(), standby(idle())), vec![Rescue]),
+        ("a standby has no core", of_three(little(), standby(waits())), vec![Rescue]),
         ("a worker starts", two(little).with_crew(|crew| crew.live = 3), vec![Rescue]),
         ("the standby computes", one_busy(little), vec![Rescue, AddStandby, AddRelief]),
         ("the standby blocks", one_busy(blocks), vec![Rescue, AddStandby, AddRelief]),
         ("both standbys compute", both_busy(little, little), vec![Rescue]),
         ("one of them blocks", both_busy(little, blocks), vec![Rescue, AddStandby, AddRelief]),
-        ("one is short", of_three(blocks(1), standby(little(2))), vec![Rescue, AddTaker, AddRelief]),
-        ("all compute for long", both_busy(long, long), vec![Rescue, AddTaker, AddRelief]),
-        ("all but one standby compute for long", both_busy(long, little), vec![Rescue]),
+        ("one is short", of_three(blocks(), standby(little())), vec![Rescue, AddTaker, AddRelief]),
+        ("all takers compute for long", both_busy(long, little), vec![Rescue, EndStandby(3), AddRelief]),
         ("compute, and one late", two(little).late(1), vec![Rescue, AddStandby, AddRelief]),
         ("both standbys compute, and one late", both_busy(little, little).late(1), vec![Rescue, AddRelief]),
         (
@@ -233,46 +219,46 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
 /// Fails for each row of the rules for tasks that wait which is changed or left out.
 #[test]
 fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
-    let little = |id| computes(id, LITTLE);
-    let long = |id| computes(id, LONG_POLL);
+    let little = || computes(LITTLE);
+    let long = || computes(LONG_POLL);
     let unneeded = |seen| Snapshot { is_needed: false, ..seen };
-    let beside = |second, third| crew([little(0), second, standby(third)]).surplus();
+    let beside = |second, third| crew([little(), second, standby(third)]).surplus();
     let none = || vec![];
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
-        ("nothing waits", crew([blocks(0), blocks(1)]), none()),
-        ("one is not stuck", crew([blocks(0), idle(1)]).surplus(), none()),
-        ("blocked", crew([blocks(0), blocks(1)]).surplus(), vec![AddTaker]),
+        ("nothing waits", crew([blocks(), blocks()]), none()),
+        ("one is not stuck", crew([blocks(), idle()]).surplus(), none()),
+        ("blocked", crew([blocks(), blocks()]).surplus(), vec![AddTaker]),
         ("late to start", crew([]).late(2).surplus(), vec![AddTaker]),
-        ("blocked, and one without a core", crew([blocks(0), waits(1)]).surplus(), none()),
-        ("compute", crew([little(0), little(1)]).surplus(), vec![AddStandby]),
-        ("compute, and no events", unneeded(crew([little(0), little(1)]).surplus()), none()),
-        ("compute, beside a standby", beside(little(1), idle(2)), none()),
-        ("compute, and so does the standby", beside(little(1), little(2)), vec![AddStandby]),
-        ("one computes for long", crew([little(0), long(1)]).surplus(), vec![AddStandby]),
-        ("compute for long", crew([long(0), long(1)]).surplus(), vec![AddTaker]),
-        ("compute for long, and no events", unneeded(crew([long(0), long(1)]).surplus()), vec![AddTaker]),
+        ("blocked, and one without a core", crew([blocks(), waits()]).surplus(), none()),
+        ("compute", crew([little(), little()]).surplus(), vec![AddStandby]),
+        ("compute, and no events", unneeded(crew([little(), little()]).surplus()), none()),
+        ("compute, beside a standby", beside(little(), idle()), none()),
+        ("compute, and so does the standby", beside(little(), little()), vec![AddStandby]),
+        ("one computes for long", crew([little(), long()]).surplus(), vec![AddStandby]),
+        ("compute for long", crew([long(), long()]).surplus(), vec![AddTaker]),
+        ("compute for long, and no events", unneeded(crew([long(), long()]).surplus()), vec![AddTaker]),
         (
             "compute for long beside standbys",
-            crew([long(0), long(1), standby(little(2)), standby(idle(3))]).surplus(),
+            crew([long(), long(), standby(little()), standby(idle())]).surplus(),
             vec![EndStandby(3)],
         ),
-        ("... that are busy", crew([long(0), long(1), standby(little(2))]).surplus(), vec![EndStandby(2)]),
-        ("... that block", crew([long(0), long(1), standby(blocks(2))]).surplus(), vec![AddTaker]),
-        ("one blocks beside a standby", beside(blocks(1), idle(2)), vec![AddTaker]),
-        ("one starts", crew([blocks(0), blocks(1)]).surplus().with_crew(|crew| crew.live = 3), none()),
-        ("one is late", crew([blocks(0), blocks(1)]).surplus().late(1), vec![AddTaker]),
+        ("... that are busy", crew([long(), long(), standby(little())]).surplus(), vec![EndStandby(2)]),
+        ("... that block", crew([long(), long(), standby(blocks())]).surplus(), vec![AddTaker]),
+        ("one blocks beside a standby", beside(blocks(), idle()), vec![AddTaker]),
+        ("one starts", crew([blocks(), blocks()]).surplus().with_crew(|crew| crew.live = 3), none()),
+        ("one is late", crew([blocks(), blocks()]).surplus().late(1), vec![AddTaker]),
     ];
     for (name, seen, steps) in rows {
         assert_eq!(first(&seen).queues, steps, "{name}");
     }
     // By the clock on the wall, ten times as late.
-    let waiting = crew([waits(0), waits(1)]).surplus();
+    let waiting = crew([waits(), waits()]).surplus();
     assert_eq!(lasting(&waiting, 10 * LONG_POLL - TICK).queues, []);
     assert_eq!(lasting(&waiting, 10 * LONG_POLL).queues, [AddTaker]);
     // From when on tasks wait.
     let mut memory = Memory::default();
     decide(&waiting, &mut memory);
-    decide(&crew([waits(0), waits(1)]).after(LONG_POLL), &mut memory);
+    decide(&crew([waits(), waits()]).after(LONG_POLL), &mut memory);
     assert_eq!(decide(&waiting.clone().after(10 * LONG_POLL), &mut memory).queues, []);
 }
 
@@ -282,28 +268,28 @@ type Row = (&'static str, Snapshot, [usize; 4], Vec<Step>, Vec<Step>);
 /// The worked table in the documentation of the module.
 #[test]
 fn the_worked_table() {
-    let little = |id| computes(id, LITTLE);
+    let little = || computes(LITTLE);
     let rows: [Row; 6] = [
-        ("one blocks, one sleeps", crew([blocks(0), idle(1)]), [2, 1, 1, 0], vec![AddTaker], vec![]),
-        ("both block", crew([blocks(0), blocks(1)]), [2, 0, 0, 0], vec![AddTaker], vec![AddTaker]),
-        ("both compute", crew([little(0), little(1)]), [2, 2, 2, 0], vec![AddStandby], vec![AddStandby]),
+        ("one blocks, one sleeps", crew([blocks(), idle()]), [2, 1, 1, 0], vec![AddTaker], vec![]),
+        ("both block", crew([blocks(), blocks()]), [2, 0, 0, 0], vec![AddTaker], vec![AddTaker]),
+        ("both compute", crew([little(), little()]), [2, 2, 2, 0], vec![AddStandby], vec![AddStandby]),
         (
             "both compute beside a standby that sleeps",
-            crew([little(0), little(1), standby(idle(2))]),
+            crew([little(), little(), standby(idle())]),
             [3, 3, 2, 1],
             vec![],
             vec![],
         ),
         (
             "both compute, and the standby too",
-            crew([little(0), little(1), standby(little(2))]),
+            crew([little(), little(), standby(little())]),
             [3, 3, 2, 1],
             vec![AddStandby],
             vec![AddStandby],
         ),
         (
             "one blocks and one computes beside a standby",
-            crew([blocks(0), little(1), standby(idle(2))]),
+            crew([blocks(), little(), standby(idle())]),
             [3, 2, 1, 1],
             vec![AddTaker],
             vec![AddTaker],
@@ -325,13 +311,13 @@ fn the_worked_table() {
 /// Standbys stay for a second after all takers have computed, and the deputy looks until they are gone.
 #[test]
 fn a_standby_stays_for_a_second_and_is_released_after_another_one() {
-    let computing = crew([computes(0, LITTLE), computes(1, LITTLE), standby(idle(2))]);
+    let computing = crew([computes(LITTLE), computes(LITTLE), standby(idle())]);
     for (is_quiet, busy) in [(false, SURPLUS_STAYS), (true, TICK)] {
         let mut memory = Memory::default();
-        let at = |runners: Vec<RunnerSeen>, after| {
+        let at = |runners: Vec<MemberSeen>, after| {
             Snapshot { is_quiet, now: computing.now, ..crew(runners) }.after(after)
         };
-        let free = |after| at(vec![idle(0), idle(1), standby(idle(2))], after);
+        let free = |after| at(vec![idle(), idle(), standby(idle())], after);
         decide(&computing, &mut memory);
         assert!(!memory.may_sleep());
         for after in [busy, busy + SURPLUS_STAYS - TICK] {
@@ -339,7 +325,7 @@ fn a_standby_stays_for_a_second_and_is_released_after_another_one() {
             assert!(!memory.may_sleep());
         }
         assert_eq!(decide(&free(busy + SURPLUS_STAYS), &mut memory).released, [2]);
-        decide(&at(vec![idle(0), idle(1)], busy + SURPLUS_STAYS + TICK), &mut memory);
+        decide(&at(vec![idle(), idle()], busy + SURPLUS_STAYS + TICK), &mut memory);
         assert!(memory.may_sleep());
     }
 }
@@ -348,10 +334,10 @@ fn a_standby_stays_for_a_second_and_is_released_after_another_one() {
 /// many go that too few are left.
 #[test]
 fn takers_that_are_too_many_go_before_standbys() {
-    let busy = |id| computes(id, LITTLE);
-    let back = [busy(0), busy(1), standby(idle(2)), replacement(busy(3)), replacement(idle(4))];
+    let busy = || computes(LITTLE);
+    let back = [busy(), busy(), standby(idle()), replacement(busy()), replacement(idle())];
     assert_eq!(lasting(&crew(back), SURPLUS_STAYS).released, [3]);
-    let two_standbys = [blocks(0), busy(1), replacement(busy(2)), standby(busy(3)), standby(idle(4))];
+    let two_standbys = [blocks(), busy(), replacement(busy()), standby(busy()), standby(idle())];
     assert_eq!(lasting(&crew(two_standbys), SURPLUS_STAYS).released, [3]);
 }
 
@@ -361,7 +347,7 @@ fn each_extra_taker_doubles_what_is_long() {
     let mut memory = Memory::default();
     let start = Instant::now();
     let busy = |threads: usize, computed: Duration, looks: u32| {
-        let all = (0..threads).map(|id| computes(id, computed)).chain([standby(idle(threads))]);
+        let all = (0..threads).map(|_| computes(computed)).chain([standby(idle())]);
         let seen = crew(all).surplus().with_crew(|crew| crew.max_threads = 100);
         Snapshot { now: start + looks * TICK, ..seen }
     };
@@ -376,7 +362,7 @@ fn each_extra_taker_doubles_what_is_long() {
     }
     assert_eq!(memory.extra, 3);
     for (seconds, extra) in [(2, 2), (3, 1), (4, 0), (5, 0)] {
-        let free = Snapshot { now: start + seconds * SURPLUS_STAYS, ..crew([idle(0), idle(1)]) };
+        let free = Snapshot { now: start + seconds * SURPLUS_STAYS, ..crew([idle(), idle()]) };
         decide(&free, &mut memory);
         assert_eq!(memory.extra, extra);
     }
@@ -402,7 +388,7 @@ fn late_workers_are_made_up_for_up_to_the_number_of_workers() {
 #[test]
 fn tasks_move_to_threads_that_are_free() {
     let none = Queues { has_surplus: true, is_untouched: true, is_any_idle: false, has_stuck: false };
-    let steps = |queues: Queues| first(&Snapshot { queues: vec![queues], ..crew([idle(0)]) }).queues;
+    let steps = |queues: Queues| first(&Snapshot { queues: vec![queues], ..crew([idle()]) }).queues;
     assert_eq!(steps(none.clone()), []);
     assert_eq!(steps(Queues { has_stuck: true, ..none.clone() }), [HandOver(0)]);
     assert_eq!(steps(Queues { is_any_idle: true, ..none.clone() }), [WakeRunner(0)]);
@@ -412,32 +398,32 @@ fn tasks_move_to_threads_that_are_free() {
 /// Workers that sleep in a nested `block_on` do not count against `max_threads`, up to a bound.
 #[test]
 fn as_many_workers_are_exempt_as_wait_in_a_nested_block_on() {
-    let exempt = |runners: Vec<RunnerSeen>| first(&crew(runners).surplus().full()).exempt;
-    assert_eq!(exempt(vec![blocks(0), blocks(1)]), 0);
-    assert_eq!(exempt(vec![nests(0), blocks(1), nests(2)]), 2);
+    let exempt = |runners: Vec<MemberSeen>| first(&crew(runners).surplus().full()).exempt;
+    assert_eq!(exempt(vec![blocks(), blocks()]), 0);
+    assert_eq!(exempt(vec![nests(), blocks(), nests()]), 2);
     // Not if the thread computes there.
-    assert_eq!(exempt(vec![RunnerSeen { waits_nested: false, ..nests(0) }]), 0);
-    assert_eq!(exempt((0..MAX_NESTED + 3).map(nests).collect()), MAX_NESTED);
+    assert_eq!(exempt(vec![MemberSeen { doing: Some(Doing::Computes), ..nests() }]), 0);
+    assert_eq!(exempt(vec![nests(); MAX_NESTED + 3]), MAX_NESTED);
     // An extra taker is counted only if the crew may grow.
-    let grows = |runners: Vec<RunnerSeen>| Workforce::of(&crew(runners).full()).may_grow;
-    assert!(!grows(vec![blocks(0), blocks(1)]) && grows(vec![nests(0), blocks(1)]));
-    assert!(!Workforce::of(&crew([nests(0)]).with_crew(|crew| crew.max_threads = 0)).may_grow);
+    let grows = |runners: Vec<MemberSeen>| Workforce::of(&crew(runners).full()).may_grow;
+    assert!(!grows(vec![blocks(), blocks()]) && grows(vec![nests(), blocks()]));
+    assert!(!Workforce::of(&crew([nests()]).with_crew(|crew| crew.max_threads = 0)).may_grow);
 }
 
 /// A replacement that blocks is not released, and workers beyond `max_threads` are all released at once.
 #[test]
 fn replacements_beyond_the_limit_go_together() {
-    let most = |runners: [RunnerSeen; 5]| crew(runners).with_crew(|crew| crew.max_threads = 3);
-    let free = [idle(0), idle(1), replacement(idle(2)), replacement(idle(3)), replacement(idle(4))];
+    let most = |runners: [MemberSeen; 5]| crew(runners).with_crew(|crew| crew.max_threads = 3);
+    let free = [idle(), idle(), replacement(idle()), replacement(idle()), replacement(idle())];
     assert_eq!(lasting(&most(free.clone()), SURPLUS_STAYS).released, [2, 3]);
     let mut one_blocks = free;
-    one_blocks[2] = replacement(blocks(2));
+    one_blocks[2] = replacement(blocks());
     assert_eq!(lasting(&most(one_blocks), SURPLUS_STAYS).released, [3, 4]);
 }
 
 #[test]
 fn threads_that_are_too_many_for_a_second_go() {
-    let most = || crew([idle(0), idle(1), replacement(idle(2)), replacement(idle(3)), replacement(idle(4))]);
+    let most = || crew([idle(), idle(), replacement(idle()), replacement(idle()), replacement(idle())]);
     assert_eq!(first(&most()).released, []);
     assert_eq!(lasting(&most(), SURPLUS_STAYS - TICK).released, []);
     assert_eq!(lasting(&most(), SURPLUS_STAYS).released, [2]);
@@ -454,30 +440,30 @@ fn threads_that_are_too_many_for_a_second_go() {
     decide(&always.clone().with_crew(|crew| crew.live = 2).after(4500 * TICK), &mut memory);
     assert_eq!(decide(&always.clone().after(5500 * TICK), &mut memory).released, []);
     // Replacements of threads that block are excused, and so is a standby while others compute.
-    let excused = crew([blocks(0), computes(1, LITTLE), replacement(idle(2)), replacement(idle(3))]);
+    let excused = crew([blocks(), computes(LITTLE), replacement(idle()), replacement(idle())]);
     assert_eq!(lasting(&excused, SURPLUS_STAYS).released, []);
 }
 
 #[test]
 fn a_stay_is_marked_and_reported() {
-    let stay = StuckSeen { doing: Doing::Blocks, blocked: LITTLE, is_task: true, is_known: true };
-    let with = |stay: &StuckSeen| Snapshot { stays: vec![stay.clone()], ..crew([waits(0)]) };
+    let stay = MemberSeen { blocked: LITTLE, is_task: true, is_known: true, ..blocks() };
+    let with = |stay: &MemberSeen| crew([stay.clone(), waits()]);
     let doing = |doing| {
-        let actions = first(&with(&StuckSeen { doing, ..stay.clone() }));
+        let actions = first(&with(&MemberSeen { doing: Some(doing), ..stay.clone() }));
         (actions.marks, actions.stalls)
     };
     assert_eq!(doing(Doing::Blocks), (vec![(0, Caught::Blocking)], vec![0]));
     assert_eq!(doing(Doing::Computes), (vec![(0, Caught::Computing)], vec![0]));
     assert_eq!(doing(Doing::Waits), (vec![], vec![0]));
     assert_eq!(doing(Doing::Dozes), (vec![], vec![0]));
-    let future = first(&with(&StuckSeen { is_task: false, ..stay.clone() }));
+    let future = first(&with(&MemberSeen { is_task: false, ..stay.clone() }));
     assert_eq!((future.marks, future.stalls), (vec![], vec![0]));
-    let unknown = first(&with(&StuckSeen { is_known: false, ..stay.clone() }));
+    let unknown = first(&with(&MemberSeen { is_known: false, ..stay.clone() }));
     assert_eq!((unknown.marks.len(), unknown.stalls), (1, vec![]));
     // Beside a worker without a core it may sleep in a lock of that worker's, for a while.
     assert_eq!(lasting(&with(&stay), TICK).stalls, []);
-    assert_eq!(lasting(&with(&StuckSeen { blocked: INNOCENT, ..stay.clone() }), TICK).stalls, [0]);
-    assert_eq!(lasting(&with(&StuckSeen { doing: Doing::Computes, ..stay }), TICK).stalls, [0]);
+    assert_eq!(lasting(&with(&MemberSeen { blocked: INNOCENT, ..stay.clone() }), TICK).stalls, [0]);
+    assert_eq!(lasting(&with(&MemberSeen { doing: Some(Doing::Computes), ..stay }), TICK).stalls, [0]);
 }
 
 /// Each look starts one worker at most.
@@ -510,9 +496,9 @@ fn steps_are_taken_until_one_succeeds() {
 #[test]
 fn a_leader_that_is_about_to_block_is_made_up_for_once() {
     let mut memory = Memory::default();
-    decide(&crew([blocks(0), idle(1)]), &mut memory);
+    decide(&crew([blocks(), idle()]), &mut memory);
     assert!(memory.count_blocked(2, 2) && memory.count_blocked(4, 2) && !memory.count_blocked(6, 2));
-    decide(&Snapshot { is_quiet: true, ..crew([idle(0)]) }, &mut memory);
+    decide(&Snapshot { is_quiet: true, ..crew([idle()]) }, &mut memory);
     assert!(memory.count_blocked(2, 2) && !memory.count_blocked(4, 2));
 }
 

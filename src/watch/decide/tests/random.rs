@@ -24,10 +24,6 @@ impl Dice {
     fn draw_one_in(&mut self, sides: usize) -> bool {
         self.below(sides) == 0
     }
-
-    fn shuffle<T>(&mut self, list: &mut [T]) {
-        (1..list.len()).for_each(|at| list.swap(at, self.below(at + 1)));
-    }
 }
 
 struct World {
@@ -40,7 +36,7 @@ struct World {
     max_threads: usize,
     /// How many of the workers the last decision did not count against `max_threads`.
     exempt: usize,
-    runners: Vec<RunnerSeen>,
+    runners: Vec<MemberSeen>,
     /// Threads that have been started: how many looks ago, and whether as standbys.
     starting: Vec<(usize, bool)>,
     reliefs: usize,
@@ -54,7 +50,7 @@ impl World {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let threads = (!dice.draw_one_in(8)).then(|| 1 + dice.below(3));
         let workers = threads.unwrap_or_else(|| dice.below(3));
-        let runners = (0..workers).map(|id| RunnerSeen { is_crew: threads.is_some(), ..idle(id) }).collect();
+        let runners = (0..workers).map(|_| MemberSeen { is_crew: threads.is_some(), ..idle() }).collect();
         Self {
             now: Instant::now(),
             is_calm: dice.draw_one_in(2),
@@ -83,19 +79,19 @@ impl World {
         for at in 0..self.runners.len() {
             let runner = &mut self.runners[at];
             if self.dice.draw_one_in(3) {
-                let same = RunnerSeen {
+                let same = MemberSeen {
                     is_crew: runner.is_crew,
                     is_replacement: runner.is_replacement,
                     is_standby: runner.is_standby,
-                    ..idle(runner.id)
+                    ..idle()
                 };
-                let at_work = RunnerSeen { is_at_work: true, ..same.clone() };
+                let at_work = MemberSeen { is_at_work: true, ..same.clone() };
                 *runner = match self.dice.below(7) {
-                    0 => RunnerSeen { has_moved: true, ..same },
-                    1 => RunnerSeen { doing: Some(Doing::Blocks), ..at_work },
-                    2 => RunnerSeen { doing: Some(Doing::Blocks), waits_nested: true, ..at_work },
-                    3 | 4 => RunnerSeen { doing: Some(Doing::Computes), ..at_work },
-                    5 => RunnerSeen { doing: Some(Doing::Waits), ..at_work },
+                    0 => MemberSeen { has_moved: true, ..same },
+                    1 => MemberSeen { doing: Some(Doing::Blocks), ..at_work },
+                    2 => MemberSeen { doing: Some(Doing::Blocks), is_below: true, ..at_work },
+                    3 | 4 => MemberSeen { doing: Some(Doing::Computes), ..at_work },
+                    5 => MemberSeen { doing: Some(Doing::Waits), ..at_work },
                     _ => same,
                 };
             } else if runner.doing == Some(Doing::Computes) {
@@ -106,8 +102,7 @@ impl World {
         self.starting.iter_mut().for_each(|(looks, _)| *looks += 1);
         if self.dice.draw_one_in(2) && !self.starting.is_empty() {
             let (_, is_standby) = self.starting.remove(0);
-            let id = self.runners.len();
-            self.runners.push(RunnerSeen { is_standby, ..replacement(idle(id)) });
+            self.runners.push(MemberSeen { is_standby, ..replacement(idle()) });
         }
         if self.starting_reliefs > 0 && self.dice.draw_one_in(2) {
             self.starting_reliefs -= 1;
@@ -127,14 +122,11 @@ impl World {
             late,
         });
         let dice = &mut self.dice;
-        let stuck = self.runners.iter().filter_map(|runner| Some((runner, runner.doing?)));
-        let stays = stuck.map(|(runner, doing)| StuckSeen {
-            doing,
-            blocked: LITTLE,
-            is_task: runner.is_at_work,
-            is_known: runner.is_at_work,
+        let members = self.runners.iter().map(|runner| {
+            let is_task = runner.doing.is_some() && runner.is_at_work;
+            MemberSeen { blocked: LITTLE, is_task, is_known: is_task, ..runner.clone() }
         });
-        let stays = stays.collect();
+        let members = members.collect();
         let queues = (0..2).map(|_| Queues {
             has_surplus: self.has_surplus,
             is_untouched: self.has_surplus && !dice.draw_one_in(4),
@@ -151,8 +143,7 @@ impl World {
             starting_reliefs: self.starting_reliefs,
             crew,
             has_surplus: self.has_surplus,
-            runners: self.runners.clone(),
-            stays,
+            members,
             queues,
             ..nothing(self.now)
         }
@@ -186,16 +177,6 @@ impl World {
     }
 }
 
-/// The same with all lists of numbers in order.
-fn sorted(mut actions: Actions) -> Actions {
-    for step in &mut actions.lead {
-        if let LookUp(ids) = step {
-            ids.sort_unstable();
-        }
-    }
-    actions
-}
-
 /// The name of what is reached.
 fn name(step: &Step) -> &'static str {
     match step {
@@ -213,12 +194,12 @@ fn name(step: &Step) -> &'static str {
 
 /// Whether a thread comes to lead that is not stuck for good, as far as is known.
 fn is_thread_on_its_way(seen: &Snapshot, extra: usize) -> bool {
-    let comes = |runner: &RunnerSeen| runner.doing.is_none_or(|doing| doing == Doing::Waits);
-    let starting = seen.crew.as_ref().is_some_and(|crew| crew.live > seen.runners.len());
+    let comes = |runner: &MemberSeen| runner.doing.is_none_or(|doing| doing == Doing::Waits);
+    let starting = seen.crew.as_ref().is_some_and(|crew| crew.live > seen.members.len());
     // Both standbys compute: one of them comes after its task, unless all compute for long.
     let workforce = Workforce { extra, ..Workforce::of(seen) };
     let are_standbys_busy = seen.crew.is_some() && workforce.standbys >= STANDBYS;
-    starting || are_standbys_busy || seen.reliefs > 0 || seen.is_busy || seen.runners.iter().any(comes)
+    starting || are_standbys_busy || seen.reliefs > 0 || seen.is_busy || seen.members.iter().any(comes)
 }
 
 /// Asserts the rules that hold for every look.
@@ -229,9 +210,9 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usi
     assert!(added == 0 || actions.released.is_empty(), "one comes and one goes: {}", context());
     if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
         assert!(crew.live < crew.max_threads + actions.exempt, "{}", context());
-        let blocks = |runner: &RunnerSeen| runner.doing == Some(Doing::Blocks);
-        let blocked = seen.runners.iter().filter(|it| blocks(it)).count();
-        let standbys: Vec<_> = seen.runners.iter().filter(|it| it.is_standby && !blocks(it)).collect();
+        let blocks = |runner: &MemberSeen| runner.doing == Some(Doing::Blocks);
+        let blocked = seen.members.iter().filter(|it| blocks(it)).count();
+        let standbys: Vec<_> = seen.members.iter().filter(|it| it.is_standby && !blocks(it)).collect();
         if taken.iter().any(|(step, done)| *done && *step == AddStandby) {
             let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes));
             assert!(standbys.len() < STANDBYS && are_busy, "too many: {}", context());
@@ -260,15 +241,8 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
         for _ in 0..LOOKS {
             world.go_on();
             let seen = world.snapshot();
-            let mut other = (seen.clone(), memory.clone());
             let before = memory.extra;
-            let actions = sorted(decide(&seen, &mut memory));
-            world.dice.shuffle(&mut other.0.runners);
-            assert_eq!(
-                sorted(decide(&other.0, &mut other.1)),
-                actions,
-                "the order matters: {seed}, {seen:#?}"
-            );
+            let actions = decide(&seen, &mut memory);
             world.exempt = actions.exempt;
             let mut taken = Vec::new();
             actions.perform(|step| {
@@ -279,16 +253,16 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             check(&seen, &actions, &taken, before, world.is_calm);
             // Tasks wait, and each worker blocks, or has computed for longer than any number of threads makes
             // long.
-            let is_lost = |it: &RunnerSeen| {
+            let is_lost = |it: &MemberSeen| {
                 let blocks = it.doing == Some(Doing::Blocks);
                 (blocks || it.computed > 512 * LONG_POLL) && it.is_at_work
             };
             let crew = seen.crew.as_ref().filter(|crew| seen.has_surplus && crew.live < crew.max_threads);
-            let takes_none = |it: &RunnerSeen| it.is_standby && it.doing != Some(Doing::Waits);
-            let all_lost = seen.runners.iter().all(|it| is_lost(it) || takes_none(it));
+            let takes_none = |it: &MemberSeen| it.is_standby && it.doing != Some(Doing::Waits);
+            let all_lost = seen.members.iter().all(|it| is_lost(it) || takes_none(it));
             let all_lost = all_lost && world.starting.len() <= 1;
             let tried = memory.extra > before || taken.iter().any(|(step, _)| *step == AddTaker);
-            let starts = crew.is_some_and(|crew| crew.live > seen.runners.len());
+            let starts = crew.is_some_and(|crew| crew.live > seen.members.len());
             unserved = if crew.is_some() && all_lost && !starts && !tried { unserved + 1 } else { 0 };
             assert!(unserved < 2, "tasks wait: {seen:#?}\n{actions:#?}");
             reached.extend(taken.iter().map(|(step, _)| name(step)));
@@ -305,16 +279,15 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
 /// All come back, and nothing waits: nothing is done but to let threads go, until there are as many as there
 /// are to be.
 fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
-    let back =
-        |it: &RunnerSeen| RunnerSeen { has_moved: true, doing: None, waits_nested: false, ..it.clone() };
+    let back = |it: &MemberSeen| MemberSeen { has_moved: true, doing: None, is_below: false, ..it.clone() };
     world.runners.iter_mut().for_each(|it| *it = back(it));
     (world.is_abandoned, world.has_surplus) = (false, false);
     world.starting.clear();
     for look in 0..60 {
         let crew = world.snapshot().crew;
         let crew = crew.map(|crew| Staff { live: world.runners.len(), ..crew });
-        let runners = world.runners.clone();
-        let seen = Snapshot { crew, runners, ..nothing(world.now + look * SURPLUS_STAYS) };
+        let members = world.runners.clone();
+        let seen = Snapshot { crew, members, ..nothing(world.now + look * SURPLUS_STAYS) };
         let actions = decide(&seen, &mut memory);
         actions.perform(|step| unreachable!("{seed}: {step:?} for nothing: {seen:#?}"));
         let expected = Actions {
@@ -325,7 +298,8 @@ fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
         assert_eq!(actions, expected);
         let beyond = world.runners.len().saturating_sub(world.max_threads);
         assert!(actions.released.len() <= beyond.max(1));
-        world.runners.retain(|it| !actions.released.contains(&it.id));
+        let mut ids = 0..;
+        world.runners.retain(|_| !actions.released.contains(&ids.next().expect("it has no end")));
     }
     assert_eq!(memory.extra, 0, "{seed}");
 }
