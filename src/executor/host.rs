@@ -45,7 +45,11 @@ impl Runners {
     /// Moves the tasks in these runners to the injectors, and wakes other runners for them.
     pub(crate) fn hand_over(&self) {
         let hosted = self.lock().clone();
-        hosted.iter().for_each(|hosted| hosted.state.hand_over(&hosted.runner));
+        for Hosted { state, runner } in &hosted {
+            if state.inject_all(runner) {
+                state.notify();
+            }
+        }
     }
 }
 

@@ -40,42 +40,26 @@ impl State {
     }
 
     /// Wakes a sleeper to share `left` tasks that the caller's own runner would poll otherwise, if that is
-    /// [worth it](crate::line::Line::is_wake_worth). Passes no fence, so it may miss a runner that goes to
-    /// sleep at this moment. A miss costs parallelism but loses no task.
+    /// [worth it](crate::line::Line::is_wake_worth). That is read without a fence, so this may miss a runner
+    /// that goes to sleep at this moment. A miss costs parallelism but loses no task.
     #[inline]
     pub(super) fn invite(&self, left: impl FnOnce() -> usize) {
         if self.idle.is_wake_worth(ANY_RANK, left) {
-            self.invite_one();
+            self.notify();
         }
     }
 
-    #[cold]
-    fn invite_one(&self) {
-        Self::wake_called(self.idle.invite(ANY_RANK));
-    }
-
-    /// Wakes a sleeper as [`notify`](Self::notify) does, on a thread that must not run foreign code because
-    /// it leads or is the deputy. If only strangers sleep, a new thread wakes one of them. If that thread
-    /// cannot be started, the deputy tries again. The caller must not hold a lock that the deputy takes.
-    pub(super) fn notify_from_afar(&self) {
-        if !Self::wake_called(self.idle.call(HOSTS_ONLY)) && self.any_idle() {
-            self.run_errand(Self::notify);
+    /// Wakes a sleeper on a thread that must not run foreign code because it leads or is the deputy; even if
+    /// another one was called and is on its way, because that one may be stuck. If only strangers sleep, a
+    /// new thread wakes one of them. If that thread cannot be started, the deputy tries again. The caller
+    /// must not hold a lock that the deputy takes.
+    pub(crate) fn notify_from_afar(&self) {
+        if Self::wake_called(self.idle.call_another(HOSTS_ONLY)) || !self.any_idle() {
+            return;
         }
-    }
-
-    /// Wakes a sleeper, even if another one was called and is on its way. Called by the deputy, if waiting
-    /// tasks were not taken. If only strangers sleep, a new thread wakes one of them.
-    pub(crate) fn notify_another(&self) {
-        if !Self::wake_called(self.idle.call_another(HOSTS_ONLY)) && self.any_idle() {
-            self.run_errand(|state| _ = Self::wake_called(state.idle.call_another(ANY_RANK)));
-        }
-    }
-
-    /// Starts a thread that calls `errand`. Does nothing if the thread cannot be started, or if the executor
-    /// is being dropped.
-    fn run_errand(&self, errand: fn(&State)) {
+        // `None` while the executor is being dropped.
         if let Some(state) = self.itself.upgrade() {
-            let _ = sync::start_errand(move || errand(&state));
+            let _ = sync::start_errand(move || _ = Self::wake_called(state.idle.call_another(ANY_RANK)));
         }
     }
 
@@ -128,16 +112,9 @@ impl State {
         called
     }
 
-    /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them.
-    pub(crate) fn hand_over(&self, runner: &Runner) {
-        if self.inject_all(runner) {
-            self.notify();
-        }
-    }
-
     /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them, on a thread that
     /// must not run foreign code: see [`notify_from_afar`](Self::notify_from_afar).
-    pub(crate) fn hand_over_from_afar(&self, runner: &Runner) {
+    pub(crate) fn hand_over(&self, runner: &Runner) {
         if self.inject_all(runner) {
             self.notify_from_afar();
         }

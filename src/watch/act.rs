@@ -59,9 +59,9 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
         Step::AddRelief => return relief::start(pool),
         Step::HandOver(id) => {
             let (state, stuck) = &scene.queues[*id];
-            stuck.iter().for_each(|runner| state.hand_over_from_afar(runner));
+            stuck.iter().for_each(|runner| state.hand_over(runner));
         }
-        Step::WakeRunner(id) => scene.queues[*id].0.notify_another(),
+        Step::WakeRunner(id) => scene.queues[*id].0.notify_from_afar(),
     }
     true
 }
