@@ -116,13 +116,13 @@ pub(super) struct Place {
     /// user called.
     pub(super) spot: Option<Spot>,
     pub(super) since: Instant,
-    /// The key of its [`Record`].
+    /// The key of its [`Known`].
     pub(super) key: usize,
 }
 
 /// What the observer remembers of a runner, or of a thread that hosts none, from look to look.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct Known {
     /// Keeps the address from being used again. Otherwise the next `block_on` of a thread could have the same
     /// address, and would seem to be in the last one's poll.
     _object: Weak<dyn Any + Send + Sync>,
@@ -149,7 +149,7 @@ pub(super) struct Observer {
     /// Leaderships taken up to the last look.
     taken: Option<u64>,
     /// By the addresses of the objects.
-    records: HashMap<usize, Record>,
+    records: HashMap<usize, Known>,
     executors: HashMap<*const State, Account>,
 }
 
@@ -176,7 +176,7 @@ impl Observer {
     }
 
     /// Returns the record with this key.
-    pub(super) fn record_of(&mut self, key: usize) -> Option<&mut Record> {
+    pub(super) fn record_of(&mut self, key: usize) -> Option<&mut Known> {
         self.records.get_mut(&key)
     }
 
@@ -281,7 +281,7 @@ impl Observer {
     /// Returns the record of a member that is at `spot`. If the last look did not find it there, that is a
     /// new one. It begins now, after the caller has read the spot, and the clock of each later look is read
     /// before the spot: so no time is counted in which the member was elsewhere.
-    fn record(&mut self, place: &Place, spot: Spot) -> &mut Record {
+    fn record(&mut self, place: &Place, spot: Spot) -> &mut Known {
         let looks = self.looks;
         let known = self.records.get(&place.key);
         if known.is_none_or(|known| known.spot != spot) {
@@ -298,7 +298,7 @@ impl Observer {
             };
             let (work, reports) = (work.unwrap_or_default(), Reports::new());
             let fresh =
-                Record { _object, spot, since: now, witness, work, reports, seen: looks, moved: looks };
+                Known { _object, spot, since: now, witness, work, reports, seen: looks, moved: looks };
             self.records.insert(place.key, fresh);
         }
         let record = self.records.get_mut(&place.key).expect("it is there by now");
