@@ -264,7 +264,6 @@
 //! | replacement | a worker that was added beyond the usual number |
 //! | standby | a worker that leads while the others compute, and takes no task from a queue |
 //! | extra | said of a worker beyond the usual number that takes tasks: all have computed for long |
-//! | closed | said of a runner whose wakes all go to the injector, because its thread is stuck |
 //! | source | a registered descriptor |
 //! | record | what the reactor keeps of a source |
 //! | tick of a source | the count of its events in one direction |

@@ -1,8 +1,8 @@
 //! How a runtime ends: what may finish does, what may not is cancelled, and all callers get one report.
 //!
 //! A thread of its own conducts the end ([`conductor`]), however many callers ask and from whatever role.
-//! Until the report is published that thread runs no user code, so no blocking code can delay it. It parks
-//! until the last task ends, which unparks it (`executor/vigil.rs`), or the last closure that
+//! Until the report is published that thread runs no user code, so no blocking code can delay it,
+//! unless the system has no thread for the helper. It parks until the last task ends, which unparks it (`executor/vigil.rs`), or the last closure that
 //! [blocks](crate::blocking), or until the deadline: so it needs neither a worker nor the reactor.
 //!
 //! 1. *Closed*: new tasks are cancelled at once.

@@ -29,7 +29,7 @@ pub(super) enum Rest {
 }
 
 impl State {
-    pub(super) fn any_idle(&self) -> bool {
+    pub(crate) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }
 

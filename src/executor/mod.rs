@@ -14,7 +14,7 @@
 //! | [`task`], [`tasks`] | the data beside a spawned future; the count and the list of unfinished tasks |
 //! | [`foreign`] | tasks that other code has built with `async-task` |
 //! | [`listing`] | the list of unfinished tasks |
-//! | [`ends`], [`vigil`], [`drops`] | the end of a runtime: waiting for tasks, cancelling and dropping them |
+//! | [`ends`], [`vigil`] | the end of a runtime: waiting for tasks, and cancelling them |
 //! | [`account`] | what a deputy looks at |
 
 mod account;

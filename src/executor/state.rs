@@ -1,7 +1,7 @@
 //! [`State`]: the shared state of an executor's tasks, runners and handles.
 //!
 //! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, or
-//! running; while a runtime ends, it may also be aside (see [`ends`](super::ends)).
+//! running.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -171,7 +171,7 @@ impl State {
 
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
     /// a sleeper. If none sleeps, a runner takes the task before it sleeps; if all of them are stuck, the
-    /// deputies of their pools look.
+    /// deputies of their pools notice at their next looks.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);

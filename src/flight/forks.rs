@@ -1,7 +1,6 @@
 //! Which process a recorder belongs to: in the child of a fork, a lock of the parent may be held for ever.
 //!
-//! A count of its own, beside that of `fork`, because the layers between the two name this module: `fork`
-//! tells `frame` of a fork, and a frame knows observed wakers.
+//! A count of its own, beside that of `fork`, because the layers between the two name this module.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

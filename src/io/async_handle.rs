@@ -81,13 +81,13 @@ impl<T> Async<T> {
         Ok(Self { source, io })
     }
 
-    /// Returns the registration, for the operations of this module.
     #[doc(hidden)]
     pub fn wakes_last(mut self) -> Self {
         self.source.wakes_last = true;
         self
     }
 
+    /// Returns the registration, for the operations of this module.
     #[doc(hidden)]
     pub fn source(&self) -> &Source {
         &self.source

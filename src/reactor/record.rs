@@ -95,7 +95,7 @@ impl Record {
     /// unless it is there already. Stores nothing if the wait is over, or if another thread has the cell:
     /// then wakes `waker`. If an event comes meanwhile, wakes the waker in the cell and returns
     /// [`Wait::Over`]. A waiter that `gives_way` takes the place of another one that does, which is not
-    /// woken. `copy` makes the copy for the cell; its panic leaves the cell as it was. Calls `free` if the
+    /// woken. `copy` makes the copy for the cell; its panic leaves the cell empty. Calls `free` if the
     /// source is retired meanwhile and no other thread has a cell.
     #[inline]
     pub(super) fn enter(

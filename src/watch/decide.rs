@@ -25,7 +25,7 @@
 //! | are in the slot or ring of a stuck runner | moves them to the injector |
 //! | wait, none was taken since the last look, and a runner sleeps | wakes that runner |
 //! | wait, and all takers are stuck: | |
-//! | ... too few takers are able to run | starts a taker |
+//! | ... too few takers are able to run | starts a taker; at `max_threads` a free standby becomes one |
 //! | ... all compute for long, or this lasts for long | counts one more as extra: a standby, or a new taker |
 //! | ... all compute, no standby is free, a source or timer is registered | starts a standby |
 //!
@@ -74,7 +74,7 @@
 //! | both compute | 2 | 2 | 2 | 0 | a standby |
 //! | both compute beside a standby that sleeps | 3 | 3 | 2 | 1 | wake the standby |
 //! | both compute, and the standby too | 3 | 3 | 2 | 1 | a second standby |
-//! | one blocks and one computes beside a standby | 3 | 2 | 1 | 1 | a taker |
+//! | one blocks and one computes beside a standby | 3 | 2 | 1 | 1 | a taker: the standby, at `max_threads` |
 //!
 //! `the_worked_table` in `decide/tests.rs` has the same rows.
 
@@ -347,7 +347,10 @@ impl Memory {
         }
         let lasted = seen.now - *self.short_of_hands.get_or_insert(seen.now);
         if workforce.is_short() {
-            return Some(Step::AddTaker);
+            return Some(match workforce.standby {
+                Some((true, id)) if !workforce.may_grow => Step::EndStandby(id),
+                _ => Step::AddTaker,
+            });
         }
         // Processor time alone is not enough: a task that naps again and again, or a thread without a core,
         // uses little of it. So ten times as much wall-clock time counts as long, too.

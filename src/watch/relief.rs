@@ -3,8 +3,8 @@
 //! The deputy starts one if all threads of the pool are stuck, or if the pool has no threads, because its
 //! sources and timers are awaited under another library's `block_on`. A relief has the lowest rank: a thread
 //! of any other rank takes leadership from it at once, and the relief parks. The relief ends after it has
-//! been parked for a second, or when no source and no timer is registered any more. If a waker blocks a
-//! relief, leadership is vacant as with any other thread, and the deputy starts the next one.
+//! been parked for a second, or when it finds that no source and no timer is registered any more. If a waker
+//! blocks a relief, leadership is vacant as with any other thread, and the deputy starts the next one.
 
 use std::future::poll_fn;
 use std::sync::Arc;

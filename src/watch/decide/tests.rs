@@ -245,6 +245,8 @@ fn tasks_that_wait_get_a_worker_where_all_are_stuck() {
         ("... that are busy", crew([long(), long(), standby(little())]).surplus(), vec![EndStandby(2)]),
         ("... that block", crew([long(), long(), standby(blocks())]).surplus(), vec![AddTaker]),
         ("one blocks beside a standby", beside(blocks(), idle()), vec![AddTaker]),
+        ("... and there may be no more", beside(blocks(), idle()).full(), vec![EndStandby(2)]),
+        ("... and the standby computes", beside(blocks(), little()).full(), vec![AddTaker]),
         ("one starts", crew([blocks(), blocks()]).surplus().with_crew(|crew| crew.live = 3), none()),
         ("one is late", crew([blocks(), blocks()]).surplus().late(1), vec![AddTaker]),
     ];
