@@ -2,8 +2,9 @@
 //!
 //! A thread of its own conducts the end ([`conductor`]), however many callers ask and from whatever role.
 //! Until the report is published that thread runs no user code, so no blocking code can delay it,
-//! unless the system has no thread for the helper. It parks until the last task ends, which unparks it (`executor/vigil.rs`), or the last closure that
-//! [blocks](crate::blocking), or until the deadline: so it needs neither a worker nor the reactor.
+//! unless the system has no thread for the helper. It parks until the last task ends, which unparks it
+//! (`executor/vigil.rs`), or the last closure that [blocks](crate::blocking), or until the deadline: so it
+//! needs neither a worker nor the reactor.
 //!
 //! 1. *Closed*: new tasks are cancelled at once.
 //! 2. *The wait*: until no task is left but those that wait for this very report, and no closure that
