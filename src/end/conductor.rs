@@ -34,13 +34,11 @@ pub(super) struct Conductor<'a> {
     dropped: (u64, Instant),
 }
 
-/// Starts the conductor, unless there is one.
+/// Starts the thread of the conductor.
 pub(super) fn start_conductor(crew: &Arc<Crew>, pool: &Arc<Pool>) -> io::Result<()> {
-    crew.parting.conduct(|| {
-        let (its_crew, pool) = (crew.clone(), pool.clone());
-        let conducts = move || Conductor::new(&its_crew, &pool).conduct();
-        thread::Builder::new().name(format!("{}-drain", crew.config.name)).spawn(conducts).map(drop)
-    })
+    let (its_crew, pool) = (crew.clone(), pool.clone());
+    let conducts = move || Conductor::new(&its_crew, &pool).conduct();
+    thread::Builder::new().name(format!("{}-drain", crew.config.name)).spawn(conducts).map(drop)
 }
 
 impl<'a> Conductor<'a> {

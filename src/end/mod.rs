@@ -24,6 +24,7 @@
 mod conductor;
 
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::insight::{Drained, StuckThread};
@@ -41,7 +42,7 @@ use conductor::{Conductor, entries, start_conductor, tasks_of};
 pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<Instant>) -> Drained {
     task_here(pool, crew);
     let caller = Caller { crew, key: crew.parting.enter(crew.state(), deadline) };
-    if let Err(error) = start_conductor(crew, pool) {
+    if let Err(error) = crew.parting.conduct(|| start_conductor(crew, pool)) {
         panic!("a drain needs a thread, and none can be started: {error}");
     }
     poll_fn(|cx| {
@@ -56,15 +57,22 @@ pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<I
 /// time `until` at most. Returns the threads that are not gone by then. On a thread of the crew, or in one of
 /// its tasks, the call waits for nothing, and returns none.
 ///
-/// If no thread can be started for the conductor, the calling thread conducts the end.
+/// In a simulation, which is on one thread, and if no thread can be started for the conductor, the calling
+/// thread conducts the end.
 pub(crate) fn shut_down(pool: &Arc<Pool>, crew: &Arc<Crew>, until: Option<Instant>) -> Vec<StuckThread> {
     crew.parting.enter(crew.state(), Some(Instant::now()));
     crew.halt();
-    let conducted = start_conductor(crew, pool);
-    if crew.is_here() {
+    let (is_here, mut conducts) = (crew.is_here(), false);
+    let _ = crew.parting.conduct(|| {
+        let is_alone = pool.reactor.is_simulated();
+        let started = if is_alone { Err(ErrorKind::Unsupported.into()) } else { start_conductor(crew, pool) };
+        conducts = started.is_err() && !is_here;
+        if conducts { Ok(()) } else { started }
+    });
+    if is_here {
         return Vec::new();
     }
-    if conducted.is_err() {
+    if conducts {
         Conductor::new(crew, pool).conduct();
     }
     crew.wait_for_all(until);

@@ -118,7 +118,7 @@ impl Parting {
         book.next
     }
 
-    /// Has `start` start a thread that conducts the end, unless there is one.
+    /// Has `start` see to it that a thread conducts the end, unless one does.
     pub(crate) fn conduct(&self, start: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut book = sync::lock(&self.book);
         if !book.is_conducted {
