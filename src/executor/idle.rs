@@ -29,14 +29,15 @@ pub(super) enum Rest {
 }
 
 impl State {
-    pub(crate) fn any_idle(&self) -> bool {
+    pub(super) fn any_idle(&self) -> bool {
         !self.idle.is_empty()
     }
 
     /// Wakes a sleeper, unless one that was called is on the way. Called after a task has become visible.
+    /// Returns false if the line was empty.
     #[inline]
-    pub(super) fn notify(&self) {
-        Self::wake_called(self.idle.call(ANY_RANK));
+    pub(super) fn notify(&self) -> bool {
+        Self::wake_called(self.idle.call(ANY_RANK))
     }
 
     /// Wakes a sleeper to share `left` tasks that the caller's own runner would poll otherwise, if that is

@@ -3,11 +3,12 @@
 //! Every scheduled task is in exactly one place (LF7): in the slot or ring of a runner, in the injector, or
 //! running.
 
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::panic::Location;
 use std::ptr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PushError};
@@ -21,6 +22,11 @@ use crate::simulated::{self, Injector};
 use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, thread};
 use crate::waking;
 
+/// The part of a runtime that is called when a task becomes ready and no runner sleeps.
+pub(crate) trait Alarm: fmt::Debug + Send + Sync {
+    fn call(&self);
+}
+
 /// The shared part of an executor.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -30,6 +36,8 @@ pub(crate) struct State {
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
+    /// Of the runtime to which the executor belongs.
+    pub(crate) alarm: OnceLock<Arc<dyn Alarm>>,
     pub(crate) tasks: Tasks,
     tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
@@ -121,6 +129,7 @@ impl State {
             injector: simulated::injector(is_simulated),
             runners: Mutex::new(Vec::new()),
             idle: Line::new(Order::LastInFirstOut),
+            alarm: OnceLock::new(),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),
             of_runtime,
@@ -170,12 +179,15 @@ impl State {
     }
 
     /// Queues a task that was woken on a thread that hosts no runner of this executor: in the injector. Wakes
-    /// a sleeper. If none sleeps, a runner takes the task before it sleeps; if all of them are stuck, the
-    /// deputies of their pools notice at their next looks.
+    /// a sleeper. If none sleeps, a runner takes the task before it sleeps; all of them may be stuck, so the
+    /// runtime's deputy is called.
     #[inline(never)]
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
-        self.notify();
+        let is_called = self.notify();
+        if let Some(alarm) = self.alarm.get().filter(|_| !is_called) {
+            alarm.call();
+        }
     }
 
     /// Queues a task that was woken on the thread that hosts this runner: into the slot, where it is polled

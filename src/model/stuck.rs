@@ -152,6 +152,24 @@ fn a_nested_block_on_of_a_worker_for_a_task_that_comes_later() {
     });
 }
 
+/// The only worker blocks, and waits for a task that another thread spawns when the deputy looks rarely. Fails
+/// if that thread does not call the deputy.
+#[test]
+fn a_task_that_comes_while_the_deputy_rests() {
+    explore(2_500, || {
+        let runtime = runtime(1, 2);
+        let latch = Latch::new();
+        let opened = latch.clone();
+        let task = runtime.spawn(async move { latch.wait() });
+        sleep(100);
+        within(SOON, "a task beside one that blocks for long", || {
+            foreign_block_on(runtime.spawn(async move { opened.open() }));
+        });
+        foreign_block_on(task);
+        settles(&runtime);
+    });
+}
+
 /// Another worker is added for each level, although one worker is allowed.
 #[test]
 fn a_nested_block_on_of_a_worker_that_is_the_only_one() {

@@ -172,7 +172,11 @@ impl Pool {
     /// Returns the crew. If the pool had none, this makes one with the settings that `config` returns; the
     /// workers start with [`Crew::start`].
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> (StateRef, CrewConfig)) -> &Arc<Crew> {
-        self.crew.get_or_init(|| Arc::new(Crew::new(config())))
+        self.crew.get_or_init(|| {
+            let crew = Crew::new(config());
+            let _ = crew.state().alarm.set(self.deputy.clone());
+            Arc::new(crew)
+        })
     }
 
     /// Adds a thread that begins a `block_on` in this pool, and notifies the deputy. Starts the deputy if

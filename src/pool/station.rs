@@ -255,10 +255,9 @@ impl Station {
     }
 
     /// Returns whether nothing happens here that the deputy would have to watch: the thread sleeps, or is in
-    /// another `block_on` on top of this one. A worker that is in one counts as a thread that blocks: what it
-    /// waits for may be a task that no sleeper is called for.
+    /// another `block_on` on top of this one.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.seat.is_asleep() || self.is_called() && self.stage.is_suspended()
+        self.seat.is_asleep() || self.stage.is_suspended()
     }
 }
 

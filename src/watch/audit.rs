@@ -38,7 +38,7 @@ pub(super) struct Audit {
 
 /// Looks that find nothing new, after which the deputy rests; and again, after which it rests for longer.
 const SAME: u32 = 64;
-/// Ticks for which the deputy rests; the second only if a worker sleeps, which a task from outside wakes.
+/// Ticks for which the deputy rests.
 const RESTS: [u32; 2] = [8, 64];
 
 impl Audit {
@@ -58,9 +58,8 @@ impl Audit {
     /// Returns for how long the deputy may rest after the last look, if nothing has changed since; `None` if
     /// it may not.
     pub(super) fn rest(&self, pool: &Pool) -> Option<Duration> {
-        let step = (self.same / SAME).checked_sub(1)?;
-        let sleeps = pool.crew().is_none_or(|crew| crew.state().any_idle());
-        Some(RESTS[usize::from(step > 0 && sleeps)] * pool.deputy.tick())
+        let step = (self.same / SAME).checked_sub(1)? as usize;
+        Some(RESTS[step.min(1)] * pool.deputy.tick())
     }
 
     /// Returns whether no task waits, a thread leads unless no source and no timer is registered, and all

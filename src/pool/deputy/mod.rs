@@ -38,6 +38,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Pool;
+use crate::executor::Alarm;
 use crate::insight::Stalls;
 use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
@@ -152,6 +153,13 @@ impl Deputy {
     /// Returns the pool, if it still exists.
     pub(crate) fn pool(&self) -> Option<LentPool> {
         self.pool.upgrade().map(|pool| LentPool(Some(pool)))
+    }
+}
+
+impl Alarm for Deputy {
+    /// Has the deputy look at tasks for which no runner sleeps.
+    fn call(&self) {
+        self.notify();
     }
 }
 
