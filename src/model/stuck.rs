@@ -152,8 +152,8 @@ fn a_nested_block_on_of_a_worker_for_a_task_that_comes_later() {
     });
 }
 
-/// The only worker blocks, and waits for a task that another thread spawns when the deputy looks rarely. Fails
-/// if that thread does not call the deputy.
+/// The only worker blocks, and waits for a task that another thread spawns when the deputy looks rarely.
+/// Fails if that thread does not call the deputy.
 #[test]
 fn a_task_that_comes_while_the_deputy_rests() {
     explore(2_500, || {
