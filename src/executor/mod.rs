@@ -52,7 +52,7 @@ pub(crate) use host::{
 pub(crate) use listing::TaskSurvey;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
-pub(crate) use state::{Alarm, State, StateRef};
+pub(crate) use state::{Notices, State, StateRef};
 pub(crate) use task::{LARGE, boxed_if_large, spawn, spawn_in_vain};
 
 use std::fmt;

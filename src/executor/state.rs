@@ -23,8 +23,8 @@ use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, thread};
 use crate::waking;
 
 /// The part of a runtime that is called when a task becomes ready and no runner sleeps.
-pub(crate) trait Alarm: fmt::Debug + Send + Sync {
-    fn call(&self);
+pub(crate) trait Notices: fmt::Debug + Send + Sync {
+    fn look_soon(&self);
 }
 
 /// The shared part of an executor.
@@ -37,7 +37,7 @@ pub(crate) struct State {
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
     /// Of the runtime to which the executor belongs.
-    pub(crate) alarm: OnceLock<Arc<dyn Alarm>>,
+    pub(crate) alarm: OnceLock<Arc<dyn Notices>>,
     pub(crate) tasks: Tasks,
     tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
@@ -186,7 +186,7 @@ impl State {
         self.inject(task);
         let is_called = self.notify();
         if let Some(alarm) = self.alarm.get().filter(|_| !is_called) {
-            alarm.call();
+            alarm.look_soon();
         }
     }
 

@@ -38,7 +38,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Pool;
-use crate::executor::Alarm;
+use crate::executor::Notices;
 use crate::insight::Stalls;
 use crate::sync::{self, Counter, thread};
 use duty::{Call, Duty};
@@ -156,9 +156,9 @@ impl Deputy {
     }
 }
 
-impl Alarm for Deputy {
+impl Notices for Deputy {
     /// Has the deputy look at tasks for which no runner sleeps.
-    fn call(&self) {
+    fn look_soon(&self) {
         self.notify();
     }
 }
