@@ -36,8 +36,9 @@ pub(crate) struct State {
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
     pub(super) idle: Line<Sleeper>,
-    /// Of the runtime to which the executor belongs.
-    pub(crate) alarm: OnceLock<Arc<dyn Notices>>,
+    /// Of the runtime to which the executor belongs. Weak: the waker of a task may outlive the runtime, and
+    /// keeps none of its descriptors.
+    pub(crate) alarm: OnceLock<Weak<dyn Notices>>,
     pub(crate) tasks: Tasks,
     tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
@@ -185,7 +186,8 @@ impl State {
     pub(super) fn schedule_elsewhere(&self, task: Runnable) {
         self.inject(task);
         let is_called = self.notify();
-        if let Some(alarm) = self.alarm.get().filter(|_| !is_called) {
+        let alarm = self.alarm.get().filter(|_| !is_called);
+        if let Some(alarm) = alarm.and_then(Weak::upgrade) {
             alarm.look_soon();
         }
     }

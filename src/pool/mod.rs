@@ -174,7 +174,8 @@ impl Pool {
     pub(crate) fn crew_or_found(&self, config: impl FnOnce() -> (StateRef, CrewConfig)) -> &Arc<Crew> {
         self.crew.get_or_init(|| {
             let crew = Crew::new(config());
-            let _ = crew.state().alarm.set(self.deputy.clone());
+            let deputy = Arc::downgrade(&self.deputy);
+            let _ = crew.state().alarm.set(deputy);
             Arc::new(crew)
         })
     }
