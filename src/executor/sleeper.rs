@@ -8,7 +8,7 @@ use crate::waking;
 
 /// A runner or ticker that may sleep.
 #[derive(Debug)]
-pub(super) struct Sleeper {
+pub(crate) struct Sleeper {
     /// Whether its thread sleeps only in this crate's `block_on`, so that it comes when it is woken.
     hosted: Flag,
     waker: Mutex<Option<std::sync::Arc<Waker>>>,

@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(super) injector: Injector,
     runners: Mutex<Vec<Arc<Runner>>>,
     /// Runners and tickers that sleep.
-    pub(super) idle: Line<Sleeper>,
+    pub(crate) idle: Line<Sleeper>,
     /// Of the runtime to which the executor belongs. Weak: the waker of a task may outlive the runtime, and
     /// keeps none of its descriptors.
     pub(crate) alarm: OnceLock<Weak<dyn Notices>>,
@@ -275,7 +275,7 @@ impl State {
 
     /// Calls `f` for each runner until it returns something, and returns that. The list is locked meanwhile,
     /// so `f` must not run foreign code (LF3).
-    pub(super) fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
+    pub(crate) fn find_in_runners<R>(&self, f: impl FnMut(&Arc<Runner>) -> Option<R>) -> Option<R> {
         self.runners().iter().find_map(f)
     }
 
@@ -341,17 +341,6 @@ impl State {
         self.pop_injected()
             .or_else(|| self.find_in_runners(|runner| runner.ring.pop().ok()))
             .or_else(|| self.find_in_runners(|runner| runner.slot.take()))
-    }
-
-    /// Returns whether no task is left, and all runners that take tasks are in the line.
-    #[cfg(all(test, paceline_shuttle))]
-    pub(crate) fn is_at_rest(&self) -> bool {
-        let holds = |runner: &Arc<Runner>| runner.has_tasks().then_some(());
-        let takers = self.runners().iter().filter(|runner| !runner.is_standby()).count();
-        !self.has_surplus()
-            && self.find_in_runners(holds).is_none()
-            && self.unfinished().unwrap_or(0) == 0
-            && self.idle.waiting().len() >= takers
     }
 
     /// Returns the number of tasks taken from the injector so far.

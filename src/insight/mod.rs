@@ -26,4 +26,4 @@ pub use stall::{Stall, StallKind};
 
 pub(crate) use groups::Grouping;
 pub(crate) use panicked::Panics;
-pub(crate) use stall::{Reports, STALL, StallHook, StallNow, Stalls};
+pub(crate) use stall::{Reports, StallHook, StallNow, Stalls};

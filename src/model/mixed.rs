@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use shuttle::rand::{Rng, thread_rng};
 
-use super::stage::SOON;
+use super::stage::{SOON, is_at_rest};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, ticks, yields};
 use crate::reactor::Pipe;
 use crate::{Runtime, Timer, block_on};
@@ -120,7 +120,7 @@ fn program(threads: usize, max_threads: usize, actions: usize) {
     let World { runtime } = world;
     // Tasks that were detached go on for a while.
     let pace = Pace::new();
-    while !runtime.pool().is_at_rest() {
+    while !is_at_rest(&runtime) {
         pace.at_most(in_all as u32 * EACH, "the runtime comes to rest");
         sleep(1);
     }

@@ -211,11 +211,29 @@ pub(crate) fn runtime(threads: usize, max_threads: usize) -> Runtime {
     runtime
 }
 
+/// Returns whether nothing is open in the runtime: no thread is awake, no task is left, and all runners that
+/// take tasks are in the line.
+pub(crate) fn is_at_rest(runtime: &Runtime) -> bool {
+    let pool = runtime.pool();
+    let state = pool.crew().expect("a runtime has one").state();
+    let (mut takers, mut are_empty) = (0, true);
+    state.find_in_runners(|runner| -> Option<()> {
+        takers += usize::from(!runner.is_standby());
+        are_empty &= !runner.has_tasks();
+        None
+    });
+    pool.is_quiet()
+        && are_empty
+        && !state.has_surplus()
+        && state.unfinished() == Some(0)
+        && state.idle.waiting().len() >= takers
+}
+
 /// Asserts that the runtime comes to rest: its workers sleep, and no work is left for them.
 #[track_caller]
 pub(crate) fn settles(runtime: &Runtime) {
     let pace = Pace::new();
-    while !runtime.pool().is_at_rest() {
+    while !is_at_rest(runtime) {
         pace.at_most(6, "the runtime comes to rest");
         sleep(1);
     }

@@ -60,7 +60,7 @@ pub(crate) fn drive<F: Future>(
             find().unwrap_or_else(|error| panic!("the default instance cannot be started: {error}"))
         }
     };
-    pool.assert_not_inherited();
+    pool.reactor.assert_not_inherited();
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
@@ -72,7 +72,7 @@ pub(crate) fn drive<F: Future>(
             polled = future.as_mut().poll(&mut cx);
         }
         // The future may have forked, or code that an event has woken: a child does not get past this.
-        pool.assert_not_inherited();
+        pool.reactor.assert_not_inherited();
         if let Poll::Ready(output) = polled {
             return Some(output);
         }
@@ -180,6 +180,6 @@ impl Rider<'_> {
     /// deputy knows of the time before the sleep does not hold any more.
     pub(super) fn note_wake_up(&self) {
         self.station.stage.step();
-        self.pool.notify_deputy();
+        self.pool.deputy.notify();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Pool, instance, stay};
@@ -34,12 +34,6 @@ impl Owner for Pool {
 }
 
 impl Pool {
-    /// Returns the place for the threads. The place of the default instance exists even if that instance
-    /// does not.
-    fn place_of_blocking(&self) -> &OnceLock<Arc<Threads>> {
-        if self.is_default.is_set() { instance::blocking_of_the_process() } else { &self.blocking }
-    }
-
     /// Returns the threads for closures that block in this pool. The first call makes the value, and starts
     /// no thread.
     pub(crate) fn blocking(self: &Arc<Self>) -> Arc<Threads> {
@@ -54,7 +48,7 @@ impl Pool {
 
     /// Returns the threads for closures that block in this pool, if a call has made them.
     pub(crate) fn blocking_if_any(&self) -> Option<&Arc<Threads>> {
-        self.place_of_blocking().get()
+        if self.is_default.is_set() { instance::blocking_of_the_process() } else { &self.blocking }.get()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use super::block_on::{PoolSource, Root};
 use super::parting::Parting;
@@ -13,7 +12,7 @@ use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef};
 use crate::insight::{StallHook, TaskPanic};
 use crate::probe::ThreadState;
-use crate::sync::{self, Condvar, Counter, Event, Flag, Instant, Mutex, MutexGuard, thread};
+use crate::sync::{self, Condvar, Counter, Event, Flag, Mutex, MutexGuard, thread};
 use crate::waking;
 
 /// Size of a worker's stack if the program sets none: the standard library's default.
@@ -73,10 +72,8 @@ pub(crate) struct Crew {
     /// The executor that the workers run.
     state: StateRef,
     pub(crate) config: CrewConfig,
-    /// All workers were started once, or the thread that builds the runtime sees to that.
+    /// All workers were started once.
     complete: Flag,
-    /// Held by the thread that starts the workers of the default instance.
-    starting: Mutex<()>,
     pub(crate) parting: Parting,
     pub(super) stop: Event,
     roll: Mutex<Roll>,
@@ -89,9 +86,6 @@ pub(crate) struct Crew {
 pub(super) struct Roll {
     /// Threads that were started and have not ended.
     pub(super) live: usize,
-    /// The numbers of the live threads that are still starting, in order, and the time at which each of
-    /// them began to start.
-    starting: Vec<(usize, Instant)>,
     /// Number of workers that were ever started: the number of the next one's name is one more.
     ever: usize,
     /// Threads that run, and ways to ask what each one does.
@@ -107,8 +101,6 @@ pub(crate) struct Staff {
     pub(crate) max_threads: usize,
     /// Workers that were started and have not ended.
     pub(crate) live: usize,
-    /// Live workers that take longer to start than they should.
-    pub(crate) late: usize,
 }
 
 impl Crew {
@@ -118,7 +110,6 @@ impl Crew {
             state,
             config,
             complete: Flag::new(false),
-            starting: Mutex::new(()),
             parting: Parting::new(),
             stop: Event::new(),
             roll: Mutex::default(),
@@ -139,11 +130,6 @@ impl Crew {
     /// Returns whether the crew has no workers: the threads in a `block_on` poll its tasks.
     pub(crate) fn is_unmanned(&self) -> bool {
         self.config.threads == 0
-    }
-
-    /// Returns the program's hooks for threads that park and unpark.
-    pub(super) fn park_hooks(&self) -> (Option<&Hook>, Option<&Hook>) {
-        (self.config.on_park.as_ref(), self.config.on_unpark.as_ref())
     }
 
     /// Has the program's hook, if there is one, called for each panic of a task of the runtime, as a visit to
@@ -175,20 +161,12 @@ impl Crew {
         self.roll().threads.clone()
     }
 
-    /// Returns the numbers of threads. A thread counts as late if it takes longer than `limit` to start,
-    /// perhaps because a hook blocks it. Each further thread gets twice the time of the one before, because
-    /// all of them may only wait for a core.
-    pub(crate) fn staff(&self, now: Instant, limit: Duration) -> Staff {
-        let roll = self.roll();
-        let limits = (0..).map(|number: u32| limit * (1 << number.min(16)));
-        let is_late = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
-        let starting = roll.starting.iter().zip(limits);
-        let late = starting.take_while(|((_, since), limit)| is_late(*since, *limit)).count();
+    /// Returns the numbers of threads.
+    pub(crate) fn staff(&self) -> Staff {
         Staff {
             threads: self.config.threads,
             max_threads: if self.parting.is_stopped() { 0 } else { self.config.max_threads },
-            live: roll.live,
-            late,
+            live: self.live(),
         }
     }
 
@@ -208,39 +186,23 @@ impl Crew {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the workers, and the deputy, unless that was done. Waits if another thread is starting them. If
-    /// it fails, the workers that run stay, and the next call starts the rest.
+    /// Starts the workers, and the deputy, unless that was done. If it fails, the workers that run stay, and
+    /// the next call starts the rest.
     #[inline]
     pub(crate) fn start(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        if self.complete.is_set() { Ok(()) } else { self.start_the_rest(pool) }
+        if self.complete.is_set() { Ok(()) } else { self.start_missing(pool) }
     }
 
-    /// Starts the workers of a runtime that is being built, and the deputy. Other threads that spawn there
-    /// already, such as the first worker's in its hook, do not wait for the rest: what they spawn is queued.
-    /// After an error, which says how many workers run, those stay.
-    pub(crate) fn start_in_build(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        self.complete.set(true);
-        self.start_missing(pool)
-    }
-
-    /// Does the same for the default instance, and again after an error. Waits if another thread is starting
-    /// the workers.
+    /// Starts the deputy and the workers that are missing; only the deputy if the crew was stopped. Does not
+    /// wait for another thread that is starting a worker. If that fails, the other thread gets the error, and
+    /// the deputy starts a worker for the tasks that wait.
     #[cold]
-    fn start_the_rest(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        // A caller that comes while another thread starts the workers has to wait until it is known whether
-        // there are any. The default instance has no hooks and no names of the program, unless it was built.
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.start_missing(pool)?;
-        self.complete.set(true);
-        Ok(())
-    }
-
-    /// Starts the deputy and the workers that are missing; only the deputy if the crew was stopped.
     fn start_missing(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
         pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
         while let Some(place) = self.reserve(self.config.threads) {
             self.clone().start_worker(pool, place).map_err(|error| self.short_of_threads(&error))?;
         }
+        self.complete.set(true);
         Ok(())
     }
 
@@ -289,9 +251,7 @@ impl Crew {
     pub(super) fn add_place(self: &Arc<Self>, roll: &mut Roll) -> CrewPlace {
         roll.live += 1;
         roll.ever += 1;
-        let number = roll.ever;
-        roll.starting.push((number, Instant::now()));
-        CrewPlace { crew: self.clone(), number, thread: None, stands_by: false, is_left: false }
+        CrewPlace { crew: self.clone(), number: roll.ever, thread: None, stands_by: false, is_left: false }
     }
 
     /// Returns a builder for a thread of this name, with a stack of the size that the program has set.
@@ -329,7 +289,6 @@ impl Crew {
         if place.stands_by {
             run.stand_by();
         }
-        self.roll().remove_starting(place.number);
         loop {
             let linger = self.is_overstaffed().then_some(LINGER);
             // A panic of the loop must not end the thread.
@@ -411,7 +370,6 @@ impl CrewPlace {
     fn give_back(&mut self, roll: &mut Roll) {
         self.is_left = true;
         roll.live -= 1;
-        roll.remove_starting(self.number);
         roll.threads.retain(|(thread, _)| Some(thread.id()) != self.thread);
     }
 }
@@ -432,11 +390,5 @@ impl Drop for CrewPlace {
 pub(super) fn call(pool: &Arc<Pool>, hook: Option<&Hook>) {
     if let Some(hook) = hook {
         waking::call(|| pool.visit(|| hook()));
-    }
-}
-
-impl Roll {
-    fn remove_starting(&mut self, number: usize) {
-        self.starting.retain(|(other, _)| *other != number);
     }
 }

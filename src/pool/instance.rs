@@ -74,7 +74,7 @@ impl Pool {
     pub(crate) fn all() -> Vec<Arc<Self>> {
         let default = instance().clone();
         let others: Vec<_> = sync::lock(&place().all).iter().filter_map(Weak::upgrade).collect();
-        let others = others.into_iter().filter(|pool| !pool.is_default.is_set() && !pool.is_ended());
+        let others = others.into_iter().filter(|pool| !pool.is_default.is_set() && !pool.ended.is_set());
         default.into_iter().chain(others).collect()
     }
 

@@ -55,7 +55,7 @@ impl Rider<'_> {
             leader.with(|batch| batch.interrupted(reactor));
             return;
         }
-        self.pool.stand_down_deputy(leader.with(|batch| batch.slept_lately()));
+        self.pool.deputy.stand_down(leader.with(|batch| batch.slept_lately()), || self.pool.is_quiet());
         // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();

@@ -103,7 +103,7 @@ pub(crate) struct Pool {
     /// Threads that are here only to lead.
     pub(crate) reliefs: Tally,
     /// The owner of the pool is gone.
-    ended: Flag,
+    pub(crate) ended: Flag,
     crew: OnceLock<Arc<Crew>>,
     /// The threads for closures that block, made on first use. In the default instance, `instance.rs` has
     /// them.
@@ -146,18 +146,6 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Returns whether the pool belongs to a process from which this one was forked.
-    #[inline]
-    pub(crate) fn is_inherited(&self) -> bool {
-        self.reactor.is_inherited()
-    }
-
-    /// Aborts the process if the pool belongs to one from which it was forked.
-    #[inline]
-    pub(crate) fn assert_not_inherited(&self) {
-        self.reactor.assert_not_inherited();
-    }
-
     /// Returns the crew, if the pool has one.
     pub(crate) fn crew(&self) -> Option<&Arc<Crew>> {
         self.crew.get()
@@ -190,29 +178,12 @@ impl Pool {
             stations.len()
         };
         let has_company = count > 1 || !station.runners.lock().is_empty();
-        if has_company { _ = self.deputy.call() } else { self.notify_deputy() }
+        if has_company { _ = self.deputy.call() } else { self.deputy.notify() }
     }
 
     /// Removes a thread that leaves its `block_on`, and notifies the deputy.
     fn remove_station(&self, station: &Arc<Station>) {
         sync::lock(&self.stations).retain(|other| !Arc::ptr_eq(other, station));
-        self.notify_deputy();
-    }
-
-    /// Stands the deputy down if all threads sleep, and if this pays. The calling thread leads and is about
-    /// to sleep; lately it `slept` for so many nanoseconds at a time. Until it has called
-    /// [`notify_deputy`](Self::notify_deputy) after that sleep, it runs no user code.
-    #[inline]
-    fn stand_down_deputy(self: &Arc<Self>, slept: u64) {
-        if self.deputy.is_long(slept) {
-            self.deputy.stand_down(|| self.is_quiet());
-        }
-    }
-
-    /// Notifies the deputy, if there is one, of a thread that is awake or has left the pool: from now on the
-    /// deputy watches its promises.
-    #[inline]
-    pub(crate) fn notify_deputy(&self) {
         self.deputy.notify();
     }
 
@@ -228,11 +199,6 @@ impl Pool {
         let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
         sync::lock(&self.stations).iter().all(is_still)
             && !self.workforce().is_some_and(|crew| crew.state().has_surplus())
-    }
-
-    /// Returns whether a thread of the pool that is awake runs, and does not block.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.stations().iter().any(|station| !station.is_quiet() && station.runs())
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.
@@ -268,10 +234,6 @@ impl Pool {
         code()
     }
 
-    pub(crate) fn is_ended(&self) -> bool {
-        self.ended.is_set()
-    }
-
     /// Ends the pool, because its owner is gone: its sources return errors, tasks that wait for its timers
     /// are woken, and the deputy and the reliefs are told to end. Fires the events in the batch, too, unless
     /// another thread leads during [`PARTING_LOOKS`] tries. An explicit call and not part of `drop`, because
@@ -290,14 +252,6 @@ impl Pool {
             self.reactor.interrupt();
             sync::thread::yield_now();
         }
-    }
-
-    /// Returns whether nothing is open in this pool: no thread is awake, no task waits, and no notified
-    /// thread is still on its way.
-    #[cfg(all(test, paceline_shuttle))]
-    pub(crate) fn is_at_rest(self: &Arc<Self>) -> bool {
-        let state = self.crew().map(|crew| crew.state());
-        self.is_quiet() && state.is_none_or(|state| state.is_at_rest())
     }
 
     /// Wakes all reliefs, because there is nothing to lead for any more: each ends if that is still so.

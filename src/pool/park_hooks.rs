@@ -12,7 +12,7 @@ impl Crew {
     /// `run` has nothing left to poll, and the unpark hook before `run` is polled again. The thread does not
     /// lead meanwhile (LF3), and looks for tasks and events after the park hook, before it sleeps.
     pub(super) async fn with_park_hooks<T>(&self, pool: &Arc<Pool>, run: impl Future<Output = T>) -> T {
-        let (park, unpark) = self.park_hooks();
+        let (park, unpark) = (self.config.on_park.as_ref(), self.config.on_unpark.as_ref());
         let has_hooks = park.or(unpark).is_some();
         let (mut run, mut is_parked) = (pin!(run), false);
         poll_fn(|cx| {

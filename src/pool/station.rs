@@ -196,11 +196,6 @@ impl Station {
         (self.stage.get(), runner.map(|(runner, stage)| (Arc::as_ptr(runner).addr(), stage)))
     }
 
-    /// Returns whether the thread runs, and does not block.
-    pub(crate) fn runs(&self) -> bool {
-        self.state.is_running().unwrap_or(false)
-    }
-
     /// Returns whether the thread hosts a runner of an executor in which a runner sleeps beside tasks that
     /// wait.
     pub(crate) fn sleeps_beside_tasks(&self) -> bool {

@@ -12,7 +12,6 @@
 //! tasks.
 
 use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
 use std::sync::Arc;
@@ -31,8 +30,8 @@ enum Level {
     /// A `block_on`, and the pool that it has joined.
     BlockOn(Arc<Station>, Option<Arc<Pool>>),
     Visit(Arc<Pool>),
-    /// A pool that was entered by hand, and the key of its [`Entry`].
-    Entered(u64, Arc<Pool>),
+    /// A pool that was entered by hand.
+    Entered(Arc<Pool>),
 }
 
 thread_local! {
@@ -42,8 +41,6 @@ thread_local! {
     /// How many tasks wait on this thread for others on top of them, and the stack address at which the
     /// first of those others began.
     static DEPTH: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
-    /// The key of the next entry.
-    static NEXT_KEY: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Calls `f` with the levels of this thread. `f` runs no user code.
@@ -67,7 +64,7 @@ impl Level {
     fn pool(&self) -> Option<&Arc<Pool>> {
         match self {
             Self::BlockOn(_, pool) => pool.as_ref(),
-            Self::Visit(pool) | Self::Entered(_, pool) => Some(pool),
+            Self::Visit(pool) | Self::Entered(pool) => Some(pool),
         }
     }
 }
@@ -210,32 +207,29 @@ impl Drop for LevelGuard {
             below.resume(pool.as_ref().filter(|_| self.resumes));
             // The deputy did not watch that `block_on` meanwhile, and its thread may sleep next.
             if let Some(pool) = pool {
-                pool.notify_deputy();
+                pool.deputy.notify();
             }
         }
     }
 }
 
-/// Keeps a pool entered on this thread until the value is dropped.
+/// Keeps a pool entered on this thread until the value is dropped. The pointer, which is only compared, makes
+/// the value `!Send`: an entry belongs to its thread.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    key: u64,
-    /// Makes the value `!Send`: an entry belongs to its thread.
-    stays: PhantomData<*const ()>,
-}
+pub(crate) struct Entry(*const Pool);
 
 impl Entry {
     /// Enters `pool`, and keeps it alive.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
-        let key = NEXT_KEY.replace(NEXT_KEY.get() + 1);
-        levels(|levels| levels.push(Level::Entered(key, pool)));
-        Self { key, stays: PhantomData }
+        let entry = Self(Arc::as_ptr(&pool));
+        levels(|levels| levels.push(Level::Entered(pool)));
+        entry
     }
 }
 
 impl Drop for Entry {
     /// Leaves the pool. May drop the last reference to it.
     fn drop(&mut self) {
-        drop(leave(|level| matches!(level, Level::Entered(key, _) if *key == self.key)));
+        drop(leave(|level| matches!(level, Level::Entered(pool) if Arc::as_ptr(pool) == self.0)));
     }
 }

@@ -403,7 +403,7 @@ impl Builder {
         // If a thread cannot be started, dropping the runtime stops those that were.
         let handle = Handle::of(&pool);
         let runtime = Runtime { handle, pool, crew };
-        runtime.crew.start_in_build(&runtime.pool)?;
+        runtime.crew.start(&runtime.pool)?;
         runtime.pool.publish();
         Ok(runtime)
     }

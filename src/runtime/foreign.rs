@@ -34,7 +34,7 @@ impl Handle {
     /// For the default instance: if its workers cannot be started. The task is leaked.
     pub fn schedule(&self, runnable: Runnable) {
         let Some(pool) = self.pool() else { return cancel_elsewhere(None, runnable) };
-        pool.assert_not_inherited();
+        pool.reactor.assert_not_inherited();
         let crew = crew_of(&pool).and_then(|crew| {
             if !crew.parting.is_stopped() {
                 crew.start(&pool)?;

@@ -102,7 +102,7 @@ impl Handle {
 
     /// Returns the pool, unless the runtime was dropped.
     pub(crate) fn pool(&self) -> Option<Arc<Pool>> {
-        self.pool.upgrade().filter(|pool| !pool.is_ended())
+        self.pool.upgrade().filter(|pool| !pool.ended.is_set())
     }
 
     /// Returns whether a task that is spawned now can still run: the runtime was neither dropped nor shut
@@ -120,7 +120,7 @@ impl Handle {
                 "`Handle::{what}`: the runtime of this handle was dropped; keep the `Runtime` for as long as it is used"
             )
         };
-        pool.assert_not_inherited();
+        pool.reactor.assert_not_inherited();
         pool
     }
 
@@ -284,7 +284,7 @@ impl Handle {
     /// ```
     pub fn try_enter(&self) -> Option<Entered> {
         let pool = self.pool()?;
-        pool.assert_not_inherited();
+        pool.reactor.assert_not_inherited();
         Some(Entered { _entry: Entry::new(pool) })
     }
 

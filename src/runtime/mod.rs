@@ -147,7 +147,7 @@ impl Runtime {
     #[doc(alias = "shutdown_timeout")]
     #[doc(alias = "shutdown_background")]
     pub fn shutdown(&self, timeout: Duration) -> Result<(), StuckError> {
-        if self.pool.is_inherited() {
+        if self.pool.reactor.is_inherited() {
             // In the child of a fork: the threads belong to the parent, and nothing of the runtime may be
             // touched.
             return Ok(());
@@ -179,7 +179,7 @@ impl Drop for Runtime {
     /// Shuts the runtime down and ends its pool. Waits for its threads for a limited time; for no time if the
     /// runtime was shut down or drained before. Does nothing in the child of a fork.
     fn drop(&mut self) {
-        if self.pool.is_inherited() {
+        if self.pool.reactor.is_inherited() {
             return;
         }
         let _clocks = simulated::system_clocks();
@@ -256,7 +256,7 @@ fn spawn_on<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
     meta: SpawnMeta<'_>,
 ) -> Task<T> {
-    pool.assert_not_inherited();
+    pool.reactor.assert_not_inherited();
     if !crew.accepts_from_here() {
         return pool.visit(|| spawn_in_vain(crew.state().clone(), Box::pin(future), meta.spawned_at));
     }

@@ -111,7 +111,7 @@ impl FlightRecorder {
         let is_simulated = pool.as_ref().is_some_and(|pool| pool.reactor.is_simulated());
         let store = Arc::new(Store::new(self.min_age, self.max_bytes, is_simulated));
         if let Some(pool) = &pool {
-            pool.assert_not_inherited();
+            pool.reactor.assert_not_inherited();
             pool.recording.start(store.clone());
             wake_all(pool);
         }
@@ -174,7 +174,7 @@ impl Recorder {
 /// Wakes the threads of the pool: each looks for a recorder at its next turn, and so does the deputy.
 fn wake_all(pool: &Pool) {
     pool.stations().iter().for_each(Wake::wake_by_ref);
-    pool.notify_deputy();
+    pool.deputy.notify();
 }
 
 /// Returns the events for the notes of a thread. `places` has the index of each thread by its number.
@@ -222,7 +222,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             // Threads that sleep would keep the memory of the recorder.
-            if !pool.is_inherited() {
+            if !pool.reactor.is_inherited() {
                 pool.recording.stop(&self.store);
                 wake_all(&pool);
             }

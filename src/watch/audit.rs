@@ -59,7 +59,7 @@ impl Audit {
     /// it may not.
     pub(super) fn rest(&self, pool: &Pool) -> Option<Duration> {
         let step = (self.same / SAME).checked_sub(1)? as usize;
-        Some(RESTS[step.min(1)] * pool.deputy.tick())
+        Some(RESTS[step.min(1)] * pool.deputy.tick)
     }
 
     /// Returns whether no task waits, a thread leads unless no source and no timer is registered, and all
@@ -103,7 +103,7 @@ impl Audit {
         let is_quiet = pool.is_quiet();
         // The deputy was called between two ticks, so no thread had the time to keep a promise since the last
         // look.
-        let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick() / 2);
+        let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick / 2);
         if soon && !is_quiet && self.observer.has_looked() {
             self.same = 0;
             return false;

@@ -10,15 +10,15 @@
 //! | leadership is abandoned, and | the deputy |
 //! |---|---|
 //! | a runner makes progress | asks that runner to look at the reactor between two tasks |
-//! | the pool has no workers | starts a relief; while a thread of the pool runs, only after 10 ms |
+//! | the pool has no workers | starts a relief |
 //! | too few takers are able to run | starts a taker; if that fails, a relief |
 //! | workers wait for a core, none computes | waits: the first that gets a core leads |
 //! | takers compute, a standby is free or starts | waits: the standby leads |
 //! | takers compute, no standby is free | starts a standby, up to two; if that fails, a relief |
 //! | ... and both standbys compute, all takers for long | counts one more as *extra*: one of the standbys |
 //!
-//! In the last four rows the deputy also starts a relief if a worker is late to start. No relief is started
-//! while another one is starting.
+//! In the last four rows the deputy also starts a relief if a worker starts: its hook may block. No relief is
+//! started while another one is starting.
 //!
 //! | tasks | the deputy |
 //! |---|---|
@@ -98,8 +98,7 @@ const SURPLUS_STAYS: Duration = LINGER;
 /// The most workers that `max_threads` does not count, because each sleeps in a nested `block_on`. Without a
 /// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
 const MAX_NESTED: usize = 512;
-/// How long the threads of a pool without workers may be busy, and not blocked, before a relief leads for
-/// them.
+/// How long the relief beside workers that compute may be busy, or without a core, before another one leads.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
 /// The most standbys that do not block. Each may be occupied by a task that was quick before; with a bound,
 /// many such tasks at once do not take a thread each.
@@ -270,9 +269,7 @@ impl Memory {
             actions.marks.extend(caught.filter(|_| member.is_task).map(|caught| (id, caught)));
             // A thread that sleeps while a worker waits for a core may wait for a lock that the worker holds.
             let is_innocent = doing == Doing::Blocks && self.starves && member.blocked < INNOCENT;
-            if member.is_known && !is_innocent {
-                actions.stalls.push(id);
-            }
+            actions.stalls.extend((!is_innocent).then_some(id));
         }
     }
 
@@ -303,26 +300,24 @@ impl Memory {
         }
         let blind = seen.now - *self.blind.get_or_insert(seen.now);
         let moving: Vec<_> = (0..seen.members.len()).filter(|id| seen.members[*id].has_moved).collect();
-        // If no more workers are allowed, or the next one is late to start, a relief leads. A single relief
-        // is enough as long as leadership has not been abandoned for `BUSY_BEFORE_RELIEF`.
+        // If no more workers are allowed, or one starts, a relief leads. A single relief is enough as long as
+        // leadership has not been abandoned for `BUSY_BEFORE_RELIEF`.
         let is_led = seen.reliefs > 0 && blind < BUSY_BEFORE_RELIEF;
         let (step, wants_relief) = if !moving.is_empty() {
             (Some(Step::LookUp(moving)), false)
         } else if seen.crew.is_none() {
-            // In a pool without workers, a thread that runs usually returns to its `block_on` soon and leads.
-            // A relief would only compete with it.
-            (None, blind >= BUSY_BEFORE_RELIEF || !seen.is_busy)
+            (None, true)
         } else if workforce.is_short() {
             (Some(Step::AddTaker), true)
         } else if !workforce.computes {
-            // Workers that wait for a core: the first that gets one leads. But a worker may be late to start
-            // because its hook blocks.
-            (None, workforce.late > 0)
+            // Workers that wait for a core: the first that gets one leads. But the hook of a worker that starts
+            // may block.
+            (None, !is_led && workforce.starting > 0)
         } else {
             self.busy_since = Some(seen.now);
             let step = workforce.next_standby();
-            let is_wanted = step.is_some();
-            (step, !is_led && (is_wanted || workforce.late > 0))
+            let is_wanted = step.is_some() || workforce.starting > 0;
+            (step, !is_led && is_wanted)
         };
         let mut plan = vec![Step::Rescue];
         plan.extend(step);
@@ -412,9 +407,7 @@ struct Workforce {
     /// A worker is runnable but has no core. The worker will take the waiting tasks when it gets one; the
     /// other workers may be asleep on a lock that it holds (the allocator's, say). So no thread is added.
     waits: bool,
-    /// Workers that take longer to start than they should.
-    late: usize,
-    /// Workers that start, and are not late.
+    /// Workers that start.
     starting: usize,
     /// All workers.
     live: usize,
@@ -434,9 +427,8 @@ impl Workforce {
     fn of(seen: &Snapshot) -> Self {
         let Some(crew) = &seen.crew else { return Self::default() };
         let members = seen.members.iter().enumerate().filter(|(_, member)| member.is_crew);
-        let starting = crew.live.saturating_sub(members.clone().count() + crew.late);
-        let mut workforce =
-            Self { late: crew.late, live: crew.live, usual: crew.threads, starting, ..Self::default() };
+        let starting = crew.live.saturating_sub(members.clone().count());
+        let mut workforce = Self { live: crew.live, usual: crew.threads, starting, ..Self::default() };
         members.for_each(|(id, member)| workforce.count(id, member));
         workforce.exempt = workforce.exempt.min(MAX_NESTED);
         // A crew that was stopped has no `max_threads`, and may not grow.
@@ -488,7 +480,7 @@ impl Workforce {
 
     /// Returns how many workers run, or would run if they had a core and a task.
     fn able(&self) -> usize {
-        self.live.saturating_sub(self.blocked + self.replaced_late())
+        self.live.saturating_sub(self.blocked)
     }
 
     /// Returns how many of these take tasks. A worker that has just been started counts.
@@ -496,21 +488,14 @@ impl Workforce {
         self.able().saturating_sub(self.standbys)
     }
 
-    /// Returns how many workers that are late to start are replaced. At most the usual number of workers:
-    /// every thread calls the same hook, and if that blocks, each replacement would need the next one.
-    fn replaced_late(&self) -> usize {
-        self.late.min(self.usual)
-    }
-
     /// Returns whether too few takers are able to run, and no worker waits for a core.
     fn is_short(&self) -> bool {
         self.takers() < self.wanted() && !self.waits
     }
 
-    /// Returns whether all takers are stuck. A worker that has just been started counts as free: only after
-    /// some time does it count as late.
+    /// Returns whether all takers are stuck. A worker that starts counts as free.
     fn are_all_stuck(&self) -> bool {
-        self.stuck + self.late >= self.live
+        self.stuck >= self.live
     }
 
     /// Returns the step that brings one more standby. `None` if one is free or starts. If there are
@@ -540,7 +525,7 @@ impl Workforce {
     /// extra takers, and a standby, which is needed if a worker computes, or if the caller says so by
     /// `keeps_standby`.
     fn excused(&self, keeps_standby: bool) -> usize {
-        self.blocked + self.replaced_late() + self.extra + usize::from(keeps_standby || self.computes)
+        self.blocked + self.extra + usize::from(keeps_standby || self.computes)
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn serve(deputy: &Deputy) {
         match (has_slept, quiet) {
             (true, true) => audit.forget(),
             (true, false) => audit.forget_last_look(),
-            (false, _) => deputy.switch.sleep(Some(deputy.tick()), || deputy.duty.is_rung()),
+            (false, _) => deputy.switch.sleep(Some(deputy.tick), || deputy.duty.is_rung()),
         }
     }
 }

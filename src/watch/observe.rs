@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::executor::{Account, Hosted, Queues, Runner, State, StateRef};
-use crate::insight::{Reports, STALL};
+use crate::insight::Reports;
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
 use crate::probe::{Doing, Witness};
 use crate::stage::Stage;
@@ -31,8 +31,6 @@ pub(super) struct Snapshot {
     pub(super) is_needed: bool,
     /// Leadership is vacant, a source or timer is waited for, and no thread has led since the last look.
     pub(super) is_abandoned: bool,
-    /// A thread that is awake runs. Asked only where leadership is abandoned in a pool without workers.
-    pub(super) is_busy: bool,
     /// Threads that only lead.
     pub(super) reliefs: usize,
     /// Reliefs that were started and have not entered the pool yet.
@@ -71,8 +69,6 @@ pub(super) struct MemberSeen {
     pub(super) is_at_work: bool,
     /// The thread polls a task, in which it is stuck.
     pub(super) is_task: bool,
-    /// The code in which it is stuck is known.
-    pub(super) is_known: bool,
     /// How long the thread has blocked there.
     pub(super) blocked: Duration,
     /// Processor time that the thread has used since it made progress.
@@ -190,11 +186,10 @@ impl Observer {
         let mut scene = Scene::default();
         let mut seen = Snapshot {
             now,
-            tick: pool.deputy.tick(),
+            tick: pool.deputy.tick,
             is_quiet,
             is_needed: pool.reactor.is_needed(),
             is_abandoned: false,
-            is_busy: false,
             reliefs,
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
@@ -234,7 +229,7 @@ impl Observer {
             self.look_at_queues(states, &mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
-            seen.crew = Some(crew.staff(now, STALL));
+            seen.crew = Some(crew.staff());
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
             seen.has_surplus =
@@ -272,10 +267,10 @@ impl Observer {
             }
             None => station.root().filter(|_| is_first && !fires),
         };
-        (member.is_task, member.is_known) = (task.is_some(), place.culprit.is_some());
+        member.is_task = task.is_some();
         // Without a task, it is where its `block_on` is.
         let spot = (spot.0, spot.1.filter(|_| member.is_task));
-        place.spot = (fires || member.is_known).then_some(spot);
+        place.spot = (fires || place.culprit.is_some()).then_some(spot);
     }
 
     /// Returns the record of a member that is at `spot`. If the last look did not find it there, that is a
@@ -331,7 +326,6 @@ impl Observer {
         // A second look is needed, even where no thread is in a `block_on`: a thread that begins one polls
         // its future before it joins, and the first timer or source in there is what calls the deputy.
         seen.is_abandoned = pool.leadership.is_vacant() && before == Some(taken) && pool.reactor.is_awaited();
-        seen.is_busy = seen.is_abandoned && pool.workforce().is_none() && pool.is_busy();
     }
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the

@@ -37,10 +37,9 @@ pub(super) fn start(pool: &Arc<Pool>) -> bool {
 fn lead(counted: &Counted) {
     let pool = &counted.0;
     // The deputy wakes the relief when the last source or timer is gone.
-    let needed =
-        poll_fn(
-            |_| if pool.reactor.is_needed() && !pool.is_ended() { Poll::Pending } else { Poll::Ready(()) },
-        );
+    let needed = poll_fn(|_| {
+        if pool.reactor.is_needed() && !pool.ended.is_set() { Poll::Pending } else { Poll::Ready(()) }
+    });
     let station = Arc::new(Station::relief(LINGER));
     // A panic here is a defect of ours, because a waker's panic ends at the call of the waker. The deputy
     // notices that leadership is vacant, and starts the next relief.

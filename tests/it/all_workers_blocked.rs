@@ -91,31 +91,6 @@ fn lf5_a_hook_that_blocks_blocks_no_other_thread() {
     runtime.block_on(stuck);
 }
 
-/// A worker that is still starting, in a hook that blocks, cannot be counted on.
-#[test]
-fn lf5_a_worker_that_does_not_start() {
-    let starts = Arc::new(AtomicUsize::new(0));
-    let end = Latch::new();
-    let _end = OpenOnDrop(end.clone());
-    let hook = {
-        let (starts, end) = (starts.clone(), end.clone());
-        move || {
-            // The first replacement.
-            if starts.fetch_add(1, SeqCst) == 1 {
-                end.wait();
-            }
-        }
-    };
-    let runtime = Runtime::builder().threads(1).max_threads(4).on_thread_start(hook).build().unwrap();
-    let stuck = runtime.spawn({
-        let end = end.clone();
-        async move { end.wait() }
-    });
-    assert!(pollster::block_on(runtime.spawn(async { true })), "a second replacement comes");
-    end.open();
-    pollster::block_on(stuck);
-}
-
 /// If every thread gets work in turn, no added thread is idle for long; they leave all the same.
 #[test]
 fn replacements_go_under_load() {

@@ -4,7 +4,6 @@
 use std::future::{Future, pending, poll_fn};
 use std::os::unix::net::UnixStream;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -123,25 +122,6 @@ fn lf5_workers_that_are_stuck_in_wakers() {
         }
         soon("a worker is added", move || pollster::block_on(runtime.spawn(async {})));
     }
-}
-
-/// Several workers do not get past their start hook.
-#[test]
-fn lf5_workers_that_do_not_start_one_after_the_other() {
-    let starts = AtomicUsize::new(0);
-    let end = Latch::new();
-    let _end = OpenOnDrop(end.clone());
-    let hook = {
-        let end = end.clone();
-        move || {
-            if starts.fetch_add(1, SeqCst) < 3 {
-                end.wait();
-            }
-        }
-    };
-    let runtime = Runtime::builder().threads(1).max_threads(6).on_thread_start(hook).build().unwrap();
-    assert!(pollster::block_on(runtime.spawn(async { true })), "the fourth one starts");
-    end.open();
 }
 
 /// A task waits in a nested `block_on` of another pool for a task of the first pool, whose only worker waits.

@@ -91,7 +91,7 @@ fn blocking_handlers_do_not_hang_the_pool() {
 
 /// A handler blocks right after a quiet time, long or short, or right after a short burst, when its thread
 /// has stood the deputy down. Another connection is served all the same. Fails if a thread that wakes up does
-/// not arm the deputy's switch (`Pool::notify_deputy`), or if the switch does not stay armed
+/// not arm the deputy's switch (`Deputy::notify`), or if the switch does not stay armed
 /// (`Duty::stand_down`): then no ping is answered for [`SOON`].
 #[test]
 fn lf5_a_handler_that_blocks_after_a_quiet_time_is_noticed() {

@@ -154,8 +154,7 @@ fn lf5_a_thread_that_never_waits_leaves_a_timer_that_is_waited_for() {
     }
 }
 
-/// The deputy watches over the one thread, and stays. (That there is no third thread meanwhile is a scenario
-/// of `src/model/relief.rs`.)
+/// The deputy watches over the one thread, and stays.
 #[test]
 fn lf5_a_program_that_only_calls_block_on_has_the_deputy_beside_it() {
     if !is_child(

@@ -82,19 +82,6 @@ fn the_closure_may_use_the_runtime_when_a_worker_is_added() {
     });
 }
 
-/// Fails if a closure that blocks keeps the deputy from its work: nothing would add another worker.
-#[test]
-fn another_worker_is_added_while_the_closure_blocks() {
-    for_each_builder(|setup| {
-        let latch = Latch::new();
-        let _named = OpenOnDrop(latch.clone());
-        let (runtime, _free, called_by) = with_a_blocked_worker(setup.builder(), move |_| latch.wait());
-        let name = runtime.spawn(async { thread::current().name().unwrap().to_owned() });
-        assert_ne!(runtime.block_on(name), "named 2");
-        assert!(called_by.lock().unwrap().len() > 2);
-    });
-}
-
 /// A thread that gets no name from the closure has one of the runtime's, and is lost to no one.
 #[test]
 fn a_closure_that_panics_or_gives_no_proper_name_costs_no_thread() {

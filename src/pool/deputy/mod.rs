@@ -54,7 +54,7 @@ pub(crate) type Watch = fn(&Deputy);
 pub(crate) struct Deputy {
     pool: Weak<Pool>,
     /// The time between two looks.
-    tick: Duration,
+    pub(crate) tick: Duration,
     /// The function of its thread.
     watch: Watch,
     pub(crate) duty: Duty,
@@ -70,11 +70,6 @@ impl Deputy {
     pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration, watch: Watch) -> Self {
         let (rescues, stalls) = (Counter::default(), Stalls::default());
         Self { pool, tick, watch, duty: Duty::new(), switch, rescues, stalls }
-    }
-
-    /// The time between two looks.
-    pub(crate) fn tick(&self) -> Duration {
-        self.tick
     }
 
     /// Has the deputy watch a promise that the calling thread has made: starts a deputy if there is none, and
@@ -95,25 +90,23 @@ impl Deputy {
 
     /// Does the same as [`call`](Self::call) if a deputy exists, and otherwise nothing.
     #[inline]
-    pub(super) fn notify(&self) {
+    pub(crate) fn notify(&self) {
         if self.duty.call() == Call::Arm {
             self.arm();
         }
     }
 
-    /// Returns whether a thread that `slept` for so many nanoseconds lately may
-    /// [`stand_down`](Self::stand_down) the deputy. Standing it down costs a system call, and the next
-    /// wake-up another one; a look costs two switches of threads, but comes once a tick only.
+    /// Stands the deputy down if it was called and sleeps, `is_quiet`, and this pays: all threads sleep, and
+    /// the calling one is about to, so the deputy has nothing to look at. Until that thread has called
+    /// [`notify`](Self::notify) after its sleep, it runs no user code.
+    ///
+    /// That costs a system call, and the next wake-up another one; a look costs two switches of threads, but
+    /// comes once a tick only. So the thread must have `slept` for half a tick lately, in nanoseconds.
     #[inline]
-    pub(super) fn is_long(&self, slept: u64) -> bool {
-        2 * u128::from(slept) >= self.tick.as_nanos()
-    }
-
-    /// Stands the deputy down if it was called and sleeps, and `is_quiet`: all threads sleep, and the calling
-    /// one is about to, so the deputy has nothing to look at.
-    #[cold]
-    pub(super) fn stand_down(&self, is_quiet: impl Fn() -> bool) {
-        if self.duty.stand_down(is_quiet, || self.switch.arm(Duration::MAX)) == Call::Arm {
+    pub(super) fn stand_down(&self, slept: u64, is_quiet: impl Fn() -> bool) {
+        if 2 * u128::from(slept) >= self.tick.as_nanos()
+            && self.duty.stand_down(is_quiet, || self.switch.arm(Duration::MAX)) == Call::Arm
+        {
             self.arm();
         }
     }

@@ -28,7 +28,8 @@ impl Builder {
     /// later call it as well.
     ///
     /// Free functions that the hook calls act on this runtime. The hook may spawn, but should not wait for
-    /// tasks of the runtime: the worker polls none before the hook returns.
+    /// tasks of the runtime: the worker polls none before the hook returns. Nor should it block: no other
+    /// worker starts in place of one whose hook has not returned.
     ///
     /// ```
     /// use std::sync::mpsc;

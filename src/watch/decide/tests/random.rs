@@ -37,8 +37,8 @@ struct World {
     /// How many of the workers the last decision did not count against `max_threads`.
     exempt: usize,
     runners: Vec<MemberSeen>,
-    /// Threads that have been started: how many looks ago, and whether as standbys.
-    starting: Vec<(usize, bool)>,
+    /// Threads that have been started: whether as standbys.
+    starting: Vec<bool>,
     reliefs: usize,
     starting_reliefs: usize,
     is_abandoned: bool,
@@ -99,9 +99,8 @@ impl World {
                 runner.computed += if self.is_calm { TICK } else { passed };
             }
         }
-        self.starting.iter_mut().for_each(|(looks, _)| *looks += 1);
         if self.dice.draw_one_in(2) && !self.starting.is_empty() {
-            let (_, is_standby) = self.starting.remove(0);
+            let is_standby = self.starting.remove(0);
             self.runners.push(MemberSeen { is_standby, ..replacement(idle()) });
         }
         if self.starting_reliefs > 0 && self.dice.draw_one_in(2) {
@@ -114,17 +113,12 @@ impl World {
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let late = self.starting.iter().take_while(|(looks, _)| *looks > 5).count();
-        let crew = self.threads.map(|threads| Staff {
-            threads,
-            max_threads: self.max_threads,
-            live: self.live(),
-            late,
-        });
+        let crew =
+            self.threads.map(|threads| Staff { threads, max_threads: self.max_threads, live: self.live() });
         let dice = &mut self.dice;
         let members = self.runners.iter().map(|runner| {
             let is_task = runner.doing.is_some() && runner.is_at_work;
-            MemberSeen { blocked: LITTLE, is_task, is_known: is_task, ..runner.clone() }
+            MemberSeen { blocked: LITTLE, is_task, ..runner.clone() }
         });
         let members = members.collect();
         let queues = (0..2).map(|_| Queues {
@@ -138,7 +132,6 @@ impl World {
             now: self.now,
             is_needed: self.is_abandoned || dice.draw_one_in(2),
             is_abandoned: self.is_abandoned,
-            is_busy: self.is_abandoned && crew.is_none() && dice.draw_one_in(2),
             reliefs: self.reliefs,
             starting_reliefs: self.starting_reliefs,
             crew,
@@ -163,7 +156,7 @@ impl World {
                 if self.live() >= self.max_threads + self.exempt || self.dice.draw_one_in(16) {
                     return false;
                 }
-                self.starting.push((0, *step == AddStandby));
+                self.starting.push(*step == AddStandby);
             }
             EndStandby(id) => self.runners[*id].is_standby = false,
             AddRelief => {
@@ -199,7 +192,7 @@ fn is_thread_on_its_way(seen: &Snapshot, extra: usize) -> bool {
     // Both standbys compute: one of them comes after its task, unless all compute for long.
     let workforce = Workforce { extra, ..Workforce::of(seen) };
     let are_standbys_busy = seen.crew.is_some() && workforce.standbys >= STANDBYS;
-    starting || are_standbys_busy || seen.reliefs > 0 || seen.is_busy || seen.members.iter().any(comes)
+    starting || are_standbys_busy || seen.reliefs > 0 || seen.members.iter().any(comes)
 }
 
 /// Asserts the rules that hold for every look.
@@ -217,7 +210,7 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usi
             let are_busy = standbys.iter().all(|it| it.doing == Some(Doing::Computes));
             assert!(standbys.len() < STANDBYS && are_busy, "too many: {}", context());
         } else {
-            let takers = crew.live - blocked - standbys.len() - crew.late.min(crew.threads);
+            let takers = crew.live - blocked - standbys.len();
             assert!(!is_calm || takers < crew.threads, "too many: {}", context());
         }
         assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
