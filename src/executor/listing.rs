@@ -12,23 +12,12 @@ use crate::insight::Grouping;
 pub(crate) struct TaskSurvey {
     /// The address of the executor.
     pub(crate) executor: usize,
-    /// The tasks that had to wait.
-    pub(crate) listed: Vec<SurveyedTask>,
+    /// The tasks that had to wait, each with the address that its waker points to.
+    pub(crate) listed: Vec<(usize, ListedTask)>,
     /// The tasks that are being polled, each with the address that its waker points to.
     pub(crate) polled: Vec<(usize, &'static Location<'static>)>,
     /// The number of unfinished tasks; `None` if the executor does not track them.
     pub(crate) unfinished: Option<usize>,
-}
-
-/// A task that had to wait.
-#[cfg(feature = "trace")]
-#[derive(Debug)]
-pub(crate) struct SurveyedTask {
-    /// The address that its waker points to.
-    pub(crate) address: usize,
-    pub(crate) spawned_at: &'static Location<'static>,
-    /// Since when it is listed, on [`coarse_millis`](crate::sync::coarse_millis).
-    pub(crate) since: u64,
 }
 
 impl State {
@@ -56,9 +45,7 @@ impl State {
     #[cfg(feature = "trace")]
     pub(crate) fn survey(&self, polled: Vec<(usize, &'static Location<'static>)>) -> TaskSurvey {
         let mut listed = Vec::new();
-        self.tasks.for_each_listed(|address, ListedTask { spawned_at, since }| {
-            listed.push(SurveyedTask { address, spawned_at, since });
-        });
+        self.tasks.for_each_listed(|address, task| listed.push((address, task)));
         TaskSurvey { executor: self.address(), listed, polled, unfinished: self.unfinished() }
     }
 }

@@ -24,7 +24,8 @@ mod poll_cell;
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
-/// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped.
+/// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped, and
+/// one that a standby leaves to others.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
     /// The polls, by [`FoundIn`].
@@ -47,12 +48,6 @@ impl PollCounters {
     pub(super) fn place(&self) -> FoundIn {
         // The bound saves a check: only `found` writes the index.
         FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed)).min(FoundIn::PLACES.len() - 1)]
-    }
-
-    /// Counts the task that the runner took last no longer: it is left to another runner.
-    pub(super) fn not_polled(&self) {
-        // Minus one, as the counter wraps.
-        self.polls[self.place() as usize].add(u64::MAX);
     }
 
     /// Returns the polls of tasks that were found in this place.

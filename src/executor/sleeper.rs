@@ -31,11 +31,7 @@ impl Sleeper {
 
     /// Returns the rank in a line: hosted sleepers, which are sure to come, are called first.
     pub(super) fn rank(&self) -> Rank {
-        if self.is_hosted() { Rank::Host } else { Rank::Guest }
-    }
-
-    pub(super) fn is_hosted(&self) -> bool {
-        self.hosted.is_set()
+        if self.hosted.is_set() { Rank::Host } else { Rank::Guest }
     }
 
     /// Wakes the sleeper, if it has a waker. Runs foreign code, unless the sleeper is hosted. A panic of that

@@ -19,7 +19,7 @@ use super::tasks::Tasks;
 use crate::insight::Panics;
 use crate::line::{Line, Order};
 use crate::simulated::{self, Injector};
-use crate::sync::{self, Counter, Flag, Mutex, MutexGuard, thread};
+use crate::sync::{self, Counter, Flag, Mutex, MutexGuard};
 use crate::waking;
 
 /// The part of a runtime that is called when a task becomes ready and no runner sleeps.
@@ -63,18 +63,18 @@ pub(crate) struct StateRef(ManuallyDrop<Arc<State>>);
 impl StateRef {
     /// Creates the state of a runtime's executor.
     pub(crate) fn shared() -> Self {
-        State::new(true, true).into()
+        State::new(true, true, false, false).into()
     }
 
     /// Creates the state of a current-thread runtime's executor, which polls tasks in the order in which they
     /// became ready.
     pub(crate) fn in_order() -> Self {
-        State::with(true, true, true, false).into()
+        State::new(true, true, true, false).into()
     }
 
     /// Creates the state of the default instance, which is never dropped but may be drained.
     pub(crate) fn forever() -> Self {
-        State::with(true, true, false, true).into()
+        State::new(true, true, false, true).into()
     }
 }
 
@@ -116,15 +116,15 @@ impl Deref for StateRef {
 
 impl State {
     /// Creates the state of an executor. `tracks_tasks`: the executor counts and lists its tasks, so that
-    /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing.
-    pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
-        Self::with(tracks_tasks, of_runtime, false, false)
-    }
-
-    /// Creates the state as [`new`](Self::new) does. `keeps_order`: all tasks are queued in the injector, and
-    /// polled in that order. That is so for each executor that a program makes inside of a simulation, too.
-    /// `lives_forever`: the tasks' references to the state are not counted.
-    fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool, lives_forever: bool) -> Arc<Self> {
+    /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing. `keeps_order`: all tasks
+    /// are queued in the injector, and polled in that order. That is so for each executor that a program makes
+    /// inside of a simulation, too. `lives_forever`: the tasks' references to the state are not counted.
+    pub(crate) fn new(
+        tracks_tasks: bool,
+        of_runtime: bool,
+        keeps_order: bool,
+        lives_forever: bool,
+    ) -> Arc<Self> {
         let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
@@ -200,16 +200,9 @@ impl State {
         if wakes_itself || runner.keeps_order {
             self.give_last(runner, task);
         } else if let Err(second) = runner.slot.put(task) {
-            self.give_second(runner, second);
+            // At least two tasks wait now.
+            self.push_to(runner, second, 1);
         }
-    }
-
-    /// Pushes a task that found the slot taken into the ring. Now at least two tasks wait, so a sleeper is
-    /// woken if that is worth it.
-    #[inline(never)]
-    fn give_second(&self, runner: &Runner, task: Runnable) {
-        self.push_to(runner, task);
-        self.invite(|| 1 + runner.ring.len());
     }
 
     /// Queues a task at the back of the ring, and wakes a sleeper if that is worth it. For a task that woke
@@ -227,15 +220,17 @@ impl State {
             self.schedule_elsewhere(task);
             return;
         }
-        self.push_to(runner, task);
-        self.invite(|| runner.ring.len());
+        self.push_to(runner, task, 0);
     }
 
-    /// Pushes a task into the runner's ring, or into the injector if the ring is full.
-    fn push_to(&self, runner: &Runner, task: Runnable) {
+    /// Pushes a task into the runner's ring, or into the injector if the ring is full. Wakes a sleeper for the
+    /// tasks there, and those `in_slot`, if that is worth it.
+    #[inline(never)]
+    fn push_to(&self, runner: &Runner, task: Runnable, in_slot: usize) {
         if let Err(full) = runner.ring.push(task) {
             self.inject(full.into_inner());
         }
+        self.invite(|| in_slot + runner.ring.len());
     }
 
     /// Puts a task into the injector, where any runner finds it, and wakes none. If the injector is closed,
@@ -245,8 +240,7 @@ impl State {
     pub(super) fn inject(&self, task: Runnable) {
         if let Err(PushError::Closed(task) | PushError::Full(task)) = self.injector.push(task) {
             debug_assert!(self.of_runtime, "this future may not be dropped here");
-            let drops = || waking::call(|| drop(task));
-            let _ = thread::Builder::new().name("paceline-cancel".into()).spawn(drops);
+            let _ = sync::start_errand(|| waking::call(|| drop(task)));
         }
     }
 

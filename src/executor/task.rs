@@ -117,7 +117,6 @@ impl<F: Future> Future for Tracked<F> {
                     // The mark is lowered: otherwise a quick task that was caught at a bad moment could never
                     // show again that it is quick.
                     this.history = this.history.after(None);
-                    runner.counters.not_polled();
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }

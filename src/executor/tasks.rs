@@ -29,14 +29,13 @@
 //! The count is sharded by thread, so that threads write to separate cache lines, even if a task ends on
 //! another thread than the one that spawned it.
 //!
-//! **The last end wakes the thread that waits for it**: see [`Vigil`].
+//! **The last end wakes the thread that waits for it**: see `vigil.rs`.
 
 use std::panic::Location;
 use std::sync::atomic;
 use std::task::Waker;
 
-use super::vigil::Vigil;
-use crate::sync::{self, AtomicUsize, Mutex, Ordering, process_static, thread_local};
+use crate::sync::{self, AtomicUsize, Mutex, Ordering, Thread, process_static, thread_local};
 
 /// Number of shards. Fewer in models, because each one is several steps of a count.
 const SHARDS: usize = if cfg!(paceline_loom) { 3 } else { 8 };
@@ -54,10 +53,10 @@ enum TaskEntry {
 
 /// A listed task in reports: where it was spawned, and since when it has been listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListedTask {
-    pub(super) spawned_at: &'static Location<'static>,
+pub(crate) struct ListedTask {
+    pub(crate) spawned_at: &'static Location<'static>,
     /// On [`coarse_millis`](sync::coarse_millis).
-    pub(super) since: u64,
+    pub(crate) since: u64,
 }
 
 #[derive(Debug)]
@@ -73,7 +72,7 @@ struct ShardList {
 /// these threads.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Shard {
+pub(super) struct Shard {
     spawned: AtomicUsize,
     /// The number of ends times [`ONE_END`], and [`WATCHED`]: in one word, so that an end and a watch cannot
     /// miss each other.
@@ -87,7 +86,12 @@ pub(super) struct Ticket(u32);
 
 /// The unfinished tasks of an executor.
 #[derive(Debug)]
-pub(crate) struct Tasks([Shard; SHARDS], Vigil);
+pub(crate) struct Tasks {
+    pub(super) shards: [Shard; SHARDS],
+    /// The waiter is woken when no more tasks than this are left.
+    pub(super) threshold: AtomicUsize,
+    pub(super) waiter: Mutex<Option<Thread>>,
+}
 
 thread_local! {
     /// The shard in which this thread counts.
@@ -102,7 +106,8 @@ thread_local! {
 
 impl Tasks {
     pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| Shard::new()), Vigil::new())
+        let shards = std::array::from_fn(|_| Shard::new());
+        Self { shards, threshold: AtomicUsize::new(0), waiter: Mutex::new(None) }
     }
 
     fn here() -> usize {
@@ -113,7 +118,7 @@ impl Tasks {
     /// ticket that the task has by then.
     #[inline]
     pub(super) fn enter(&self) -> Ticket {
-        self.0[Self::here()].begin();
+        self.shards[Self::here()].begin();
         Ticket::COUNTED
     }
 
@@ -130,7 +135,7 @@ impl Tasks {
     /// Lists a counted task in the shard of this number, and returns its new ticket. If the executor ends,
     /// wakes the task.
     fn list_in(&self, number: usize, waker: &Waker, listed: ListedTask) -> Ticket {
-        let (at, ends) = self.0[number].list(waker.clone(), listed);
+        let (at, ends) = self.shards[number].list(waker.clone(), listed);
         if ends {
             // LF3: outside of the lock. The task is scheduled when its poll returns.
             waker.wake_by_ref();
@@ -144,7 +149,7 @@ impl Tasks {
     pub(super) fn leave(&self, ticket: Ticket) {
         let shard = match ticket {
             Ticket::NONE => return,
-            Ticket::COUNTED => &self.0[Self::here()],
+            Ticket::COUNTED => &self.shards[Self::here()],
             Ticket(listed) => self.unlist(listed),
         };
         self.count_end(shard);
@@ -154,7 +159,7 @@ impl Tasks {
     /// the entry.
     #[inline(never)]
     fn unlist(&self, listed: u32) -> &Shard {
-        let shard = &self.0[listed as usize % SHARDS];
+        let shard = &self.shards[listed as usize % SHARDS];
         // LF3: the entry's waker is dropped outside of the lock.
         drop(shard.unlist(listed / SHARDS as u32));
         shard
@@ -169,36 +174,6 @@ impl Tasks {
         }
     }
 
-    /// Wakes the waiting thread if few enough tasks are left. Called after an end that found the mark.
-    #[cold]
-    fn check_threshold(&self) {
-        // ORDER: pairs with the fence of `watch`, and of the waiter before each count: see `Vigil`.
-        sync::full_fence();
-        if self.count() <= self.1.threshold() {
-            self.1.wake();
-        }
-    }
-
-    /// Makes the calling thread the waiter, without waiting: the end that reaches the
-    /// [threshold](Self::set_threshold) unparks it. The caller counts after this call and before it parks.
-    pub(crate) fn watch(&self) {
-        self.1.begin();
-        self.0.iter().for_each(Shard::watch);
-        sync::full_fence();
-    }
-
-    /// Ends the wait that [`watch`](Self::watch) began: there is no waiter any more. A task end that has
-    /// found the mark before may still unpark the thread.
-    pub(crate) fn unwatch(&self) {
-        self.0.iter().for_each(Shard::unwatch);
-        self.1.end();
-    }
-
-    /// Sets how many tasks may be left when the waiter is woken, and wakes it now so that it counts again.
-    pub(crate) fn set_threshold(&self, left: usize) {
-        self.1.set_threshold(left);
-    }
-
     /// Returns the number of unfinished tasks. Tasks that are spawned and end during the call may be
     /// included.
     pub(crate) fn count(&self) -> usize {
@@ -207,7 +182,7 @@ impl Tasks {
 
     /// Returns how many tasks have ended so far, and [`count`](Self::count), from a single reading.
     pub(crate) fn census(&self) -> (usize, usize) {
-        let sum = |counted: fn(&Shard) -> usize| self.0.iter().map(counted).fold(0, usize::wrapping_add);
+        let sum = |counted: fn(&Shard) -> usize| self.shards.iter().map(counted).fold(0, usize::wrapping_add);
         let finished = sum(Shard::finished);
         // Ends are counted in a word that has one bit less.
         (finished, sum(Shard::spawned).wrapping_sub(finished) & (usize::MAX / ONE_END))
@@ -216,7 +191,7 @@ impl Tasks {
     /// Calls `f` for each listed task, with the address that its waker points to. A shard's lock is held
     /// meanwhile, so `f` must not run foreign code.
     pub(super) fn for_each_listed(&self, mut f: impl FnMut(usize, ListedTask)) {
-        for shard in &self.0 {
+        for shard in &self.shards {
             for entry in &sync::lock(&shard.list).entries {
                 if let TaskEntry::Taken(waker, listed) = entry {
                     f(waker.data().addr(), *listed);
@@ -228,7 +203,7 @@ impl Tasks {
     /// Wakes all listed tasks, because they are to end. From now on, each task that has to wait for the first
     /// time is woken at once.
     pub(super) fn wake_all(&self) {
-        for shard in &self.0 {
+        for shard in &self.shards {
             // LF3: outside of the lock.
             shard.end_all().into_iter().for_each(Waker::wake);
         }
@@ -264,7 +239,7 @@ impl Shard {
     }
 
     /// Marks the word: each later end learns from it that a thread waits.
-    fn watch(&self) {
+    pub(super) fn watch(&self) {
         // ORDER: Relaxed, because the counts are read later, behind a fence. A read-modify-write of the
         // word that ends change: an end precedes it, and a count after this call includes the end; or an
         // end follows it, and finds the mark.
@@ -272,7 +247,7 @@ impl Shard {
     }
 
     /// Clears the mark of [`watch`](Self::watch).
-    fn unwatch(&self) {
+    pub(super) fn unwatch(&self) {
         // ORDER: Relaxed. An end that still finds the mark unparks a thread for nothing, which does no harm.
         self.finished.fetch_and(!WATCHED, Ordering::Relaxed);
     }

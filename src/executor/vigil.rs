@@ -1,4 +1,4 @@
-//! [`Vigil`]: one thread that waits until few tasks are left. The task end that reaches the threshold wakes
+//! The vigil: one thread waits until few tasks are left. The task end that reaches the threshold wakes
 //! the thread, which counts again.
 //!
 //! An end is a single change of the word of its shard (see [`tasks`](super::tasks)), and must not become
@@ -28,46 +28,46 @@
 //!
 //! No deputy watches the waiter. The waiter has a deadline of its own.
 
-use crate::sync::{self, AtomicUsize, Mutex, Ordering, Thread, thread};
+use super::tasks::{Shard, Tasks};
+use crate::sync::{self, Ordering, thread};
 
-/// The wait for the last task to end.
-#[derive(Debug)]
-pub(super) struct Vigil {
-    /// The waiter is woken when no more tasks than this are left.
-    threshold: AtomicUsize,
-    waiter: Mutex<Option<Thread>>,
-}
-
-impl Vigil {
-    pub(super) fn new() -> Self {
-        Self { threshold: AtomicUsize::new(0), waiter: Mutex::new(None) }
+impl Tasks {
+    /// Wakes the waiting thread if few enough tasks are left. Called after an end that found the mark.
+    #[cold]
+    pub(super) fn check_threshold(&self) {
+        // ORDER: pairs with the fence of `watch`, and of the waiter before each count. The threshold is
+        // Relaxed: the fences of the waiter and of the ends order it, as the header argues.
+        sync::full_fence();
+        if self.count() <= self.threshold.load(Ordering::Relaxed) {
+            self.wake_waiter();
+        }
     }
 
-    /// Registers the calling thread as the waiter.
-    pub(super) fn begin(&self) {
+    /// Makes the calling thread the waiter, without waiting: the end that reaches the
+    /// [threshold](Self::set_threshold) unparks it. The caller counts after this call and before it parks.
+    pub(crate) fn watch(&self) {
         *sync::lock(&self.waiter) = Some(thread::current());
+        self.shards.iter().for_each(Shard::watch);
+        sync::full_fence();
     }
 
-    pub(super) fn end(&self) {
+    /// Ends the wait that [`watch`](Self::watch) began: there is no waiter any more. A task end that has
+    /// found the mark before may still unpark the thread.
+    pub(crate) fn unwatch(&self) {
+        self.shards.iter().for_each(Shard::unwatch);
         sync::lock(&self.waiter).take();
     }
 
-    /// Returns how many tasks may be left when the waiter is woken.
-    pub(super) fn threshold(&self) -> usize {
-        // ORDER: Relaxed. The fences of the waiter and of the ends order it, as the header argues.
-        self.threshold.load(Ordering::Relaxed)
-    }
-
-    /// Sets the threshold, and wakes the waiter so that it counts again.
-    pub(super) fn set_threshold(&self, left: usize) {
+    /// Sets how many tasks may be left when the waiter is woken, and wakes it now so that it counts again.
+    pub(crate) fn set_threshold(&self, left: usize) {
         // ORDER: Relaxed. The unpark below pairs with the waiter's park, and the waiter counts after that.
         self.threshold.store(left, Ordering::Relaxed);
-        self.wake();
+        self.wake_waiter();
     }
 
     /// Unparks the waiter, if there is one, and leaves it registered.
     #[cold]
-    pub(super) fn wake(&self) {
+    fn wake_waiter(&self) {
         let waiter = sync::lock(&self.waiter).clone();
         if let Some(waiter) = waiter {
             waiter.unpark();

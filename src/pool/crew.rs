@@ -11,6 +11,7 @@ use crate::ambient;
 use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef};
 use crate::insight::{StallHook, TaskPanic};
+use crate::leadership::Rank;
 use crate::probe::ThreadState;
 use crate::sync::{self, Condvar, Counter, Event, Flag, Mutex, MutexGuard, thread};
 use crate::waking;
@@ -290,11 +291,11 @@ impl Crew {
             run.stand_by();
         }
         loop {
-            let linger = self.is_overstaffed().then_some(LINGER);
+            let linger = (self.live() > self.config.threads).then_some(LINGER);
             // A panic of the loop must not end the thread.
             let hooked = self.with_park_hooks(pool, run);
             let worked = waking::catch(|| {
-                block_on::drive(PoolSource::Given(pool), Arc::new(Station::lingering(linger)), hooked)
+                block_on::drive(PoolSource::Given(pool), Arc::new(Station::with(Rank::Guest, linger)), hooked)
             });
             let unneeded = worked.is_some_and(|left| left.is_none());
             let is_stopped = self.parting.is_stopped();
@@ -327,10 +328,6 @@ impl Crew {
         if !self.parting.is_stopped() {
             listener.await;
         }
-    }
-
-    fn is_overstaffed(&self) -> bool {
-        self.roll().live > self.config.threads
     }
 
     /// Removes the thread from the crew if the crew was stopped, or if the thread is not needed and there

@@ -34,9 +34,6 @@ impl Pool {
     /// Returns the default instance. If there is none, calls `make`, with the lock held, and keeps the pool
     /// until the process ends. If `make` fails, returns its error, and the next call tries again.
     pub(crate) fn default_or_make(make: impl FnOnce() -> io::Result<Arc<Self>>) -> io::Result<Arc<Self>> {
-        if let Some(pool) = &*instance() {
-            return Ok(pool.clone());
-        }
         // Before the lock is taken, because this may print: standard error may be full.
         requests::are_stalls_requested();
         let mut default = instance();

@@ -70,20 +70,10 @@ impl Station {
         Self { called_at: Some(called_at), ..Self::with(Rank::Guest, None) }
     }
 
-    /// Creates a station for a worker. Its thread leaves when it was not needed for as long as `linger`.
-    pub(crate) fn lingering(linger: Option<Duration>) -> Self {
-        Self::with(Rank::Guest, linger)
-    }
-
-    /// Creates a station for a relief, a thread that is here only to lead. The thread leaves when it was not
-    /// needed for as long as `linger`.
-    pub(crate) fn relief(linger: Duration) -> Self {
-        Self::with(Rank::Relief, Some(linger))
-    }
-
-    /// Creates a station for the calling thread, in no pool yet and without a future of the user's. If
-    /// `linger` is `None`, the thread leaves only when it is told to.
-    fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
+    /// Creates a station for the calling thread, in no pool yet and without a future of the user's. The thread
+    /// leaves when it was not needed for as long as `linger`; if that is `None`, only when it is told to. A
+    /// thread that is here only to lead has the rank of a relief.
+    pub(crate) fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),

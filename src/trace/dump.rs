@@ -93,7 +93,7 @@ struct Addressed {
 impl Addressed {
     fn new(survey: TaskSurvey) -> Self {
         let polled = survey.polled.iter().map(|(address, _)| *address);
-        let addresses = survey.listed.iter().map(|task| task.address).chain(polled).collect();
+        let addresses = survey.listed.iter().map(|(address, _)| *address).chain(polled).collect();
         Self { survey, addresses }
     }
 
@@ -126,11 +126,11 @@ impl Dump {
     fn add_others(&mut self, survey: TaskSurvey, known: &HashSet<usize>, with_facts: usize) {
         let (now, before) = (sync::coarse_millis(), self.tasks.len());
         let mut in_first_poll = survey.polled;
-        for task in survey.listed {
-            let polled = in_first_poll.iter().position(|(address, _)| *address == task.address);
+        for (address, task) in survey.listed {
+            let polled = in_first_poll.iter().position(|(other, _)| *other == address);
             let state = if polled.is_some() { TaskState::Runs } else { TaskState::Waits };
             polled.map(|at| in_first_poll.remove(at));
-            if !known.contains(&task.address) {
+            if !known.contains(&address) {
                 let age = Duration::from_millis(now.saturating_sub(task.since));
                 self.tasks.push(TaskDump::without_facts(task.spawned_at, state, Some(age)));
             }

@@ -6,6 +6,7 @@ use super::decide::{Actions, Step};
 use super::observe::{Id, Observer, Scene};
 use super::relief;
 use super::report::report;
+use crate::flight;
 use crate::pool::{Finding, Pool};
 
 /// Carries out the result of one look: keeps findings, marks slow tasks, reports stalls, takes the steps,
@@ -28,8 +29,12 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
             let syscall = || place.station.state.syscall();
             let due = record.reports.due(&pool.deputy.stalls, doing, &record.witness, syscall);
             let Some(due) = due else { continue };
-            if report(pool, &place.station, culprit, &due) {
-                record.reports.note_made(&due);
+            if !report(pool, &place.station, culprit, &due) {
+                continue;
+            }
+            record.reports.note_made(&due);
+            if let Some(spawned_at) = culprit.place {
+                flight::stalls(place.station.seat.number, spawned_at, || due.kind.code(), due.lasted);
             }
         }
     }

@@ -111,9 +111,9 @@ const MAX_RELIEFS: usize = 256;
 pub(super) struct Memory {
     /// Since when leadership is abandoned.
     blind: Option<Instant>,
-    /// Workers that blocked at the last look, and leaders that have announced since then that they will
-    /// block.
-    blocked: usize,
+    /// Workers that blocked at the last look, or were standbys, and leaders that have announced since then
+    /// that they will block.
+    unable: usize,
     /// A worker had no core at the last look.
     starves: bool,
     /// Since when there are more workers than are needed.
@@ -157,11 +157,9 @@ pub(super) enum Step {
 /// The result of one look.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Actions {
-    /// Steps that are all taken, before the others.
-    pub(super) first: Vec<Step>,
     /// Alternatives for events that wait: the first that succeeds is the last one tried.
     pub(super) lead: Vec<Step>,
-    /// Steps for tasks in queues. All of them are taken.
+    /// Steps for tasks in queues, and for reliefs that are not needed. All of them are taken.
     pub(super) queues: Vec<Step>,
     /// Tasks to be marked as slow.
     pub(super) marks: Vec<(Id, Caught)>,
@@ -179,7 +177,6 @@ impl Actions {
     /// Calls `act` for each step that is due; `act` returns whether the step succeeded. Each look starts at
     /// most one worker.
     pub(super) fn perform(&self, mut act: impl FnMut(&Step) -> bool) {
-        self.first.iter().for_each(|step| _ = act(step));
         let done = self.lead.iter().find(|step| act(step));
         let has_started = done.is_some_and(Step::starts_worker);
         let due = self.queues.iter().filter(|step| !(has_started && step.starts_worker()));
@@ -197,18 +194,16 @@ impl Step {
 /// surplus workers, reliefs and the length of polls are looked at.
 pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
     let mut actions = Actions::default();
-    if !seen.is_needed {
-        actions.first.push(Step::DismissReliefs);
-    }
+    actions.queues.extend((!seen.is_needed).then_some(Step::DismissReliefs));
     let mut workforce = Workforce::of(seen);
     memory.update_extra(seen, &mut workforce);
     if seen.is_quiet {
         memory.forget();
     } else {
         memory.look_at_stays(seen, &mut actions);
-        (memory.starves, memory.blocked) = (workforce.waits, workforce.blocked);
+        (memory.starves, memory.unable) = (workforce.waits, workforce.blocked + workforce.standbys);
         actions.lead = memory.find_leader(seen, &mut workforce);
-        actions.queues = move_tasks(seen);
+        actions.queues.extend(move_tasks(seen));
         actions.queues.extend(memory.find_taker(seen, &mut workforce));
     }
     memory.extra = workforce.extra;
@@ -233,7 +228,7 @@ fn move_tasks(seen: &Snapshot) -> Vec<Step> {
 impl Memory {
     /// Forgets everything that is out of date after the deputy has slept.
     pub(super) fn forget(&mut self) {
-        (self.blocked, self.starves) = (0, false);
+        (self.unable, self.starves) = (0, false);
         self.forget_last_look();
     }
 
@@ -251,8 +246,8 @@ impl Memory {
     /// Counts a leader that is about to run a task that is known to block, while no follower can lead.
     /// Returns whether to start a worker now: the next look would start one, but later.
     pub(super) fn count_blocked(&mut self, live: usize, threads: usize) -> bool {
-        self.blocked += 1;
-        live < threads + self.blocked
+        self.unable += 1;
+        live < threads + self.unable
     }
 
     /// Has tasks that block or compute marked as slow, and lists the threads in known code for reports of

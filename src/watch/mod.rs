@@ -21,14 +21,11 @@ pub(crate) fn serve(deputy: &Deputy) {
     let mut audit = Audit::default();
     let mut membership = Membership::new();
     loop {
-        let orders = deputy.duty.rise();
+        let Some(help) = deputy.duty.rise() else { return };
         let Some(pool) = deputy.pool() else { return };
-        if orders.ended {
-            return;
-        }
         membership.refresh(&pool.recording);
         // A look that panics is a defect of paceline. The deputy continues with a fresh state.
-        let look = waking::catch(|| audit.look(&pool, orders.help));
+        let look = waking::catch(|| audit.look(&pool, help));
         let quiet = look.unwrap_or_else(|| {
             audit = Audit::default();
             false

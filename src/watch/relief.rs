@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::blocking_threads::LINGER;
+use crate::leadership::Rank;
 use crate::pool::block_on::{PoolSource, drive};
 use crate::pool::{Pool, Station};
 use crate::sync::thread;
@@ -40,7 +41,7 @@ fn lead(counted: &Counted) {
     let needed = poll_fn(|_| {
         if pool.reactor.is_needed() && !pool.ended.is_set() { Poll::Pending } else { Poll::Ready(()) }
     });
-    let station = Arc::new(Station::relief(LINGER));
+    let station = Arc::new(Station::with(Rank::Relief, Some(LINGER)));
     // A panic here is a defect of ours, because a waker's panic ends at the call of the waker. The deputy
     // notices that leadership is vacant, and starts the next relief.
     waking::catch(|| drive(PoolSource::Given(pool), station, needed));

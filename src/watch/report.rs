@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::flight;
 use crate::insight::{Stall, StallNow, event, requests};
 use crate::notice;
 use crate::pool::{Culprit, Pool, Station};
@@ -13,18 +12,8 @@ use crate::waking;
 /// `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns
 /// true. A thread of its own does that, because the deputy runs no user code and does not wait for standard
 /// error. There is one report at a time: returns false if the last one is still in progress, or if no thread
-/// can be started. Then the caller has to try again. The flight recorder gets each report that is not to be
-/// tried again.
+/// can be started. Then the caller has to try again.
 pub(super) fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due: &StallNow) -> bool {
-    let is_done = start_report(pool, station, culprit, due);
-    if let (true, Some(place)) = (is_done, culprit.place) {
-        flight::stalls(station.seat.number, place, || due.kind.code(), due.lasted);
-    }
-    is_done
-}
-
-/// Starts the thread that makes the report, and returns whether that is done: see [`report`].
-fn start_report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due: &StallNow) -> bool {
     let hook = pool.crew().and_then(|crew| crew.config.on_stall.clone());
     let (is_printed, is_traced) = (requests::are_stalls_requested(), event::is_wanted());
     let Some(spawned_at) = culprit.place.filter(|_| is_printed || is_traced || hook.is_some()) else {

@@ -181,32 +181,3 @@ fn a_destructor_that_was_caught_marks_no_task() {
         assert_eq!((polls.load(Relaxed), state.injected()), (2, 0), "it has no mark");
     });
 }
-
-/// Fails if a task counts as polled that was found and left to others, because it is known to compute.
-#[test]
-fn a_task_that_is_left_to_others_was_not_polled() {
-    let state = StateRef::shared();
-    let polls = Arc::new(AtomicU32::new(0));
-    let (tell, told) = async_channel::unbounded::<()>();
-    hosted(&state, |poll, runner| {
-        let (count, caught) = (polls.clone(), runner.clone());
-        let computes = async move {
-            loop {
-                count.fetch_add(1, Relaxed);
-                caught.catch(caught.stage(), super::super::Caught::Computing);
-                if told.recv().await.is_err() {
-                    break;
-                }
-            }
-        };
-        let meta = crate::observed::SpawnMeta::unobserved(std::panic::Location::caller());
-        // SAFETY: it is `Send` and borrows nothing.
-        unsafe { task::spawn(state.clone(), computes, meta) }.detach();
-        assert!(poll().is_pending());
-        runner.stand_by();
-        tell.try_send(()).unwrap();
-        assert!(runner.has_tasks() && poll().is_pending());
-        assert_eq!((polls.load(Relaxed), state.injected()), (1, 1), "it waits for a taker");
-        assert_eq!(runner.counters.total(), 1);
-    });
-}

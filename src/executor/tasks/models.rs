@@ -17,14 +17,14 @@ fn listed() -> ListedTask {
 fn a_count_is_never_too_low() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        tasks.0[0].begin();
+        tasks.shards[0].begin();
         let other = {
             let tasks = tasks.clone();
             thread::spawn(move || {
-                tasks.0[1].begin();
-                _ = tasks.0[2].end();
-                tasks.0[1].begin();
-                _ = tasks.0[0].end();
+                tasks.shards[1].begin();
+                _ = tasks.shards[2].end();
+                tasks.shards[1].begin();
+                _ = tasks.shards[0].end();
             })
         };
         assert!((1..=3).contains(&tasks.count()));
@@ -39,12 +39,12 @@ fn a_count_of_none_sees_what_the_tasks_did() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         let done = Arc::new(AtomicUsize::new(0));
-        (0..2).for_each(|_| tasks.0[0].begin());
+        (0..2).for_each(|_| tasks.shards[0].begin());
         let ends = [0, 1].map(|number| {
             let (tasks, done) = (tasks.clone(), done.clone());
             thread::spawn(move || {
                 done.fetch_add(1, Ordering::Relaxed);
-                _ = tasks.0[number].end();
+                _ = tasks.shards[number].end();
             })
         });
         if tasks.count() == 0 {
@@ -62,7 +62,7 @@ fn a_task_that_is_listed_beside_the_end_is_woken() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         let (bell, waker) = WakeCounter::new();
-        tasks.0[0].begin();
+        tasks.shards[0].begin();
         let polling = {
             let (tasks, waker) = (tasks.clone(), waker.clone());
             thread::spawn(move || tasks.list_in(0, &waker, listed()))
@@ -84,7 +84,7 @@ fn a_task_that_leaves_beside_the_end_keeps_no_other_from_being_woken() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
         let bells = [(); 3].map(|()| WakeCounter::new());
-        (0..3).for_each(|_| tasks.0[0].begin());
+        (0..3).for_each(|_| tasks.shards[0].begin());
         let stays = tasks.list_in(0, &bells[0].1, listed());
         let leaves = tasks.list_in(0, &bells[1].1, listed());
         let other = {
@@ -116,7 +116,7 @@ fn two_leave_at_once() {
         let tasks = Arc::new(Tasks::new());
         let (bell, waker) = WakeCounter::new();
         let tickets = [(); 2].map(|()| {
-            tasks.0[0].begin();
+            tasks.shards[0].begin();
             tasks.list_in(0, &waker, listed())
         });
         let leaving = tickets.map(|ticket| {
@@ -151,10 +151,10 @@ fn waits_until_left(tasks: &Tasks, enough: usize) {
 fn the_last_end_wakes_the_thread_that_waits_for_it() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        (0..2).for_each(|_| tasks.0[0].begin());
+        (0..2).for_each(|_| tasks.shards[0].begin());
         let ends = [0, 1].map(|number| {
             let tasks = tasks.clone();
-            thread::spawn(move || tasks.count_end(&tasks.0[number]))
+            thread::spawn(move || tasks.count_end(&tasks.shards[number]))
         });
         waits_until_left(&tasks, 0);
         ends.into_iter().for_each(|end| end.join().unwrap());
@@ -168,10 +168,10 @@ fn the_last_end_wakes_the_thread_that_waits_for_it() {
 fn a_new_threshold_or_the_end_that_reaches_it_wakes_the_waiter() {
     model(|| {
         let tasks = Arc::new(Tasks::new());
-        (0..2).for_each(|_| tasks.0[0].begin());
+        (0..2).for_each(|_| tasks.shards[0].begin());
         let end = {
             let tasks = tasks.clone();
-            thread::spawn(move || tasks.count_end(&tasks.0[0]))
+            thread::spawn(move || tasks.count_end(&tasks.shards[0]))
         };
         let enough = Arc::new(AtomicUsize::new(0));
         let says = {

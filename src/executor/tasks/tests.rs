@@ -9,7 +9,7 @@ use super::*;
 use crate::waking::WakeCounter;
 
 fn entries(tasks: &Tasks) -> usize {
-    tasks.0.iter().map(|shard| sync::lock(&shard.list).entries.len()).sum()
+    tasks.shards.iter().map(|shard| sync::lock(&shard.list).entries.len()).sum()
 }
 
 fn enter_and_wait(tasks: &Tasks, waker: &Waker) -> Ticket {
@@ -152,12 +152,12 @@ fn lf3_no_lock_is_held_while_a_waker_is_called_or_dropped() {
     struct Comes(Arc<Tasks>);
     impl Wake for Comes {
         fn wake(self: Arc<Self>) {
-            assert!(self.0.0.iter().all(|shard| shard.list.try_lock().is_ok()));
+            assert!(self.0.shards.iter().all(|shard| shard.list.try_lock().is_ok()));
         }
     }
     impl Drop for Comes {
         fn drop(&mut self) {
-            assert!(self.0.0.iter().all(|shard| shard.list.try_lock().is_ok()));
+            assert!(self.0.shards.iter().all(|shard| shard.list.try_lock().is_ok()));
         }
     }
     let tasks = Arc::new(Tasks::new());

@@ -78,16 +78,6 @@ pub(crate) enum Call {
     Start,
 }
 
-/// Orders of other threads since the deputy's last look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) struct DutyOrders {
-    /// The pool is gone.
-    pub(crate) ended: bool,
-    /// A thread is to be added at once.
-    pub(crate) help: bool,
-}
-
 impl Duty {
     pub(crate) fn new() -> Self {
         Self { word: AtomicU32::new(OFF), starting: Mutex::new(()) }
@@ -214,14 +204,14 @@ impl Duty {
         self.word.load(Ordering::Relaxed) & RUNG != 0
     }
 
-    /// Sets the word for a look, whether the deputy slept or waited for the next tick. Returns the orders,
-    /// and clears them.
-    pub(crate) fn rise(&self) -> DutyOrders {
+    /// Sets the word for a look, whether the deputy slept or waited for the next tick, and clears the orders.
+    /// Returns whether a thread is to be added at once; `None` if the pool is gone.
+    pub(crate) fn rise(&self) -> Option<bool> {
         let mut now = self.word.load(Ordering::Relaxed);
         loop {
             let next = now & ENDED | WATCHING;
             match self.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return DutyOrders { ended: now & ENDED != 0, help: now & HELP != 0 },
+                Ok(_) => return (now & ENDED == 0).then_some(now & HELP != 0),
                 Err(seen) => now = seen,
             }
         }
@@ -275,7 +265,7 @@ mod tests {
         for (before, _, ended, orders) in words() {
             let duty = duty(before);
             assert_eq!(duty.is_rung(), orders & RUNG != 0);
-            let taken = DutyOrders { ended, help: orders & HELP != 0 };
+            let taken = (!ended).then_some(orders & HELP != 0);
             assert_eq!((duty.rise(), word(&duty)), (taken, WATCHING | before & ENDED), "{before}");
         }
         for (before, state, ..) in words() {

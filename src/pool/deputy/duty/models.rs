@@ -66,7 +66,7 @@ impl Office {
             if self.open.swap(0, Ordering::Relaxed) > 0 {
                 self.seen.open();
             }
-            if orders.ended {
+            if orders.is_none() {
                 return;
             }
             let is_quiet = || self.open.load(Ordering::Relaxed) == 0;
