@@ -156,8 +156,8 @@ fn tasks_that_wait_for_each_other_get_a_thread_each_and_only_once() {
     });
 }
 
-/// A hook blocks each worker at its start, and timers are awaited elsewhere. Fails if threads are added, which
-/// would call the hook, too; and if no thread leads.
+/// A hook blocks each worker at its start, and timers are awaited elsewhere. Fails if threads are added,
+/// which would call the hook, too; and if no thread leads.
 #[test]
 fn a_hook_that_blocks_costs_its_own_threads() {
     for threads in [1, 2] {

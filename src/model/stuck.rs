@@ -139,7 +139,7 @@ fn a_chain_that_is_longer_than_the_workers_are_many() {
 #[test]
 fn a_nested_block_on_of_a_worker_for_a_task_that_comes_later() {
     explore(2_500, || {
-        let runtime = runtime(1, 1);
+        let runtime = runtime(1, 8);
         let done = Latch::new();
         let opened = done.clone();
         let task = runtime.spawn(async move { block_on(opened.opened()) });
@@ -179,7 +179,7 @@ fn a_nested_block_on_of_a_worker_that_is_the_only_one() {
         }
     }
     explore(2_500, || {
-        let runtime = runtime(1, 1);
+        let runtime = runtime(1, 8);
         let task = runtime.spawn(async { nested(3) });
         within(3 * SOON, "nested block_ons", || foreign_block_on(task));
         settles(&runtime);
@@ -190,7 +190,7 @@ fn a_nested_block_on_of_a_worker_that_is_the_only_one() {
 #[test]
 fn a_nested_block_on_for_a_task_with_a_timer() {
     explore(2_500, || {
-        let runtime = runtime(1, 1);
+        let runtime = runtime(1, 8);
         let task = runtime.spawn(async {
             block_on(crate::spawn(async {
                 Timer::after(ticks(2)).await;

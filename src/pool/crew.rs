@@ -34,7 +34,7 @@ pub(crate) type ThreadNames = Arc<dyn Fn(usize) -> String + Send + Sync>;
 pub(crate) struct CrewConfig {
     /// The wanted number of workers that do not block; 0 in a runtime of the current thread.
     pub(crate) threads: usize,
-    /// The largest number of workers that do not wait in a nested `block_on`.
+    /// The largest number of workers.
     pub(crate) max_threads: usize,
     /// The beginning of the names of threads that the program gives no name.
     pub(crate) name: String,
@@ -219,15 +219,13 @@ impl Crew {
     }
 
     /// Starts one more worker, because all others are stuck, and counts it as a replacement. If it
-    /// `stands_by`, it takes no tasks from the queues. `max_threads` does not count `exempt` of the workers.
-    /// Returns false if there are as many as there may be, if the crew was stopped, or if no thread can be
+    /// `stands_by`, it takes no tasks from the queues. Returns false if there are as many as there may be, if the crew was stopped, or if no thread can be
     /// started.
     ///
     /// If the program has a function for the names, a new thread calls it and starts the worker: the deputy
     /// runs no code of the program.
-    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, exempt: usize, stands_by: bool) -> bool {
-        let limit = self.config.max_threads.saturating_add(exempt);
-        let Some(mut place) = self.reserve(limit) else { return false };
+    pub(crate) fn add_thread(self: &Arc<Self>, pool: &Arc<Pool>, stands_by: bool) -> bool {
+        let Some(mut place) = self.reserve(self.config.max_threads) else { return false };
         place.stands_by = stands_by;
         let (crew, for_it) = (self.clone(), pool.clone());
         let started = match self.config.thread_names {

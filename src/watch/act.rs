@@ -38,7 +38,7 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
             }
         }
     }
-    actions.perform(|step| take(step, pool, scene, actions.exempt));
+    actions.perform(|step| take(step, pool, scene));
     if let Some(are_long) = actions.has_long_polls {
         pool.leadership.set_long_polls(are_long);
     }
@@ -47,9 +47,8 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
     }
 }
 
-/// Takes one step. Returns false if the step failed, so that the next alternative is tried. `max_threads`
-/// does not count `exempt` of the workers.
-fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
+/// Takes one step. Returns false if the step failed, so that the next alternative is tried.
+fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
     let runner_of = |id: &Id| scene.members[*id].runner.as_ref().map(|(runner, _)| runner);
     match step {
         Step::DismissReliefs => pool.relieve_reliefs(),
@@ -58,8 +57,8 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
             return pool.leadership.rescue();
         }
         Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.ask_to_look_up()),
-        Step::AddTaker => return add_worker(pool, exempt, false),
-        Step::AddStandby => return add_worker(pool, exempt, true),
+        Step::AddTaker => return add_worker(pool, false),
+        Step::AddStandby => return add_worker(pool, true),
         Step::EndStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.end_standby()),
         Step::AddRelief => return relief::start(pool),
         Step::HandOver(id) => {
@@ -71,8 +70,7 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene, exempt: usize) -> bool {
     true
 }
 
-/// Starts a worker, or one that is a standby; `max_threads` does not count `exempt` of those that are
-/// there. Returns false if the pool has no workers, if there may be no more, or if the system has no thread.
-pub(super) fn add_worker(pool: &Arc<Pool>, exempt: usize, stands_by: bool) -> bool {
-    pool.workforce().is_some_and(|crew| crew.add_thread(pool, exempt, stands_by))
+/// Starts a worker, or one that is a standby. Returns false if the pool has no workers, if there may be no more, or if the system has no thread.
+pub(super) fn add_worker(pool: &Arc<Pool>, stands_by: bool) -> bool {
+    pool.workforce().is_some_and(|crew| crew.add_thread(pool, stands_by))
 }

@@ -91,7 +91,7 @@ impl Audit {
         }
         let Some(crew) = pool.workforce() else { return };
         if self.memory.count_blocked(crew.live(), crew.config.threads) {
-            act::add_worker(pool, 0, false);
+            act::add_worker(pool, false);
         }
     }
 

@@ -95,9 +95,6 @@ const LONG_POLL: Duration = Duration::from_millis(100);
 const INNOCENT: Duration = Duration::from_millis(100);
 /// How long a surplus worker, or the right to an extra one, stays when it is not needed.
 const SURPLUS_STAYS: Duration = LINGER;
-/// The most workers that `max_threads` does not count, because each sleeps in a nested `block_on`. Without a
-/// bound, a recursion through `block_on(spawn(..))` would take all threads that the system has.
-const MAX_NESTED: usize = 512;
 /// How long the relief beside workers that compute may be busy, or without a core, before another one leads.
 const BUSY_BEFORE_RELIEF: Duration = Duration::from_millis(10);
 /// The most standbys that do not block. Each may be occupied by a task that was quick before; with a bound,
@@ -165,8 +162,6 @@ pub(super) struct Actions {
     pub(super) marks: Vec<(Id, Caught)>,
     /// Stays that may have to be reported.
     pub(super) stalls: Vec<Id>,
-    /// How many of the workers that are there `max_threads` does not count.
-    pub(super) exempt: usize,
     /// Runners on replacement threads that are to end.
     pub(super) released: Vec<Id>,
     /// Whether polls are long, so that waking a follower pays for each event. `None` leaves the last answer.
@@ -208,7 +203,6 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
     }
     memory.extra = workforce.extra;
     let keeps_standby = !seen.is_quiet && memory.have_all_computed(seen.now);
-    actions.exempt = workforce.exempt;
     actions.released = memory.let_go(seen, &workforce, keeps_standby);
     actions.has_long_polls = long_polls::judge(seen, &mut memory.unknown);
     actions
@@ -305,8 +299,8 @@ impl Memory {
         } else if workforce.is_short() {
             (Some(Step::AddTaker), true)
         } else if !workforce.computes {
-            // Workers that wait for a core: the first that gets one leads. But the hook of a worker that starts
-            // may block.
+            // Workers that wait for a core: the first that gets one leads. But the hook of a worker that
+            // starts may block.
             (None, !is_led && workforce.starting > 0)
         } else {
             self.busy_since = Some(seen.now);
@@ -356,15 +350,12 @@ impl Memory {
 
     /// Returns the replacements to release. If there have been more workers than are needed for a second,
     /// because workers that blocked are back, one replacement goes each second, even if all workers find
-    /// tasks; as many as there are beyond `max_threads`, if that is more; and all of them if the pool is
-    /// quiet. Standbys go last.
+    /// tasks, and all of them if the pool is quiet. Standbys go last.
     fn let_go(&mut self, seen: &Snapshot, workforce: &Workforce, keeps_standby: bool) -> Vec<Id> {
-        let excused = workforce.excused(keeps_standby);
-        let crew = seen.crew.as_ref().filter(|crew| crew.live > crew.threads.saturating_add(excused));
-        let Some(crew) = crew else {
+        if workforce.live <= workforce.usual + workforce.excused(keeps_standby) {
             self.overstaffed = None;
             return Vec::new();
-        };
+        }
         let since = *self.overstaffed.get_or_insert(seen.now);
         if seen.now - since < SURPLUS_STAYS {
             return Vec::new();
@@ -378,8 +369,7 @@ impl Memory {
             (0..seen.members.len()).filter(goes).partition(|id| seen.members[*id].is_standby);
         surplus.truncate(workforce.takers().saturating_sub(workforce.wanted()));
         surplus.extend(standbys);
-        let beyond = crew.live.saturating_sub(crew.max_threads);
-        surplus.truncate(if seen.is_quiet { usize::MAX } else { beyond.max(1) });
+        surplus.truncate(if seen.is_quiet { usize::MAX } else { 1 });
         surplus
     }
 }
@@ -410,9 +400,6 @@ struct Workforce {
     usual: usize,
     /// How many more may take tasks, because all have computed for long.
     extra: usize,
-    /// Workers that sleep in a nested `block_on`, perhaps for a task that only another worker can poll. At
-    /// most [`MAX_NESTED`]; `max_threads` does not count them.
-    exempt: usize,
     /// The crew may have one more worker.
     may_grow: bool,
 }
@@ -425,10 +412,7 @@ impl Workforce {
         let starting = crew.live.saturating_sub(members.clone().count());
         let mut workforce = Self { live: crew.live, usual: crew.threads, starting, ..Self::default() };
         members.for_each(|(id, member)| workforce.count(id, member));
-        workforce.exempt = workforce.exempt.min(MAX_NESTED);
-        // A crew that was stopped has no `max_threads`, and may not grow.
-        workforce.may_grow =
-            crew.max_threads > 0 && crew.live < crew.max_threads.saturating_add(workforce.exempt);
+        workforce.may_grow = crew.live < crew.max_threads;
         workforce.computed.sort_unstable_by(|a, b| b.cmp(a));
         workforce
     }
@@ -437,7 +421,6 @@ impl Workforce {
     fn count(&mut self, id: Id, member: &MemberSeen) {
         let doing = member.effect();
         let (computes, blocks) = (doing == Some(Doing::Computes), doing == Some(Doing::Blocks));
-        self.exempt += usize::from(member.waits_nested());
         self.computes |= computes;
         self.blocked += usize::from(blocks);
         let is_stuck = member.is_at_work && doing.is_some();

@@ -84,11 +84,6 @@ impl MemberSeen {
     pub(super) fn effect(&self) -> Option<Doing> {
         self.doing.map(|doing| if self.is_below { Doing::Blocks } else { doing })
     }
-
-    /// Returns whether the thread sleeps in a `block_on` that is nested in the runner's poll.
-    pub(super) fn waits_nested(&self) -> bool {
-        self.is_below && self.doing == Some(Doing::Blocks)
-    }
 }
 
 /// The objects for which the entries of a snapshot stand.

@@ -127,7 +127,7 @@ fn lf5_workers_that_are_stuck_in_wakers() {
 /// A task waits in a nested `block_on` of another pool for a task of the first pool, whose only worker waits.
 #[test]
 fn a_nested_block_on_in_another_runtime_may_wait_for_the_outer_one() {
-    let build = || Arc::new(Runtime::builder().threads(1).max_threads(1).build().unwrap());
+    let build = || Arc::new(Runtime::builder().threads(1).build().unwrap());
     let (one, other) = (build(), build());
     soon("another worker runs what the first one waits for", move || {
         let nested = {
@@ -138,11 +138,11 @@ fn a_nested_block_on_in_another_runtime_may_wait_for_the_outer_one() {
     });
 }
 
-/// Many tasks nest side by side, where one worker is allowed: each holds a worker until the task that it
+/// Many tasks nest side by side: each holds a worker until the task that it
 /// waits for is done.
 #[test]
 fn many_nested_block_ons_get_a_worker_each() {
-    let runtime = Runtime::builder().threads(1).max_threads(1).build().unwrap();
+    let runtime = Runtime::builder().threads(1).build().unwrap();
     soon("all are done", move || {
         let tasks: Vec<_> = (0..100)
             .map(|n| runtime.spawn(async move { block_on(paceline::spawn(async move { n })) }))

@@ -16,7 +16,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
     let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
-    assert!(act::add_worker(pool, 0, false));
+    assert!(act::add_worker(pool, false));
     let (tell, told) = mpsc::channel();
     let (ends, tasks): (Vec<_>, Vec<_>) = [(); 2]
         .map(|()| {

@@ -39,11 +39,6 @@ fn blocks() -> MemberSeen {
     stuck(Doing::Blocks, Duration::ZERO)
 }
 
-/// A worker that sleeps in a `block_on` inside of its task.
-fn nests() -> MemberSeen {
-    MemberSeen { is_below: true, ..blocks() }
-}
-
 fn computes(computed: Duration) -> MemberSeen {
     stuck(Doing::Computes, computed)
 }
@@ -379,32 +374,6 @@ fn tasks_move_to_threads_that_are_free() {
     assert_eq!(steps(Queues { has_stuck: true, ..none.clone() }), [HandOver(0)]);
     assert_eq!(steps(Queues { is_any_idle: true, ..none.clone() }), [WakeRunner(0)]);
     assert_eq!(steps(Queues { is_any_idle: true, is_untouched: false, ..none }), []);
-}
-
-/// Workers that sleep in a nested `block_on` do not count against `max_threads`, up to a bound.
-#[test]
-fn as_many_workers_are_exempt_as_wait_in_a_nested_block_on() {
-    let exempt = |runners: Vec<MemberSeen>| first(&crew(runners).surplus().full()).exempt;
-    assert_eq!(exempt(vec![blocks(), blocks()]), 0);
-    assert_eq!(exempt(vec![nests(), blocks(), nests()]), 2);
-    // Not if the thread computes there.
-    assert_eq!(exempt(vec![MemberSeen { doing: Some(Doing::Computes), ..nests() }]), 0);
-    assert_eq!(exempt(vec![nests(); MAX_NESTED + 3]), MAX_NESTED);
-    // An extra taker is counted only if the crew may grow.
-    let grows = |runners: Vec<MemberSeen>| Workforce::of(&crew(runners).full()).may_grow;
-    assert!(!grows(vec![blocks(), blocks()]) && grows(vec![nests(), blocks()]));
-    assert!(!Workforce::of(&crew([nests()]).with_crew(|crew| crew.max_threads = 0)).may_grow);
-}
-
-/// A replacement that blocks is not released, and workers beyond `max_threads` are all released at once.
-#[test]
-fn replacements_beyond_the_limit_go_together() {
-    let most = |runners: [MemberSeen; 5]| crew(runners).with_crew(|crew| crew.max_threads = 3);
-    let free = [idle(), idle(), replacement(idle()), replacement(idle()), replacement(idle())];
-    assert_eq!(lasting(&most(free.clone()), SURPLUS_STAYS).released, [2, 3]);
-    let mut one_blocks = free;
-    one_blocks[2] = replacement(blocks());
-    assert_eq!(lasting(&most(one_blocks), SURPLUS_STAYS).released, [3, 4]);
 }
 
 #[test]

@@ -34,8 +34,6 @@ struct World {
     /// `None` in a pool without workers.
     threads: Option<usize>,
     max_threads: usize,
-    /// How many of the workers the last decision did not count against `max_threads`.
-    exempt: usize,
     runners: Vec<MemberSeen>,
     /// Threads that have been started: whether as standbys.
     starting: Vec<bool>,
@@ -56,7 +54,6 @@ impl World {
             is_calm: dice.draw_one_in(2),
             threads,
             max_threads: workers + dice.below(6),
-            exempt: 0,
             runners,
             starting: Vec::new(),
             reliefs: 0,
@@ -153,7 +150,7 @@ impl World {
                 self.is_abandoned = false;
             }
             AddTaker | AddStandby => {
-                if self.live() >= self.max_threads + self.exempt || self.dice.draw_one_in(16) {
+                if self.live() >= self.max_threads || self.dice.draw_one_in(16) {
                     return false;
                 }
                 self.starting.push(*step == AddStandby);
@@ -202,7 +199,7 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usi
     assert!(added <= 1, "more than one worker at a look: {}", context());
     assert!(added == 0 || actions.released.is_empty(), "one comes and one goes: {}", context());
     if let Some(crew) = seen.crew.as_ref().filter(|_| added == 1) {
-        assert!(crew.live < crew.max_threads + actions.exempt, "{}", context());
+        assert!(crew.live < crew.max_threads, "{}", context());
         let blocks = |runner: &MemberSeen| runner.doing == Some(Doing::Blocks);
         let blocked = seen.members.iter().filter(|it| blocks(it)).count();
         let standbys: Vec<_> = seen.members.iter().filter(|it| it.is_standby && !blocks(it)).collect();
@@ -236,7 +233,6 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
             let seen = world.snapshot();
             let before = memory.extra;
             let actions = decide(&seen, &mut memory);
-            world.exempt = actions.exempt;
             let mut taken = Vec::new();
             actions.perform(|step| {
                 let done = world.take(step);
