@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::host;
 use super::runner::Runner;
 use super::state::State;
-use crate::sync::{Instant, thread};
+use crate::sync::{Instant, Ordering, thread};
 
 /// How long the end of an executor waits for tasks that other threads are just scheduling. Scheduling takes
 /// a few instructions, but such a thread may not be running, and the end must not wait for ever.
@@ -20,7 +20,9 @@ impl State {
     pub(crate) fn task_here(&self) -> Option<usize> {
         let (here, _) = host::place();
         self.find_in_runners(|runner: &Arc<Runner>| {
-            let poll = runner.task_poll().filter(|poll| runner.is_on(here) && poll.spawned_at.is_some())?;
+            let poll = runner
+                .task_poll()
+                .filter(|poll| runner.thread.load(Ordering::Relaxed) == here && poll.spawned_at.is_some())?;
             Some(poll.task)
         })
     }

@@ -82,14 +82,14 @@ pub(crate) struct Host {
     /// The address that the waker of the `block_on`'s own future points to; null for a visit.
     root: Cell<*const ()>,
     /// Whether this thread has woken that future.
-    woken: Cell<bool>,
+    pub(crate) woken: Cell<bool>,
     /// Whether tasks may be left here: the host is watched, and no foreign `block_on` may be on top of the
     /// poll in progress.
     open: Cell<bool>,
     /// Whether a deputy notices when this thread is stuck.
     watched: Cell<bool>,
     /// Whether fetched events wait until this thread returns to the reactor.
-    events_wait: Cell<bool>,
+    pub(crate) events_wait: Cell<bool>,
     /// How many `block_on`s and visits the thread is in.
     depth: Cell<u32>,
     /// `None` outside of all `block_on`s, and for a visit, which hosts no runner.
@@ -278,35 +278,10 @@ impl Host {
         hosted.iter().map(|hosted| &hosted.runner).find(|runner| is_wanted(runner)).cloned()
     }
 
-    /// Returns whether this thread has woken the future of its `block_on`.
-    #[inline]
-    pub(crate) fn is_woken(&self) -> bool {
-        self.woken.get()
-    }
-
-    /// Sets what [`is_woken`](Self::is_woken) returns. Returns the previous value.
-    #[inline]
-    pub(crate) fn set_woken(&self, woken: bool) -> bool {
-        self.woken.replace(woken)
-    }
-
     /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck.
     pub(crate) fn set_watched(&self) {
         self.watched.set(true);
         self.open.set(true);
-    }
-
-    /// Sets whether fetched events wait until this thread returns to the reactor.
-    #[inline]
-    pub(crate) fn set_events_wait(&self, waiting: bool) {
-        self.events_wait.set(waiting);
-    }
-
-    /// Returns whether fetched events wait until this thread returns to the reactor. Further calls return
-    /// false until it has done so.
-    #[inline]
-    pub(super) fn take_events_wait(&self) -> bool {
-        self.events_wait.take()
     }
 
     /// Returns how many tasks a runner may poll here in one go.

@@ -8,6 +8,7 @@ use super::idle::Rest;
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use crate::observed::unwrapped;
+use crate::sync::Ordering;
 
 /// The runner of a `run`, and the way in which that `run` is polled. Dropping a `Member` gives the runner's
 /// tasks back to the executor.
@@ -72,7 +73,7 @@ impl Member {
             }
         }
         self.host = if hosted { host.address() } else { 0 };
-        self.own.runner.set_thread(host.thread());
+        self.own.runner.thread.store(host.thread(), Ordering::Relaxed);
         if !self.outer.as_ref().is_some_and(|outer| outer.will_wake(waker)) {
             self.outer = Some(waker.clone());
             // A hosted sleeper is woken where no foreign code may run, so no subscriber is told.

@@ -100,7 +100,7 @@ fn run_round<F: Future>(
     let is_hosted = member.is_hosted();
     let Member { own: Hosted { state, runner }, inner, .. } = &*member;
     let runner: &Runner = runner;
-    if turns.in_order && is_hosted && host.take_events_wait() {
+    if turns.in_order && is_hosted && host.events_wait.take() {
         cx.waker().wake_by_ref();
         return Poll::Pending;
     }

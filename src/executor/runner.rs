@@ -24,8 +24,8 @@ mod poll_cell;
 /// Tasks that fit into the ring; more go to the injector.
 const RING: usize = 256;
 
-/// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped, and
-/// one that a standby leaves to others.
+/// How tasks came to be polled. A task that was cancelled is counted, too, when it is taken to be dropped,
+/// and one that a standby leaves to others.
 #[derive(Debug, Default)]
 pub(crate) struct PollCounters {
     /// The polls, by [`FoundIn`].
@@ -72,7 +72,7 @@ pub(crate) struct Runner {
     executor: usize,
     /// The thread that polls it, as [`place`](super::place) names it. Only its thread writes it. Std's in all
     /// modes: it orders nothing.
-    thread: std::sync::atomic::AtomicUsize,
+    pub(super) thread: std::sync::atomic::AtomicUsize,
     /// Whether slot and ring stay empty: all tasks go through the injector, in the order in which they became
     /// ready. A copy of the state's flag, so that the path into the slot does not read the state.
     pub(super) keeps_order: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Runner {
     /// Whether it asks to be polled, because it has tasks after all. It counts as awake until then.
     pub(super) requested: Flag,
     /// Requests of other threads.
-    pub(super) orders: Orders,
+    pub(crate) orders: Orders,
     pub(crate) counters: PollCounters,
     /// Which task it polls.
     pub(super) poll: PollCell,
@@ -124,16 +124,6 @@ impl Runner {
         self.executor == executor
     }
 
-    /// Notes the thread that polls it from now on.
-    pub(super) fn set_thread(&self, thread: usize) {
-        self.thread.store(thread, Ordering::Relaxed);
-    }
-
-    /// Returns whether this thread polls it.
-    pub(super) fn is_on(&self, thread: usize) -> bool {
-        self.thread.load(Ordering::Relaxed) == thread
-    }
-
     /// Polls one task, or drops its future if the task was cancelled. Notes the begin and the end in the
     /// stage. A panic ends here: only a poll of a foreign task panics, unless `async-task` catches that.
     #[inline]
@@ -157,12 +147,6 @@ impl Runner {
         let data = unwrapped(waker).data();
         // The data of a waker that does nothing may be null, and so is the address if there was no task.
         !data.is_null() && ptr::eq(self.poll.task(), data)
-    }
-
-    /// Makes the runner's thread poll the reactor between two tasks, because no thread has led for a tick.
-    /// A thread that polls no task polls the reactor anyway, and then once more.
-    pub(crate) fn ask_to_look_up(&self) {
-        self.orders.look_up();
     }
 
     /// Makes it a standby.

@@ -40,7 +40,7 @@ pub(crate) struct State {
     /// keeps none of its descriptors.
     pub(crate) alarm: OnceLock<Weak<dyn Notices>>,
     pub(crate) tasks: Tasks,
-    tracks_tasks: Flag,
+    pub(super) tracks_tasks: Flag,
     /// Whether the executor belongs to a runtime: then its tasks are `Send` and borrow nothing, so any
     /// thread may drop them at any time.
     pub(super) of_runtime: bool,
@@ -117,8 +117,9 @@ impl Deref for StateRef {
 impl State {
     /// Creates the state of an executor. `tracks_tasks`: the executor counts and lists its tasks, so that
     /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing. `keeps_order`: all tasks
-    /// are queued in the injector, and polled in that order. That is so for each executor that a program makes
-    /// inside of a simulation, too. `lives_forever`: the tasks' references to the state are not counted.
+    /// are queued in the injector, and polled in that order. That is so for each executor that a program
+    /// makes inside of a simulation, too. `lives_forever`: the tasks' references to the state are not
+    /// counted.
     pub(crate) fn new(
         tracks_tasks: bool,
         of_runtime: bool,
@@ -157,10 +158,6 @@ impl State {
     #[inline]
     pub(super) fn tracks_tasks(&self) -> bool {
         self.tracks_tasks.is_set()
-    }
-
-    pub(super) fn stop_tracking(&self) {
-        self.tracks_tasks.set(false);
     }
 
     /// Returns the number of tasks in the injector.
@@ -223,8 +220,8 @@ impl State {
         self.push_to(runner, task, 0);
     }
 
-    /// Pushes a task into the runner's ring, or into the injector if the ring is full. Wakes a sleeper for the
-    /// tasks there, and those `in_slot`, if that is worth it.
+    /// Pushes a task into the runner's ring, or into the injector if the ring is full. Wakes a sleeper for
+    /// the tasks there, and those `in_slot`, if that is worth it.
     #[inline(never)]
     fn push_to(&self, runner: &Runner, task: Runnable, in_slot: usize) {
         if let Err(full) = runner.ring.push(task) {

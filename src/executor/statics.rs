@@ -65,7 +65,7 @@ impl StaticExecutor {
     pub(super) fn of(mut executor: Executor<'static>) -> Self {
         executor.tracks_tasks = false;
         if let Some(state) = executor.state.get() {
-            state.stop_tracking();
+            state.tracks_tasks.set(false);
         }
         Self { inner: executor }
     }

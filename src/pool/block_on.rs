@@ -76,7 +76,7 @@ pub(crate) fn drive<F: Future>(
         if let Poll::Ready(output) = polled {
             return Some(output);
         }
-        if station.is_released() {
+        if station.goes.is_set() {
             return None;
         }
         let mut leader = match rider.become_leader_or_wait(follower) {
@@ -160,7 +160,7 @@ impl Rider<'_> {
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
         let (left, weight) = leader.with(|batch| (batch.left(), batch.weight()));
-        executor::here(|host| host.set_events_wait(left > 0));
+        executor::here(|host| host.events_wait.set(left > 0));
         match self.pool.policy.promotion {
             _ if event.is_none() => leader.vacate(),
             Promotion::Adaptive if leader.is_wake_worth(weight) => leader.promote(),

@@ -219,8 +219,8 @@ impl Crew {
     }
 
     /// Starts one more worker, because all others are stuck, and counts it as a replacement. If it
-    /// `stands_by`, it takes no tasks from the queues. Returns false if there are as many as there may be, if the crew was stopped, or if no thread can be
-    /// started.
+    /// `stands_by`, it takes no tasks from the queues. Returns false if there are as many as there may be, if
+    /// the crew was stopped, or if no thread can be started.
     ///
     /// If the program has a function for the names, a new thread calls it and starts the worker: the deputy
     /// runs no code of the program.

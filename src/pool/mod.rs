@@ -36,8 +36,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::blocking_threads::Threads;
-use crate::executor::{Caught, PollCounters, StateRef};
-use crate::flight::{Reason, Recording};
+use crate::executor::{PollCounters, StateRef};
+use crate::flight::Recording;
 use crate::insight::requests;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
@@ -194,9 +194,12 @@ impl Pool {
         self.is_settled(|station| station.is_quiet()) && !vacant()
     }
 
-    /// Returns whether each thread `is_still`, and no task waits.
+    /// Returns whether each thread `is_still`, and no task waits: in the queues of the crew, or beside a
+    /// sleeping runner of an executor that a thread hosts.
     pub(crate) fn is_settled(&self, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
-        let is_still = |station: &Arc<Station>| is_still(station) && !station.sleeps_beside_tasks();
+        let is_still = |station: &Arc<Station>| {
+            is_still(station) && !station.runners.lock().iter().any(|hosted| hosted.state.is_open())
+        };
         sync::lock(&self.stations).iter().all(is_still)
             && !self.workforce().is_some_and(|crew| crew.state().has_surplus())
     }
@@ -214,17 +217,6 @@ impl Pool {
 
     pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
         sync::lock(&self.stations).clone()
-    }
-
-    /// Has another thread lead, if none does, while the calling thread polls a task that is known to block or
-    /// to compute. If no follower can lead, and the task blocks, asks the deputy to add a thread at once.
-    fn cover_for_slow_task(&self, known: Caught) {
-        if self.leadership.is_vacant()
-            && !self.leadership.pass_on(Reason::SlowTask)
-            && known == Caught::Blocking
-        {
-            self.deputy.ask_for_help();
-        }
     }
 
     /// Runs user code that is not polled by a thread of the pool: whatever it spawns and registers belongs

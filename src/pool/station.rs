@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::Pool;
 use super::finding::{Finding, Spot};
-use crate::executor::{self, Caught, Host, Hosted, Runner, Runners, Surroundings};
+use crate::executor::{self, Caught, Hosted, Runner, Runners, Surroundings};
+use crate::flight::Reason;
 use crate::leadership::{Rank, Rouse, Seat};
 use crate::probe::ThreadState;
 use crate::reactor::Reactor;
@@ -21,7 +22,7 @@ pub(crate) struct Station {
     /// The pool that the `block_on` has joined. Weak, because the station is the waker of its root future,
     /// and copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that
     /// is gone. The reactor is a separate reference, so that a wake never drops a pool.
-    pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
+    pub(super) pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
     /// How far the thread has got.
     pub(crate) stage: StageCell,
     /// Where the `block_on` was called, if it drives a future of the user's.
@@ -31,7 +32,7 @@ pub(crate) struct Station {
     /// How long the thread stays while it is not needed; `None` if it stays until its future is done.
     pub(crate) linger: Option<Duration>,
     /// The deputy wants the thread to leave.
-    goes: Flag,
+    pub(super) goes: Flag,
     /// The runners that this thread hosts.
     pub(crate) runners: Runners,
     pub(crate) thread: thread::Thread,
@@ -70,9 +71,9 @@ impl Station {
         Self { called_at: Some(called_at), ..Self::with(Rank::Guest, None) }
     }
 
-    /// Creates a station for the calling thread, in no pool yet and without a future of the user's. The thread
-    /// leaves when it was not needed for as long as `linger`; if that is `None`, only when it is told to. A
-    /// thread that is here only to lead has the rank of a relief.
+    /// Creates a station for the calling thread, in no pool yet and without a future of the user's. The
+    /// thread leaves when it was not needed for as long as `linger`; if that is `None`, only when it is told
+    /// to. A thread that is here only to lead has the rank of a relief.
     pub(crate) fn with(own_rank: Rank, linger: Option<Duration>) -> Self {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
@@ -87,11 +88,6 @@ impl Station {
             state: ThreadState::here(),
             finding: Mutex::new(None),
         }
-    }
-
-    /// Returns whether the `block_on` drives a future of the user's.
-    pub(crate) fn is_called(&self) -> bool {
-        self.called_at.is_some()
     }
 
     /// Returns what the thread is doing: it polls a task, calls a waker, or is in the user's root future, as
@@ -137,12 +133,6 @@ impl Station {
         self.wake_by_ref();
     }
 
-    /// Returns whether the deputy has told the thread to leave.
-    #[inline]
-    pub(crate) fn is_released(&self) -> bool {
-        self.goes.is_set()
-    }
-
     /// Returns whether the thread is in no other `block_on` on top of this one.
     pub(crate) fn is_on_top(&self) -> bool {
         !self.stage.is_suspended()
@@ -186,44 +176,32 @@ impl Station {
         (self.stage.get(), runner.map(|(runner, stage)| (Arc::as_ptr(runner).addr(), stage)))
     }
 
-    /// Returns whether the thread hosts a runner of an executor in which a runner sleeps beside tasks that
-    /// wait.
-    pub(crate) fn sleeps_beside_tasks(&self) -> bool {
-        self.runners.lock().iter().any(|hosted| hosted.state.is_open())
-    }
-
     /// Returns whether the thread hosts a runner of the pool's own executor.
     pub(crate) fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };
         self.runners.lock().iter().any(|hosted| crew.runs(&hosted.state))
     }
 
-    /// Sets the pool of this `block_on`. Panics if there is one already.
-    pub(crate) fn attach(&self, pool: &Arc<Pool>) {
-        let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
-        self.pool.set(address).expect("a station belongs to one pool");
-    }
-
     /// Returns whether the future of this `block_on` was woken. Only for its thread, in no other `block_on`
     /// on top; so are the following two.
     #[inline]
     pub(crate) fn is_woken(&self) -> bool {
-        executor::here(Host::is_woken) || self.seat.root_woken()
+        executor::here(|host| host.woken.get()) || self.seat.root_woken()
     }
 
     /// Consumes all wake-ups of the future of this `block_on`. Returns whether there was one.
     #[inline]
     pub(crate) fn take_woken(&self) -> bool {
-        let here = executor::here(|host| host.set_woken(false));
+        let here = executor::here(|host| host.woken.take());
         self.seat.take_root() || here
     }
 
     /// Prepares the thread for sleep: puts its runners into the lines of sleepers, and returns true. The
-    /// caller calls [`Host::rise`] after the sleep. Returns false, with no runner in a line, if the thread
-    /// has to stay awake: because the future of this `block_on` was woken; because a runner has tasks or its
-    /// future was woken, and then its `run` is woken; or because a runner has left, and then the caller calls
-    /// [`Host::forget_left`] before the next attempt. A runner that asked for a poll before and got none
-    /// keeps no thread awake: its tasks go to others.
+    /// caller calls [`Host::rise`](executor::Host::rise) after the sleep. Returns false, with no runner in a
+    /// line, if the thread has to stay awake: because the future of this `block_on` was woken; because a
+    /// runner has tasks or its future was woken, and then its `run` is woken; or because a runner has left,
+    /// and then the caller calls [`Host::forget_left`](executor::Host::forget_left) before the next attempt.
+    /// A runner that asked for a poll before and got none keeps no thread awake: its tasks go to others.
     pub(crate) fn try_rest(&self) -> bool {
         executor::here(|host| {
             // A runner may have been called for another one's tasks while the runners began to rest.
@@ -292,9 +270,16 @@ impl Surroundings for Station {
         }
     }
 
+    /// Has another thread lead, if none does. If no follower can, and the task blocks, asks the deputy to add
+    /// a thread at once.
     fn cover(&self, known: Caught) {
         if let Some(pool) = self.pool() {
-            pool.cover_for_slow_task(known);
+            if pool.leadership.is_vacant()
+                && !pool.leadership.pass_on(Reason::SlowTask)
+                && known == Caught::Blocking
+            {
+                pool.deputy.ask_for_help();
+            }
         }
     }
 }

@@ -188,7 +188,8 @@ impl Stay {
             }
             _ => panic!("a `block_on` joins one pool, and a visit none"),
         });
-        station.attach(pool);
+        let address = (Arc::downgrade(&pool.reactor), Arc::downgrade(pool));
+        station.pool.set(address).expect("a station belongs to one pool");
         self.lead.set_leads(ptr::from_ref(&*pool.reactor).cast());
         pool.add_station(&station);
         executor::here(Host::set_watched);

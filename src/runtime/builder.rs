@@ -118,8 +118,8 @@ impl Builder {
     /// blocks; to have no more threads than cores there, set this to the same number as
     /// [`threads`](Builder::threads).
     ///
-    /// A worker that waits in a [`block_on`](crate::block_on()) inside of a task counts, too. If as many tasks
-    /// as this wait there at the same time for tasks that have not begun, they wait for ever.
+    /// A worker that waits in a [`block_on`](crate::block_on()) inside of a task counts, too. If as many
+    /// tasks as this wait there at the same time for tasks that have not begun, they wait for ever.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -213,7 +213,7 @@ fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
     let is_reserve = |station: &Arc<Station>| station.runners.lock().iter().any(is_standby);
     match its.first() {
         Some(station) if station.is_relief() => ThreadKind::Relief,
-        Some(station) if !is_hired && station.is_called() => ThreadKind::Caller,
+        Some(station) if !is_hired && station.root().is_some() => ThreadKind::Caller,
         Some(station) if station.is_replacement() && is_reserve(station) => ThreadKind::Reserve,
         Some(station) if station.is_replacement() => ThreadKind::Replacement,
         _ => ThreadKind::Worker,

@@ -24,7 +24,7 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
     }
     for place in actions.stalls.iter().map(|id| &scene.members[*id]) {
         if let (Some(record), Some(culprit), Some(doing)) =
-            (observer.record_of(place.key), place.culprit, place.doing)
+            (observer.records.get_mut(&place.key), place.culprit, place.doing)
         {
             let syscall = || place.station.state.syscall();
             let due = record.reports.due(&pool.deputy.stalls, doing, &record.witness, syscall);
@@ -56,7 +56,7 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             pool.deputy.rescues.add_shared(1);
             return pool.leadership.rescue();
         }
-        Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.ask_to_look_up()),
+        Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.orders.look_up()),
         Step::AddTaker => return add_worker(pool, false),
         Step::AddStandby => return add_worker(pool, true),
         Step::EndStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.end_standby()),
@@ -70,7 +70,8 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
     true
 }
 
-/// Starts a worker, or one that is a standby. Returns false if the pool has no workers, if there may be no more, or if the system has no thread.
+/// Starts a worker, or one that is a standby. Returns false if the pool has no workers, if there may be no
+/// more, or if the system has no thread.
 pub(super) fn add_worker(pool: &Arc<Pool>, stands_by: bool) -> bool {
     pool.workforce().is_some_and(|crew| crew.add_thread(pool, stands_by))
 }

@@ -52,7 +52,7 @@ impl Audit {
     /// Forgets what is compared between two looks. Called after the deputy has rested.
     pub(super) fn forget_last_look(&mut self) {
         self.observer.forget_last_look();
-        self.memory.forget_last_look();
+        self.memory.forget();
     }
 
     /// Returns for how long the deputy may rest after the last look, if nothing has changed since; `None` if
@@ -104,7 +104,7 @@ impl Audit {
         // The deputy was called between two ticks, so no thread had the time to keep a promise since the last
         // look.
         let soon = self.looked.is_some_and(|last| now - last < pool.deputy.tick / 2);
-        if soon && !is_quiet && self.observer.has_looked() {
+        if soon && !is_quiet && self.observer.taken.is_some() {
             self.same = 0;
             return false;
         }

@@ -220,16 +220,9 @@ fn move_tasks(seen: &Snapshot) -> Vec<Step> {
 }
 
 impl Memory {
-    /// Forgets everything that is out of date after the deputy has slept.
+    /// Forgets everything that is out of date after the deputy has slept or rested.
     pub(super) fn forget(&mut self) {
-        (self.unable, self.starves) = (0, false);
-        self.forget_last_look();
-    }
-
-    /// Forgets what is compared between two looks. Called after the deputy has rested, when too much time has
-    /// passed since the last look.
-    pub(super) fn forget_last_look(&mut self) {
-        self.blind = None;
+        (self.unable, self.starves, self.blind) = (0, false, None);
     }
 
     /// Returns whether no later look is needed, in a pool that is quiet.
@@ -325,7 +318,8 @@ impl Memory {
     /// Returns how tasks that wait get one more thread, by the table, if all takers are stuck. If these have
     /// computed for long, or this lasts for long, also allows one more taker as extra.
     fn find_taker(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Option<Step> {
-        if !seen.has_surplus || !workforce.are_all_stuck() {
+        // A worker that starts counts as free.
+        if !seen.has_surplus || workforce.stuck < workforce.live {
             self.short_of_hands = None;
             return None;
         }
@@ -456,24 +450,15 @@ impl Workforce {
         self.computes && self.computed.len() >= self.wanted()
     }
 
-    /// Returns how many workers run, or would run if they had a core and a task.
-    fn able(&self) -> usize {
-        self.live.saturating_sub(self.blocked)
-    }
-
-    /// Returns how many of these take tasks. A worker that has just been started counts.
+    /// Returns how many workers take tasks, and run, or would run if they had a core and a task. A worker
+    /// that has just been started counts.
     fn takers(&self) -> usize {
-        self.able().saturating_sub(self.standbys)
+        self.live.saturating_sub(self.blocked + self.standbys)
     }
 
     /// Returns whether too few takers are able to run, and no worker waits for a core.
     fn is_short(&self) -> bool {
         self.takers() < self.wanted() && !self.waits
-    }
-
-    /// Returns whether all takers are stuck. A worker that starts counts as free.
-    fn are_all_stuck(&self) -> bool {
-        self.stuck >= self.live
     }
 
     /// Returns the step that brings one more standby. `None` if one is free or starts. If there are

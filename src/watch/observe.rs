@@ -138,9 +138,9 @@ pub(super) struct Known {
 pub(super) struct Observer {
     looks: u64,
     /// Leaderships taken up to the last look.
-    taken: Option<u64>,
+    pub(super) taken: Option<u64>,
     /// By the addresses of the objects.
-    records: HashMap<usize, Known>,
+    pub(super) records: HashMap<usize, Known>,
     executors: HashMap<*const State, Account>,
 }
 
@@ -159,16 +159,6 @@ impl Observer {
     pub(super) fn forget_last_look(&mut self) {
         self.taken = None;
         self.executors.clear();
-    }
-
-    /// Returns whether there was a look since the deputy slept or rested, of a pool that was not quiet.
-    pub(super) fn has_looked(&self) -> bool {
-        self.taken.is_some()
-    }
-
-    /// Returns the record with this key.
-    pub(super) fn record_of(&mut self, key: usize) -> Option<&mut Known> {
-        self.records.get_mut(&key)
     }
 
     /// Takes a snapshot, with the objects for it, and remembers it for the next look. In a pool that

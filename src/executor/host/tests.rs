@@ -71,7 +71,7 @@ impl Scene {
         let place = Arc::<Place>::default();
         let root = Waker::from(Arc::<Calls>::default());
         let _guard = HostGuard::enter(root.data(), Some(&*place));
-        here(|host| host.set_woken(false));
+        here(|host| host.woken.take());
         Self { _guard, place, root }
     }
 
@@ -143,7 +143,7 @@ fn polled(before: *const Runner) {
 }
 
 fn is_woken() -> bool {
-    here(Host::is_woken)
+    here(|host| host.woken.get())
 }
 
 #[test]
@@ -152,10 +152,10 @@ fn a_host_remembers_what_it_was_told_and_a_nested_one_knows_nothing_of_it() {
     let scene = Scene::new();
     here(|host| {
         assert_eq!(host.budget(), BUDGET_ALONE);
-        host.set_events_wait(true);
+        host.events_wait.set(true);
         assert_eq!(host.budget(), BUDGET_BETWEEN_EVENTS);
-        assert!(!host.set_woken(true) && host.is_woken());
-        assert!(host.set_woken(false) && !host.is_woken());
+        assert!(!host.woken.replace(true) && host.woken.get());
+        assert!(host.woken.take() && !host.woken.get());
     });
     assert_eq!(place(), (outside.0, outside.1 + 1));
     let runner = StateRef::shared().join();
@@ -246,7 +246,7 @@ fn what_an_event_wakes_goes_to_the_runner_that_is_hosted_here_and_has_it_polled(
     let (outer, calls_outer) = scene.hosted(&state, &scene.root);
     here(|host| host.start_poll(&outer.runner));
     wakes(&state, false);
-    let was_woken = || here(|host| host.set_woken(false));
+    let was_woken = || here(|host| host.woken.take());
     assert_eq!((tasks(&outer), calls_outer.count(), was_woken()), ((1, 0, 0), 0, true));
 
     let (inner, calls_inner) = scene.hosted(&other, &outer.runner.clone().into());
@@ -273,7 +273,7 @@ fn a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
     first.runner.orders.set_left();
     here(Host::forget_left);
     assert_eq!(scene.count(), 4, "it was not found yet");
-    assert!(!here(Host::rest) && here(|host| host.set_woken(false)));
+    assert!(!here(Host::rest) && here(|host| host.woken.take()));
     here(Host::rise);
     here(Host::forget_left);
     assert_eq!((scene.count(), tasks(&first)), (3, (0, 0, 1)));

@@ -64,7 +64,7 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
             spawn(&state, move || {
                 ran.fetch_add(1, Relaxed);
                 if number == 3 {
-                    runner.ask_to_look_up();
+                    runner.orders.look_up();
                 }
             });
         }

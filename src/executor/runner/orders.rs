@@ -80,10 +80,11 @@ impl Orders {
         self.take(SEARCH)
     }
 
-    /// Orders the thread to poll the reactor before the next task. The thread takes `ROOT_IS_DUE` between two
-    /// tasks, and then looks for `LOOK_UP`. So its future is polled for nothing, which costs less than
-    /// another test between all tasks.
-    pub(super) fn look_up(&self) {
+    /// Orders the thread to poll the reactor before the next task, because no thread has led for a tick. A
+    /// thread that polls no task polls the reactor anyway, and then once more. The thread takes `ROOT_IS_DUE`
+    /// between two tasks, and then looks for `LOOK_UP`. So its future is polled for nothing, which costs less
+    /// than another test between all tasks.
+    pub(crate) fn look_up(&self) {
         self.give(LOOK_UP | ROOT_IS_DUE);
     }
 

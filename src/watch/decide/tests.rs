@@ -295,7 +295,8 @@ fn the_worked_table() {
     for (name, seen, counted, lead, queues) in rows {
         let seen = seen.surplus().abandoned();
         let workforce = Workforce::of(&seen);
-        let counts = [workforce.live, workforce.able(), workforce.takers(), workforce.standbys];
+        let counts =
+            [workforce.live, workforce.live - workforce.blocked, workforce.takers(), workforce.standbys];
         assert_eq!(counts, counted, "{name}");
         let actions = first(&seen);
         let starts =

@@ -118,7 +118,7 @@ fn no_task_is_polled_between_events_that_were_fetched_together() {
         trace.take();
         let named = trace.clone();
         spawn(&state, async move { named.push("task") });
-        host::here(|host| host.set_events_wait(true));
+        host::here(|host| host.events_wait.set(true));
         poll();
         assert!(trace.take().is_empty());
         poll();
