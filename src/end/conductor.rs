@@ -204,7 +204,7 @@ pub(super) fn tasks_of<'a>(crew: &Crew, stations: impl Iterator<Item = &'a Arc<S
     for station in stations {
         let hosted = station.runners.lock();
         let own = hosted.iter().filter(|hosted| crew.runs(&hosted.state));
-        let polls = own.filter_map(|hosted| hosted.runner.task_poll());
+        let polls = own.filter_map(|hosted| hosted.runner.poll.task_poll());
         tasks.extend(polls.filter(|poll| poll.spawned_at.is_some()));
     }
     tasks
@@ -225,6 +225,6 @@ fn tasks_in(stuck: &[StuckThread]) -> usize {
 
 /// Returns a number that changes whenever the thread gets any further in this `block_on`.
 fn progress(station: &Station) -> u64 {
-    let polls = station.runners.lock().iter().map(|hosted| hosted.runner.stage().work()).sum::<u64>();
+    let polls = station.runners.lock().iter().map(|hosted| hosted.runner.poll.stage().work()).sum::<u64>();
     polls.wrapping_add(station.stage.get().work())
 }

@@ -40,7 +40,7 @@ impl State {
     pub(crate) fn queues(&self, last: &mut Account) -> (Queues, Vec<Arc<Runner>>) {
         let (mut laden, mut stuck) = (Vec::new(), Vec::new());
         self.find_in_runners(|runner| -> Option<()> {
-            let now = (std::ptr::from_ref(&**runner), runner.stage());
+            let now = (std::ptr::from_ref(&**runner), runner.poll.stage());
             if runner.has_tasks() {
                 if last.laden.contains(&now) {
                     stuck.push(runner.clone());

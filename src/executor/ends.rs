@@ -1,11 +1,9 @@
 //! The end of an executor cancels the tasks that are left. For the end of a runtime, this file also answers
 //! in which task the calling thread is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::host;
-use super::runner::Runner;
 use super::state::State;
 use crate::sync::{Instant, Ordering, thread};
 
@@ -19,10 +17,9 @@ impl State {
     #[cold]
     pub(crate) fn task_here(&self) -> Option<usize> {
         let (here, _) = host::place();
-        self.find_in_runners(|runner: &Arc<Runner>| {
-            let poll = runner
-                .task_poll()
-                .filter(|poll| runner.thread.load(Ordering::Relaxed) == here && poll.spawned_at.is_some())?;
+        self.find_in_runners(|runner| {
+            let is_here = runner.thread.load(Ordering::Relaxed) == here;
+            let poll = runner.poll.task_poll().filter(|poll| is_here && poll.spawned_at.is_some())?;
             Some(poll.task)
         })
     }

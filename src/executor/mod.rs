@@ -180,7 +180,7 @@ impl<'a> Executor<'a> {
 
     #[inline]
     fn state(&self) -> &Arc<State> {
-        self.state.get_or_init(|| State::new(self.tracks_tasks, false, false, false))
+        self.state.get_or_init(|| State::new(self.tracks_tasks, false))
     }
 
     /// Returns whether all its tasks are finished.

@@ -14,7 +14,6 @@ use super::sleeper::Sleeper;
 use super::slot::Slot;
 use crate::flight::FoundIn;
 use crate::observed::unwrapped;
-use crate::stage::Stage;
 use crate::sync::{self, Counter, Flag, Ordering};
 use crate::waking;
 
@@ -90,7 +89,7 @@ pub(crate) struct Runner {
     pub(crate) orders: Orders,
     pub(crate) counters: PollCounters,
     /// Which task it polls.
-    pub(super) poll: PollCell,
+    pub(crate) poll: PollCell,
     /// Whether it is a *standby*: its thread leads while the other workers compute, and polls only what its
     /// own events wake. Set before its first poll; cleared by the deputy.
     stands_by: Flag,
@@ -139,7 +138,7 @@ impl Runner {
 
     /// Returns whether the task with this address is polled now. Only for the runner's own thread.
     pub(super) fn polls(&self, task: NonNull<()>) -> bool {
-        self.stage().is_at_work() && ptr::eq(self.poll.task(), task.as_ptr())
+        self.poll.stage().is_at_work() && ptr::eq(self.poll.task(), task.as_ptr())
     }
 
     /// Returns whether the current task is polled with this waker.
@@ -168,23 +167,6 @@ impl Runner {
         self.sleeper.wake();
     }
 
-    /// Returns how far its thread has got with tasks.
-    pub(crate) fn stage(&self) -> Stage {
-        self.poll.stage()
-    }
-
-    /// Returns the poll of a task that is in progress; `None` if there is none, or if the runner made
-    /// progress during this call. Any thread may ask.
-    pub(crate) fn task_poll(&self) -> Option<TaskPoll> {
-        self.poll.task_poll()
-    }
-
-    /// Marks a task as slow, because the deputy has found its poll at `stage` in two looks. `at` is the
-    /// state of its thread. The end of that poll takes the mark, and no other poll does.
-    pub(crate) fn catch(&self, stage: Stage, at: Caught) {
-        self.poll.catch(stage, at);
-    }
-
     /// Returns whether tasks wait here that its own thread is to poll.
     pub(crate) fn has_tasks(&self) -> bool {
         !self.slot.is_empty() || !self.ring.is_empty()
@@ -207,6 +189,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::stage::Stage;
 
     /// Returns a scheduled task that runs `body`.
     fn task(body: impl FnOnce() + Send + 'static) -> Runnable {
@@ -218,14 +201,14 @@ mod tests {
     #[test]
     fn a_stage_tells_whether_a_task_is_polled_and_whether_another_was() {
         let runner = Arc::new(Runner::new(7, false));
-        let before = runner.stage();
+        let before = runner.poll.stage();
         let within = Arc::new(Mutex::new(before));
         let look = {
             let (runner, within) = (runner.clone(), within.clone());
-            move || *within.lock().unwrap() = runner.stage()
+            move || *within.lock().unwrap() = runner.poll.stage()
         };
         runner.run(task(look));
-        let (within, after) = (*within.lock().unwrap(), runner.stage());
+        let (within, after) = (*within.lock().unwrap(), runner.poll.stage());
         assert_eq!([before, within, after].map(Stage::is_at_work), [false, true, false]);
         assert_ne!(before, after);
     }
@@ -234,7 +217,7 @@ mod tests {
     fn a_runner_knows_its_executor_and_the_task_that_began_last() {
         let runner = Runner::new(7, false);
         assert!(runner.is_of(7) && !runner.is_of(8));
-        assert!(runner.task_poll().is_none());
+        assert!(runner.poll.task_poll().is_none());
         let [task, other] = [(); 2].map(|()| {
             let (runnable, task) = async_task::spawn(async {}, |_| ());
             task.detach();
@@ -245,14 +228,14 @@ mod tests {
         runner.poll.begin(address(&task));
         assert!(runner.polls_with(&task.waker()) && !runner.polls_with(&other.waker()));
         assert!(runner.polls(address(&task)) && !runner.polls(address(&other)));
-        let place = || runner.task_poll().expect("it polls a task").spawned_at;
+        let place = || runner.poll.task_poll().expect("it polls a task").spawned_at;
         assert_eq!(place(), None, "it may be a foreign task");
         let here = Location::caller();
         runner.poll.set_place(here);
         assert_eq!(place(), Some(here));
-        assert_eq!(runner.task_poll().unwrap().task, task.waker().data().addr());
+        assert_eq!(runner.poll.task_poll().unwrap().task, task.waker().data().addr());
         runner.poll.end();
-        assert!(runner.task_poll().is_none() && !runner.polls(address(&task)), "it is not at work");
+        assert!(runner.poll.task_poll().is_none() && !runner.polls(address(&task)), "it is not at work");
     }
 
     #[test]

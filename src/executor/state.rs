@@ -63,18 +63,18 @@ pub(crate) struct StateRef(ManuallyDrop<Arc<State>>);
 impl StateRef {
     /// Creates the state of a runtime's executor.
     pub(crate) fn shared() -> Self {
-        State::new(true, true, false, false).into()
+        State::new(true, true).into()
     }
 
     /// Creates the state of a current-thread runtime's executor, which polls tasks in the order in which they
     /// became ready.
     pub(crate) fn in_order() -> Self {
-        State::new(true, true, true, false).into()
+        State::with(true, true, true, false).into()
     }
 
     /// Creates the state of the default instance, which is never dropped but may be drained.
     pub(crate) fn forever() -> Self {
-        State::new(true, true, false, true).into()
+        State::with(true, true, false, true).into()
     }
 }
 
@@ -116,16 +116,15 @@ impl Deref for StateRef {
 
 impl State {
     /// Creates the state of an executor. `tracks_tasks`: the executor counts and lists its tasks, so that
-    /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing. `keeps_order`: all tasks
-    /// are queued in the injector, and polled in that order. That is so for each executor that a program
-    /// makes inside of a simulation, too. `lives_forever`: the tasks' references to the state are not
-    /// counted.
-    pub(crate) fn new(
-        tracks_tasks: bool,
-        of_runtime: bool,
-        keeps_order: bool,
-        lives_forever: bool,
-    ) -> Arc<Self> {
+    /// they can be cancelled. `of_runtime`: its tasks are `Send` and borrow nothing.
+    pub(crate) fn new(tracks_tasks: bool, of_runtime: bool) -> Arc<Self> {
+        Self::with(tracks_tasks, of_runtime, false, false)
+    }
+
+    /// Creates the state as [`new`](Self::new) does. `keeps_order`: all tasks are queued in the injector, and
+    /// polled in that order. That is so for each executor that a program makes inside of a simulation, too.
+    /// `lives_forever`: the tasks' references to the state are not counted.
+    fn with(tracks_tasks: bool, of_runtime: bool, keeps_order: bool, lives_forever: bool) -> Arc<Self> {
         let is_simulated = simulated::is_running() && (keeps_order || !of_runtime);
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),

@@ -134,7 +134,10 @@ impl Rider<'_> {
             return Waited::Root(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
-        self.finish_sleep();
+        // The thread may have slept: a new turn begins, and its runners leave the lines.
+        reactor::next_turn();
+        executor::here(Host::rise);
+        self.note_wake_up();
         turn
     }
 
@@ -167,13 +170,6 @@ impl Rider<'_> {
             Promotion::Eager if leader.has_follower() => leader.promote(),
             _ => leader.vacate(),
         }
-    }
-
-    /// Ends a wait in which the thread may have slept: a new turn begins, and its runners leave the lines.
-    fn finish_sleep(&self) {
-        reactor::next_turn();
-        executor::here(Host::rise);
-        self.note_wake_up();
     }
 
     /// Notes that the thread may have slept, and notifies the deputy. The stage comes first: what the

@@ -93,7 +93,7 @@ impl Station {
     /// Returns what the thread is doing: it polls a task, calls a waker, or is in the user's root future, as
     /// far as is known. This holds only if the thread is awake, and in no other `block_on` on top.
     pub(crate) fn activity(&self) -> Activity {
-        let polls = |hosted: &Hosted| Some((hosted.runner.task_poll()?, hosted.runner.clone()));
+        let polls = |hosted: &Hosted| Some((hosted.runner.poll.task_poll()?, hosted.runner.clone()));
         let task = self.runners.lock().iter().find_map(polls);
         if let Some((poll, runner)) = task {
             let culprit = Some(Culprit { place: poll.spawned_at, is_root: false });

@@ -207,7 +207,7 @@ fn add_hosted(station: &Arc<Station>, executors: &mut Vec<(StateRef, Vec<PolledT
             executors.push((hosted.state.clone(), Vec::new()));
             executors.len() - 1
         });
-        if let Some(TaskPoll { task, spawned_at: Some(spawned_at), .. }) = hosted.runner.task_poll() {
+        if let Some(TaskPoll { task, spawned_at: Some(spawned_at), .. }) = hosted.runner.poll.task_poll() {
             executors[at].1.push((task, spawned_at));
         }
     }

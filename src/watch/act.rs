@@ -19,7 +19,7 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
     }
     for &(id, caught) in &actions.marks {
         if let Some((runner, stage)) = &scene.members[id].runner {
-            runner.catch(*stage, caught);
+            runner.poll.catch(*stage, caught);
         }
     }
     for place in actions.stalls.iter().map(|id| &scene.members[*id]) {

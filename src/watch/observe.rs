@@ -247,7 +247,7 @@ impl Observer {
         place.since = record.since;
         place.culprit = match task {
             Some((runner, _)) => {
-                let place = runner.task_poll().and_then(|poll| poll.spawned_at);
+                let place = runner.poll.task_poll().and_then(|poll| poll.spawned_at);
                 Some(Culprit { place, is_root: false })
             }
             None => station.root().filter(|_| is_first && !fires),
@@ -297,7 +297,7 @@ impl Observer {
             return is_there(Arc::as_ptr(station).addr(), station.spot(None));
         }
         hosted.iter().all(|Hosted { runner, .. }| {
-            let spot = station.spot(Some((runner, runner.stage())));
+            let spot = station.spot(Some((runner, runner.poll.stage())));
             !runner.has_tasks() && is_there(Arc::as_ptr(runner).addr(), spot)
         })
     }
@@ -329,7 +329,7 @@ impl Observer {
 /// Returns the entries of a thread with one of its runners, or with none, as far as they say nothing of its
 /// progress.
 fn describe(station: &Arc<Station>, hosted: Option<&Hosted>, now: Instant) -> (MemberSeen, Place) {
-    let runner = hosted.map(|hosted| (hosted.runner.clone(), hosted.runner.stage()));
+    let runner = hosted.map(|hosted| (hosted.runner.clone(), hosted.runner.poll.stage()));
     let key = runner.as_ref().map_or(Arc::as_ptr(station).addr(), |(runner, _)| Arc::as_ptr(runner).addr());
     let is_polling = runner.as_ref().is_some_and(|(_, stage)| stage.is_at_work());
     let member = MemberSeen {

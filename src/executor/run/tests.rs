@@ -115,7 +115,7 @@ fn a_standby_leaves_a_task_that_computed_to_others_for_a_while() {
     hosted(&state, |poll, runner| {
         let (ran_here, caught) = (ran.clone(), runner.clone());
         let computes_once = async move {
-            caught.catch(caught.stage(), super::super::Caught::Computing);
+            caught.poll.catch(caught.poll.stage(), super::super::Caught::Computing);
             loop {
                 ran_here.fetch_add(1, Relaxed);
                 future::yield_now().await;
@@ -152,7 +152,7 @@ fn a_destructor_that_was_caught_marks_no_task() {
     struct Caught(Arc<Runner>);
     impl Drop for Caught {
         fn drop(&mut self) {
-            self.0.catch(self.0.stage(), super::super::Caught::Computing);
+            self.0.poll.catch(self.0.poll.stage(), super::super::Caught::Computing);
         }
     }
     let state = StateRef::shared();

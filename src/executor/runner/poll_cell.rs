@@ -121,7 +121,8 @@ impl<W: StageWord> PollCell<W> {
         (stage.is_at_work() && self.stage() == stage).then_some(TaskPoll { task, spawned_at, stage })
     }
 
-    /// Marks the poll at `stage`. Only for the deputy.
+    /// Marks the task that is polled at `stage` as slow, because the deputy has found it there in two looks.
+    /// `at` is the state of its thread. Only for the deputy.
     pub(crate) fn catch(&self, stage: Stage, at: Caught) {
         self.mark.set(stage, at == Caught::Computing);
     }

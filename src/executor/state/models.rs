@@ -40,7 +40,7 @@ impl Drop for Dropped {
 #[test]
 fn a_wake_beside_the_end_leaves_no_task_behind() {
     model(|| {
-        let state = State::new(true, false, false, false);
+        let state = State::new(true, false);
         let dropped = Arc::new(AtomicUsize::new(0));
         let waker = Arc::new(Mutex::new(None::<Waker>));
         let (guard, place) = (Dropped(dropped.clone()), waker.clone());
