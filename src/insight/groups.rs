@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
-use std::ptr;
 use std::time::Duration;
 
 use crate::rounded::Rounded;
@@ -55,21 +54,12 @@ impl fmt::Display for TaskGroup {
     }
 }
 
-/// The number of tasks of one line, and since when the oldest one is listed.
-#[derive(Clone, Copy, Debug)]
-struct Summary {
-    number: usize,
-    /// On [`coarse_millis`](sync::coarse_millis).
-    since: Option<u64>,
-}
-
 /// A collection of tasks by spawn line, while it is filled.
 #[derive(Debug, Default)]
 pub(crate) struct Grouping {
-    known: HashMap<&'static Location<'static>, Summary>,
-    /// The tasks of the line that was added last, which are not in `known` yet: tasks of the same line
-    /// often come in a row.
-    last: Option<(&'static Location<'static>, Summary)>,
+    /// The number of tasks of each line, and since when the oldest is listed, on
+    /// [`coarse_millis`](sync::coarse_millis).
+    known: HashMap<&'static Location<'static>, (usize, Option<u64>)>,
     /// Number of tasks that have not been polled.
     pub(crate) unpolled: usize,
 }
@@ -78,61 +68,33 @@ impl Grouping {
     /// Adds one task of the spawn line `spawned_at`, which has been listed since `since`; `None` if it has
     /// not had to wait.
     pub(crate) fn add(&mut self, spawned_at: &'static Location<'static>, since: Option<u64>) {
-        match &mut self.last {
-            Some((place, last)) if ptr::eq(*place, spawned_at) => last.add(Summary { number: 1, since }),
-            _ => {
-                self.settle();
-                self.last = Some((spawned_at, Summary { number: 1, since }));
-            }
-        }
+        let (number, oldest) = self.known.entry(spawned_at).or_default();
+        *number += 1;
+        *oldest = [*oldest, since].into_iter().flatten().min();
     }
 
     /// Counts one task fewer for the spawn line `spawned_at`, if it has any. The age of its oldest task
     /// stays.
     pub(crate) fn remove_one(&mut self, spawned_at: &'static Location<'static>) {
-        self.settle();
-        if let Some(known) = self.known.get_mut(spawned_at) {
-            known.number = known.number.saturating_sub(1);
-        }
-    }
-
-    /// Adds the tasks in `last` to those of the same spawn line in `known`, and leaves `last` empty.
-    fn settle(&mut self) {
-        if let Some((place, last)) = self.last.take() {
-            self.known.entry(place).or_insert(Summary { number: 0, since: None }).add(last);
+        if let Some((number, _)) = self.known.get_mut(spawned_at) {
+            *number = number.saturating_sub(1);
         }
     }
 
     /// Returns all groups that have tasks, the largest first. Of two groups of the same size, the group with
     /// the older task comes first.
-    pub(crate) fn into_groups(mut self) -> Vec<TaskGroup> {
-        self.settle();
+    pub(crate) fn into_groups(self) -> Vec<TaskGroup> {
         let now = sync::coarse_millis();
         let age = |since| Duration::from_millis(now.saturating_sub(since));
-        let known = self.known.into_iter().filter(|(_, known)| known.number > 0);
+        let known = self.known.into_iter().filter(|(_, (number, _))| *number > 0);
         let mut groups: Vec<_> = known
-            .map(|(spawned_at, known)| TaskGroup {
-                spawned_at,
-                number: known.number,
-                oldest: known.since.map(age),
-            })
+            .map(|(spawned_at, (number, since))| TaskGroup { spawned_at, number, oldest: since.map(age) })
             .collect();
         groups.sort_by(|one, other| {
             let by_size = (other.number, other.oldest).cmp(&(one.number, one.oldest));
             by_size.then_with(|| one.spawned_at.cmp(other.spawned_at))
         });
         groups
-    }
-}
-
-impl Summary {
-    /// Adds the tasks of `other`, and takes the earlier of the two times.
-    fn add(&mut self, other: Self) {
-        self.number += other.number;
-        self.since = match (self.since, other.since) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
     }
 }
 

@@ -139,19 +139,14 @@ impl std::fmt::Display for Stall {
         let subject = if self.in_block_on { "future of the block_on" } else { "task spawned" };
         let lasted = Rounded(self.blocked_for);
         write!(f, "the {subject} at {} ", self.spawned_at)?;
-        match (self.is_first, self.kind) {
-            (true, StallKind::Blocked(_)) => write!(f, "has blocked {thread} for {lasted}")?,
-            (true, StallKind::Computing) => {
-                write!(f, "has computed on {thread} for {lasted} without a pause")?
-            }
-            (true, StallKind::Unknown) => write!(f, "has not let go of {thread} for {lasted}")?,
-            (false, StallKind::Blocked(_)) => write!(f, "still blocks {thread}, for {lasted} so far")?,
-            (false, StallKind::Computing) => {
-                write!(f, "still computes on {thread}, for {lasted} so far without a pause")?;
-            }
-            (false, StallKind::Unknown) => {
-                write!(f, "still does not let go of {thread}, for {lasted} so far")?
-            }
+        let (has, still, ends) = match self.kind {
+            StallKind::Blocked(_) => ("has blocked", "still blocks", ""),
+            StallKind::Computing => ("has computed on", "still computes on", " without a pause"),
+            StallKind::Unknown => ("has not let go of", "still does not let go of", ""),
+        };
+        match self.is_first {
+            true => write!(f, "{has} {thread} for {lasted}{ends}")?,
+            false => write!(f, "{still} {thread}, for {lasted} so far{ends}")?,
         }
         match self.kind {
             StallKind::Blocked(Some(call)) => write!(f, " (in {call})"),
@@ -161,7 +156,7 @@ impl std::fmt::Display for Stall {
 }
 
 /// Counters of stalls.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stalls {
     pub(crate) all: Counter,
     pub(crate) blocked: Counter,
@@ -170,13 +165,6 @@ pub(crate) struct Stalls {
     pub(crate) starved: Counter,
     /// A report is in progress: the hook has not returned yet.
     pub(crate) reporting: Flag,
-}
-
-impl Default for Stalls {
-    fn default() -> Self {
-        let [all, blocked, computing, starved] = [(); 4].map(|()| Counter::default());
-        Self { all, blocked, computing, starved, reporting: Flag::new(false) }
-    }
 }
 
 /// The reports about one poll that does not return: which were made, and when the next one is due.

@@ -73,7 +73,7 @@ impl Counter {
 
 /// A flag. A thread that takes it, or finds it set, sees what was done before it was set. The flag orders
 /// nothing else.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Flag(AtomicBool);
 
 impl Flag {

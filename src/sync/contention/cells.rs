@@ -104,6 +104,12 @@ counting!(AtomicU64, u64, fetch_add fetch_sub fetch_or fetch_and);
 counting!(AtomicUsize, usize, fetch_add fetch_sub fetch_or fetch_and);
 counting!(AtomicPtr<T>, *mut T,);
 
+impl Default for AtomicBool {
+    fn default() -> Self {
+        Self::new(false)
+    }
+}
+
 impl Default for AtomicU64 {
     fn default() -> Self {
         Self::new(0)

@@ -89,6 +89,12 @@ charged!(AtomicU64, u64, integer);
 charged!(AtomicUsize, usize, integer);
 charged!(AtomicPtr<T>, *mut T);
 
+impl Default for AtomicBool {
+    fn default() -> Self {
+        Self::new(false)
+    }
+}
+
 /// A lock, and its line. A thread that waits for it takes it at the moment of its release: it never falls
 /// asleep.
 #[derive(Debug, Default)]
