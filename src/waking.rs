@@ -17,19 +17,19 @@ use std::task::{Context, Poll, Waker};
 /// Wakes a task. A panic of the waker ends here.
 #[inline]
 pub(crate) fn wake(waker: Waker) {
-    swallow_panic(|| waker.wake());
+    call(|| waker.wake());
 }
 
 /// Wakes a task and keeps the waker. A panic of the waker ends here.
 #[inline]
 pub(crate) fn wake_by_ref(waker: &Waker) {
-    swallow_panic(|| waker.wake_by_ref());
+    call(|| waker.wake_by_ref());
 }
 
 /// Calls foreign code. A panic in it ends here.
 #[inline]
 pub(crate) fn call(code: impl FnOnce()) {
-    swallow_panic(code);
+    let _: Option<()> = catch(code);
 }
 
 /// Calls code that may reach foreign code, and returns its result; `None` if it panicked.
@@ -43,14 +43,8 @@ pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Option<R> {
 #[inline]
 pub(crate) fn discard(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        swallow_panic(|| drop(waker));
+        call(|| drop(waker));
     }
-}
-
-/// Calls `code`. A panic in it ends here, and its payload is dropped.
-#[inline]
-fn swallow_panic(code: impl FnOnce()) {
-    let _: Option<()> = catch(code);
 }
 
 /// A future of a task that `async-task` may drop. A panic of the future's destructor ends here; otherwise
@@ -75,7 +69,7 @@ impl<F: Future> Future for Contained<F> {
 impl<F> Drop for Contained<F> {
     fn drop(&mut self) {
         // SAFETY: the future is not used again.
-        swallow_panic(|| unsafe { ManuallyDrop::drop(&mut self.0) });
+        call(|| unsafe { ManuallyDrop::drop(&mut self.0) });
     }
 }
 

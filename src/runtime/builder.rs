@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, io_context, threads_from_environment};
+use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, threads_from_environment};
 use crate::executor::StateRef;
 use crate::leadership::Order;
 use crate::pool::{CrewConfig, Policy, Pool, Promotion, default_blocking};
@@ -390,7 +390,7 @@ impl Builder {
             return invalid("`blocking_threads` is 0: closures that block on purpose would never run".into());
         }
         let pool = Pool::new(self.policy.clone(), watch::serve)
-            .map_err(|error| io_context("cannot make a reactor", error))?;
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot make a reactor: {error}")))?;
         let (prepare, blocking_threads) = (self.prepare, self.blocking_threads);
         let crew = pool.crew_or_found(|| (state, self.crew(threads))).clone();
         crew.watch_panics(&pool);

@@ -142,8 +142,7 @@ impl Handle {
     /// For the default instance: if its workers cannot be started.
     #[track_caller]
     pub fn spawn<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        let meta = SpawnMeta::new(TaskKind::Task, Location::caller());
-        boxed_if_large!(future: Send, meta, self.spawn_from(future, meta))
+        self.spawn_with(future, SpawnMeta::new(TaskKind::Task, Location::caller()))
     }
 
     /// Like [`spawn`](Handle::spawn), for a task that `meta` describes. This is for the package that replaces
@@ -189,8 +188,7 @@ impl Handle {
     /// If the runtime was dropped, or if the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let pool = self.expect_pool("block_on");
-        block_on_in(PoolSource::Given(&pool), pin!(Some(future)), Location::caller())
+        Self::block_on_from(Some(self), future, Location::caller())
     }
 
     /// Like [`Handle::block_on`], or like [`block_on`](crate::block_on()) without a handle, for a call at

@@ -1,8 +1,6 @@
 //! [`Metric`]: one number of [`Metrics`](super::Metrics), with what a system that collects metrics has to
 //! know of it.
 
-use std::time::Duration;
-
 /// One number of [`Metrics`](super::Metrics): see [`Metrics::each`](super::Metrics::each).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -30,38 +28,10 @@ pub enum MetricKind {
     Gauge,
 }
 
-/// A field of [`Metrics`](super::Metrics) as a number.
-pub(super) trait Field {
-    fn number(&self) -> f64;
-}
-
-impl Field for u64 {
-    fn number(&self) -> f64 {
-        *self as f64
-    }
-}
-
-impl Field for usize {
-    fn number(&self) -> f64 {
-        *self as f64
-    }
-}
-
-impl Field for Option<usize> {
-    fn number(&self) -> f64 {
-        self.map_or(0.0, |number| number as f64)
-    }
-}
-
-impl Field for Duration {
-    fn number(&self) -> f64 {
-        self.as_secs_f64()
-    }
-}
-
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
     use std::collections::HashSet;
+    use std::time::Duration;
 
     use super::super::Metrics;
     use super::*;

@@ -4,15 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Handle;
-use super::metric::{Field, Metric, MetricKind};
+use super::metric::{Metric, MetricKind};
 use crate::blocking_threads::Figures;
 use crate::flight::FoundIn;
 use crate::pool::Pool;
 
-/// Defines [`Metrics`], and the list of its numbers, from a table: kind, field, unit, and help, which begins
-/// the documentation.
+/// Defines [`Metrics`], and the list of its numbers, from a table: kind, field, how its value becomes a number
+/// if `as` does not do it, unit, and help, which begins the documentation.
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $kind:ident $name:ident: $type:ty, $unit:literal $help:literal;)*) => {
+    ($($(#[$doc:meta])* $kind:ident $name:ident: $type:ty $(= $number:expr)?, $unit:literal $help:literal;)*) => {
         /// Counters of what a runtime has done since it started, and has right now: see
         /// [`Handle::metrics`](crate::Handle::metrics).
         ///
@@ -47,11 +47,13 @@ macro_rules! metrics {
                     help: $help,
                     unit: $unit,
                     kind: MetricKind::$kind,
-                    value: self.$name.number(),
+                    value: metrics!(@number self.$name $(, $number)?),
                 }),*].into_iter()
             }
         }
     };
+    (@number $value:expr) => { $value as f64 };
+    (@number $value:expr, $number:expr) => { $number($value) };
 }
 
 metrics! {
@@ -68,7 +70,7 @@ metrics! {
     Counter sleeps: u64, "{wait}" "Waits that were allowed to sleep.";
     Counter leader_interrupts: u64, "{interrupt}" "Interrupts of a leader asleep in the poller.";
     /// Sleeping would have cost more.
-    Counter spin_time: Duration, "s" "Time that threads stayed awake without work.";
+    Counter spin_time: Duration = |time: Duration| time.as_secs_f64(), "s" "Time that threads stayed awake without work.";
     /// No thread had looked for a whole tick.
     Counter deputy_rescues: u64, "{rescue}" "Times that the deputy had to have events looked for.";
     Counter replacements: u64, "{thread}" "Threads added because all others were stuck.";
@@ -88,7 +90,7 @@ metrics! {
     Gauge sources: usize, "{source}" "Sources registered right now.";
     Gauge timers: usize, "{timer}" "Timers armed right now.";
     /// `None` in the default instance before the first [`spawn`](crate::spawn()).
-    Gauge tasks: Option<usize>, "{task}" "Tasks not finished right now.";
+    Gauge tasks: Option<usize> = |tasks: Option<usize>| tasks.unwrap_or(0) as f64, "{task}" "Tasks not finished right now.";
     Gauge workers: usize, "{thread}" "Worker threads right now.";
     /// See [`blocking`](crate::blocking).
     Gauge blocking_threads: usize, "{thread}" "Threads for closures that block, without lost ones.";

@@ -324,7 +324,3 @@ fn threads_from_environment() -> io::Result<usize> {
         io::Error::new(io::ErrorKind::InvalidInput, what)
     })
 }
-
-pub(crate) fn io_context(context: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{context}: {error}"))
-}

@@ -228,20 +228,14 @@ fn look_at(
     its: &[Arc<Station>],
     line: &[sync::Arc<Seat>],
 ) -> ThreadInfo {
-    let sleeps =
-        |top: &Station| top.seat.is_asleep() || line.iter().any(|seat| sync::Arc::ptr_eq(seat, &top.seat));
+    let follows =
+        |top: &sync::Arc<Seat>| top.is_asleep() || line.iter().any(|seat| sync::Arc::ptr_eq(seat, top));
     let task_of =
         |its: &[Arc<Station>]| its.iter().rev().map(|station| station.activity()).find(Activity::is_task);
-    // A thread that leads or follows on top of a task is in that task. If it has just woken up and polls
-    // something in this `block_on`, that belongs to another role.
-    let below = |top: &Arc<Station>| {
-        let number = its.iter().position(|station| Arc::ptr_eq(station, top));
-        task_of(&its[..number.unwrap_or(0)])
-    };
     // The calling thread is awake, in user code: it does not lead (LF2).
     let asks = thread.id() == thread::current().id();
     let found = |at: Activity| at.finding.map(|finding| role_of(finding.doing));
-    let (role, at) = match its.iter().rfind(|station| station.is_on_top()) {
+    let (role, at) = match its.iter().rposition(|station| station.is_on_top()) {
         None if its.is_empty() => (Role::Outside, None),
         // In the `block_on` of another pool, or of none yet: the thread sleeps there, unless it is known to
         // be awake.
@@ -250,10 +244,12 @@ fn look_at(
             let role = at.and_then(found).unwrap_or(Role::Blocks);
             (if asks { Role::Processes } else { role }, at)
         }
-        Some(top) if top.seat.is_polling() => (Role::Leads, below(top)),
-        Some(top) if sleeps(top) => (Role::Follows, below(top)),
+        // A thread that leads or follows on top of a task is in that task. If it has just woken up and polls
+        // something in this `block_on`, that belongs to another role.
+        Some(top) if its[top].seat.is_polling() => (Role::Leads, task_of(&its[..top])),
+        Some(top) if follows(&its[top].seat) => (Role::Follows, task_of(&its[..top])),
         Some(top) => {
-            let at = top.activity();
+            let at = its[top].activity();
             let role = match found(at).unwrap_or(Role::Processes) {
                 Role::Blocks | Role::Starves if asks => Role::Processes,
                 role => role,
