@@ -38,7 +38,7 @@
 //! not removed, for the same reason.
 //!
 //! Why no event is lost (LF6): an event finds `ARMED` and wakes the waker; or it finds `BUSY` and advances
-//! the tick, which the owner of the cell compares in `settle` (then the result is [`Settlement::Overtaken`]);
+//! the tick, which the owner of the cell compares in `settle` (then the result is false);
 //! or it finds neither and leaves `READY` and the tick behind, which `claim` reads before it takes the cell.
 //! All three are compare-and-swaps on one word, so there is no fourth case.
 
@@ -205,27 +205,20 @@ impl Delivery {
     }
 }
 
-/// The result of an attempt to take the cell.
+/// The result of an attempt to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Claim {
-    /// There is no need to wait.
+pub(crate) enum Wait {
+    /// The wait is over already.
     Over,
-    /// Another thread has the cell for a moment: try again later.
-    Contended,
-    /// The cell belongs to this thread until it settles. This is the tick of the direction.
-    Taken(u16),
-}
-
-/// The result of settling a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Settlement {
-    /// The next event will wake the waker in the cell.
-    Armed,
-    /// An event came meanwhile. The cell still belongs to this thread, which has to wake its waker and to
-    /// release it.
-    Overtaken,
+    /// The waker will be called.
+    Waiting,
+    /// The waker will be called, or was, but the I/O may be possible already. Either this thread has waited
+    /// here before in the same turn, and no event came since, as a caller does that polls twice without going
+    /// to sleep; or this thread does not look for events at all; or another thread had the cell, because an
+    /// event is being delivered. So a caller that polls without a wait in between finds the data with its
+    /// second poll after an event.
+    Unsure,
 }
 
 /// The reason why readiness may be forgotten.
@@ -310,31 +303,34 @@ impl ReadinessWord {
         })
     }
 
-    /// Takes the cell for a wait. If the wait is over already, or if another thread has the cell, leaves the
-    /// cell and returns [`Claim::Over`] or [`Claim::Contended`].
+    /// Takes the cell for a wait: it belongs to this thread until it settles. Returns the tick of the
+    /// direction. If the wait is over already, or if another thread has the cell, leaves the cell and returns
+    /// [`Wait::Over`] or [`Wait::Unsure`].
     #[inline]
-    pub(crate) fn claim(&self, direction: Direction, until: Until) -> Claim {
+    pub(crate) fn claim(&self, direction: Direction, until: Until) -> Result<u16, Wait> {
         self.change(|now| {
             if now.has(direction, until) {
-                return (None, Claim::Over);
+                return (None, Err(Wait::Over));
             }
             if now.0 & flag(direction, BUSY) != 0 {
-                return (None, Claim::Contended);
+                return (None, Err(Wait::Unsure));
             }
             let next = now.0 & !flag(direction, ARMED) | flag(direction, BUSY);
-            (Some(next), Claim::Taken(now.tick(direction)))
+            (Some(next), Ok(now.tick(direction)))
         })
     }
 
     /// Arms the cell, which now holds the waker that the next event has to wake, and gives it back. If an
-    /// event has come since the claim, which returned `tick`, the cell stays with this thread.
+    /// event has come since the claim, which returned `tick`, returns false: the cell stays with this thread,
+    /// which has to wake its waker and to release it.
     #[inline]
-    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> Settlement {
+    #[must_use]
+    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> bool {
         self.change(|now| {
             if now.tick(direction) != tick {
-                return (None, Settlement::Overtaken);
+                return (None, false);
             }
-            (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), Settlement::Armed)
+            (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), true)
         })
     }
 
@@ -429,18 +425,18 @@ mod tests {
     #[test]
     fn an_event_while_the_cell_is_taken_overtakes() {
         let (word, generation) = open();
-        let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
+        let tick = word.claim(Direction::Read, Until::Ready).unwrap();
         assert!(word.event(generation, IN).is_empty());
-        assert_eq!(word.settle(Direction::Read, tick), Settlement::Overtaken);
+        assert!(!word.settle(Direction::Read, tick));
         assert!(!word.release(Direction::Read));
-        assert_eq!(word.claim(Direction::Read, Until::Ready), Claim::Over);
+        assert_eq!(word.claim(Direction::Read, Until::Ready), Err(Wait::Over));
     }
 
     #[test]
     fn the_thread_that_fires_frees_the_slot_of_a_source_that_went_away() {
         let (word, generation) = open();
-        let Claim::Taken(tick) = word.claim(Direction::Read, Until::Ready) else { panic!() };
-        assert_eq!(word.settle(Direction::Read, tick), Settlement::Armed);
+        let tick = word.claim(Direction::Read, Until::Ready).unwrap();
+        assert!(word.settle(Direction::Read, tick));
         assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert!(!word.retire());
         assert!(word.release(Direction::Read));

@@ -8,7 +8,7 @@ use std::mem;
 use std::task::Waker;
 
 use super::Direction;
-use super::readiness::{Claim, Delivery, ReadinessWord, Settlement, Until};
+use super::readiness::{Delivery, ReadinessWord, Until, Wait};
 use super::waiters::Waiters;
 use crate::sync::{AtomicU32, Ordering, ProtocolCell};
 use crate::waking;
@@ -30,22 +30,6 @@ pub(super) struct Record {
 
 // SAFETY: the wakers are reached only under the BUSY flag; the rest is atomic.
 unsafe impl Sync for Record {}
-
-/// The result of an attempt to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(super) enum Wait {
-    /// The wait is over already.
-    Over,
-    /// The waker will be called.
-    Waiting,
-    /// The waker will be called, or was, but the I/O may be possible already. Either this thread has waited
-    /// here before in the same turn, and no event came since, as a caller does that polls twice without going
-    /// to sleep; or this thread does not look for events at all; or another thread had the cell, because an
-    /// event is being delivered. So a caller that polls without a wait in between finds the data with its
-    /// second poll after an event.
-    Unsure,
-}
 
 impl Record {
     pub(super) fn new() -> Self {
@@ -108,12 +92,13 @@ impl Record {
         free: impl Fn(),
     ) -> Wait {
         let tick = match self.readiness.claim(direction, until) {
-            Claim::Over => return Wait::Over,
-            Claim::Contended => {
-                waker.wake_by_ref();
-                return Wait::Unsure;
+            Ok(tick) => tick,
+            Err(refused) => {
+                if refused == Wait::Unsure {
+                    waker.wake_by_ref();
+                }
+                return refused;
             }
-            Claim::Taken(tick) => tick,
         };
         let held = ClaimedCell { record: self, direction, free: &free };
         // SAFETY: the claim has given the cell to this thread.
@@ -128,13 +113,14 @@ impl Record {
                 _ => (true, cell.replace((copy(waker), gives_way))),
             })
         };
-        let settled = self.readiness.settle(direction, tick);
-        match settled {
-            Settlement::Armed => mem::forget(held),
-            Settlement::Overtaken => drop(held),
+        let is_armed = self.readiness.settle(direction, tick);
+        if is_armed {
+            mem::forget(held);
+        } else {
+            drop(held);
         }
         waking::discard(displaced.map(|(waker, _)| waker));
-        let waits = settled == Settlement::Armed && (is_ours || self.wait_beside(direction, until, waker));
+        let waits = is_armed && (is_ours || self.wait_beside(direction, until, waker));
         if waits { Wait::Waiting } else { Wait::Over }
     }
 

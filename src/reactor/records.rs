@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn only_registered_sources_are_live_and_only_those_with_a_waiter_are_awaited() {
+        use super::super::readiness::Wait;
         use super::super::readiness::{Proof, Until};
-        use super::super::record::Wait;
         let records = Records::new();
         let live = || records.live().map(|(key, _)| key).collect::<Vec<_>>();
         let keys: Vec<_> = (0..3).map(|_| records.acquire()).collect();

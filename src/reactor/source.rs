@@ -21,8 +21,8 @@ use std::task::{Context, Poll, Waker, ready};
 use super::here::{Here, here};
 use super::marks::Marks;
 use super::raw::RawSource;
-use super::readiness::{Proof, Readiness, Until};
-use super::record::{Record, Wait};
+use super::readiness::{Proof, Readiness, Until, Wait};
+use super::record::Record;
 use super::{Direction, Key, Reactor};
 use crate::sync::Ordering;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize as StdUsize, Ordering::Relaxed};
 use std::task::{Wake, Waker};
 
 use super::*;
-use crate::reactor::record::{Record, Wait};
+use crate::reactor::record::Record;
 use crate::sync::models::{model, park, waker};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, spin_hint};
 use crate::waking::WakeCounter;
