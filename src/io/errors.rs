@@ -4,16 +4,22 @@ use super::sys;
 use std::error::Error;
 use std::{fmt, io};
 
-/// An error of the operating system, and what it means for a registration or a connect.
-#[derive(Debug)]
+/// An error with the error that caused it.
 struct ExplainedError {
-    meaning: &'static str,
+    text: String,
     cause: io::Error,
 }
 
 impl fmt::Display for ExplainedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.meaning, self.cause)
+        f.write_str(&self.text)
+    }
+}
+
+/// Prints the same as `Display`: a `main` that returns the error prints its `Debug` form.
+impl fmt::Debug for ExplainedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
@@ -21,6 +27,11 @@ impl Error for ExplainedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.cause)
     }
+}
+
+/// Returns an error with this text, whose `source` is the cause.
+pub(crate) fn explained(kind: io::ErrorKind, text: String, cause: io::Error) -> io::Error {
+    io::Error::new(kind, ExplainedError { text, cause })
 }
 
 /// Explains why a handle could not be put in non-blocking mode or registered.
@@ -41,7 +52,7 @@ pub(super) fn not_registered(err: io::Error) -> io::Error {
         }
         _ => return err,
     };
-    io::Error::new(err.kind(), ExplainedError { meaning, cause: err })
+    explained(err.kind(), format!("{meaning} ({err})"), err)
 }
 
 /// Explains why a connection attempt failed at once with `WouldBlock`: the listener's queue is full.
@@ -53,8 +64,8 @@ pub(super) fn not_connected(err: io::Error) -> io::Error {
     if err.kind() != io::ErrorKind::WouldBlock || err.raw_os_error().is_none() {
         return err;
     }
-    let meaning = "the listener's queue of waiting connections is full: try again later";
-    io::Error::new(io::ErrorKind::NotConnected, ExplainedError { meaning, cause: err })
+    let text = format!("the listener's queue of waiting connections is full: try again later ({err})");
+    explained(io::ErrorKind::NotConnected, text, err)
 }
 
 #[cfg(all(test, unix, not(any(paceline_loom, paceline_shuttle))))]

@@ -52,6 +52,7 @@ mod waiting;
 mod windows;
 
 pub use async_handle::Async;
+pub(crate) use errors::explained;
 pub use io_safe::IoSafe;
 pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
 #[cfg(feature = "hyper")]

@@ -1,12 +1,12 @@
 //! [`ToSocketAddrs`]: names of addresses to connect to or to bind, looked up if necessary.
 
-use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::{fmt, slice};
 
 use crate::blocking::try_unblock;
+use crate::io::explained;
 use crate::simulated::sockets;
 
 /// A name of one address, or of several: `"localhost:80"`, `("localhost", 80)`, `([127, 0, 0, 1], 80)`, a
@@ -75,7 +75,7 @@ where
             Err(error) => failures.push((address, error)),
         }
     }
-    Err(AttemptError::error(what, failures))
+    Err(failed(what, failures))
 }
 
 /// Returns the first address of `name`, or the error of the look-up, if one is needed. If `name` is an
@@ -88,44 +88,13 @@ fn none() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "an empty list of addresses")
 }
 
-/// The error of an operation that failed for each address of a name.
-pub(super) struct AttemptError<A> {
-    what: &'static str,
-    failures: Vec<(A, io::Error)>,
-}
-
-impl<A: fmt::Display + fmt::Debug + Send + Sync + 'static> AttemptError<A> {
-    /// Returns an error with the kind of the last failure and the texts of all; `InvalidInput` if there is
-    /// none, because there was no address. `what` is the verb of the message, such as "connect to".
-    pub(super) fn error(what: &'static str, failures: Vec<(A, io::Error)>) -> io::Error {
-        match failures.last() {
-            Some((_, last)) => io::Error::new(last.kind(), Self { what, failures }),
-            None => none(),
-        }
-    }
-}
-
-/// Prints the same as `Display`: a `main` that returns the error prints its `Debug` form.
-impl<A: fmt::Display> fmt::Debug for AttemptError<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl<A: fmt::Display> fmt::Display for AttemptError<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}", self.what)?;
-        for (number, (address, error)) in self.failures.iter().enumerate() {
-            write!(f, "{} {address}: {error}", if number == 0 { "" } else { ";" })?;
-        }
-        Ok(())
-    }
-}
-
-impl<A: fmt::Display + fmt::Debug> Error for AttemptError<A> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.failures.last().map(|(_, error)| error as _)
-    }
+/// Returns the error of an operation that failed for each address: it has the kind of the last failure and
+/// the texts of all; `InvalidInput` if there is none, because there was no address. `what` is the verb of the
+/// message, such as "connect to".
+pub(super) fn failed<A: fmt::Display>(what: &str, mut failures: Vec<(A, io::Error)>) -> io::Error {
+    let texts: Vec<_> = failures.iter().map(|(address, error)| format!("{address}: {error}")).collect();
+    let Some((_, last)) = failures.pop() else { return none() };
+    explained(last.kind(), format!("cannot {what} {}", texts.join("; ")), last)
 }
 
 /// The meaning of a name.
@@ -173,7 +142,7 @@ async fn look_up(name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
             Err(io::Error::new(io::ErrorKind::NotFound, format!("{name:?} has no address")))
         }
         Ok(addresses) => Ok(addresses),
-        Err(error) => Err(AttemptError::error("look up", vec![(format!("{name:?}"), error)])),
+        Err(error) => Err(failed("look up", vec![(format!("{name:?}"), error)])),
     }
 }
 
@@ -327,7 +296,7 @@ mod tests {
     fn each_failure_is_told() {
         let failure =
             |port| (SocketAddr::from(([127, 0, 0, 1], port)), io::ErrorKind::ConnectionRefused.into());
-        let error = AttemptError::error("connect to", vec![failure(1), failure(2)]);
+        let error = failed("connect to", vec![failure(1), failure(2)]);
         assert_eq!(
             error.to_string(),
             "cannot connect to 127.0.0.1:1: connection refused; 127.0.0.1:2: connection refused"

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use super::addresses::{AttemptError, ToSocketAddrs, first, try_each};
+use super::addresses::{ToSocketAddrs, failed, first, try_each};
 use super::socket::{handle, options};
 use crate::io::Async;
 use crate::simulated::sockets;
@@ -82,7 +82,7 @@ impl UdpSocket {
     pub async fn send_to<A: ToSocketAddrs>(&self, buf: &[u8], name: A) -> io::Result<usize> {
         let address = first(name).await?;
         let sent = self.0.send_to(buf, address).await;
-        sent.map_err(|error| AttemptError::error("send to", vec![(address, error)]))
+        sent.map_err(|error| failed("send to", vec![(address, error)]))
     }
 
     /// Receives a datagram from the peer of [`connect`](UdpSocket::connect). Bytes that do not fit into `buf`

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::acceptor::Acceptor;
-use super::addresses::AttemptError;
+use super::addresses::failed;
 use super::socket::{handle, options};
 use crate::io::Async;
 use crate::simulated::sockets;
@@ -65,7 +65,7 @@ handle!(UnixDatagram, std::os::unix::net::UnixDatagram, 0, Self);
 
 /// Returns a function that adds the path and the operation to an error.
 fn with(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> io::Error {
-    move |error| AttemptError::error(what, vec![(format!("{path:?}"), error)])
+    move |error| failed(what, vec![(format!("{path:?}"), error)])
 }
 
 impl UnixListener {
