@@ -4,14 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, SeekFrom};
-use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use async_task::FallibleTask;
+use futures::channel::oneshot;
 
-use super::bell::{self, Bell};
 use super::pipe;
 use crate::sync::{self, Mutex};
 
@@ -88,10 +87,18 @@ pub(super) enum Link {
     Seeks(SeekFrom),
 }
 
-/// Says that the closure panicked; named in the panic message of `with_mut`. The closure's own panic is
-/// another one.
-#[derive(Debug)]
-struct RecvError;
+impl<T> IoPlace<T> {
+    /// Panics, because the value is not here and will not be.
+    #[cold]
+    fn panic_missing(&self) -> ! {
+        match self {
+            Self::Lost => panic!("{}", lost()),
+            _ => panic!(
+                "inner value was taken out: it was closed or lost by a panic, or its runtime was shut down"
+            ),
+        }
+    }
+}
 
 impl<T> Unblock<T> {
     /// Wraps a blocking value.
@@ -130,12 +137,9 @@ impl<T> Unblock<T> {
     /// panicked there.
     pub async fn get_mut(&mut self) -> &mut T {
         self.stop().await;
-        if !matches!(self.place, IoPlace::Here(Some(_))) {
-            self.panic_missing();
-        }
         match &mut self.place {
             IoPlace::Here(Some(io)) => io,
-            _ => unreachable!("it was just seen"),
+            place => place.panic_missing(),
         }
     }
 
@@ -167,22 +171,14 @@ impl<T> Unblock<T> {
         T: Send + 'static,
     {
         self.stop().await;
-        let answer = Arc::new(Reply { value: Mutex::new(Ok(None)), bell: Bell::new() });
-        let theirs = OnDrop(answer.clone());
+        let (tell, told) = oneshot::channel();
         let sent = self.send(Link::Cut, move |mut inner| async move {
-            let value = op(&mut inner);
-            *sync::lock(&theirs.0.value) = Ok(Some(value));
-            drop(theirs);
+            // Fails if the task does not wait any more.
+            let _ = tell.send(op(&mut inner));
             Back { inner, result: Ok(0) }
         });
         sent.unwrap_or_else(|error| panic!("{error}"));
-        let look = || match &mut *sync::lock(&answer.value) {
-            Ok(value) => value.take().map(Ok),
-            Err(RecvError) => Some(Err(RecvError)),
-        };
-        let mut look = look;
-        let received = poll_fn(|cx| bell::poll(&answer.bell, cx, &mut look)).await;
-        received.expect("`Unblock::with_mut()` operation has panicked")
+        told.await.expect("`Unblock::with_mut()` operation has panicked")
     }
 
     /// Waits until the value is not in use on a thread, and takes it out. Written data is flushed; an error
@@ -203,17 +199,6 @@ impl<T> Unblock<T> {
         *this.take_out()
     }
 
-    /// Panics, because the value is not here and will not be.
-    #[cold]
-    fn panic_missing(&self) -> ! {
-        match self.place {
-            IoPlace::Lost => panic!("{}", lost()),
-            _ => panic!(
-                "inner value was taken out: it was closed or lost by a panic, or its runtime was shut down"
-            ),
-        }
-    }
-
     /// Waits until the value is back from its thread, and drops an error of the work there.
     async fn stop(&mut self) {
         // An error of the work in the background is dropped: the caller asked for none.
@@ -223,12 +208,8 @@ impl<T> Unblock<T> {
     /// Takes the value out, to move it to a thread. Panics if it is not here.
     pub(super) fn take_out(&mut self) -> Box<T> {
         match &mut self.place {
-            IoPlace::Here(Some(_)) => {}
-            _ => self.panic_missing(),
-        }
-        match mem::replace(&mut self.place, IoPlace::Here(None)) {
-            IoPlace::Here(Some(inner)) => inner,
-            _ => unreachable!("it was just seen"),
+            IoPlace::Here(inner @ Some(_)) => inner.take().expect("it was just seen"),
+            place => place.panic_missing(),
         }
     }
 
@@ -301,28 +282,6 @@ impl<T> Unblock<T> {
             None => (IoPlace::Lost, Err(lost())),
         };
         Poll::Ready(result)
-    }
-}
-
-/// The result of a closure, for the task that waits for it.
-struct Reply<R> {
-    value: Mutex<Result<Option<R>, RecvError>>,
-    bell: Bell,
-}
-
-/// The thread's side of an answer. Its drop reports a panic if there is no value.
-struct OnDrop<R>(Arc<Reply<R>>);
-
-impl<R> Drop for OnDrop<R> {
-    /// Wakes the task that waits for the answer. Leaves it an error if there is no value, because the closure
-    /// has panicked or was dropped before it began.
-    fn drop(&mut self) {
-        let mut value = sync::lock(&self.0.value);
-        if matches!(*value, Ok(None)) {
-            *value = Err(RecvError);
-        }
-        drop(value);
-        self.0.bell.ring();
     }
 }
 
