@@ -38,29 +38,10 @@ impl Shim {
         self.inner.will_wake(waker)
     }
 
-    fn note_clone(&self) {
-        if let Some(facts) = &self.facts {
-            facts.note_clone();
-        }
-        self.report("waker.clone");
-    }
-
-    fn note_drop(&self) {
-        if let Some(facts) = &self.facts {
-            facts.note_drop();
-        }
-        self.report("waker.drop");
-    }
-
-    /// Notes the wake before it happens: afterwards the task may be polled, and be over, at any time.
-    fn note_wake(&self, op: &'static str) {
-        if let Some(facts) = &self.facts {
-            facts.note_wake();
-        }
-        self.report(op);
-    }
-
-    fn report(&self, op: &'static str) {
+    /// Notes what happens to the waker. A wake is noted before it happens: afterwards the task may be polled,
+    /// and be over, at any time.
+    fn note(&self, op: &'static str, note: fn(&SharedFacts)) {
+        self.facts.iter().for_each(note);
         if let Some(span) = &self.span {
             span.report(op);
         }
@@ -116,7 +97,7 @@ unsafe fn clone(data: *const ()) -> RawWaker {
     let shim = data.cast::<Shim>();
     // SAFETY: as the caller promises.
     unsafe {
-        (*shim).note_clone();
+        (*shim).note("waker.clone", SharedFacts::note_clone);
         Arc::increment_strong_count(shim);
     }
     RawWaker::new(data, &VTABLE)
@@ -129,14 +110,14 @@ unsafe fn wake(data: *const ()) {
     if let Some(facts) = &shim.facts {
         facts.note_drop();
     }
-    shim.note_wake("waker.wake");
+    shim.note("waker.wake", SharedFacts::note_wake);
     shim.inner.wake_by_ref();
 }
 
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: as the caller promises.
     let shim = unsafe { &*data.cast::<Shim>() };
-    shim.note_wake("waker.wake_by_ref");
+    shim.note("waker.wake_by_ref", SharedFacts::note_wake);
     shim.inner.wake_by_ref();
 }
 
@@ -144,5 +125,5 @@ unsafe fn wake_by_ref(data: *const ()) {
 unsafe fn discard(data: *const ()) {
     // SAFETY: as the caller promises, and the reference is consumed.
     let shim = unsafe { Arc::from_raw(data.cast::<Shim>()) };
-    shim.note_drop();
+    shim.note("waker.drop", SharedFacts::note_drop);
 }

@@ -106,10 +106,10 @@ impl<T: Send + 'static, R: Send + 'static> Operation<T> for Turn<T, R> {
         };
         if let Some(is_gone) = is_gone {
             let early = (!is_gone).then(|| this.clone() as Arc<dyn EarlyTurn>);
-            match turn.strand.starts().admit(turn.number, early) {
-                Arrival::InTime => turn.desk().started = true,
-                Arrival::Early if is_gone => {}
-                Arrival::Early => return,
+            if turn.strand.starts().admit(turn.number, early) {
+                turn.desk().started = true;
+            } else if !is_gone {
+                return;
             }
         }
         match turn.begin() {
@@ -241,13 +241,6 @@ pub(super) struct Starts {
     early: BTreeMap<u64, Option<Arc<dyn EarlyTurn>>>,
 }
 
-enum Arrival {
-    /// All earlier futures have started: this one may start.
-    InTime,
-    /// An earlier future has not started.
-    Early,
-}
-
 impl Starts {
     pub(super) const fn new() -> Self {
         Self { spawned: 0, next: 0, early: BTreeMap::new() }
@@ -261,13 +254,13 @@ impl Starts {
 
     /// Admits the first turn of the future with this number if all earlier ones have started. Keeps an early
     /// turn; of a task that is gone (`None`) keeps only that its number is to be skipped.
-    fn admit(&mut self, number: u64, turn: Option<Arc<dyn EarlyTurn>>) -> Arrival {
+    fn admit(&mut self, number: u64, turn: Option<Arc<dyn EarlyTurn>>) -> bool {
         if number == self.next {
             self.next += 1;
-            return Arrival::InTime;
+            return true;
         }
         self.early.insert(number, turn);
-        Arrival::Early
+        false
     }
 
     /// Removes and returns an early turn that may start now, if there is one. Skips the numbers of tasks that
