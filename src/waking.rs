@@ -84,27 +84,34 @@ pub(crate) fn discard_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// Counts how often it is woken, for tests.
 #[cfg(all(test, not(paceline_shuttle)))]
-#[derive(Debug, Default)]
-pub(crate) struct WakeCounter(std::sync::atomic::AtomicUsize);
+pub(crate) use counter::WakeCounter;
 
 #[cfg(all(test, not(paceline_shuttle)))]
-impl WakeCounter {
-    /// Returns a counter, and a waker that counts there.
-    pub(crate) fn new() -> (std::sync::Arc<Self>, Waker) {
-        let counter = std::sync::Arc::<Self>::default();
-        (counter.clone(), counter.into())
+mod counter {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::{Wake, Waker};
+
+    /// Counts how often it is woken.
+    #[derive(Debug, Default)]
+    pub(crate) struct WakeCounter(AtomicUsize);
+
+    impl WakeCounter {
+        /// Returns a counter, and a waker that counts there.
+        pub(crate) fn new() -> (Arc<Self>, Waker) {
+            let counter = Arc::<Self>::default();
+            (counter.clone(), counter.into())
+        }
+
+        pub(crate) fn times(&self) -> usize {
+            self.0.load(Relaxed)
+        }
     }
 
-    pub(crate) fn times(&self) -> usize {
-        self.0.load(std::sync::atomic::Ordering::Relaxed)
-    }
-}
-
-#[cfg(all(test, not(paceline_shuttle)))]
-impl std::task::Wake for WakeCounter {
-    fn wake(self: std::sync::Arc<Self>) {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    impl Wake for WakeCounter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
     }
 }

@@ -81,7 +81,7 @@ impl Panics {
         if self.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
             return;
         }
-        if may_print && is_first(spawned_at) {
+        if may_print && TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(*spawned_at) {
             notice::print(format_args!(
                 "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is \
                  detached, nothing does. Later panics of tasks from this line are only counted \
@@ -95,9 +95,4 @@ impl fmt::Debug for Panics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Panics").field("count", &self.count).finish_non_exhaustive()
     }
-}
-
-/// Returns whether this is the first call for that spawn line.
-fn is_first(spawned_at: &'static Location<'static>) -> bool {
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(*spawned_at)
 }

@@ -173,7 +173,6 @@ pub(crate) struct Reports {
     /// When it is reported next.
     next: Duration,
     is_counted: bool,
-    is_reported: bool,
     is_starved: bool,
 }
 
@@ -186,7 +185,7 @@ pub(crate) struct StallNow {
 
 impl Reports {
     pub(crate) fn new() -> Self {
-        Self { next: STALL, is_counted: false, is_reported: false, is_starved: false }
+        Self { next: STALL, is_counted: false, is_starved: false }
     }
 
     /// Counts a stall in `stalls` when it has lasted long enough, and returns it. A task that has waited for
@@ -219,13 +218,12 @@ impl Reports {
             Doing::Computes => StallKind::Computing,
             _ => StallKind::Blocked(syscall()),
         };
-        Some(StallNow { kind, lasted, is_first: !self.is_reported })
+        Some(StallNow { kind, lasted, is_first: self.next == STALL })
     }
 
     /// Notes that this report was made. The next one is due when the stall is ten times as long. Without
     /// this call, the report is due again at the next look.
     pub(crate) fn note_made(&mut self, report: &StallNow) {
-        self.is_reported = true;
         self.next = report.lasted.saturating_mul(10);
     }
 }

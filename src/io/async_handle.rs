@@ -3,6 +3,7 @@
 use crate::current::current_reactor;
 use crate::reactor::raw::RawSource;
 use crate::reactor::{Direction, Source};
+use std::future::poll_fn;
 use std::io;
 
 /// Async I/O for a handle that the operating system can poll for readiness.
@@ -94,13 +95,13 @@ impl<T> Async<T> {
     }
 
     /// Runs `op` on the handle until it returns something else than `WouldBlock`, waiting for readiness in
-    /// between: see [`Source::perform`].
+    /// between: see [`Source::poll_io`].
     pub(super) async fn perform<R>(
         &self,
         direction: Direction,
         mut op: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.source.perform(direction, || op(&self.io)).await
+        poll_fn(|cx| self.source.poll_io(direction, cx, || op(&self.io))).await
     }
 
     /// Returns the registration and a mutable reference to the handle.

@@ -6,32 +6,24 @@ use super::sys;
 use super::transfer::poll_transfer;
 use super::trust;
 use crate::reactor::Direction;
+use socket2::SockRef;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::TcpStream;
-#[cfg(unix)]
-use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
 
-/// Defines `Async<$socket>::poll_read_uninit`, the form of `poll_read` for uninitialized memory.
-macro_rules! reads_uninit {
-    ($socket:ty) => {
-        impl Async<$socket> {
-            /// Reads as `AsyncRead` does and returns the number of bytes at the beginning of `buf` that are
-            /// initialized now. Unsafe code may rely on that number.
-            #[inline]
-            pub(crate) fn poll_read_uninit(
-                &self,
-                cx: &mut Context<'_>,
-                buf: &mut [MaybeUninit<u8>],
-            ) -> Poll<io::Result<usize>> {
-                let (source, trust) = (self.source(), trust::of_read::<$socket>());
-                poll_transfer(source, Direction::Read, trust, cx, buf.len(), || sys::read_uninit(self, buf))
-            }
-        }
-    };
+impl<T> Async<T>
+where
+    for<'s> SockRef<'s>: From<&'s T>,
+{
+    /// Reads as `AsyncRead` does and returns the number of bytes at the beginning of `buf` that are
+    /// initialized now. Unsafe code may rely on that number.
+    #[inline]
+    pub(crate) fn poll_read_uninit(
+        &self,
+        cx: &mut Context<'_>,
+        buf: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        let (source, trust) = (self.source(), trust::of_read::<T>());
+        poll_transfer(source, Direction::Read, trust, cx, buf.len(), || sys::read_uninit(self, buf))
+    }
 }
-
-reads_uninit!(TcpStream);
-#[cfg(unix)]
-reads_uninit!(UnixStream);

@@ -22,12 +22,12 @@ fn runtime_of(activity: SceneActivity, builder: Builder) -> Runtime {
 
 fn built(builder: Builder) -> Runtime {
     let runtime = builder.max_threads(16).build().expect("threads start");
-    remember(runtime.pool());
+    remember(&runtime.pool);
     runtime
 }
 
 fn live(runtime: &Runtime) -> usize {
-    runtime.pool().crew().expect("a runtime has one").live()
+    runtime.pool.crew().expect("a runtime has one").live()
 }
 
 /// Blocks a thread that otherwise computes.

@@ -1,5 +1,6 @@
 //! Basics, which must work before any other scenario is of use.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use super::{explore, explore_twice, spawn};
@@ -16,7 +17,9 @@ async fn read(pipe: &Pipe) {
     let reactor = current::current_reactor().expect("inside of a runtime");
     // SAFETY: a number stays what it is.
     let source = unsafe { Source::new(reactor, pipe.raw()) }.expect("there is such a pipe");
-    source.perform(Direction::Read, || pipe.read()).await.expect("reading a pipe does not fail");
+    poll_fn(|cx| source.poll_io(Direction::Read, cx, || pipe.read()))
+        .await
+        .expect("reading a pipe does not fail");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn busy(activity: SceneActivity, begun: &Latch, end: &Latch) -> impl Future<Outp
 }
 
 fn live(runtime: &Runtime) -> usize {
-    runtime.pool().crew().expect("a runtime has one").live()
+    runtime.pool.crew().expect("a runtime has one").live()
 }
 
 /// Fails if a task that computes is taken for one that blocks, which is covered at once; and if it is never

@@ -140,7 +140,7 @@ fn no_thread_for_a_worker() {
             let builder = crate::Runtime::builder().threads(2).max_threads(2);
             match builder.build() {
                 Ok(runtime) => {
-                    super::remember(runtime.pool());
+                    super::remember(&runtime.pool);
                     let runtime = Arc::new(runtime);
                     within(SOON, "a task", || foreign_block_on(runtime.spawn(async {})));
                     built += 1;

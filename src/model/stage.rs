@@ -199,7 +199,7 @@ impl Reader {
 
     /// Waits for a byte and takes it.
     pub(crate) async fn byte(&self) -> io::Result<()> {
-        self.0.perform(Direction::Read, || self.1.read()).await
+        poll_fn(|cx| self.0.poll_io(Direction::Read, cx, || self.1.read())).await
     }
 }
 
@@ -207,14 +207,14 @@ impl Reader {
 pub(crate) fn runtime(threads: usize, max_threads: usize) -> Runtime {
     let builder = Runtime::builder().threads(threads).max_threads(max_threads);
     let runtime = builder.build().expect("threads start");
-    super::remember(runtime.pool());
+    super::remember(&runtime.pool);
     runtime
 }
 
 /// Returns whether nothing is open in the runtime: no thread is awake, no task is left, and all runners that
 /// take tasks are in the line.
 pub(crate) fn is_at_rest(runtime: &Runtime) -> bool {
-    let pool = runtime.pool();
+    let pool = &runtime.pool;
     let state = pool.crew().expect("a runtime has one").state();
     let (mut takers, mut are_empty) = (0, true);
     state.find_in_runners(|runner| -> Option<()> {

@@ -205,7 +205,10 @@ impl Reactor {
 
     /// Returns an error once the owner is gone.
     fn assert_open(&self) -> io::Result<()> {
-        if self.closed.is_set() { Err(closed()) } else { Ok(()) }
+        if self.closed.is_set() {
+            return Err(io::Error::other("the runtime in which this source was registered is gone"));
+        }
+        Ok(())
     }
 
     /// Asks the owner for a thread that leads, for a wait of a thread that will not. Returns an error if none
@@ -367,11 +370,6 @@ impl Clocked for Reactor {
     fn interrupt(&self) {
         self.interrupt();
     }
-}
-
-/// Returns the error for a source whose runtime was dropped.
-fn closed() -> io::Error {
-    io::Error::other("the runtime in which this source was registered is gone")
 }
 
 impl std::fmt::Debug for Reactor {

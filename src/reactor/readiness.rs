@@ -74,26 +74,15 @@ const fn flag(direction: Direction, flag: u64) -> u64 {
 /// transfer proves nothing, and its marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Happened {
-    pub(crate) read: bool,
-    pub(crate) write: bool,
-    pub(crate) read_cut: bool,
-    pub(crate) write_cut: bool,
+    pub(crate) ready: [bool; 2],
+    pub(crate) cut: [bool; 2],
     pub(crate) marks: Marks,
 }
 
 impl Happened {
     /// The state before an operation has proved otherwise.
-    pub(crate) const EVERYTHING: Self = Self { read: true, write: true, ..Self::NOTHING };
-    pub(crate) const NOTHING: Self =
-        Self { read: false, write: false, read_cut: false, write_cut: false, marks: Marks::NONE };
-
-    /// Returns whether the source is ready in this direction, and whether a short transfer proves nothing.
-    fn in_direction(self, direction: Direction) -> (bool, bool) {
-        match direction {
-            Direction::Read => (self.read, self.read_cut),
-            Direction::Write => (self.write, self.write_cut),
-        }
-    }
+    pub(crate) const EVERYTHING: Self = Self { ready: [true; 2], ..Self::NOTHING };
+    pub(crate) const NOTHING: Self = Self { ready: [false; 2], cut: [false; 2], marks: Marks::NONE };
 }
 
 /// The condition that ends a wait.
@@ -190,11 +179,6 @@ pub(crate) struct Delivery(u64);
 
 impl Delivery {
     #[inline]
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    #[inline]
     pub(crate) fn has_cell(self, direction: Direction) -> bool {
         self.0 & flag(direction, ARMED) != 0
     }
@@ -286,8 +270,7 @@ impl ReadinessWord {
             }
             let (mut next, mut delivery) = (Readiness(now.0 | happened.marks.in_word()), 0);
             for direction in Direction::BOTH {
-                let (ready, cut) = happened.in_direction(direction);
-                if !ready {
+                if !happened.ready[direction as usize] {
                     continue;
                 }
                 next = next.with_next_tick(direction);
@@ -296,7 +279,9 @@ impl ReadinessWord {
                 // A taken cell stays as it is: its owner will see the tick.
                 let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
                 let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
-                next.0 = next.0 & !fires | takes | flag(direction, READY | if cut { CUT } else { 0 });
+                next.0 = next.0 & !fires
+                    | takes
+                    | flag(direction, READY | if happened.cut[direction as usize] { CUT } else { 0 });
                 delivery |= fires;
             }
             (Some(next.0), Delivery(delivery))
@@ -394,7 +379,7 @@ impl ReadinessWord {
 mod tests {
     use super::*;
 
-    const IN: Happened = Happened { read: true, ..Happened::NOTHING };
+    const IN: Happened = Happened { ready: [true, false], ..Happened::NOTHING };
 
     fn open() -> (ReadinessWord, u32) {
         let word = ReadinessWord::new();
@@ -426,7 +411,7 @@ mod tests {
     fn an_event_while_the_cell_is_taken_overtakes() {
         let (word, generation) = open();
         let tick = word.claim(Direction::Read, Until::Ready).unwrap();
-        assert!(word.event(generation, IN).is_empty());
+        assert_eq!(word.event(generation, IN), Delivery::default());
         assert!(!word.settle(Direction::Read, tick));
         assert!(!word.release(Direction::Read));
         assert_eq!(word.claim(Direction::Read, Until::Ready), Err(Wait::Over));
@@ -479,7 +464,7 @@ mod tests {
     #[test]
     fn a_short_transfer_forgets_nothing_where_it_may_be_cut() {
         let (word, generation) = open();
-        let _ = word.event(generation, Happened { read_cut: true, ..IN });
+        let _ = word.event(generation, Happened { cut: [true, false], ..IN });
         let tick = word.snapshot().tick(Direction::Read);
         word.clear(Direction::Read, tick, Proof::ShortTransfer);
         assert!(word.snapshot().has(Direction::Read, Until::Ready));

@@ -48,9 +48,6 @@ impl Record {
     #[inline]
     pub(super) fn deliver(&self, delivery: Delivery, free: impl Fn()) -> Option<Waker> {
         let mut called = None;
-        if delivery.is_empty() {
-            return called;
-        }
         for direction in Direction::BOTH {
             if delivery.has_cell(direction) {
                 waking::discard(mem::replace(&mut called, self.fire_cell(direction, &free)));
@@ -179,7 +176,7 @@ mod tests {
     use crate::waking::WakeCounter;
     use Direction::{Read, Write};
 
-    const IN: Happened = Happened { read: true, ..Happened::NOTHING };
+    const IN: Happened = Happened { ready: [true, false], ..Happened::NOTHING };
 
     /// Returns a record whose source is not ready, and the source's generation.
     fn open() -> (Record, u32) {

@@ -1,6 +1,6 @@
 //! [`Source`]: a registered descriptor, and the ways to wait for it.
 //!
-//! A wait that sees the I/O (`poll_io`, `poll_transfer`, `perform`) trusts the cached readiness: it tries the
+//! A wait that sees the I/O (`poll_io`, `poll_transfer`) trusts the cached readiness: it tries the
 //! operation while the word says that it is worth a try, and clears readiness when the operation proves
 //! otherwise. The word is behind the operating system until a thread has looked for events, so a caller that
 //! may come back before that gets one more try ([`Wait::Unsure`]).
@@ -141,15 +141,6 @@ impl Source {
             self.record().readiness.clear(direction, tick, Proof::ShortTransfer);
         }
         Poll::Ready(Ok(moved))
-    }
-
-    /// The async form of [`poll_io`](Self::poll_io).
-    pub(crate) async fn perform<R>(
-        &self,
-        direction: Direction,
-        mut op: impl FnMut() -> io::Result<R>,
-    ) -> io::Result<R> {
-        poll_fn(|cx| self.poll_io(direction, cx, &mut op)).await
     }
 
     /// Waits until an operation is worth a try, as far as is known. Any number of tasks may wait at once.

@@ -9,8 +9,8 @@ use crate::blocking_threads::Figures;
 use crate::flight::FoundIn;
 use crate::pool::Pool;
 
-/// Defines [`Metrics`], and the list of its numbers, from a table: kind, field, how its value becomes a number
-/// if `as` does not do it, unit, and help, which begins the documentation.
+/// Defines [`Metrics`], and the list of its numbers, from a table: kind, field, how its value becomes a
+/// number if `as` does not do it, unit, and help, which begins the documentation.
 macro_rules! metrics {
     ($($(#[$doc:meta])* $kind:ident $name:ident: $type:ty $(= $number:expr)?, $unit:literal $help:literal;)*) => {
         /// Counters of what a runtime has done since it started, and has right now: see

@@ -72,7 +72,7 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 pub struct Runtime {
     /// What can be done with a runtime, but for its end.
     handle: Handle,
-    pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
     crew: Arc<Crew>,
 }
 
@@ -156,14 +156,6 @@ impl Runtime {
         let until = Instant::now().checked_add(timeout);
         let threads = end::shut_down(&self.pool, &self.crew, until);
         if threads.is_empty() { Ok(()) } else { Err(StuckError { threads, timeout }) }
-    }
-}
-
-#[cfg(all(test, not(paceline_loom)))]
-impl Runtime {
-    /// Returns the pool: for scenarios that check that nothing is left in it, and for tests of the deputy.
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`TaskList`]: the unfinished tasks of a runtime, for people to read.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -78,20 +80,14 @@ impl TaskList {
             is_partial |= state.unfinished().is_none();
         }
         let (unpolled, groups) = (all.unpolled, all.into_groups());
-        let mut closures: Vec<ClosureGroup> = Vec::new();
+        let mut named = BTreeMap::<String, (usize, usize)>::new();
         for (name, runs) in pool.blocking_if_any().map_or(Vec::new(), |threads| threads.unfinished()) {
-            let known = closures.iter().position(|group| group.name == name);
-            let at = known.unwrap_or_else(|| {
-                closures.push(ClosureGroup { name, running: 0, waiting: 0 });
-                closures.len() - 1
-            });
-            let group = &mut closures[at];
-            *(if runs { &mut group.running } else { &mut group.waiting }) += 1;
+            let (running, waiting) = named.entry(name).or_default();
+            *(if runs { running } else { waiting }) += 1;
         }
-        closures.sort_by(|one, other| {
-            let size = |group: &ClosureGroup| group.running + group.waiting;
-            size(other).cmp(&size(one)).then_with(|| one.name.cmp(&other.name))
-        });
+        let group = |(name, (running, waiting))| ClosureGroup { name, running, waiting };
+        let mut closures: Vec<_> = named.into_iter().map(group).collect();
+        closures.sort_by_key(|group| Reverse(group.running + group.waiting));
         Self { groups, unpolled, closures, is_partial }
     }
 

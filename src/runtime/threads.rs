@@ -241,8 +241,7 @@ fn look_at(
         // be awake.
         None => {
             let at = task_of(its);
-            let role = at.and_then(found).unwrap_or(Role::Blocks);
-            (if asks { Role::Processes } else { role }, at)
+            (at.and_then(found).unwrap_or(Role::Blocks), at)
         }
         // A thread that leads or follows on top of a task is in that task. If it has just woken up and polls
         // something in this `block_on`, that belongs to another role.
@@ -250,10 +249,7 @@ fn look_at(
         Some(top) if follows(&its[top].seat) => (Role::Follows, task_of(&its[..top])),
         Some(top) => {
             let at = its[top].activity();
-            let role = match found(at).unwrap_or(Role::Processes) {
-                Role::Blocks | Role::Starves if asks => Role::Processes,
-                role => role,
-            };
+            let role = found(at).unwrap_or(Role::Processes);
             (role, if at.culprit.is_some() { Some(at) } else { task_of(its).or(Some(at)) })
         }
     };
@@ -263,7 +259,7 @@ fn look_at(
         name: thread.name().map(Into::into),
         id: thread.id(),
         kind,
-        role,
+        role: if asks && matches!(role, Role::Blocks | Role::Starves) { Role::Processes } else { role },
         spawned_at: culprit.and_then(|culprit| culprit.place),
         in_block_on: culprit.is_some_and(|culprit| culprit.is_root),
         in_poll_for: at.and_then(|at| at.finding).map(lasts),

@@ -65,10 +65,7 @@ impl Way for SimulatedWay {
 
     fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
         let happened = on_source(raw, |sockets, socket| happened(sockets.readiness(socket)));
-        happened.is_none_or(|happened| match direction {
-            Direction::Read => happened.read,
-            Direction::Write => happened.write,
-        })
+        happened.is_none_or(|happened| happened.ready[direction as usize])
     }
 
     fn ends(&self, raw: RawSource) -> Marks {
@@ -114,10 +111,8 @@ fn happened(said: SocketEvents) -> Happened {
     let broken = said.hangup || said.error;
     let cut = broken || said.read_hangup;
     Happened {
-        read: cut || said.readable,
-        write: broken || said.writable,
-        read_cut: cut,
-        write_cut: broken,
+        ready: [cut || said.readable, broken || said.writable],
+        cut: [cut, broken],
         marks: sys::ends(said.hangup, said.read_hangup).and(Marks::ERROR.if_said(said.error)),
     }
 }

@@ -203,7 +203,7 @@ mod tests {
         let tells = Tells(tell);
         let hook = move |_: &_| _ = &tells;
         let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
-        let lent = runtime.pool().deputy.pool().unwrap();
+        let lent = runtime.pool.deputy.pool().unwrap();
         drop(runtime);
         drop(lent);
         let dropped_by = told.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -13,8 +13,8 @@ use loom::thread;
 
 use Direction::{Read, Write};
 
-const IN: Happened = Happened { read: true, ..Happened::NOTHING };
-const OUT: Happened = Happened { write: true, ..Happened::NOTHING };
+const IN: Happened = Happened { ready: [true, false], ..Happened::NOTHING };
+const OUT: Happened = Happened { ready: [false, true], ..Happened::NOTHING };
 
 /// A record and its owner, without the poller: what `Reactor`, `Records` and `Source` do.
 struct Source {
@@ -254,7 +254,7 @@ fn a_source_that_retires_while_both_cells_are_taken_is_freed_by_the_last() {
         for direction in Direction::BOTH {
             assert!(source.wait(direction, Until::Ready, Waker::noop()));
         }
-        let both = Happened { write: true, ..IN };
+        let both = Happened { ready: [true; 2], ..IN };
         let delivery = source.record.readiness.event(generation, both);
         assert!(Direction::BOTH.iter().all(|direction| delivery.has_cell(*direction)));
         let leaders = Direction::BOTH.map(|direction| {

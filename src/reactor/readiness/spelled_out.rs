@@ -61,7 +61,7 @@ impl Spelled {
             return delivered;
         }
         self.marks |= happened.marks.0;
-        let ways = [(happened.read, happened.read_cut), (happened.write, happened.write_cut)];
+        let ways = Direction::BOTH.map(|way| (happened.ready[way as usize], happened.cut[way as usize]));
         for (way, ((happened, cut), delivered)) in self.ways.iter_mut().zip(ways.iter().zip(&mut delivered)) {
             if *happened {
                 *delivered = (way.armed && !way.busy, way.listed);
@@ -163,13 +163,12 @@ fn agrees_with_the_word_spelled_out() {
                     }
                 }
                 _ => {
-                    let [read, write, read_cut, write_cut] = [4, 5, 6, 7].map(chances);
                     let marks = Marks(random(&mut state) as u8 & 0xf);
-                    let happened = Happened { read, write, read_cut, write_cut, marks };
+                    let happened = Happened { ready: [4, 5].map(chances), cut: [6, 7].map(chances), marks };
                     let generation = if chances(8) { spelled.generation } else { 0x1fffe };
                     let delivery = word.event(generation, happened);
                     let told = spelled.event(generation, happened);
-                    assert_eq!(delivery.is_empty(), told == [(false, false); 2]);
+                    assert_eq!(delivery == Delivery::default(), told == [(false, false); 2]);
                     let cells = Direction::BOTH.map(|way| (delivery.has_cell(way), delivery.has_list(way)));
                     assert_eq!(cells, told);
                 }

@@ -99,10 +99,6 @@ impl Way for Epoll {
         Ok(epoll::modify(&self.poller, raw::borrow(raw), EventData::new_u64(key.0), INTEREST)?)
     }
 
-    fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
-        raw::is_ready(raw, direction)
-    }
-
     fn ends(&self, raw: RawSource) -> Marks {
         // Like epoll, poll(2) reports a hang-up without being asked for it.
         let said = now::ask(raw::borrow(raw), PollFlags::RDHUP).unwrap_or(PollFlags::HUP);
@@ -158,10 +154,8 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
     let cut = broken || flags.intersects(Flags::RDHUP | Flags::PRI);
     let marks = if cut { marks(flags) } else { Marks::NONE };
     let happened = Happened {
-        read: cut || flags.contains(Flags::IN),
-        write: broken || flags.contains(Flags::OUT),
-        read_cut: cut,
-        write_cut: broken,
+        ready: [cut || flags.contains(Flags::IN), broken || flags.contains(Flags::OUT)],
+        cut: [cut, broken],
         marks,
     };
     (event.data.u64(), happened)

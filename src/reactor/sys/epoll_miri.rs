@@ -47,6 +47,10 @@ impl Way for Epoll {
         Ok(epoll::add(&self.poller, raw::borrow(raw), EventData::new_u64(key.0), INTEREST)?)
     }
 
+    fn is_ready(&self, _: RawSource, _: Direction) -> bool {
+        true
+    }
+
     fn rearm(&self, key: Key, asks: Option<(RawSource, Direction)>, _: Wants<'_>) -> io::Result<()> {
         let Some((raw, _)) = asks else { return Ok(()) };
         Ok(epoll::modify(&self.poller, raw::borrow(raw), EventData::new_u64(key.0), INTEREST)?)
@@ -85,5 +89,5 @@ fn report(event: &epoll::Event) -> (u64, Happened) {
     let ended = broken || flags.contains(Flags::RDHUP);
     let read = ended || flags.contains(Flags::IN);
     let write = broken || flags.contains(Flags::OUT);
-    (event.data.u64(), Happened { read, write, read_cut: ended, write_cut: broken, ..Happened::NOTHING })
+    (event.data.u64(), Happened { ready: [read, write], cut: [ended, broken], ..Happened::NOTHING })
 }

@@ -39,7 +39,7 @@ impl Content {
     /// Returns the report that the pipe can be read; `None` if it is empty.
     fn happened(&self) -> Option<Happened> {
         let read = self.bytes.load(Relaxed) > 0;
-        read.then_some(Happened { read, ..Happened::NOTHING })
+        read.then_some(Happened { ready: [true, false], ..Happened::NOTHING })
     }
 
     /// Returns the pollers that watch the pipe and still exist.
@@ -151,6 +151,10 @@ impl Way for Fake {
         drop(watchers);
         self.report_if_ready(raw, &pipe);
         Ok(())
+    }
+
+    fn is_ready(&self, _: RawSource, _: Direction) -> bool {
+        true
     }
 
     fn rearm(&self, _: Key, asks: Option<(RawSource, Direction)>, _: Wants<'_>) -> io::Result<()> {

@@ -134,8 +134,8 @@ pub(crate) trait Way: Debug + Send + Sync {
 
     /// Asks the system whether a source is ready in this direction right now. Returns true if the system
     /// cannot be asked.
-    fn is_ready(&self, _: RawSource, _: Direction) -> bool {
-        true
+    fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
+        raw::is_ready(raw, direction)
     }
 
     /// Asks the system which of the [ends](Marks::ENDS) hold for a source right now. Returns all of them if

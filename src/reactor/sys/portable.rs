@@ -63,10 +63,6 @@ impl Way for Portable {
         raw::modify(&self.poller, raw, Event::new(key.0 as usize, read, write))
     }
 
-    fn is_ready(&self, raw: RawSource, direction: Direction) -> bool {
-        raw::is_ready(raw, direction)
-    }
-
     fn announce(&self, deadline: Option<Instant>, _: Instant, events: &mut Events) -> io::Result<()> {
         events.deadline = deadline;
         Ok(())
@@ -91,7 +87,7 @@ impl Way for Portable {
             _ => {}
         }
         events.list.extend(raw.iter().map(|event| {
-            let happened = Happened { read: event.readable, write: event.writable, ..Happened::default() };
+            let happened = Happened { ready: [event.readable, event.writable], ..Happened::default() };
             (event.key as u64, happened)
         }));
         // An endless stream of events must not hide that time passes.

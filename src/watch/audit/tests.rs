@@ -15,7 +15,7 @@ const STALL: Duration = Duration::from_millis(10);
 fn workers_that_are_back_do_not_count_as_blocked() {
     const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
-    let (pool, crew) = (runtime.pool(), runtime.pool().crew().expect("a runtime has one"));
+    let (pool, crew) = (&runtime.pool, runtime.pool.crew().expect("a runtime has one"));
     assert!(act::add_worker(pool, false));
     let (tell, told) = mpsc::channel();
     let (ends, tasks): (Vec<_>, Vec<_>) = [(); 2]
@@ -50,7 +50,7 @@ fn a_stall_is_not_said_to_be_longer_than_it_was() {
     let (reports, reported) = mpsc::channel();
     let hook = move |stall: &crate::Stall| reports.send(stall.blocked_for).unwrap();
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_stall(hook).build().unwrap();
-    let pool = runtime.pool();
+    let pool = &runtime.pool;
     let begun = Instant::now();
     thread::sleep(2 * STALL);
     let before = Instant::now();
