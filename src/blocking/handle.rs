@@ -116,7 +116,10 @@ impl<T: Send + 'static> JobHandle<T> {
                 Ok(outcome.unwrap_or_else(|panic| resume_unwind(panic)))
             }
             (Answer::Cancelled, Some(kind)) => Err(JobError::NoThread { name: shared.name(), kind }),
-            _ => Err(shared.error(answer == Answer::TimedOut)),
+            (Answer::Cancelled, None) => Err(JobError::Cancelled { name: shared.name() }),
+            (Answer::TimedOut, _) => {
+                Err(JobError::TimedOut { name: shared.name(), deadline: shared.deadline })
+            }
         }
     }
 }

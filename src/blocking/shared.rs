@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use super::error::JobError;
 use super::state::{Answer, Effect, Finish, JobState};
 use super::token::{Cancelled, Wanted};
 use crate::blocking_threads::{After, Errand, Threads, Title};
@@ -44,7 +43,7 @@ pub(super) struct SharedJob<T> {
     waker: Mutex<Option<Waker>>,
     /// Set while the deadline may still pass.
     timer: Mutex<Option<Timer>>,
-    deadline: Duration,
+    pub(super) deadline: Duration,
     title: Title,
     threads: Arc<Threads>,
 }
@@ -178,16 +177,6 @@ impl<T: Send + 'static> SharedJob<T> {
         unsafe { self.result.with_mut(Option::take) }
     }
 
-    /// Returns the error for a job that gives no result: `TimedOut` or `Cancelled`.
-    pub(super) fn error(&self, timed_out: bool) -> JobError {
-        let name = self.name();
-        if timed_out {
-            JobError::TimedOut { name, deadline: self.deadline }
-        } else {
-            JobError::Cancelled { name }
-        }
-    }
-
     pub(super) fn name(&self) -> String {
         self.title.to_string()
     }
@@ -196,12 +185,6 @@ impl<T: Send + 'static> SharedJob<T> {
     fn disarm(&self) {
         let timer = sync::lock(&self.timer).take();
         drop(timer);
-    }
-
-    /// Runs the job, if it is wanted: see [`run_body`](Self::run_body) and [`pass_on`](Self::pass_on).
-    /// Returns [`After::NotBegun`] if it was not wanted.
-    fn perform(self: &Arc<Self>) -> After {
-        if self.run_body() { self.pass_on() } else { After::NotBegun }
     }
 
     /// Runs the closure, if the job is wanted, and catches its panic. Returns whether the closure ran.
@@ -240,7 +223,7 @@ impl<T: Send + 'static> SharedJob<T> {
 impl<T: Send + 'static> Errand for SharedJob<T> {
     /// Drops the timer after the job, and catches a panic of the last drop.
     fn run(self: Arc<Self>) -> After {
-        let after = self.perform();
+        let after = if self.run_body() { self.pass_on() } else { After::NotBegun };
         self.disarm();
         // This may be the last reference, and drop a waker.
         waking::call(|| drop(self));

@@ -42,31 +42,23 @@ where
                     return Poll::Ready(next);
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))),
-                IoPlace::Here(_) | IoPlace::Lost => this.iterate().unwrap_or_else(|error| panic!("{error}")),
-            }
-        }
-    }
-}
-
-impl<T: Iterator + Send + 'static> Unblock<T>
-where
-    T::Item: Send + 'static,
-{
-    /// Moves the iterator to a thread, which puts items into a queue until there are no more, or until this
-    /// side has dropped the queue. Returns an error if no thread can be started. Panics if the value was
-    /// closed.
-    fn iterate(&mut self) -> io::Result<()> {
-        let (taker, mut maker) = items(self.capacity.unwrap_or(ITEMS));
-        let work = move |mut inner: Box<T>| async move {
-            for item in &mut inner {
-                let mut item = Some(item);
-                if !poll_fn(|cx| maker.poll_put(&mut item, cx)).await {
-                    break;
+                // The thread puts items into a queue until there are no more, or this side has dropped
+                // the queue.
+                IoPlace::Here(_) | IoPlace::Lost => {
+                    let (taker, mut maker) = items(this.capacity.unwrap_or(ITEMS));
+                    let sent = this.send(Link::Iterates(Box::new(taker)), move |mut inner| async move {
+                        for item in &mut inner {
+                            let mut item = Some(item);
+                            if !poll_fn(|cx| maker.poll_put(&mut item, cx)).await {
+                                break;
+                            }
+                        }
+                        Back { inner, result: Ok(0) }
+                    });
+                    sent.unwrap_or_else(|error| panic!("{error}"));
                 }
             }
-            Back { inner, result: Ok(0) }
-        };
-        self.send(Link::Iterates(Box::new(taker)), work)
+        }
     }
 }
 
@@ -92,22 +84,15 @@ impl<T: Read + Send + 'static> AsyncRead for Unblock<T> {
                     return Poll::Ready(Ok(len));
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
-                IoPlace::Here(_) | IoPlace::Lost => this.read()?,
+                IoPlace::Here(_) | IoPlace::Lost => {
+                    let (reader, mut writer) = pipe(this.capacity.unwrap_or(BYTES));
+                    this.send(Link::Reads(reader), move |mut inner| async move {
+                        let result = until_the_end(|cx| fill(&mut writer, &mut *inner, cx)).await;
+                        Back { inner, result: result.map(|()| 0) }
+                    })?;
+                }
             }
         }
-    }
-}
-
-impl<T: Read + Send + 'static> Unblock<T> {
-    /// Moves the source to a thread, which reads into a pipe until the end, or an error, or until this side
-    /// has dropped the pipe. Returns an error if no thread can be started. Panics if the value was closed.
-    fn read(&mut self) -> io::Result<()> {
-        let (reader, mut writer) = pipe(self.capacity.unwrap_or(BYTES));
-        let work = move |mut inner: Box<T>| async move {
-            let result = until_the_end(|cx| fill(&mut writer, &mut *inner, cx)).await;
-            Back { inner, result: result.map(|()| 0) }
-        };
-        self.send(Link::Reads(reader), work)
     }
 }
 
@@ -157,7 +142,15 @@ impl<T: Write + Send + 'static> AsyncWrite for Unblock<T> {
                     return Poll::Ready(Ok(len));
                 }
                 IoPlace::There(..) => drop(ready!(this.poll_stop(cx))?),
-                IoPlace::Here(_) | IoPlace::Lost => this.write()?,
+                IoPlace::Here(_) | IoPlace::Lost => {
+                    let (mut reader, writer) = pipe(this.capacity.unwrap_or(BYTES));
+                    this.send(Link::Writes(writer), move |mut inner| async move {
+                        let written = until_the_end(|cx| drain(&mut reader, &mut *inner, cx)).await;
+                        // After an error as well. The error of the write is the one that is returned.
+                        let flushed = inner.flush();
+                        Back { inner, result: written.and(flushed).map(|()| 0) }
+                    })?;
+                }
             }
         }
     }
@@ -176,22 +169,6 @@ impl<T: Write + Send + 'static> AsyncWrite for Unblock<T> {
         ready!(this.poll_stop(cx))?;
         this.place = IoPlace::Here(None);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: Write + Send + 'static> Unblock<T> {
-    /// Moves the sink to a thread, which writes the contents of a pipe until this side has dropped the
-    /// pipe, or until an error. Then it flushes the sink. Returns an error if no thread can be started.
-    /// Panics if the value was closed.
-    fn write(&mut self) -> io::Result<()> {
-        let (mut reader, writer) = pipe(self.capacity.unwrap_or(BYTES));
-        let work = move |mut inner: Box<T>| async move {
-            let written = until_the_end(|cx| drain(&mut reader, &mut *inner, cx)).await;
-            // After an error as well. The error of the write is the one that is returned.
-            let flushed = inner.flush();
-            Back { inner, result: written.and(flushed).map(|()| 0) }
-        };
-        self.send(Link::Writes(writer), work)
     }
 }
 

@@ -251,19 +251,14 @@ impl<T: Send + 'static> Strand<T> {
     fn run_queued(&self, inside: Inside<'_, T>, limit: usize) {
         if inside.drain(limit) == DoorExit::Open {
             // If no runtime can be started the relay is dropped, and its drop runs the rest as well.
-            waking::call(|| {
-                runtime::spawn_from(Relay::new(self), SpawnMeta::unobserved(self.0.made_at)).detach()
-            });
+            let relay = Relay { strand: Some(self.clone()), is_last: false };
+            waking::call(|| runtime::spawn_from(relay, SpawnMeta::unobserved(self.0.made_at)).detach());
         }
     }
 
     /// Spawns the relay on the default instance.
     fn send_relay(&self, relay: Relay<T>) {
         waking::call(|| runtime::spawn_by_default(relay, SpawnMeta::unobserved(self.0.made_at)).detach());
-    }
-
-    fn door(&self) -> &Door<T> {
-        &self.0.door
     }
 
     /// Panics if the future that is polled with this waker would wait for itself: see

@@ -39,7 +39,7 @@ unsafe impl Send for Seen {}
 
 /// Returns what the state has seen. No other thread may be using the strand.
 fn seen(strand: &Strand<Seen>) -> Vec<u8> {
-    let mut inside = strand.door().enter().expect("all threads have left, and nothing waits");
+    let mut inside = strand.0.door.enter().expect("all threads have left, and nothing waits");
     let all = inside.with(Seen::all);
     assert!(inside.leave().is_ok());
     all
@@ -104,7 +104,7 @@ fn drain<O: Operation<Seen>>(
     operation: StdArc<Linked<Seen, O>>,
     limit: usize,
 ) -> DoorExit {
-    strand.door().queue(operation).map_or(DoorExit::Free, |inside| inside.drain(limit))
+    strand.0.door.queue(operation).map_or(DoorExit::Free, |inside| inside.drain(limit))
 }
 
 /// A thread leaves after one operation, with or without a backlog, while another one queues and a relay is on
@@ -116,7 +116,7 @@ fn what_is_left_open_is_run_by_the_next_to_enter() {
         let post = |number| Linked::new(Post::new(move |seen: &mut Seen| seen.add(number)));
         let relay = |strand: &Strand<Seen>, left| {
             if left == DoorExit::Open {
-                if let Some(inside) = strand.door().take_over() {
+                if let Some(inside) = strand.0.door.take_over() {
                     assert_eq!(inside.drain(usize::MAX), DoorExit::Free);
                 }
             }
@@ -146,16 +146,16 @@ fn what_is_left_open_keeps_its_order() {
     model(|| {
         let strand = Strand::new(Seen::new());
         let queue =
-            |number| strand.door().queue(Linked::new(Post::new(move |seen: &mut Seen| seen.add(number))));
-        let inside = strand.door().enter().expect("no thread is inside");
+            |number| strand.0.door.queue(Linked::new(Post::new(move |seen: &mut Seen| seen.add(number))));
+        let inside = strand.0.door.enter().expect("no thread is inside");
         assert!((1..=3).all(|number| queue(number).is_none()));
         assert_eq!(inside.drain(1), DoorExit::Open);
-        assert!(strand.door().enter().is_none());
+        assert!(strand.0.door.enter().is_none());
         let inside = queue(4).expect("it is open");
-        assert!(strand.door().take_over().is_none());
+        assert!(strand.0.door.take_over().is_none());
         assert!(queue(5).is_none());
         assert_eq!(inside.drain(1), DoorExit::Open);
-        let inside = strand.door().take_over().expect("it is open");
+        let inside = strand.0.door.take_over().expect("it is open");
         assert_eq!(inside.drain(3), DoorExit::Free);
         assert_eq!(seen(&strand), [1, 2, 3, 4, 5]);
     });
@@ -193,9 +193,9 @@ fn a_with_that_is_dropped_runs_at_once_or_never() {
 fn a_result_that_comes_while_its_waker_changes_is_found() {
     model(|| {
         let strand = Strand::new(Seen::new());
-        let inside = strand.door().enter().expect("no thread is inside");
+        let inside = strand.0.door.enter().expect("no thread is inside");
         let request = Linked::new(Request::new(|seen: &mut Seen| seen.add(1), Waker::noop().clone()));
-        assert!(strand.door().queue(request.clone()).is_none());
+        assert!(strand.0.door.queue(request.clone()).is_none());
         let poller = {
             let request = request.clone();
             thread::spawn(move || {

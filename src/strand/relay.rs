@@ -11,15 +11,9 @@ use super::{SHARE, Strand};
 /// A task on its way to a strand that was left open. If the strand is still open, the relay enters; else
 /// another thread has entered, and answers for the waiting operations.
 pub(super) struct Relay<T: Send + 'static> {
-    strand: Option<Strand<T>>,
+    pub(super) strand: Option<Strand<T>>,
     /// Whether the relay is a task of the default instance: then there is no other runtime to continue on.
-    is_last: bool,
-}
-
-impl<T: Send + 'static> Relay<T> {
-    pub(super) fn new(strand: &Strand<T>) -> Self {
-        Self { strand: Some(strand.clone()), is_last: false }
-    }
+    pub(super) is_last: bool,
 }
 
 /// The relay pins none of its fields.
@@ -31,11 +25,8 @@ impl<T: Send + 'static> Future for Relay<T> {
     /// Enters if the strand is still open, and runs a share of the operations. If others are left, wakes
     /// itself for the next share.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let left = match &self.strand {
-            Some(strand) => strand.door().take_over().map_or(DoorExit::Free, |inside| inside.drain(SHARE)),
-            None => DoorExit::Free,
-        };
-        if left == DoorExit::Open {
+        let inside = self.strand.as_ref().and_then(|strand| strand.0.door.take_over());
+        if inside.is_some_and(|inside| inside.drain(SHARE) == DoorExit::Open) {
             // The runtime's other tasks get their turn first; this relay is on its way again.
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -52,7 +43,7 @@ impl<T: Send + 'static> Drop for Relay<T> {
     /// relay on the default instance, which was drained or cannot be started, runs all that is left.
     fn drop(&mut self) {
         let Some(strand) = mem::take(&mut self.strand) else { return };
-        let Some(inside) = strand.door().take_over() else { return };
+        let Some(inside) = strand.0.door.take_over() else { return };
         let share = if self.is_last { usize::MAX } else { SHARE };
         if inside.drain(share) == DoorExit::Open {
             strand.send_relay(Relay { strand: Some(strand.clone()), is_last: true });
