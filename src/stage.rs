@@ -10,6 +10,10 @@
 //! | 2 to 29 | how often it was at work; an overflow counts as a step | at the end |
 //! | 30 to 63 | its steps; an overflow is lost | when the thread is awake, or goes on without an event |
 
+// Std's but in the models of loom. In those of shuttle a change of a stage would be a step.
+#[cfg(paceline_loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+#[cfg(not(paceline_loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SUSPENDED: u64 = 1;
@@ -17,44 +21,15 @@ const WORK: u64 = 1 << 1;
 // The operand fits into the instruction that adds it.
 const STEP: u64 = 1 << 30;
 
-/// The atomic that a stage is in.
-pub(crate) trait StageWord: Default {
-    fn load(&self, order: Ordering) -> u64;
-    fn store(&self, word: u64, order: Ordering);
-}
-
-/// The atomic of all stages but those of their own models: std's in all modes, as in `Counter`. A change of a
-/// stage would be a step of each model.
-pub(crate) type StdWord = AtomicU64;
-
-macro_rules! impl_stage_word {
-    ($atomic:ty) => {
-        impl StageWord for $atomic {
-            #[inline]
-            fn load(&self, order: Ordering) -> u64 {
-                self.load(order)
-            }
-
-            #[inline]
-            fn store(&self, word: u64, order: Ordering) {
-                self.store(word, order);
-            }
-        }
-    };
-}
-impl_stage_word!(StdWord);
-#[cfg(paceline_loom)]
-impl_stage_word!(loom::sync::atomic::AtomicU64);
-
 /// The word, which one thread at a time writes.
 #[derive(Debug, Default)]
-pub(crate) struct StageCell<W = StdWord>(W);
+pub(crate) struct StageCell(AtomicU64);
 
 /// A mark on one stage of a thread, with a bit beside it; in the beginning on no stage at work. It is on the
 /// stage for which it was set, and on no other, so it need not be cleared.
 // ORDER: Relaxed throughout: the word says all, and is compared.
 #[derive(Debug, Default)]
-pub(crate) struct StageMark<W = StdWord>(W);
+pub(crate) struct StageMark(AtomicU64);
 
 /// A reading. Two equal readings mean that the thread made no progress between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +47,7 @@ impl Stage {
     }
 }
 
-impl<W: StageWord> StageMark<W> {
+impl StageMark {
     pub(crate) fn set(&self, stage: Stage, bit: bool) {
         // A stage leaves the lowest bit free.
         self.0.store(stage.0 | u64::from(bit), Ordering::Relaxed);
@@ -90,7 +65,7 @@ impl<W: StageWord> StageMark<W> {
     }
 }
 
-impl<W: StageWord> StageCell<W> {
+impl StageCell {
     /// Replaces the word by what `change` makes of it, by a load and a store: only for the thread that writes
     /// it.
     #[inline]
@@ -148,7 +123,7 @@ mod tests {
 
     #[test]
     fn each_change_but_a_suspension_is_progress() {
-        let cell = StageCell::<StdWord>::default();
+        let cell = StageCell::default();
         let mut seen = vec![cell.get()];
         for (change, is_at_work) in [
             (StageCell::begin_work as fn(&StageCell), true),

@@ -34,12 +34,6 @@ struct WaiterList {
 const FEW: usize = 64;
 
 impl WaiterList {
-    /// Returns whether this waiter is here already, and notes that it still waits.
-    fn renew(&mut self, waker: &Waker) -> bool {
-        let present = self.waiting.iter_mut().find(|(present, _)| present.will_wake(waker));
-        present.map(|(_, called)| *called = false).is_some()
-    }
-
     /// Adds a waiter. Returns the waiters that have to be woken.
     fn add(&mut self, waker: Arc<Waker>) -> Vec<Arc<Waker>> {
         let mut woken = Vec::new();
@@ -58,7 +52,8 @@ impl Waiters {
     /// Adds a waiter, with a clone of `waker`, unless a waker is there that wakes the same task.
     pub(super) fn add(&self, waker: &Waker) {
         let list = self.0.get_or_init(Default::default);
-        if sync::lock(list).renew(waker) {
+        if let Some((_, called)) = sync::lock(list).waiting.iter_mut().find(|(it, _)| it.will_wake(waker)) {
+            *called = false;
             return;
         }
         let waker = Arc::new(waker.clone());

@@ -22,7 +22,7 @@
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 
-use crate::stage::{Stage, StageCell, StageMark, StageWord, StdWord};
+use crate::stage::{Stage, StageCell, StageMark};
 use crate::sync::{self, AtomicPtr, Ordering};
 
 /// The state of a task's thread when its poll had taken a tick.
@@ -47,14 +47,14 @@ pub(crate) struct TaskPoll {
 
 /// The words.
 #[derive(Debug)]
-pub(crate) struct PollCell<W = StdWord> {
-    stage: StageCell<W>,
+pub(crate) struct PollCell {
+    stage: StageCell,
     task: AtomicPtr<()>,
     spawned_at: AtomicPtr<Location<'static>>,
-    mark: StageMark<W>,
+    mark: StageMark,
 }
 
-impl<W: StageWord> PollCell<W> {
+impl PollCell {
     pub(crate) fn new() -> Self {
         Self {
             stage: StageCell::default(),

@@ -1,9 +1,8 @@
-//! Loom models of a poll's words, with a stage that is an atomic of loom's.
+//! Loom models of a poll's words.
 
 use super::*;
 use crate::sync::Arc;
 use crate::sync::models::model;
-use loom::sync::atomic::AtomicU64;
 use loom::thread;
 
 /// Returns the two tasks of a model: each an address, and its place.
@@ -18,7 +17,7 @@ fn two_tasks() -> [(NonNull<()>, &'static Location<'static>); 2] {
 #[test]
 fn an_observer_never_mixes_two_polls() {
     model(|| {
-        let cell = Arc::new(PollCell::<AtomicU64>::new());
+        let cell = Arc::new(PollCell::new());
         let tasks = two_tasks();
         let observer = {
             let cell = cell.clone();
@@ -41,7 +40,7 @@ fn an_observer_never_mixes_two_polls() {
 #[test]
 fn a_mark_never_meets_another_poll() {
     model(|| {
-        let cell = Arc::new(PollCell::<AtomicU64>::new());
+        let cell = Arc::new(PollCell::new());
         let [(first, _), (second, _)] = two_tasks();
         let deputy = {
             let cell = cell.clone();
