@@ -39,14 +39,6 @@ pub struct TaskPanic {
     pub thread_id: thread::ThreadId,
 }
 
-impl TaskPanic {
-    /// Describes a panic of a task on the current thread.
-    fn here(spawned_at: &'static Location<'static>) -> Self {
-        let thread = thread::current();
-        Self { spawned_at, thread: thread.name().map(Into::into), thread_id: thread.id() }
-    }
-}
-
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thread = self.thread.as_deref().unwrap_or("a thread without a name");
@@ -78,7 +70,11 @@ impl Panics {
     #[cold]
     pub(crate) fn note(&self, spawned_at: &'static Location<'static>, may_print: bool) {
         self.count.add_shared(1);
-        if self.tell.get().is_some_and(|tell| tell(&TaskPanic::here(spawned_at))) {
+        let is_told = self.tell.get().is_some_and(|tell| {
+            let thread = thread::current();
+            tell(&TaskPanic { spawned_at, thread: thread.name().map(Into::into), thread_id: thread.id() })
+        });
+        if is_told {
             return;
         }
         if may_print && TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(*spawned_at) {

@@ -27,7 +27,7 @@ use std::time::Duration;
 use crate::flight::{self, Reason, RoleNow};
 use crate::line::{Called, Line};
 use crate::spin;
-use crate::sync::{self, Arc, AtomicU8, Counter, Ordering, ProtocolCell, Tally};
+use crate::sync::{self, Arc, AtomicU8, AtomicUsize, Counter, Ordering, ProtocolCell};
 
 /// No thread leads.
 const VACANT: u8 = 0;
@@ -67,7 +67,7 @@ const LOOKS: u32 = 8;
 pub(crate) struct Leadership<T> {
     state: AtomicU8,
     /// The number of threads of each rank in the set, whatever they do at the moment.
-    members: [Tally; 3],
+    members: [AtomicUsize; 3],
     /// The followers that sleep, or are about to.
     line: Line<Seat>,
     /// How long a follower may stay awake before it parks.
@@ -96,7 +96,7 @@ impl<T> Leadership<T> {
     pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
         Self {
             state: AtomicU8::new(VACANT),
-            members: [(); 3].map(|()| Tally::new()),
+            members: [(); 3].map(|()| AtomicUsize::new(0)),
             line: Line::marking(order, Seat::grant_lead),
             spin,
             guarded: ProtocolCell::new(guarded),
@@ -130,16 +130,17 @@ impl<T> Leadership<T> {
         self.line.set_long_pieces(are_long);
     }
 
-    fn members(&self, rank: Rank) -> &Tally {
+    fn members(&self, rank: Rank) -> &AtomicUsize {
         &self.members[rank as usize]
     }
 
     fn add_member(&self, rank: Rank) {
-        self.members(rank).add();
+        // ORDER: Relaxed, here and below: the number orders no other access.
+        self.members(rank).fetch_add(1, Ordering::Relaxed);
     }
 
     fn remove_member(&self, rank: Rank) {
-        self.members(rank).remove();
+        self.members(rank).fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Takes the current thread out of the set while it does something else, a nested wait. Meanwhile no
@@ -182,7 +183,7 @@ impl<T> Leadership<T> {
         if self.state.load(Ordering::Relaxed) & OPEN_TO_ALL != 0 {
             return Rank::Relief;
         }
-        let has_member = |rank: &Rank| self.members(*rank).get() > 0;
+        let has_member = |rank: &Rank| self.members(*rank).load(Ordering::Relaxed) > 0;
         [Rank::Host, Rank::Guest].into_iter().find(has_member).unwrap_or(Rank::Relief)
     }
 

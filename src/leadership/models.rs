@@ -44,7 +44,7 @@ fn assert_nothing_left(set: &Set) {
     assert!(set.is_vacant());
     assert!(!set.line.has_called(), "a called sleeper is on the way for ever");
     assert!(set.line.is_empty());
-    assert!(set.members.iter().all(|members| members.get() == 0));
+    assert!(set.members.iter().all(|members| members.load(Ordering::Relaxed) == 0));
 }
 
 fn lead_and_leave(set: &Set) {

@@ -36,7 +36,7 @@ fn state(set: &Leadership<u32>) -> u8 {
 
 /// Returns the number of members of each rank.
 fn members(set: &Leadership<u32>) -> [usize; 3] {
-    RANKS.map(|rank| set.members[rank as usize].get())
+    RANKS.map(|rank| set.members[rank as usize].load(Ordering::Relaxed))
 }
 
 fn never() {

@@ -42,7 +42,7 @@ use crate::insight::requests;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
 use crate::simulated::Clock;
-use crate::sync::{self, Flag, Instant, Mutex, Tally};
+use crate::sync::{self, AtomicUsize, Flag, Instant, Mutex};
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
@@ -101,7 +101,7 @@ pub(crate) struct Pool {
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
     /// Threads that are here only to lead.
-    pub(crate) reliefs: Tally,
+    pub(crate) reliefs: AtomicUsize,
     /// The owner of the pool is gone.
     pub(crate) ended: Flag,
     crew: OnceLock<Arc<Crew>>,
@@ -132,7 +132,7 @@ impl Pool {
             reactor: Arc::new(reactor),
             deputy: Arc::new(Deputy::new(itself.clone(), switch, policy.max_blind, watch)),
             stations: Mutex::new(Vec::new()),
-            reliefs: Tally::new(),
+            reliefs: AtomicUsize::new(0),
             ended: Flag::new(false),
             crew: OnceLock::new(),
             blocking: OnceLock::new(),

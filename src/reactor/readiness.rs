@@ -273,15 +273,14 @@ impl ReadinessWord {
                 if !happened.ready[direction as usize] {
                     continue;
                 }
+                let cut = happened.cut[direction as usize];
                 next = next.with_next_tick(direction);
                 let waits = next.0 & flag(direction, ARMED | LISTED);
                 let busy = next.0 & flag(direction, BUSY);
                 // A taken cell stays as it is: its owner will see the tick.
                 let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
                 let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
-                next.0 = next.0 & !fires
-                    | takes
-                    | flag(direction, READY | if happened.cut[direction as usize] { CUT } else { 0 });
+                next.0 = next.0 & !fires | takes | flag(direction, READY | if cut { CUT } else { 0 });
                 delivery |= fires;
             }
             (Some(next.0), Delivery(delivery))

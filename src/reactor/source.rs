@@ -167,10 +167,8 @@ impl Source {
         gives_way: bool,
     ) -> Poll<io::Result<Readiness>> {
         loop {
-            // The reactor's end makes each source ready, for callers that find out by trying.
-            self.reactor.assert_open()?;
             if self.record().readiness.snapshot().has(direction, until) {
-                // The reactor may have ended in between.
+                // The reactor's end makes each source ready, for callers that find out by trying.
                 return Poll::Ready(self.reactor.assert_open().map(|()| self.readiness()));
             }
             if let Wait::Waiting | Wait::Unsure = self.wait(direction, until, cx.waker(), gives_way)? {

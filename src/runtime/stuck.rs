@@ -93,12 +93,8 @@ impl StuckError {
 
 impl fmt::Display for StuckError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after {:?} these threads still ran a task:", self.timeout)?;
-        for (number, stuck) in self.threads.iter().enumerate() {
-            let comma = if number == 0 { "" } else { "," };
-            write!(f, "{comma} {stuck}")?;
-        }
-        Ok(())
+        let threads = self.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        write!(f, "after {:?} these threads still ran a task: {threads}", self.timeout)
     }
 }
 

@@ -107,30 +107,3 @@ impl Flag {
         self.is_set() && self.0.swap(false, Ordering::AcqRel)
     }
 }
-
-/// A number of things that exist, which orders no other access.
-#[derive(Debug)]
-pub(crate) struct Tally(AtomicUsize);
-
-impl Tally {
-    pub(crate) fn new() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-
-    /// Adds one. Returns the number before.
-    #[cfg_attr(paceline_contention, track_caller)]
-    pub(crate) fn add(&self) -> usize {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Removes one.
-    #[cfg_attr(paceline_contention, track_caller)]
-    pub(crate) fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}

@@ -14,7 +14,7 @@ use crate::insight::Reports;
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
 use crate::probe::{Doing, Witness};
 use crate::stage::Stage;
-use crate::sync::Instant;
+use crate::sync::{Instant, Ordering};
 
 /// A position in a list of the snapshot, and in the list of the scene that goes with it.
 pub(super) type Id = usize;
@@ -165,7 +165,7 @@ impl Observer {
     /// `is_quiet` no thread is asked, and what earlier looks found is forgotten.
     pub(super) fn look(&mut self, pool: &Arc<Pool>, is_quiet: bool, now: Instant) -> (Snapshot, Scene) {
         // Before the threads are listed: a relief that enters now is not one that starts.
-        let reliefs = pool.reliefs.get();
+        let reliefs = pool.reliefs.load(Ordering::Relaxed);
         let stations = pool.stations();
         let begun = stations.iter().filter(|station| station.is_relief()).count();
         let mut scene = Scene::default();

@@ -14,7 +14,7 @@ use crate::blocking_threads::LINGER;
 use crate::leadership::Rank;
 use crate::pool::block_on::{PoolSource, drive};
 use crate::pool::{Pool, Station};
-use crate::sync::thread;
+use crate::sync::{Ordering, thread};
 use crate::waking;
 
 /// Counts a relief for as long as it lives.
@@ -22,13 +22,14 @@ struct Counted(Arc<Pool>);
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.reliefs.remove();
+        // ORDER: Relaxed, here and below: the number orders no other access.
+        self.0.reliefs.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Starts a relief. Returns false if no thread can be started: then events wait until one can be.
 pub(super) fn start(pool: &Arc<Pool>) -> bool {
-    pool.reliefs.add();
+    pool.reliefs.fetch_add(1, Ordering::Relaxed);
     let counted = Counted(pool.clone());
     thread::Builder::new().name("paceline-relief".into()).spawn(move || lead(&counted)).is_ok()
 }
