@@ -188,7 +188,8 @@ impl Handle {
     /// If the runtime was dropped, or if the future panics.
     #[track_caller]
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        Self::block_on_from(Some(self), future, Location::caller())
+        let pool = self.expect_pool("block_on");
+        block_on_in(PoolSource::Given(&pool), pin!(Some(future)), Location::caller())
     }
 
     /// Like [`Handle::block_on`], or like [`block_on`](crate::block_on()) without a handle, for a call at
