@@ -55,7 +55,8 @@ fn a_child_that_uses_a_runtime_of_its_parent_is_aborted() {
         &|| unblock(|| ()).detach(),
         &|| drop(Async::new(UnixStream::pair().unwrap().0)),
         &|| drop(pollster::block_on(source.readable())),
-        &|| _ = pollster::block_on(Timer::after(Duration::from_millis(1))),
+        // So long that it is not due at the first poll.
+        &|| _ = pollster::block_on(Timer::after(Duration::from_secs(10))),
         &|| runtime.spawn(async {}).detach(),
         &|| runtime.block_on(async {}),
         &|| drop(handle.enter()),
