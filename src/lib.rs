@@ -218,20 +218,22 @@
 //!            kernel
 //!              |  1 epoll_wait returns a batch                      reactor/sys/epoll.rs
 //!              v
-//!   LEADER   batch -- 2 takes the next event of it                  reactor/batch.rs
+//!   LEADER   batch -- 2 the thread takes all events of it along     reactor/batch.rs
 //!              |      3 leadership is vacant from here on           leadership/leader.rs
 //!              v
 //!   PROCESSING: still the same thread, no other one was woken
-//!            record - 4 the source's word: does a task wait?        reactor/readiness.rs
-//!              |      5 the waker is taken out, and called          reactor/record.rs
+//!            share -- 4 it takes the next event; others steal half  reactor/share.rs
 //!              v
-//!            slot --- 6 the task goes into the runner's slot        executor/host.rs
-//!              |      7 the loop polls its future, a `run`          pool/block_on.rs
-//!              v      8 which takes the task out                    executor/turns.rs
-//!            task --- 9 and polls it: the task reads and writes     executor/task.rs
-//!              |     10 until the task has to wait again            reactor/source.rs
+//!            record - 5 the source's word: does a task wait?        reactor/readiness.rs
+//!              |      6 the waker is taken out, and called          reactor/record.rs
 //!              v
-//!   FOLLOWER, and LEADER again if no other thread was faster
+//!            slot --- 7 the task goes into the runner's slot        executor/host.rs
+//!              |      8 the loop polls its future, a `run`          pool/block_on.rs
+//!              v      9 which takes the task out                    executor/turns.rs
+//!            task -- 10 and polls it: the task reads and writes     executor/task.rs
+//!              |     11 until the task has to wait again            reactor/source.rs
+//!              v
+//!   back to 4; without events FOLLOWER, and LEADER again if no other thread was faster
 //! ```
 //!
 //! # Words
@@ -240,7 +242,7 @@
 //!
 //! | word | meaning |
 //! |---|---|
-//! | leader | the one thread that may wait for events and take them from the batch |
+//! | leader | the one thread that may wait for events |
 //! | follower | a thread in a `block_on` of the pool that does not lead |
 //! | vacant | said of leadership that no thread has: the next thread that asks gets it |
 //! | role | what a thread does: it leads, it follows, or it processes an event or a task |
@@ -268,6 +270,7 @@
 //! | record | what the reactor keeps of a source |
 //! | tick of a source | the count of its events in one direction |
 //! | batch | the events that one wait has returned, and the timers that are due |
+//! | share | the events that one thread has taken along and not fired yet; others may steal them |
 //! | promise | something that a thread will do soon, and that others rely on |
 //! | deputy | the thread that notices when a promise is broken |
 //! | look | one round of the deputy: it observes, decides and acts |
@@ -294,8 +297,8 @@
 //! | LF2 | leadership is vacant before user code runs on the thread that had it |
 //! | LF3 | no user code (a future, a waker, or the drop of either) runs while leadership or a lock is held |
 //! | LF4 | one promotion wakes one follower at most, and no event wakes all of them |
-//! | LF5 | a thread leads, or will lead after one short poll, or the deputy notices within two ticks |
-//! | LF6 | an event reaches the waker that is registered for it once, or is remembered as readiness |
+//! | LF5 | a thread leads, or will when it has fired its share, or the deputy notices within two ticks |
+//! | LF6 | an event is fired once: it reaches the registered waker, or is remembered as readiness |
 //! | LF7 | a task that can run is in one place: a slot, a ring, the injector, or a poll |
 //! | LF8 | "lead" and "your future was woken" are separate tokens of a sleeping thread |
 //! | LF9 | an idle process makes no system calls |

@@ -21,6 +21,8 @@ pub(crate) enum Note {
     Events(u64),
     /// The thread wakes the thread of this number to lead.
     Promotes(u64, Reason),
+    /// The thread steals so many events of the thread of this number.
+    Steals(u64, u64),
     Spawns(u64, &'static Location<'static>),
     Wakes(u64),
     PollBegins(u64, &'static Location<'static>, FoundIn),
@@ -76,7 +78,8 @@ impl Note {
             Note::TimerFires => (8, 0, 0),
             Note::Stalls(thread, at) => (9, thread, address(at)),
             Note::StallDetail(kind, nanos) => (10, kind, nanos),
-            Note::PollBegins(task, at, source) => (11 + place(&FoundIn::PLACES, &source), task, address(at)),
+            Note::Steals(thread, events) => (11, thread, events),
+            Note::PollBegins(task, at, source) => (12 + place(&FoundIn::PLACES, &source), task, address(at)),
         };
         [at << KIND_BITS | kind, one, two]
     }
@@ -101,7 +104,8 @@ impl Note {
             8 => Note::TimerFires,
             9 => Note::Stalls(one, location()),
             10 => Note::StallDetail(one, two),
-            kind => Note::PollBegins(one, location(), FoundIn::PLACES[kind as usize - 11]),
+            11 => Note::Steals(one, two),
+            kind => Note::PollBegins(one, location(), FoundIn::PLACES[kind as usize - 12]),
         };
         (time(first), note)
     }
@@ -122,6 +126,7 @@ mod tests {
         let mut notes = vec![
             Note::Sleeps,
             Note::Events(7),
+            Note::Steals(6, 5),
             Note::Spawns(u64::MAX, here),
             Note::Wakes(3),
             Note::PollEnds,

@@ -61,6 +61,11 @@ impl ThreadNumber {
     pub(crate) fn here() -> Self {
         Self(THREAD_NUMBER.with(|number| *number))
     }
+
+    /// Returns the number.
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
 }
 
 /// The recorder of a runtime, if there is one.
@@ -273,6 +278,12 @@ pub(crate) fn events(number: usize) {
 #[inline]
 pub(crate) fn promotes(thread: ThreadNumber, reason: Reason) {
     with_log(|log| log.note(Note::Promotes(thread.0, reason)));
+}
+
+/// The thread steals so many events of the thread of this number.
+#[inline]
+pub(crate) fn steals(thread: u64, events: u32) {
+    with_log(|log| log.note(Note::Steals(thread, events.into())));
 }
 
 #[inline]

@@ -56,6 +56,11 @@ impl ThreadNumber {
     pub(crate) fn here() -> Self {
         Self
     }
+
+    #[inline]
+    pub(crate) fn get(self) -> u64 {
+        0
+    }
 }
 
 /// A poll in progress.
@@ -101,6 +106,7 @@ do_nothing! {
     sleeps();
     events(usize);
     promotes(ThreadNumber, Reason);
+    steals(u64, u32);
     spawns(TaskNumber, &'static Location<'static>);
     wakes(TaskNumber);
     ends(TaskNumber);

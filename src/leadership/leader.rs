@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LED, LeaderClock, OPEN_TO_ALL, POLLING, Rank, VACANT};
+use super::{Follower, LeaderClock, OPEN_TO_ALL, Rank, VACANT};
 use crate::flight::{self, Reason, RoleNow};
 use crate::sync::Ordering;
 
@@ -15,7 +15,7 @@ impl<'a, T> Leader<'a, T> {
     /// Calls `f` with the guarded value.
     #[inline]
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
-        // SAFETY: the state word is `LED` or `POLLING` by this thread, and only this role can end that.
+        // SAFETY: the state word is `LED` by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
     }
 
@@ -23,15 +23,6 @@ impl<'a, T> Leader<'a, T> {
     #[inline]
     pub(crate) fn start_clock_anew(&mut self) {
         self.clock.start_anew();
-    }
-
-    /// Announces whether what follows may take long: then other threads park at once, instead of looking
-    /// again. Wakes no thread.
-    pub(crate) fn set_waits(&mut self, waits: bool) {
-        let (from, to) = if waits { (LED, POLLING) } else { (POLLING, LED) };
-        // A plain store suffices: no other thread writes the state while a thread leads.
-        let state = self.follower.leadership.state.load(Ordering::Relaxed);
-        self.follower.leadership.state.store(state & !from | to, Ordering::Relaxed);
     }
 
     /// Returns a check whether a follower of greater rank waits for this leader's place. Always false for a

@@ -31,17 +31,15 @@ use crate::sync::{self, Arc, AtomicU8, AtomicUsize, Counter, Ordering, ProtocolC
 
 /// No thread leads.
 const VACANT: u8 = 0;
-/// A thread leads and will be done soon: it takes an event, or asks the poller without waiting.
+/// A thread leads.
 const LED: u8 = 1;
-/// A thread leads and may take long: it waits for events.
-const POLLING: u8 = 2;
-/// Beside `LED` or `POLLING`: the leader is a guest, and a host may ask for its place.
-const BY_GUEST: u8 = 4;
-/// Beside `LED` or `POLLING`: the leader is a relief, and a host or a guest may ask for its place.
-const BY_RELIEF: u8 = 8;
+/// Beside `LED`: the leader is a guest, and a host may ask for its place.
+const BY_GUEST: u8 = 2;
+/// Beside `LED`: the leader is a relief, and a host or a guest may ask for its place.
+const BY_RELIEF: u8 = 4;
 /// The threads with the better claim were away for too long: a thread of any rank may lead until one of them
 /// is back.
-const OPEN_TO_ALL: u8 = 16;
+const OPEN_TO_ALL: u8 = 8;
 
 /// Returns the state in which a thread of this rank leads.
 #[inline]
@@ -57,10 +55,6 @@ fn led_by(rank: Rank) -> u8 {
 fn must_make_way(state: u8, rank: Rank) -> bool {
     state & BY_GUEST != 0 && rank > Rank::Guest || state & BY_RELIEF != 0 && rank > Rank::Relief
 }
-
-/// How often a thread looks again before it takes a short leadership for a long one: after one pause of the
-/// processor, then after two, four, and so on. A thread that is about to sleep does so twice.
-const LOOKS: u32 = 8;
 
 /// A lock on `T` whose holder is the leader of a set of threads.
 #[derive(Debug)]
@@ -169,7 +163,7 @@ impl<T> Leadership<T> {
 
     /// Returns whether no thread leads at the moment.
     pub(crate) fn is_vacant(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & (LED | POLLING) == 0
+        self.state.load(Ordering::Relaxed) & LED == 0
     }
 
     /// Returns the seats in the line.
@@ -192,10 +186,18 @@ impl<T> Leadership<T> {
     /// way and others are parked; false if leadership is not vacant, or no parked follower may lead.
     pub(crate) fn pass_on(&self, reason: Reason) -> bool {
         // ORDER: pairs with the fences in `Line::enter` and `Line::leave`. Either the follower sees the
-        // vacancy, or this thread sees the follower. The fence is not left to `Line::call`, because the state
-        // and the members are read after it, too.
+        // vacancy, or this thread sees the follower. The fence is not left to `call`, because the state is
+        // read after it, too.
         sync::full_fence();
         self.is_vacant() && self.wake(self.line.invite(self.reach()), reason)
+    }
+
+    /// Wakes one parked follower as [`pass_on`](Self::pass_on) does, whether or not leadership is vacant: to
+    /// lead, or to steal events.
+    pub(crate) fn call(&self, reason: Reason) -> bool {
+        // ORDER: as in `pass_on`, because the members are read after it.
+        sync::full_fence();
+        self.wake(self.line.invite(self.reach()), reason)
     }
 
     /// Opens vacant leadership to threads of any rank until a thread with a better claim is back, and wakes a
@@ -223,39 +225,24 @@ impl<T> Leadership<T> {
         true
     }
 
-    /// Takes leadership if it is vacant. The caller has checked that the rank of the thread may lead.
-    /// Returns `None` if a thread leads and may take long, or still leads after up to [`LOOKS`] more looks.
-    fn try_take(&self, seat: &Seat) -> Option<()> {
-        let (mut vacant, mut looks) = (VACANT, 0);
-        loop {
+    /// Takes leadership if it is vacant, and returns whether it was. The caller has checked that the rank of
+    /// the thread may lead.
+    fn try_take(&self, seat: &Seat) -> bool {
+        let mut vacant = VACANT;
+        while vacant & LED == 0 {
             // A host is back: open leadership ends, because `LED` does not carry the bit over.
-            let taken = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
+            let led = if seat.is_host() { LED } else { led_by(seat.rank()) | vacant };
             // ORDER: Acquire pairs with the Release of `Leader::release`: the guarded value as the last
             // leader left it.
-            match self.state.compare_exchange(vacant, taken, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange(vacant, led, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => {
                     self.taken.add(1);
-                    return Some(());
+                    return true;
                 }
-                Err(state) => vacant = self.soon_vacant(state, &mut looks)?,
+                Err(state) => vacant = state,
             }
         }
-    }
-
-    /// Looks again until leadership is vacant, and returns the vacant state; `None` if a thread leads and may
-    /// take long, or after [`LOOKS`] `looks`. Only reads, and less and less often: each look and each failed
-    /// exchange takes the state's line of memory from the core of the leader.
-    #[cold]
-    fn soon_vacant(&self, mut state: u8, looks: &mut u32) -> Option<u8> {
-        while state & (LED | POLLING) != 0 {
-            if state & LED == 0 || *looks == sync::retries(LOOKS) {
-                return None;
-            }
-            (0..1 << *looks).for_each(|_| sync::spin_hint());
-            *looks += 1;
-            state = self.state.load(Ordering::Relaxed);
-        }
-        Some(state)
+        false
     }
 }
 
@@ -272,8 +259,9 @@ pub(crate) struct Follower<'a, T> {
 pub(crate) enum Waited<'a, T> {
     /// The thread leads.
     Lead(Leader<'a, T>),
-    /// The root future of the thread was woken.
-    Root(Follower<'a, T>),
+    /// The root future of the thread was woken, or another thread has taken the leadership that this one was
+    /// woken for.
+    Awake(Follower<'a, T>),
     /// The limit has passed, and the thread was not chosen. The thread has left the set.
     Unneeded,
 }
@@ -298,20 +286,29 @@ impl<'a, T> Follower<'a, T> {
 
     /// Returns whether the thread may take vacant leadership: it was chosen, or no better rank is in the set.
     #[inline]
-    fn may_lead(&self) -> bool {
+    pub(crate) fn may_lead(&self) -> bool {
         // A host may lead in any case, so it saves the reads of `reach`.
         self.is_granted() || self.seat.is_host() || self.seat.rank() >= self.leadership.reach()
     }
 
     /// Takes leadership if it is vacant and this thread may have it. Otherwise returns the follower. Never
-    /// sleeps, but looks again for some microseconds if leadership should be vacant soon.
+    /// sleeps.
     #[inline]
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
-        if self.may_lead() && self.leadership.try_take(&self.seat).is_some() {
+        if self.may_lead() && self.leadership.try_take(&self.seat) {
             flight::role(RoleNow::Leads);
             return Ok(Leader { follower: self, clock: LeaderClock::start() });
         }
         Err(self)
+    }
+
+    /// Wakes a follower to share so many events that this thread holds, if that is worth it. The woken thread
+    /// leads if it can.
+    #[inline]
+    pub(crate) fn share_out(&self, held: usize) {
+        if self.leadership.line.is_wake_worth(self.seat.rank(), || held) {
+            self.leadership.call(Reason::Work);
+        }
     }
 
     /// Takes leadership if it can, else sleeps until the thread leads, its root future is woken, or a sleep
@@ -326,22 +323,23 @@ impl<'a, T> Follower<'a, T> {
                 Ok(leader) => return Waited::Lead(leader),
                 Err(follower) => self = follower,
             }
-            if self.is_granted() || self.seat.owes.load(Ordering::Relaxed) && !self.may_lead() {
+            let was_chosen = self.is_granted();
+            if was_chosen || self.seat.owes.load(Ordering::Relaxed) && !self.may_lead() {
                 // Another thread has taken the leadership that this one was woken for, or a thread with a
                 // better claim waits. A guest that neither led nor was chosen wakes no thread: the host that
                 // left leadership vacant is on its way back.
                 self.set_claims(false, false);
                 self.leadership.pass_on(Reason::PassesOn);
             }
-            if self.seat.root_woken() {
-                return Waited::Root(self);
+            if was_chosen || self.seat.root_woken() {
+                return Waited::Awake(self);
             }
             let Some(woken) = self.wait_in_line(limit, &displace) else { continue };
             if woken.root {
                 if self.seat.granted.swap(false, Ordering::Relaxed) {
                     self.leadership.pass_on(Reason::PassesOn);
                 }
-                return Waited::Root(self);
+                return Waited::Awake(self);
             }
             if !self.is_granted() && limit.is_some() {
                 return Waited::Unneeded;

@@ -25,7 +25,6 @@ fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
 /// schedules.
 fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
     let mut leader = join(set, rank).insist().expect("no thread leads yet");
-    leader.set_waits(true);
     leader
 }
 
@@ -33,7 +32,7 @@ fn wait_to_lead(mut follower: Follower<'_, u32>) -> Leader<'_, u32> {
     loop {
         match follower.follow(None, || {}) {
             Waited::Lead(leader) => return leader,
-            Waited::Root(woken) => follower = woken,
+            Waited::Awake(woken) => follower = woken,
             Waited::Unneeded => unreachable!("waits without a limit"),
         }
     }
@@ -49,9 +48,7 @@ fn assert_nothing_left(set: &Set) {
 
 fn lead_and_leave(set: &Set) {
     let mut leader = wait_to_lead(join(set, Rank::Host));
-    leader.set_waits(true);
     leader.with(|value| *value += 1);
-    leader.set_waits(false);
     drop(leader.vacate());
 }
 
@@ -120,7 +117,7 @@ fn a_promotion_beside_a_park_is_not_lost() {
 /// leader stays away until the latch opens.
 fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>, std::sync::Arc<Latch>) {
     let led = Latch::new();
-    set.state.store(POLLING, Ordering::Relaxed);
+    set.state.store(LED, Ordering::Relaxed);
     let thread = {
         let (set, seat, led) = (set.clone(), seat.clone(), led.clone());
         thread::spawn(move || {
@@ -154,7 +151,7 @@ fn a_follower_with_both_tokens_uses_both() {
         let follower = set.join(seat);
         let mut root = false;
         let mut follower = match follower.follow(None, || {}) {
-            Waited::Root(follower) => {
+            Waited::Awake(follower) => {
                 root = follower.seat.take_root();
                 assert!(root);
                 follower
@@ -167,7 +164,7 @@ fn a_follower_with_both_tokens_uses_both() {
         // The other token waits, wherever the first one has led this thread.
         while !root {
             follower = match follower.follow(None, || {}) {
-                Waited::Root(follower) => follower,
+                Waited::Awake(follower) => follower,
                 Waited::Lead(leader) => leader.vacate(),
                 Waited::Unneeded => unreachable!("waits without a limit"),
             };
@@ -289,7 +286,6 @@ fn leader_makes_way(worse: Rank, better: Rank) {
             })
         };
         poller.sleep(leader.displaced());
-        leader.set_waits(false);
         drop(wait_to_lead(leader.vacate()));
         comes.join().unwrap();
         assert_nothing_left(&set);
@@ -356,10 +352,8 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
                 let once = wait_to_lead(join(&set, Rank::Guest)).vacate();
                 // No better claim has returned: leadership is still open.
                 let mut leader = wait_to_lead(once);
-                leader.set_waits(true);
                 led.open();
                 poller.sleep(leader.displaced());
-                leader.set_waits(false);
                 drop(wait_to_lead(leader.vacate()));
             })
         };
@@ -369,7 +363,7 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
         while let Some(host) = busy.take() {
             match host.follow(None, || poller.interrupt()) {
                 Waited::Lead(leader) => drop(leader),
-                Waited::Root(host) => busy = Some(host),
+                Waited::Awake(host) => busy = Some(host),
                 Waited::Unneeded => unreachable!("waits without a limit"),
             }
         }

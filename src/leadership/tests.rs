@@ -63,7 +63,7 @@ fn lf5_a_leader_makes_way_for_a_better_claim_only() {
 fn leadership_is_vacant_unless_a_state_of_a_leader_is_set() {
     let set = set();
     for beside in [0, BY_GUEST, BY_RELIEF, OPEN_TO_ALL] {
-        for (leads, is_vacant) in [(VACANT, true), (LED, false), (POLLING, false)] {
+        for (leads, is_vacant) in [(VACANT, true), (LED, false)] {
             set.state.store(leads | beside, Ordering::Relaxed);
             assert_eq!(set.is_vacant(), is_vacant);
         }
@@ -139,7 +139,7 @@ fn lf4_vacant_leadership_goes_to_one_sleeping_follower_that_may_lead() {
 fn lf5_a_rescue_opens_vacant_leadership_to_any_rank() {
     let set = set();
     let _host = join(&set, Host);
-    for led in [LED, POLLING | BY_GUEST] {
+    for led in [LED, LED | BY_GUEST] {
         set.state.store(led, Ordering::Relaxed);
         assert!(set.rescue(), "a thread leads");
         assert_eq!(state(&set), led);
@@ -160,11 +160,7 @@ fn lf5_open_leadership_stays_open_until_a_better_claim_is_back() {
     let host = join(&set, Host);
     let guest = join(&set, Guest).try_lead().expect_err("it stands back");
     set.rescue();
-    let mut guest = guest.try_lead().expect("it is open");
-    assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
-    guest.set_waits(true);
-    assert_eq!(state(&set), POLLING | BY_GUEST | OPEN_TO_ALL);
-    guest.set_waits(false);
+    let guest = guest.try_lead().expect("it is open");
     assert_eq!(state(&set), LED | BY_GUEST | OPEN_TO_ALL);
     let guest = guest.vacate();
     assert_eq!(state(&set), OPEN_TO_ALL);
@@ -187,41 +183,14 @@ fn lf5_open_leadership_stays_open_until_a_better_claim_is_back() {
 fn lf1_no_thread_leads_beside_a_leader() {
     let set = set();
     for leads in RANKS {
-        let mut leader = join(&set, leads).insist().expect("no thread leads");
-        for _ in 0..2 {
-            leader.set_waits(false);
-            assert_eq!(state(&set), led_by(leads));
-            assert!(join(&set, Host).try_lead().is_err());
-        }
-        for _ in 0..2 {
-            leader.set_waits(true);
-            assert_eq!(state(&set), led_by(leads) & !LED | POLLING);
-            assert!(join(&set, Host).insist().is_err());
-        }
+        let leader = join(&set, leads).insist().expect("no thread leads");
+        assert_eq!(state(&set), led_by(leads));
+        assert!(join(&set, Host).try_lead().is_err());
+        assert!(join(&set, Host).insist().is_err());
         drop(leader);
         assert!(set.is_vacant());
     }
     assert_eq!(set.taken.get(), 3);
-}
-
-/// Fails if a thread spins beside a leader that may take long, or for ever beside one that should not.
-#[test]
-fn a_thread_looks_again_only_while_leadership_should_be_vacant_soon() {
-    let set = set();
-    for (state, seen, looks) in [
-        (LED, None, LOOKS),
-        (LED | BY_GUEST | OPEN_TO_ALL, None, LOOKS),
-        (POLLING | BY_RELIEF, None, 0),
-        (VACANT, Some(VACANT), 0),
-        (OPEN_TO_ALL, Some(OPEN_TO_ALL), 0),
-    ] {
-        set.state.store(state, Ordering::Relaxed);
-        let mut looked = 0;
-        assert_eq!((set.soon_vacant(state, &mut looked), looked), (seen, looks));
-    }
-    set.state.store(VACANT, Ordering::Relaxed);
-    let mut looked = 0;
-    assert_eq!((set.soon_vacant(LED, &mut looked), looked), (Some(VACANT), 1), "it is vacant by now");
 }
 
 #[test]
@@ -287,7 +256,7 @@ fn lf5_a_guest_that_led_wakes_the_host_it_stood_in_for() {
             guest = guest.insist().expect("no thread leads").vacate();
         }
         let _ = guest.seat.wake_root();
-        let Waited::Root(guest) = guest.follow(None, never) else { panic!("its future was woken") };
+        let Waited::Awake(guest) = guest.follow(None, never) else { panic!("its future was woken") };
         assert_eq!((set.woken.get(), host.is_called(), owes(&guest)), (woken, led, false));
         // Leaves without a look at the line.
         set.suspend(&guest.seat);
@@ -302,7 +271,7 @@ fn a_choice_that_came_too_late_is_forgotten() {
     let guest = join(&set, Guest);
     guest.set_claims(true, false);
     let _ = guest.seat.wake_root();
-    let Waited::Root(guest) = guest.follow(None, never) else { panic!("its future was woken") };
+    let Waited::Awake(guest) = guest.follow(None, never) else { panic!("its future was woken") };
     assert!(!guest.is_granted());
 }
 

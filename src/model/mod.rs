@@ -36,6 +36,7 @@ mod foreign;
 mod guest;
 mod mixed;
 mod relief;
+mod shares;
 mod simulation;
 mod stage;
 mod stuck;

@@ -197,6 +197,10 @@ impl Reader {
         Self(source, pipe.clone())
     }
 
+    pub(crate) fn source(&self) -> &Source {
+        &self.0
+    }
+
     /// Waits for a byte and takes it.
     pub(crate) async fn byte(&self) -> io::Result<()> {
         poll_fn(|cx| self.0.poll_io(Direction::Read, cx, || self.1.read())).await

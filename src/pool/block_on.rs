@@ -3,9 +3,10 @@
 //! ```text
 //! loop {
 //!     poll my root future if it was woken      PROCESSING: a worker's root future runs the executor's tasks
-//!     become the leader, or wait               FOLLOWER
-//!     wait for an event                        LEADER
-//!     promote                                  leadership is vacant before any user code runs (LF2)
+//!     take the next event that I hold, or:
+//!         become the leader, steal, or wait    FOLLOWER
+//!         wait for events, take them along     LEADER
+//!         promote                              leadership is vacant before any user code runs (LF2)
 //!     fire the event                           PROCESSING: the wakers fill the direct slot
 //! }
 //! ```
@@ -21,7 +22,7 @@ use super::{Pool, Promotion, Station};
 use crate::executor::{self, Host};
 use crate::flight::Membership;
 use crate::leadership::{Follower, Leader, Waited};
-use crate::reactor::{self, Batch, Event};
+use crate::reactor::{self, Batch, Event, Own};
 use crate::simulated;
 
 /// How a `block_on` gets its pool.
@@ -64,7 +65,8 @@ pub(crate) fn drive<F: Future>(
     // If this thread is in a simulation, and the pool is not its own, waits need the clocks of the system.
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
-    let mut rider = Rider { pool: &pool, station: &station, flight: Membership::new() };
+    let share = pool.reactor.shares.join();
+    let mut rider = Rider { pool: &pool, station: &station, flight: Membership::new(), share };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {
         let mut polled = Poll::Pending;
@@ -79,17 +81,8 @@ pub(crate) fn drive<F: Future>(
         if station.goes.is_set() {
             return None;
         }
-        let mut leader = match rider.become_leader_or_wait(follower) {
-            Waited::Lead(leader) => leader,
-            Waited::Root(woken) => {
-                station.stage.step();
-                follower = woken;
-                continue;
-            }
-            Waited::Unneeded => return None,
-        };
-        let event = rider.wait_for_event(&mut leader);
-        follower = rider.promote_new_leader(leader, &event);
+        let event;
+        (event, follower) = rider.next_event(follower)?;
         if let Some(event) = event {
             station.stage.begin_work();
             reactor::keep_spare(pool.reactor.fire(event));
@@ -102,6 +95,8 @@ pub(crate) fn drive<F: Future>(
 pub(super) struct Rider<'a> {
     pub(super) pool: &'a Arc<Pool>,
     pub(super) station: &'a Station,
+    /// The events that this thread holds.
+    pub(super) share: Own<'a>,
     flight: Membership,
 }
 
@@ -115,30 +110,50 @@ impl Rider<'_> {
         is_woken
     }
 
-    /// Leads if the thread can, else waits until it can or its root future is woken. Does not wait if that
-    /// was woken, or a runner has tasks.
+    /// Returns the next event: one that this thread holds, else one that it finds as the leader, or steals.
+    /// Without an event, the root future was woken, or a runner has tasks. Returns `None` if the thread was
+    /// not needed for its whole linger time.
     #[inline]
-    fn become_leader_or_wait<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
+    fn next_event<'l>(
+        &mut self,
+        follower: Follower<'l, Batch>,
+    ) -> Option<(Option<Event>, Follower<'l, Batch>)> {
+        if let Some(event) = self.share.take() {
+            executor::here(|host| host.events_wait.set(self.share.left() > 0));
+            return Some((Some(event), follower));
+        }
         // It was kept for the task woken last, which has had the time to wait again. This and the next line
         // may run user code, and may wake the future.
         reactor::keep_spare(None);
         executor::here(Host::forget_left);
         if self.station.is_woken() && !self.pool.reactor.is_needed() {
-            return Waited::Root(follower);
+            self.station.stage.step();
+            return Some((None, follower));
         }
-        let follower = match follower.try_lead() {
-            Ok(leader) => return Waited::Lead(leader),
-            Err(follower) => follower,
+        if self.share.was_filled() {
+            if let Some(event) = self.steal(&follower, true) {
+                return Some((Some(event), follower));
+            }
+        }
+        let mut leader = match follower.try_lead() {
+            Ok(leader) => leader,
+            Err(follower) => {
+                if let Some(event) = self.steal(&follower, false) {
+                    return Some((Some(event), follower));
+                }
+                match self.wait_in_line(follower) {
+                    Waited::Lead(leader) => leader,
+                    Waited::Awake(follower) => {
+                        self.station.stage.step();
+                        return Some((None, follower));
+                    }
+                    Waited::Unneeded => return None,
+                }
+            }
         };
-        if self.station.is_woken() || !self.station.try_rest() {
-            return Waited::Root(follower);
-        }
-        let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
-        // The thread may have slept: a new turn begins, and its runners leave the lines.
-        reactor::next_turn();
-        executor::here(Host::rise);
-        self.note_wake_up();
-        turn
+        let event = self.wait_for_event(&mut leader);
+        let follower = self.promote_new_leader(leader, &event);
+        Some((event, follower))
     }
 
     /// Returns the next event of the batch, or waits for one. Returns `None` if the root future was woken, a
@@ -146,12 +161,11 @@ impl Rider<'_> {
     #[inline]
     fn wait_for_event(&mut self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
         let reactor = &self.pool.reactor;
-        let next = leader.with(|batch| batch.next(reactor));
-        if next.is_some() {
-            return next;
+        if let Some(event) = leader.with(|batch| batch.next(reactor, &self.share)) {
+            return Some(event);
         }
-        self.wait_for_batch(leader);
-        leader.with(|batch| batch.next(reactor))
+        let stolen = self.wait_for_batch(leader);
+        stolen.or_else(|| leader.with(|batch| batch.next(reactor, &self.share)))
     }
 
     /// Gives leadership up before any user code runs (LF2). Wakes a follower to take it if there is an
@@ -162,7 +176,8 @@ impl Rider<'_> {
         mut leader: Leader<'l, Batch>,
         event: &Option<Event>,
     ) -> Follower<'l, Batch> {
-        let (left, weight) = leader.with(|batch| (batch.left(), batch.weight()));
+        let held = self.share.left();
+        let (left, weight) = leader.with(|batch| (held + batch.left(), held + batch.weight()));
         executor::here(|host| host.events_wait.set(left > 0));
         match self.pool.policy.promotion {
             _ if event.is_none() => leader.vacate(),
@@ -170,12 +185,5 @@ impl Rider<'_> {
             Promotion::Eager if leader.has_follower() => leader.promote(),
             _ => leader.vacate(),
         }
-    }
-
-    /// Notes that the thread may have slept, and notifies the deputy. The stage comes first: what the
-    /// deputy knows of the time before the sleep does not hold any more.
-    pub(super) fn note_wake_up(&self) {
-        self.station.stage.step();
-        self.pool.deputy.notify();
     }
 }

@@ -14,13 +14,13 @@ mod crew;
 mod deputy;
 mod finding;
 mod instance;
-mod leader_wait;
 mod park_hooks;
 pub(crate) mod parting;
 pub(crate) mod serve;
 mod station;
 mod stay;
 mod turn;
+mod wait;
 
 pub(crate) use blocking::{current_blocking, default_blocking};
 pub(crate) use crew::{Crew, CrewConfig, Staff};
@@ -194,13 +194,14 @@ impl Pool {
         self.is_settled(|station| station.is_quiet()) && !vacant()
     }
 
-    /// Returns whether each thread `is_still`, and no task waits: in the queues of the crew, or beside a
-    /// sleeping runner of an executor that a thread hosts.
+    /// Returns whether each thread `is_still`, and no event or task waits: in a share, in the queues of the
+    /// crew, or beside a sleeping runner of an executor that a thread hosts.
     pub(crate) fn is_settled(&self, is_still: impl Fn(&Arc<Station>) -> bool) -> bool {
         let is_still = |station: &Arc<Station>| {
             is_still(station) && !station.runners.lock().iter().any(|hosted| hosted.state.is_open())
         };
         sync::lock(&self.stations).iter().all(is_still)
+            && !self.reactor.shares.is_any_left()
             && !self.workforce().is_some_and(|crew| crew.state().has_surplus())
     }
 

@@ -20,12 +20,14 @@ impl Pool {
         let follower = self.leadership.join(seat);
         let Ok(mut leader) = follower.insist() else { return None };
         let mut events = Vec::new();
+        let share = self.reactor.shares.join();
         leader.with(|batch| {
             // Events that an earlier leader fetched and did not take come first.
             if batch.left() == 0 {
                 batch.look(&self.reactor);
             }
-            events.extend(std::iter::from_fn(|| batch.next(&self.reactor)));
+            let mut next = || share.take().or_else(|| batch.next(&self.reactor, &share));
+            events.extend(std::iter::from_fn(&mut next));
         });
         let (follower, count) = (leader.vacate(), events.len());
         for event in events {

@@ -1,13 +1,12 @@
 //! [`Batch`]: the half of the reactor that only the leader may use: the batch of events, the timers that are
 //! due, and statistics of how events arrive.
 //!
-//! The batch belongs to the handle set, not to the thread that fetched it: each leader takes the next event
-//! of it, so no event waits behind a slow handler.
+//! A leader takes all events of sources along, in its [share](super::share), and due timers one at a time.
 
 use std::task::Waker;
 use std::time::Duration;
 
-use super::readiness::Happened;
+use super::share::{Event, Own};
 use super::sys::{self, EventWait};
 use super::wheel::Due;
 use super::{Key, Reactor};
@@ -26,15 +25,6 @@ const TIMERS_IN_A_ROW: usize = 32;
 /// one system call; many tasks that a timer wakes do less. Where they do more, the deputy finds that polls
 /// are long, and each is worth a wake.
 const TIMERS_PER_EVENT: usize = 8;
-
-/// An event, to be fired by the thread that took it.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// A source reported.
-    Source(Key, Happened),
-    /// A timer is due.
-    Timer(Waker),
-}
 
 /// The leader's half of the reactor.
 #[derive(Debug)]
@@ -90,11 +80,12 @@ impl Batch {
         self.events.list.len() - self.next + self.due.len() / TIMERS_PER_EVENT
     }
 
-    /// Takes the next event of the batch. Due timers come first, but after [`TIMERS_IN_A_ROW`] of them the
-    /// sources have their turn, for which the poller is asked again if need be. Returns `None` when neither
-    /// events nor timers are left.
+    /// Takes the next event of the batch, and if that is one of a source, moves the others into the share of
+    /// this thread, which is empty. Due timers come first, but after [`TIMERS_IN_A_ROW`] of them the sources
+    /// have their turn, for which the poller is asked again if need be. Returns `None` when neither events
+    /// nor timers are left.
     #[inline]
-    pub(crate) fn next(&mut self, reactor: &Reactor) -> Option<Event> {
+    pub(crate) fn next(&mut self, reactor: &Reactor, share: &Own<'_>) -> Option<Event> {
         loop {
             if self.in_a_row > 0 {
                 if let Some(timer) = self.due.pop() {
@@ -113,11 +104,29 @@ impl Batch {
             };
             self.next += 1;
             if key < sys::RESERVED {
+                if self.next < self.events.list.len() {
+                    self.take_along(reactor, share);
+                }
                 return Some(Event::Source(Key(key), happened));
             }
             if key == sys::CLOCK {
                 self.clock_rang(reactor);
             }
+        }
+    }
+
+    /// Moves the events of sources into the share.
+    fn take_along(&mut self, reactor: &Reactor, share: &Own<'_>) {
+        let mut rang = false;
+        // A way that returns more events at once leaves the others to the next leader.
+        let events = self.events.list[self.next..].iter().take(sys::BATCH);
+        self.next += events.len();
+        share.fill(events.filter_map(|&(key, happened)| {
+            rang |= key == sys::CLOCK;
+            (key < sys::RESERVED).then_some((Key(key), happened))
+        }));
+        if rang {
+            self.clock_rang(reactor);
         }
     }
 

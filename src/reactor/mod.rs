@@ -10,6 +10,7 @@
 //! | [`record`] | the reactor's half of a source, where waiters and events meet |
 //! | [`records`] | the place of all records, so that a key leads to one without a lock |
 //! | [`timers`], [`wheel`] | deadlines |
+//! | [`share`] | the events that one thread has taken along, and how others steal them |
 //! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
@@ -19,6 +20,7 @@ pub(crate) mod marks;
 pub(crate) mod readiness;
 mod record;
 mod records;
+mod share;
 mod slumber;
 mod source;
 pub(crate) mod sys;
@@ -26,9 +28,10 @@ mod timers;
 mod waiters;
 mod wheel;
 
-pub(crate) use batch::{Batch, Event};
+pub(crate) use batch::Batch;
 pub(crate) use here::{HereGuard, keep_spare, next_turn};
 pub use readiness::Readiness;
+pub(crate) use share::{Event, Own, Shares, left_in};
 pub(crate) use slumber::Slumber;
 pub use source::Source;
 #[cfg(all(test, paceline_shuttle))]
@@ -118,6 +121,8 @@ pub(crate) struct Reactor {
     timers: Timers,
     pub(crate) clock: Clock,
     slumber: Slumber,
+    /// The events that threads have taken along.
+    pub(crate) shares: Shares,
     /// Asks the owner for a thread that leads, for a source, a timer, or a wait of a thread that does not
     /// lead here. Returns an error if none can be found.
     find_leader: OnceLock<Box<dyn Fn() -> io::Result<()> + Send + Sync>>,
@@ -143,6 +148,7 @@ impl Reactor {
             timers: Timers::new(slack),
             clock: Clock::new(),
             slumber: Slumber::new(),
+            shares: Shares::default(),
             find_leader: OnceLock::new(),
             closed: Flag::new(false),
             counters: WaitCounters::default(),

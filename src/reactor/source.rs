@@ -36,7 +36,7 @@ pub struct Source {
     reactor: Arc<Reactor>,
     /// The record of `key`, looked up once.
     record: NonNull<Record>,
-    key: Key,
+    pub(super) key: Key,
     raw: RawSource,
     /// Whether only the last task is woken that waits in a direction through [`poll_io`](Self::poll_io),
     /// [`poll_transfer`](Self::poll_transfer) or [`poll_ready`](Self::poll_ready).

@@ -53,6 +53,7 @@ mod tests {
             promotions_paid: number(),
             followers_woken: number(),
             events: number(),
+            events_stolen: number(),
             waits: number(),
             empty_waits: number(),
             sleeps: number(),

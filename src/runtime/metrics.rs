@@ -65,6 +65,8 @@ metrics! {
     Counter promotions_paid: u64, "{promotion}" "Promotions that woke a thread to lead.";
     Counter followers_woken: u64, "{thread}" "Threads woken to lead, for any reason.";
     Counter events: u64, "{event}" "Events that the poller reported.";
+    /// Another thread had fetched them, and not fired them yet.
+    Counter events_stolen: u64, "{event}" "Events that a thread without work took from another thread.";
     Counter waits: u64, "{wait}" "Waits that reported events.";
     Counter empty_waits: u64, "{wait}" "Waits that reported no events.";
     Counter sleeps: u64, "{wait}" "Waits that were allowed to sleep.";
@@ -118,6 +120,7 @@ impl Metrics {
             promotions_paid: leadership.paid.get(),
             followers_woken: leadership.woken.get(),
             events: reactor.events.get(),
+            events_stolen: pool.reactor.shares.stolen(),
             waits: reactor.waits.get(),
             empty_waits: reactor.empty_waits.get(),
             sleeps: reactor.sleeps.get(),

@@ -32,11 +32,6 @@ pub(crate) fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Returns 1: more retries would only make a model longer.
-pub(crate) fn retries(_: u32) -> u32 {
-    1
-}
-
 /// Returns zero: in a model no time passes.
 pub(crate) fn coarse_millis() -> u64 {
     0

@@ -54,18 +54,6 @@ pub(crate) fn acquire_fence() {
     std::sync::atomic::fence(Ordering::Acquire);
 }
 
-/// Tells the processor that this thread waits for the next few instructions of another thread.
-#[inline]
-pub(crate) fn spin_hint() {
-    std::hint::spin_loop();
-}
-
-/// Returns how often a loop that may retry up to `most` times does so. Models retry once.
-#[inline]
-pub(crate) const fn retries(most: u32) -> u32 {
-    most
-}
-
 /// Returns the milliseconds since some moment in the past, by the cheapest monotonic clock of the system,
 /// which may be a few milliseconds behind.
 #[inline]

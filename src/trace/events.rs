@@ -68,6 +68,14 @@ pub enum Action {
         /// Why it is woken.
         reason: Reason,
     },
+    /// The thread has nothing to do, and takes events that another thread has fetched and not fired yet.
+    Steals {
+        /// The index of the other thread in [`Trace::threads`]; `None` if the recorder has not seen it so
+        /// far.
+        thread: Option<usize>,
+        /// How many events it takes.
+        events: u32,
+    },
     /// The thread spawns a task.
     Spawns {
         /// The new task.

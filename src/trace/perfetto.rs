@@ -225,10 +225,13 @@ impl<'t> PerfettoFile<'t> {
                 }
             }
             Action::Promotes { thread, reason } => {
-                let name = thread.and_then(|thread| self.trace.threads[thread].name.as_deref());
-                let to = text("thread", name.unwrap_or("unknown"));
-                let details = starts_here.with(to).with(text("reason", names::reason(reason)));
+                let details =
+                    starts_here.with(self.thread_of(thread)).with(text("reason", names::reason(reason)));
                 self.instant(roles, at, "promotes", details);
+            }
+            Action::Steals { thread, events } => {
+                let details = self.thread_of(thread).with(number("events", events.into()));
+                self.instant(roles, at, "steals", details);
             }
             Action::Spawns { task, spawned_at } => {
                 let details = number("task", task).with(text("at", &spawned_at.to_string()));
@@ -274,6 +277,12 @@ impl<'t> PerfettoFile<'t> {
 
     fn begin(&mut self, track: Track, at: Duration, name: impl Into<Label>, details: Message) {
         self.event(track, at, value::BEGIN, Some(name.into()), details);
+    }
+
+    /// Returns the note of another thread, by its name.
+    fn thread_of(&self, thread: Option<usize>) -> Message {
+        let name = thread.and_then(|thread| self.trace.threads[thread].name.as_deref());
+        text("thread", name.unwrap_or("unknown"))
     }
 
     fn instant(&mut self, track: Track, at: Duration, name: &'static str, details: Message) {

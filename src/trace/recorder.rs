@@ -194,6 +194,10 @@ fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<TraceEvent
             Note::Promotes(thread, reason) => {
                 Action::Promotes { thread: places.get(&thread).copied(), reason }
             }
+            Note::Steals(thread, events) => Action::Steals {
+                thread: places.get(&thread).copied(),
+                events: u32::try_from(events).unwrap_or(u32::MAX),
+            },
             Note::Spawns(task, spawned_at) => Action::Spawns { task, spawned_at },
             Note::Wakes(task) => Action::Wakes { task },
             Note::PollBegins(task, spawned_at, from) => Action::PollBegins { task, spawned_at, from },

@@ -54,6 +54,8 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
         Step::DismissReliefs => pool.relieve_reliefs(),
         Step::Rescue => {
             pool.deputy.rescues.add_shared(1);
+            // A leader that sleeps looks at the shares before it sleeps again.
+            pool.reactor.interrupt();
             return pool.leadership.rescue();
         }
         Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.orders.look_up()),

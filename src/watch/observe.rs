@@ -13,6 +13,7 @@ use crate::executor::{Account, Hosted, Queues, Runner, State, StateRef};
 use crate::insight::Reports;
 use crate::pool::{Culprit, Pool, Spot, Staff, Station};
 use crate::probe::{Doing, Witness};
+use crate::reactor::left_in;
 use crate::stage::Stage;
 use crate::sync::{Instant, Ordering};
 
@@ -29,7 +30,8 @@ pub(super) struct Snapshot {
     pub(super) is_quiet: bool,
     /// A source or timer is registered.
     pub(super) is_needed: bool,
-    /// Leadership is vacant, a source or timer is waited for, and no thread has led since the last look.
+    /// Leadership is vacant, a source or timer is waited for, and no thread has led or taken an event since
+    /// the last look; or events are left in a share, and none of them was taken.
     pub(super) is_abandoned: bool,
     /// Threads that only lead.
     pub(super) reliefs: usize,
@@ -137,8 +139,8 @@ pub(super) struct Known {
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     looks: u64,
-    /// Leaderships taken up to the last look.
-    pub(super) taken: Option<u64>,
+    /// Leaderships taken up to the last look, and the words of the shares.
+    pub(super) taken: Option<(u64, Vec<u64>)>,
     /// By the addresses of the objects.
     pub(super) records: HashMap<usize, Known>,
     executors: HashMap<*const State, Account>,
@@ -302,15 +304,19 @@ impl Observer {
         })
     }
 
-    /// Notes in `seen` whether leadership is abandoned: vacant, with an awaited source or timer, and not
-    /// taken since the last look. So the first look never finds that. If it is, and the pool has no
-    /// workers, also notes whether a thread is busy.
+    /// Notes in `seen` whether leadership is abandoned: vacant, with an awaited source or timer, while no
+    /// thread has led or taken an event since the last look; or whether a share is stuck. So the first look
+    /// never finds that. If it is, and the pool has no workers, also notes whether a thread is busy.
     fn look_at_leadership(&mut self, pool: &Pool, seen: &mut Snapshot) {
-        let taken = pool.leadership.taken.get();
-        let before = self.taken.replace(taken);
+        let now = (pool.leadership.taken.get(), pool.reactor.shares.words());
+        let before = self.taken.replace(now.clone());
         // A second look is needed, even where no thread is in a `block_on`: a thread that begins one polls
         // its future before it joins, and the first timer or source in there is what calls the deputy.
-        seen.is_abandoned = pool.leadership.is_vacant() && before == Some(taken) && pool.reactor.is_awaited();
+        let has_stopped = before.as_ref() == Some(&now);
+        let is_vacant = has_stopped && pool.leadership.is_vacant() && pool.reactor.is_awaited();
+        let before = before.iter().flat_map(|(_, words)| words);
+        let is_stuck = before.zip(&now.1).any(|(before, now)| before == now && left_in(*now) > 0);
+        seen.is_abandoned = is_vacant || is_stuck;
     }
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the

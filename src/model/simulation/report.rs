@@ -113,18 +113,19 @@ fn print_comparison(measured: &Measured, plan: &Plan) {
     }
 }
 
-/// Prints the requests per second on 1 to 64 cores, each with a worker.
+/// Prints the requests per second on 1 to 64 cores, with as many workers for each core as the plan has.
 fn print_scaling(title: &str, plan: &Plan) {
     println!(
-        "\nSIMULATED requests per second, {title}; in brackets the cores in use, and lines moved per request\n"
+        "\nSIMULATED thousands of requests per second, {title}; in brackets microseconds of processor time, lines moved and wakes per request\n"
     );
     println!("| cores | {} |", HANDLERS.map(|micros| format!("{micros} us of work")).join(" | "));
     println!("|---|---|---|---|---|");
     for cores in [1, 2, 4, 8, 16, 32, 64] {
         let cell = |micros: u64| {
-            let outcome = Plan { cores, workers: cores, handler: micros * 1_000, ..plan.clone() }.run();
-            let Outcome { requests_per_second, cpu, transfers, .. } = outcome;
-            format!("{requests_per_second:.0} ({:.1}; {transfers:.1})", requests_per_second * cpu / 1e6)
+            let workers = cores * plan.workers;
+            let outcome = Plan { cores, workers, handler: micros * 1_000, ..plan.clone() }.run();
+            let Outcome { requests_per_second, cpu, transfers, wakes, .. } = outcome;
+            format!("{:.0} ({cpu:.1}; {transfers:.1}; {wakes:.4})", requests_per_second / 1e3)
         };
         println!("| {cores} | {} |", HANDLERS.map(cell).join(" | "));
     }
@@ -152,6 +153,8 @@ fn report() {
     };
     print_scaling("1 000 connections, 70 ns for a line", &base);
     print_scaling("64 connections", &with(|plan| plan.connections = 64));
+    print_scaling("10 000 connections", &with(|plan| plan.connections = 10_000));
+    print_scaling("two workers for each core", &with(|plan| plan.workers = 2));
     print_scaling("40 ns for a line", &with(|plan| plan.costs.transfer = 40));
     print_scaling("100 ns for a line", &with(|plan| plan.costs.transfer = 100));
     let quick = |plan: &mut Plan| (plan.costs.wake, plan.costs.latency) = (1_500, 5_000);

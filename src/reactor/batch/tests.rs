@@ -81,6 +81,11 @@ fn for_each_way(slack: Duration, test: impl Fn(Scene)) {
 }
 
 impl Scene {
+    fn next(&mut self) -> Option<Event> {
+        let share = self.reactor.shares.join();
+        share.take().or_else(|| self.batch.next(&self.reactor, &share))
+    }
+
     fn arm(&self, at: Instant) -> Alarm {
         Alarm::arm(self.reactor.clone(), at, Waker::noop()).unwrap()
     }
@@ -94,13 +99,13 @@ impl Scene {
     /// Looks, and returns how many timers fire.
     fn fire_due(&mut self) -> usize {
         self.batch.look(&self.reactor);
-        std::iter::from_fn(|| self.batch.next(&self.reactor)).count()
+        std::iter::from_fn(|| self.next()).count()
     }
 
     fn sleep_until_one_fires(&mut self) {
         while self.batch.left() == 0 {
             self.batch.sleep(&self.reactor, || false);
-            if let Some(event) = self.batch.next(&self.reactor) {
+            if let Some(event) = self.next() {
                 assert!(matches!(event, Event::Timer(_)) && self.batch.left() == 0);
                 return;
             }
@@ -205,7 +210,7 @@ fn a_storm_is_late_by_no_more_than_the_slack() {
         while fired.len() > 0 {
             scene.batch.sleep(&scene.reactor, || false);
             announced.extend(scene.announced.lock().unwrap().drain(..).flatten());
-            while let Some(event) = scene.batch.next(&scene.reactor) {
+            while let Some(event) = scene.next() {
                 assert!(matches!(event, Event::Timer(_)));
                 let deadline = *fired.next().expect("each fires once");
                 assert!(Instant::now() >= deadline, "early");
@@ -244,7 +249,7 @@ fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
         let arm = || Alarm::arm(scene.reactor.clone(), scene.started, &woken.clone().into()).unwrap();
         let _alarms = [(); 3].map(|()| arm());
         scene.batch.look(&scene.reactor);
-        assert!(matches!(scene.batch.next(&scene.reactor), Some(Event::Timer(_))));
+        assert!(matches!(scene.next(), Some(Event::Timer(_))));
         drop(scene.batch);
         assert_eq!(woken.times(), 2);
     });
@@ -262,7 +267,7 @@ fn a_leader_that_gathers_does_not_stay_awake() {
         while !scene.batch.stays_awake() {
             scene.reactor.way.interrupt().unwrap();
             scene.batch.sleep(&scene.reactor, || false);
-            assert!(scene.batch.next(&scene.reactor).is_none());
+            assert!(scene.next().is_none());
         }
         scene.batch.interrupted(&scene.reactor);
         let fired = scene.begin_storm();
@@ -290,7 +295,7 @@ fn each_sleep_is_rung_for_and_once() {
                 false
             });
             assert_eq!(reactor.counters.interrupts.get(), round);
-            assert!(scene.batch.next(&reactor).is_none(), "it slept until the timer fired");
+            assert!(scene.next().is_none(), "it slept until the timer fired");
             // The leader is awake: it looks by itself.
             rings();
             assert_eq!(reactor.counters.interrupts.get(), round);
@@ -307,7 +312,7 @@ fn a_due_timer_is_a_fraction_of_an_event() {
         let alarms: Vec<_> = (0..=2 * TIMERS_PER_EVENT).map(|_| scene.arm(scene.started)).collect();
         scene.batch.look(&scene.reactor);
         for weight in [2, 1] {
-            assert!(matches!(scene.batch.next(&scene.reactor), Some(Event::Timer(_))));
+            assert!(matches!(scene.next(), Some(Event::Timer(_))));
             assert_eq!(scene.batch.weight(), weight);
         }
         assert_eq!(scene.batch.left(), 2 * TIMERS_PER_EVENT - 1);

@@ -55,16 +55,6 @@ pub(crate) fn full_fence() {
 /// Does nothing: in shuttle a load returns the latest value.
 pub(crate) fn acquire_fence() {}
 
-pub(crate) fn spin_hint() {
-    cores::charge(|costs| costs.pause);
-    shuttle::thread::yield_now();
-}
-
-/// Returns 1: more retries would only make a schedule longer. In a simulation returns `most`.
-pub(crate) fn retries(most: u32) -> u32 {
-    if cores::are_simulated() { most } else { 1 }
-}
-
 /// Lets any thread run first: for a step that is not one of shuttle's primitives.
 pub(crate) fn step() {
     shuttle::thread::sleep(std::time::Duration::ZERO);

@@ -1,0 +1,244 @@
+//! Threads that hold events in their shares, and do not fire them: because they block, end, or begin
+//! something else.
+
+use std::sync::Arc;
+
+use super::stage::{SOON, settles};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, within};
+use crate::block_on;
+use crate::reactor::Pipe;
+
+/// Number of pipes whose bytes come together.
+const MANY: usize = 5;
+
+fn pipes() -> Vec<Pipe> {
+    (0..MANY).map(|_| Pipe::new()).collect()
+}
+
+/// A byte for each pipe, from a thread of its own.
+fn write_all(pipes: &[Pipe]) -> crate::sync::thread::JoinHandle<()> {
+    let pipes = pipes.to_vec();
+    spawn("writer", move || pipes.iter().for_each(Pipe::write))
+}
+
+/// The first event blocks its thread until the others have been fired, by threads that sleep or have to be
+/// started.
+#[test]
+fn a_thread_blocks_with_a_full_share() {
+    for (threads, most) in [(2, 2), (1, 2)] {
+        explore(2_500, move || {
+            let runtime = runtime(threads, most);
+            let pipes = pipes();
+            let others: Vec<_> = (1..MANY).map(|_| Latch::new()).collect();
+            let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+            let mut tasks = Vec::new();
+            for (at, reader) in readers.into_iter().enumerate() {
+                let others = others.clone();
+                tasks.push(runtime.spawn(async move {
+                    reader.byte().await.expect("a thread leads");
+                    match at.checked_sub(1) {
+                        Some(other) => others[other].open(),
+                        None => within(SOON, "what a blocked thread holds is fired by another one", || {
+                            others.iter().for_each(Latch::wait);
+                        }),
+                    }
+                }));
+            }
+            let writer = write_all(&pipes);
+            tasks.into_iter().for_each(foreign_block_on);
+            writer.join().expect("it only writes");
+            settles(&runtime);
+        });
+    }
+}
+
+/// A thread blocks beside another one that always has events of its own, and so never steals. Fails if the
+/// deputy does not look at the shares.
+#[test]
+fn a_thread_blocks_beside_one_that_is_never_idle() {
+    explore(2_500, || {
+        let runtime = runtime(2, 3);
+        let pipes = pipes();
+        let done = Latch::new();
+        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+        let mut readers = readers.into_iter().zip(&pipes);
+        let (busy, again) = readers.next().expect("there are many");
+        let is_busy = runtime.spawn({
+            let (again, done) = (again.clone(), done.clone());
+            async move {
+                while !done.is_open() {
+                    busy.byte().await.expect("a thread leads");
+                    again.write();
+                }
+            }
+        });
+        let (first, _) = readers.next().expect("there are many");
+        let others: Vec<_> = readers.map(|(reader, _)| reader).collect();
+        let blocks = runtime.spawn({
+            let done = done.clone();
+            async move {
+                first.byte().await.expect("a thread leads");
+                within(SOON, "what a blocked thread holds beside a busy one", || done.wait());
+            }
+        });
+        let opens = runtime.spawn(async move {
+            for reader in others {
+                reader.byte().await.expect("a thread leads");
+            }
+            done.open();
+        });
+        let writer = write_all(&pipes);
+        [blocks, opens, is_busy].into_iter().for_each(foreign_block_on);
+        writer.join().expect("it only writes");
+    });
+}
+
+/// A thread holds an event and does nothing, while the leader sleeps: as a thief does that was interrupted
+/// before it filled its share, and then blocks. Fails if the deputy sleeps beside such a share, does not look
+/// at the shares, or does not interrupt the leader.
+#[test]
+fn a_thread_holds_an_event_beside_a_leader_that_sleeps() {
+    explore(2_500, || {
+        let runtime = runtime(1, 1);
+        let pipe = Pipe::new();
+        let reader = Arc::new(runtime.block_on(async { Reader::new(&pipe) }));
+        let reads = reader.clone();
+        let task = runtime.spawn(async move { reads.byte().await.expect("a thread leads") });
+        sleep(3);
+        let pool = &runtime.pool;
+        let holds = pool.reactor.shares.join();
+        holds.hold(reader.source());
+        pool.deputy.notify();
+        let pace = Pace::new();
+        while holds.left() > 0 {
+            pace.at_most(SOON, "the leader steals");
+            sleep(1);
+        }
+        drop(holds);
+        pipe.write();
+        foreign_block_on(task);
+        settles(&runtime);
+    });
+}
+
+/// A thread gets its own byte, and leaves while it may hold the events of the other one. Nothing else runs in
+/// the default instance, so only one of the two, or a relief, can lead.
+#[test]
+fn a_thread_ends_with_a_share() {
+    explore(2_500, || {
+        let pipes = pipes();
+        let reads = |pipes: Vec<Pipe>| {
+            move || {
+                block_on(async {
+                    let readers: Vec<_> = pipes.iter().map(Reader::new).collect();
+                    for reader in readers {
+                        reader.byte().await.expect("a thread leads");
+                    }
+                });
+            }
+        };
+        let leaves = spawn("leaves", reads(vec![pipes[0].clone()]));
+        let stays = spawn("stays", reads(pipes[1..].to_vec()));
+        let pace = Pace::new();
+        let writer = write_all(&pipes);
+        leaves.join().expect("it only reads");
+        stays.join().expect("it only reads");
+        writer.join().expect("it only writes");
+        pace.at_most(2 * SOON, "the bytes of both threads");
+    });
+}
+
+/// A task waits in a nested `block_on` for what its own thread may hold.
+#[test]
+fn a_nested_block_on_waits_for_what_its_thread_holds() {
+    explore(2_500, || {
+        let runtime = runtime(1, 2);
+        let pipes = pipes();
+        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+        let mut readers = readers.into_iter();
+        let first = readers.next().expect("there are many");
+        let others: Vec<_> = readers.collect();
+        let tasks: Vec<_> = others
+            .into_iter()
+            .map(|reader| runtime.spawn(async move { reader.byte().await.expect("a thread leads") }))
+            .collect();
+        let waits = runtime.spawn(async move {
+            first.byte().await.expect("a thread leads");
+            within(2 * SOON, "what is held below a nested block_on", || {
+                tasks.into_iter().for_each(|task| block_on(task));
+            });
+        });
+        let writer = write_all(&pipes);
+        foreign_block_on(waits);
+        writer.join().expect("it only writes");
+        settles(&runtime);
+    });
+}
+
+/// The runtime ends while its threads hold events: the tasks are dropped, and no thread waits for another.
+#[test]
+fn a_runtime_ends_beside_full_shares() {
+    explore(2_500, || {
+        let runtime = runtime(2, 2);
+        let pipes = pipes();
+        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+        for reader in readers {
+            runtime.spawn(async move { while reader.byte().await.is_ok() {} }).detach();
+        }
+        let writer = write_all(&pipes);
+        drop(runtime);
+        writer.join().expect("it only writes");
+    });
+}
+
+/// A source is closed while its event may be in a share, and the next one has its record: that one must not
+/// get the event, and must get its own.
+#[test]
+fn a_source_is_closed_while_its_event_is_held() {
+    explore(2_500, || {
+        let runtime = runtime(2, 2);
+        let [first, closed, next] = [(); 3].map(|()| Pipe::new());
+        let [reader, doomed] = runtime.block_on(async { [&first, &closed].map(Reader::new) });
+        let has_next = Latch::new();
+        let task = runtime.spawn({
+            let (next, has_next) = (next.clone(), has_next.clone());
+            async move {
+                reader.byte().await.expect("a thread leads");
+                drop(doomed);
+                let reader = Reader::new(&next);
+                has_next.open();
+                reader.byte().await.expect("a thread leads");
+            }
+        });
+        let writer = spawn("writer", move || {
+            first.write();
+            closed.write();
+            has_next.wait();
+            sleep(1);
+            next.write();
+        });
+        foreign_block_on(task);
+        writer.join().expect("it only writes");
+        settles(&runtime);
+    });
+}
+
+/// Three workers, of which some sleep or are about to when others take events along, fire them all.
+#[test]
+fn threads_that_fall_asleep_beside_shares_that_fill() {
+    explore(2_500, || {
+        let runtime = runtime(3, 3);
+        let pipes = pipes();
+        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+        let read = |reader: Reader| async move {
+            for _ in 0..2 {
+                reader.byte().await.expect("a thread leads");
+            }
+        };
+        let tasks: Vec<_> = readers.into_iter().map(|reader| runtime.spawn(read(reader))).collect();
+        let writers = [(); 2].map(|()| write_all(&pipes));
+        writers.into_iter().for_each(|writer| writer.join().expect("it only writes"));
+        within(SOON, "the bytes that were written", || tasks.into_iter().for_each(foreign_block_on));
+        settles(&runtime);
+    });
+}

@@ -1,0 +1,332 @@
+//! [`Share`]: the events of sources that a thread has taken from the poller and not fired yet.
+//!
+//! A leader takes all events that it has fetched along, in its share, leaves leadership vacant, and fires
+//! them one after the other. So leadership is taken once for many events. A thread that has nothing to do
+//! *steals* half of another thread's share, so no event waits behind a slow handler. What is stolen are
+//! events and not tasks: the thief fires them, and polls the tasks that they wake.
+//!
+//! # The word
+//!
+//! | bits | meaning |
+//! |---|---|
+//! | 0 to 31 | `taken`: how many events were taken out of the share so far |
+//! | 32 to 63 | `put`: how many were put in |
+//!
+//! Both only grow, and wrap. `put - taken` events are left. Event number `n` is in place `n % CAPACITY`.
+//!
+//! | step | by | how |
+//! |---|---|---|
+//! | fill | the owner, if the share is empty | writes the places, then stores the word (Release) |
+//! | take | the owner | reads the word and the place, then exchanges the word |
+//! | steal | a thread without events | reads word (Acquire) and places, exchanges the word (Release), fills |
+//!
+//! # Why no event is lost or fired twice
+//!
+//! - **Only the exchange makes an event one's own.** It replaces a word by one with a greater `taken`, so of
+//!   two threads that read the same word one fails, and what that one has read is not used.
+//! - **What a successful exchange read is what the owner put there.** The places of a word are written before
+//!   the word, and read after it. The owner writes a place again only in a later fill, when the share is
+//!   empty: then `taken` has changed, and the exchange fails. (The word would be the same after 2^32 events.
+//!   A thread would have to stand between its read and its exchange for as long.)
+//! - **The owner does not overwrite a place that is being read.** It finds the share empty with an Acquire,
+//!   which pairs with the Release of the thief's exchange: the thief's reads came before.
+//! - **A plain store fills.** While the share is empty no other thread changes the word, because an exchange
+//!   needs an event to take.
+//! - **No event stays behind.** The owner takes what is left before it leads, follows or sleeps. A thread
+//!   that ends, or begins a nested `block_on`, leaves its share to the others: it stays in the list of the
+//!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps. The
+//!   deputy notices the rest: a share in which events are left, and none was taken between two looks.
+//!
+//! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
+//! no user code there.
+
+use std::cell::Cell;
+use std::iter;
+use std::ptr;
+use std::sync::OnceLock;
+use std::task::Waker;
+
+use super::marks::Marks;
+use super::readiness::{GENERATION_BITS, Happened};
+use super::sys::BATCH;
+use super::{INDEX_BITS, Key};
+use crate::flight::{self, ThreadNumber};
+use crate::sync::{AtomicU64, Counter, Flag, MetricU64, Ordering};
+
+/// Places of a share. A power of two, so that they stay apart when the counts wrap. The models have a few.
+const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
+const _: () = assert!(CAPACITY.is_power_of_two());
+/// The most events that are stolen at a time.
+const MOST: u32 = 32;
+
+/// An event, to be fired by the thread that took it.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A source reported.
+    Source(Key, Happened),
+    /// A timer is due.
+    Timer(Waker),
+}
+
+/// The events that one thread has taken along.
+#[derive(Debug)]
+// The word is on a line of memory of its own, which only the owner writes as long as no other thread steals.
+#[repr(align(128))]
+pub(super) struct Share {
+    word: AtomicU64,
+    places: [AtomicU64; CAPACITY],
+    is_owned: Flag,
+    /// The number of the thread that has the share, or had it last.
+    owner: MetricU64,
+    /// Events that owners of this share have stolen.
+    stolen: Counter,
+    next: Next,
+}
+
+/// Leads to a share, which stays where it is for as long as the reactor exists.
+type Next = OnceLock<Box<Share>>;
+
+/// The shares of all threads: a list that only grows, to the most threads that led or stole at the same time.
+#[derive(Debug, Default)]
+pub(crate) struct Shares(Next);
+
+/// A share that belongs to the calling thread. The drop leaves it to the next thread that needs one, together
+/// with the events that are left.
+#[derive(Debug)]
+pub(crate) struct Own<'a> {
+    shares: &'a Shares,
+    share: &'a Share,
+    /// Another share, or this one, and its word when this thread looked last.
+    suspect: Cell<(&'a Share, u64)>,
+    /// The share was filled since then.
+    was_filled: Cell<bool>,
+}
+
+/// Packs an event of a source into a word.
+#[inline]
+fn pack(key: Key, happened: Happened) -> u64 {
+    let ([read, write], [read_cut, write_cut]) = (happened.ready, happened.cut);
+    let directions = [read, write, read_cut, write_cut].into_iter().enumerate();
+    let bits = directions.fold(happened.marks.0 << 4, |bits, (at, is_set)| bits | u8::from(is_set) << at);
+    key.0 << HAPPENED_BITS | u64::from(bits)
+}
+
+/// Returns the event that was packed into a word.
+#[inline]
+fn unpack(word: u64) -> Event {
+    let is_set = |at: u32| word >> at & 1 != 0;
+    let marks = Marks((word >> 4 & 0xf) as u8);
+    let happened = Happened { ready: [0, 1].map(is_set), cut: [2, 3].map(is_set), marks };
+    Event::Source(Key(word >> HAPPENED_BITS), happened)
+}
+
+/// Bits of what happened: four for the directions, and the four marks.
+const HAPPENED_BITS: u32 = 8;
+const _: () = assert!(INDEX_BITS + GENERATION_BITS + HAPPENED_BITS <= u64::BITS);
+
+/// Returns the word of these counts.
+fn word(put: u32, taken: u32) -> u64 {
+    u64::from(put) << u32::BITS | u64::from(taken)
+}
+
+/// Returns the counts of a word: put, taken.
+fn counts(word: u64) -> (u32, u32) {
+    ((word >> u32::BITS) as u32, word as u32)
+}
+
+/// Returns how many events are left in the share with this word.
+#[inline]
+pub(crate) fn left_in(word: u64) -> u32 {
+    let (put, taken) = counts(word);
+    put.wrapping_sub(taken)
+}
+
+impl Shares {
+    /// Returns a share for the calling thread: the first one in the list that no thread has.
+    pub(crate) fn join(&self) -> Own<'_> {
+        let mut link = &self.0;
+        loop {
+            let share = link.get_or_init(|| Box::new(Share::new()));
+            if !share.is_owned.is_set() && !share.is_owned.raise() {
+                share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
+                return Own {
+                    shares: self,
+                    share,
+                    suspect: Cell::new((share, 0)),
+                    was_filled: Cell::new(false),
+                };
+            }
+            link = &share.next;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Share> {
+        after(&self.0)
+    }
+
+    /// Returns whether an event is left in any share.
+    pub(crate) fn is_any_left(&self) -> bool {
+        self.iter().any(|share| share.left() > 0)
+    }
+
+    /// Returns how many events were stolen so far.
+    pub(crate) fn stolen(&self) -> u64 {
+        self.iter().map(|share| share.stolen.get()).sum()
+    }
+
+    /// Returns the words of all shares. One that is the same later, and in which events are left, is stuck.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        self.iter().map(|share| share.word.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// Returns the shares behind this link.
+fn after(link: &Next) -> impl Iterator<Item = &Share> {
+    iter::successors(link.get(), |share| share.next.get()).map(|share| &**share)
+}
+
+impl Share {
+    fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            places: [(); CAPACITY].map(|()| AtomicU64::new(0)),
+            is_owned: Flag::new(false),
+            owner: MetricU64::new(0),
+            stolen: Counter::default(),
+            next: Next::new(),
+        }
+    }
+
+    fn place(&self, number: u32) -> &AtomicU64 {
+        &self.places[number as usize % CAPACITY]
+    }
+
+    #[inline]
+    fn left(&self) -> u32 {
+        left_in(self.word.load(Ordering::Relaxed))
+    }
+}
+
+impl Own<'_> {
+    /// Returns how many events are left.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        self.share.left() as usize
+    }
+
+    /// Fills the share, which is empty, with at most [`CAPACITY`] events.
+    pub(super) fn fill(&self, events: impl Iterator<Item = (Key, Happened)>) {
+        // ORDER: Acquire pairs with the Release of the thieves' exchanges, which have read the places.
+        let (put, taken) = counts(self.share.word.load(Ordering::Acquire));
+        debug_assert_eq!(put, taken, "the owner fills the share when it is empty");
+        let mut end = put;
+        for (key, happened) in events {
+            self.share.place(end).store(pack(key, happened), Ordering::Relaxed);
+            end = end.wrapping_add(1);
+        }
+        if end != put {
+            // ORDER: Release pairs with the Acquire of `steal_from`: a thief sees the places.
+            self.share.word.store(word(end, taken), Ordering::Release);
+            self.was_filled.set(true);
+        }
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub(crate) fn take(&self) -> Option<Event> {
+        // ORDER: Relaxed suffices: this thread has filled the places, or the flag ordered that.
+        let mut now = self.share.word.load(Ordering::Relaxed);
+        while left_in(now) > 0 {
+            let (put, taken) = counts(now);
+            let event = self.share.place(taken).load(Ordering::Relaxed);
+            let next = word(put, taken.wrapping_add(1));
+            match self.share.word.compare_exchange_weak(now, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(unpack(event)),
+                Err(seen) => now = seen,
+            }
+        }
+        None
+    }
+
+    /// Takes half of the events of the first other share that has any: one of them for the caller, the others
+    /// for its own share, which is empty.
+    pub(crate) fn steal(&self) -> Option<Event> {
+        let before = self.shares.iter().take_while(|share| !ptr::eq(*share, self.share));
+        after(&self.share.next).chain(before).find_map(|victim| self.steal_from(victim))
+    }
+
+    /// Returns whether the thread has filled its share since [`steal_what_is_stuck`] was called last.
+    ///
+    /// [`steal_what_is_stuck`]: Self::steal_what_is_stuck
+    #[inline]
+    pub(crate) fn was_filled(&self) -> bool {
+        self.was_filled.get()
+    }
+
+    /// Looks at one share, and takes half of its events if none of them was taken since this thread's last
+    /// look: its owner has no core, or is stuck. Otherwise the next call looks at another share. A thread
+    /// that always finds events by itself helps such an owner so, after some batches, at the price of two
+    /// loads for each.
+    pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
+        self.was_filled.set(false);
+        let (suspect, before) = self.suspect.get();
+        let now = suspect.word.load(Ordering::Relaxed);
+        if now == before && left_in(now) > 0 {
+            return self.steal_from(suspect);
+        }
+        let next = after(&suspect.next).next().or_else(|| self.shares.iter().next());
+        let next = next.unwrap_or(self.share);
+        self.suspect.set((next, next.word.load(Ordering::Relaxed)));
+        None
+    }
+
+    fn steal_from(&self, victim: &Share) -> Option<Event> {
+        let own = counts(self.share.word.load(Ordering::Acquire)).0;
+        // ORDER: Acquire pairs with the Release of `fill`: the places of the victim.
+        let mut now = victim.word.load(Ordering::Acquire);
+        loop {
+            let count = left_in(now).div_ceil(2).min(MOST);
+            if count == 0 {
+                return None;
+            }
+            let (put, taken) = counts(now);
+            let event = |number: u32| victim.place(taken.wrapping_add(number)).load(Ordering::Relaxed);
+            let first = event(0);
+            for number in 1..count {
+                self.share.place(own.wrapping_add(number - 1)).store(event(number), Ordering::Relaxed);
+            }
+            let next = word(put, taken.wrapping_add(count));
+            // ORDER: Release pairs with the Acquire of `fill`: the victim writes no place before it was read.
+            match victim.word.compare_exchange(now, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    // ORDER: as in `fill`.
+                    self.share.word.store(word(own.wrapping_add(count - 1), own), Ordering::Release);
+                    self.share.stolen.add(count.into());
+                    flight::steals(victim.owner.load(Ordering::Relaxed), count);
+                    return Some(unpack(first));
+                }
+                Err(seen) => now = seen,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, paceline_shuttle))]
+impl Own<'_> {
+    /// Fills the share with an event of this source.
+    pub(crate) fn hold(&self, source: &super::Source) {
+        self.fill(iter::once((source.key, Happened::EVERYTHING)));
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        self.share.is_owned.take();
+    }
+}
+
+#[cfg(all(test, paceline_loom))]
+mod models;
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests;
