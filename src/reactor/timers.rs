@@ -227,8 +227,10 @@ impl Alarm {
         if self.is_for(waker) && self.set(at) {
             return true;
         }
+        // The copy comes first: it may panic.
+        let copy = copy(waker);
         self.waker = identity(waker);
-        self.change(at, Some(copy(waker)))
+        self.change(at, Some(copy))
     }
 
     /// Sets another deadline, and another waker, if one is given.

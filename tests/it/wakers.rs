@@ -74,6 +74,28 @@ fn a_clone_that_panics_leaves_the_cell_free() {
     });
 }
 
+/// The task whose waker panicked polls again, and the timer is armed for it. Fails if `Alarm::rearm` notes a
+/// waker before it has a copy of it.
+#[test]
+fn a_clone_that_panics_is_not_taken_for_the_waker_of_a_timer() {
+    static PANICS: AtomicBool = AtomicBool::new(false);
+    static MAY_PANIC: Clones = Clones(|| assert!(!PANICS.swap(false, SeqCst), "on purpose, in a clone"));
+    for_each_setup(|runtime| {
+        let ((before, copies), after) = (counting(), MAY_PANIC.waker());
+        let mut timer = Timer::after(Duration::from_secs(60));
+        let mut poll = |waker: &Waker| {
+            let poll = || Pin::new(&mut timer).poll(&mut Context::from_waker(waker));
+            runtime.block_on(async { catch_unwind(AssertUnwindSafe(poll)) })
+        };
+        assert!(poll(&before).unwrap().is_pending());
+        PANICS.store(true, SeqCst);
+        assert!(poll(&after).is_err(), "the panic is the poller's");
+        assert!(poll(&after).unwrap().is_pending());
+        drop(before);
+        assert_eq!(Arc::strong_count(&copies), 1, "the timer has another waker");
+    });
+}
+
 /// No internal cell is borrowed, and no lock held (LF3), while a waker is cloned. Fails if `Alarm::arm` is
 /// called from inside of `with_current_pool`.
 #[test]
