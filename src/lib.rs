@@ -193,8 +193,8 @@
 //! | `blocking_threads` | the threads for closures that block; their queue | the clock that a closure holds |
 //! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
 //! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
-//! | `leadership` | the promotion protocol: which thread leads, waits, or is woken | neither I/O nor tasks |
-//! | `line` | the threads that sleep until one is needed, and the rule for waking them | |
+//! | `leadership` | the promotion protocol: which thread leads, or is woken; README | neither I/O nor tasks |
+//! | `line` | the threads that sleep until one is needed, and the rule for waking them; README | |
 //! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
 //! | `insight` | reports: plain data for people, and its text | `probe` |
 //! | `probe` | whether a thread blocks, computes, or waits for a core | threads, and no pool |
@@ -235,6 +235,9 @@
 //!              v
 //!   back to 4; without events FOLLOWER, and LEADER again if no other thread was faster
 //! ```
+//!
+//! From 4 to 11 an event enters 28 files, with eleven read-modify-writes and nine plain stores for observers.
+//! `line/README.md` names them, and the fences of the ways on which a thread wakes another one.
 //!
 //! # Words
 //!
