@@ -70,7 +70,7 @@ pub(crate) enum Event {
 
 /// The events that one thread has taken along.
 #[derive(Debug)]
-// The word is on a line of memory of its own, which only the owner writes as long as no other thread steals.
+// The word is on a cache line of its own, which only the owner writes as long as no other thread steals.
 #[repr(align(128))]
 pub(super) struct Share {
     word: AtomicU64,
@@ -164,7 +164,6 @@ impl Shares {
         after(&self.0)
     }
 
-    /// Returns whether an event is left in any share.
     pub(crate) fn is_any_left(&self) -> bool {
         self.iter().any(|share| share.left() > 0)
     }

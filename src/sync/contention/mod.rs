@@ -2,7 +2,7 @@
 //! this is not compiled.
 //!
 //! - [`contention`] says how often a compare-and-swap failed, and how long threads waited for locks.
-//! - [`writes`] says which lines of memory are written, by which source line and which thread.
+//! - [`writes`] says which cache lines are written, by which source line and which thread.
 //!
 //! Both see the atomics, locks and cells of this crate. Not counted: the queues of `concurrent-queue`, the
 //! lists of `event-listener`, the tasks of `async-task`, the reference counts of std's `Arc`, and waiting in

@@ -1,7 +1,7 @@
-//! Counts the writes to memory that threads may share: by source line, by line of memory, and by thread.
+//! Counts the writes to memory that threads may share: by source line, by cache line, and by thread.
 //!
 //! A source line names the field that is written: it is the line that calls the operation, outside of
-//! `sync`. So the code that is counted needs no names of its own. If one line of memory is written by several
+//! `sync`. So the code that is counted needs no names of its own. If one cache line is written by several
 //! threads, it moves between their processors' caches.
 //!
 //! Each thread counts in a table of its own, so that counting adds no shared line. A count takes longer than
@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Number of bytes of a line of memory.
+/// Number of bytes of a cache line.
 const LINE: usize = 64;
 
 /// How memory is written.
@@ -28,7 +28,7 @@ pub enum WriteKind {
     Lock,
 }
 
-/// The writes that one thread has made at one place in the source to one line of memory. Only in a build with
+/// The writes that one thread has made at one place in the source to one cache line. Only in a build with
 /// `--cfg paceline_contention`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,7 +37,7 @@ pub struct WriteCount {
     pub kind: WriteKind,
     /// Where the operation is called.
     pub at: &'static Location<'static>,
-    /// The number of the line of memory.
+    /// The number of the cache line.
     pub line: usize,
     /// The number of the thread.
     pub thread: usize,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::sync::{Counter, Flag};
 
-    /// Returns the counts of the writes to the line of memory of `object`, with their lines in this file.
+    /// Returns the counts of the writes to the cache line of `object`, with their lines in this file.
     fn of<T>(object: &T) -> Vec<(WriteKind, u32, u64)> {
         let line = std::ptr::from_ref(object).addr() / LINE;
         let here = |write: &WriteCount| write.line == line && write.at.file() == file!();
