@@ -25,7 +25,7 @@ pub(crate) struct Account {
 #[derive(Clone, Debug)]
 pub(crate) struct Queues {
     /// Whether tasks wait in the injector, or will when the tasks of stuck runners have been moved there.
-    pub(crate) has_surplus: bool,
+    pub(crate) has_injected: bool,
     /// Whether tasks waited at the last look, too, and none was taken since.
     pub(crate) is_untouched: bool,
     /// Whether a runner or ticker sleeps.
@@ -50,18 +50,18 @@ impl State {
             }
             None
         });
-        let has_surplus = self.has_surplus() || !stuck.is_empty();
-        let taken = has_surplus.then(|| self.taken());
-        let is_untouched = has_surplus && last.taken == taken;
+        let has_injected = self.has_injected() || !stuck.is_empty();
+        let taken = has_injected.then(|| self.taken());
+        let is_untouched = has_injected && last.taken == taken;
         *last = Account { taken, laden };
         let queues =
-            Queues { has_surplus, is_untouched, is_any_idle: self.any_idle(), has_stuck: !stuck.is_empty() };
+            Queues { has_injected, is_untouched, is_any_idle: self.any_idle(), has_stuck: !stuck.is_empty() };
         (queues, stuck)
     }
 
     /// Returns whether another look of the deputy could find tasks to hand over: tasks in the injector that a
     /// sleeper could take.
     pub(crate) fn is_open(&self) -> bool {
-        self.has_surplus() && self.any_idle()
+        self.has_injected() && self.any_idle()
     }
 }

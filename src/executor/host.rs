@@ -323,7 +323,6 @@ impl Host {
         }
     }
 
-    /// Returns whether `waker` is that of the `block_on`'s own future.
     fn is_root(&self, waker: &Waker) -> bool {
         // A waker made of an `Arc` carries the address of what is in it. A waker that does nothing may carry
         // null.

@@ -86,7 +86,7 @@ impl State {
             // The runner asked to be polled and was not: the code that owns the `run` does not
             // poll it. So the runner must not be called, and the tasks in it, or for which it
             // was called, go to others.
-            let leaves_tasks = self.inject_all(runner) | self.has_surplus();
+            let leaves_tasks = self.inject_all(runner) | self.has_injected();
             return if leaves_tasks { Rest::LeavesTasks } else { Rest::Sleeps };
         }
         if !runner.is_standby() {

@@ -32,7 +32,6 @@ impl Member {
         Self { own: Hosted { state, runner }, inner, outer: None, host: 0 }
     }
 
-    /// Returns whether a `block_on` hosts the runner.
     #[inline]
     pub(super) fn is_hosted(&self) -> bool {
         self.host != 0

@@ -182,7 +182,7 @@ impl Drop for Ticker<'_> {
     fn drop(&mut self) {
         let called = self.rise();
         // If this ticker took one of several tasks, or was called and takes none, another runner has to come.
-        if called || self.state.has_surplus() {
+        if called || self.state.has_injected() {
             self.state.notify();
         }
     }

@@ -117,7 +117,6 @@ impl Runner {
         }
     }
 
-    /// Returns whether it is of the executor at this address.
     #[inline]
     pub(super) fn is_of(&self, executor: usize) -> bool {
         self.executor == executor
@@ -141,7 +140,6 @@ impl Runner {
         self.poll.stage().is_at_work() && ptr::eq(self.poll.task(), task.as_ptr())
     }
 
-    /// Returns whether the current task is polled with this waker.
     pub(super) fn polls_with(&self, waker: &Waker) -> bool {
         let data = unwrapped(waker).data();
         // The data of a waker that does nothing may be null, and so is the address if there was no task.
@@ -153,7 +151,6 @@ impl Runner {
         self.stands_by.set(true);
     }
 
-    /// Returns whether it is a standby: it takes no task from the injector or from other runners.
     #[inline]
     pub(crate) fn is_standby(&self) -> bool {
         self.stands_by.is_set()
@@ -167,7 +164,6 @@ impl Runner {
         self.sleeper.wake();
     }
 
-    /// Returns whether tasks wait here that its own thread is to poll.
     pub(crate) fn has_tasks(&self) -> bool {
         !self.slot.is_empty() || !self.ring.is_empty()
     }

@@ -254,7 +254,7 @@ impl State {
         runner.orders.set_left();
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
         // Another runner has to take the tasks that were here, and those for which this one was called.
-        if self.inject_all(runner) | self.rise(runner) || self.has_surplus() {
+        if self.inject_all(runner) | self.rise(runner) || self.has_injected() {
             self.notify();
         }
     }
@@ -269,8 +269,7 @@ impl State {
         self.runners().iter().find_map(f)
     }
 
-    /// Returns whether tasks wait in the injector.
-    pub(crate) fn has_surplus(&self) -> bool {
+    pub(crate) fn has_injected(&self) -> bool {
         !self.injector.is_empty()
     }
 

@@ -64,7 +64,7 @@ impl Turns {
         if runner.is_standby() {
             return runner.ring.pop().ok().inspect(|_| runner.counters.found(FoundIn::Queue));
         }
-        if runner.ring.is_empty() && !state.has_surplus() {
+        if runner.ring.is_empty() && !state.has_injected() {
             // Stealing takes a lock: only if nothing else is left to do.
             let searches = runner.orders.take_search();
             return if !is_hosted || searches { steal(state, runner) } else { None };

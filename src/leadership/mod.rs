@@ -51,7 +51,6 @@ fn led_by(rank: Rank) -> u8 {
     }
 }
 
-/// Returns whether a leader with this `state` has to make way for a thread of this rank.
 fn must_make_way(state: u8, rank: Rank) -> bool {
     state & BY_GUEST != 0 && rank > Rank::Guest || state & BY_RELIEF != 0 && rank > Rank::Relief
 }
@@ -161,7 +160,6 @@ impl<T> Leadership<T> {
         self.pass_on(Reason::Leaves);
     }
 
-    /// Returns whether no thread leads at the moment.
     pub(crate) fn is_vacant(&self) -> bool {
         self.state.load(Ordering::Relaxed) & LED == 0
     }

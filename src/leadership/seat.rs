@@ -154,25 +154,21 @@ impl Seat {
         self.word.fetch_and(!LEAD, Ordering::Relaxed) & LEAD != 0
     }
 
-    /// Returns whether the root token is set.
     #[inline]
     pub(crate) fn root_woken(&self) -> bool {
         self.word.load(Ordering::Relaxed) & ROOT != 0
     }
 
-    /// Returns whether either token is set.
     pub(crate) fn is_called(&self) -> bool {
         self.word.load(Ordering::Relaxed) & TOKENS != 0
     }
 
-    /// Returns whether the thread sleeps, on its parker or in the poller.
     pub(crate) fn is_asleep(&self) -> bool {
         // ORDER: Acquire pairs with the Release of `park` and of `start_polling`: an observer that sees the
         // thread asleep sees what the thread did before.
         self.word.load(Ordering::Acquire) & ASLEEP != 0
     }
 
-    /// Returns whether the thread sleeps in the poller, as a leader.
     pub(crate) fn is_polling(&self) -> bool {
         self.word.load(Ordering::Relaxed) & IN_POLLER != 0
     }

@@ -123,7 +123,6 @@ impl Crew {
         &self.state
     }
 
-    /// Returns whether the workers run this executor.
     pub(crate) fn runs(&self, state: &StateRef) -> bool {
         std::ptr::eq(&**self.state(), &**state)
     }

@@ -202,7 +202,7 @@ impl Pool {
         };
         sync::lock(&self.stations).iter().all(is_still)
             && !self.reactor.shares.is_any_left()
-            && !self.workforce().is_some_and(|crew| crew.state().has_surplus())
+            && !self.workforce().is_some_and(|crew| crew.state().has_injected())
     }
 
     /// Returns how tasks came to be polled by this pool's threads so far, of whatever executor the tasks are.

@@ -97,7 +97,6 @@ impl Parting {
         self.has_come_to(Phase::Cancelling)
     }
 
-    /// Returns whether the report is out.
     pub(crate) fn is_reported(&self) -> bool {
         self.has_come_to(Phase::Reported)
     }

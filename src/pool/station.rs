@@ -117,12 +117,10 @@ impl Station {
         sync::lock(&self.finding).filter(|finding| finding.spot == spot)
     }
 
-    /// Returns whether the thread is a replacement for a worker that is stuck.
     pub(crate) fn is_replacement(&self) -> bool {
         self.linger.is_some() && !self.is_relief()
     }
 
-    /// Returns whether the thread is here only to lead.
     pub(crate) fn is_relief(&self) -> bool {
         self.own_rank == Rank::Relief
     }
@@ -176,7 +174,6 @@ impl Station {
         (self.stage.get(), runner.map(|(runner, stage)| (Arc::as_ptr(runner).addr(), stage)))
     }
 
-    /// Returns whether the thread hosts a runner of the pool's own executor.
     pub(crate) fn works_for(&self, pool: &Pool) -> bool {
         let Some(crew) = pool.crew() else { return false };
         self.runners.lock().iter().any(|hosted| crew.runs(&hosted.state))

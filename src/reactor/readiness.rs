@@ -123,7 +123,6 @@ impl Readiness {
         self.is_marked(Marks::PRIORITY)
     }
 
-    /// Returns whether the source has one of these marks.
     pub(crate) fn is_marked(self, marks: Marks) -> bool {
         self.0 & marks.in_word() != 0
     }

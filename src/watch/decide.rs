@@ -319,7 +319,7 @@ impl Memory {
     /// computed for long, or this lasts for long, also allows one more taker as extra.
     fn find_taker(&mut self, seen: &Snapshot, workforce: &mut Workforce) -> Option<Step> {
         // A worker that starts counts as free.
-        if !seen.has_surplus || workforce.stuck < workforce.live {
+        if !seen.has_injected || workforce.stuck < workforce.live {
             self.short_of_hands = None;
             return None;
         }

@@ -40,7 +40,7 @@ pub(super) struct Snapshot {
     /// `None` in a pool without workers.
     pub(super) crew: Option<Staff>,
     /// Tasks wait that any worker could take.
-    pub(super) has_surplus: bool,
+    pub(super) has_injected: bool,
     pub(super) members: Vec<MemberSeen>,
     pub(super) queues: Vec<Queues>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Returns whether a runner sleeps beside tasks that it could take.
     pub(super) fn is_open(&self) -> bool {
-        self.queues.iter().any(|queues| queues.has_surplus && queues.is_any_idle)
+        self.queues.iter().any(|queues| queues.has_injected && queues.is_any_idle)
     }
 }
 
@@ -180,7 +180,7 @@ impl Observer {
             reliefs,
             starting_reliefs: reliefs.saturating_sub(begun),
             crew: None,
-            has_surplus: false,
+            has_injected: false,
             members: Vec::new(),
             queues: Vec::new(),
         };
@@ -219,8 +219,8 @@ impl Observer {
             seen.crew = Some(crew.staff());
             // Tasks that this look moves to the injector count as well.
             let own = scene.queues.iter().position(|(state, _)| crew.runs(state));
-            seen.has_surplus =
-                crew.state().has_surplus() || own.is_some_and(|own| seen.queues[own].has_surplus);
+            seen.has_injected =
+                crew.state().has_injected() || own.is_some_and(|own| seen.queues[own].has_injected);
         }
         (seen, scene)
     }

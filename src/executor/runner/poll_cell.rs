@@ -87,7 +87,6 @@ impl PollCell {
         self.spawned_at.store(ptr::null_mut(), Ordering::Release);
     }
 
-    /// Returns whether a place was noted in this stage.
     pub(crate) fn has_place(&self) -> bool {
         !self.spawned_at.load(Ordering::Relaxed).is_null()
     }

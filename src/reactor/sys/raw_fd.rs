@@ -49,7 +49,6 @@ pub(super) fn delete(poller: &Poller, raw: RawSource) -> io::Result<()> {
     poller.delete(borrow(raw))
 }
 
-/// Returns whether the descriptor is ready in this direction right now.
 pub(super) fn is_ready(raw: RawSource, direction: Direction) -> bool {
     now::is_ready(borrow(raw), direction)
 }

@@ -19,7 +19,7 @@ fn nothing(now: Instant) -> Snapshot {
         reliefs: 0,
         starting_reliefs: 0,
         crew: None,
-        has_surplus: false,
+        has_injected: false,
         members: Vec::new(),
         queues: Vec::new(),
     }
@@ -82,7 +82,7 @@ impl Snapshot {
     }
 
     fn surplus(self) -> Self {
-        Self { has_surplus: true, ..self }
+        Self { has_injected: true, ..self }
     }
 
     fn full(self) -> Self {
@@ -369,7 +369,7 @@ fn each_extra_taker_doubles_what_is_long() {
 
 #[test]
 fn tasks_move_to_threads_that_are_free() {
-    let none = Queues { has_surplus: true, is_untouched: true, is_any_idle: false, has_stuck: false };
+    let none = Queues { has_injected: true, is_untouched: true, is_any_idle: false, has_stuck: false };
     let steps = |queues: Queues| first(&Snapshot { queues: vec![queues], ..crew([idle()]) }).queues;
     assert_eq!(steps(none.clone()), []);
     assert_eq!(steps(Queues { has_stuck: true, ..none.clone() }), [HandOver(0)]);

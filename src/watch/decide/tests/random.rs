@@ -40,7 +40,7 @@ struct World {
     reliefs: usize,
     starting_reliefs: usize,
     is_abandoned: bool,
-    has_surplus: bool,
+    has_injected: bool,
 }
 
 impl World {
@@ -59,7 +59,7 @@ impl World {
             reliefs: 0,
             starting_reliefs: 0,
             is_abandoned: false,
-            has_surplus: false,
+            has_injected: false,
             dice,
         }
     }
@@ -105,7 +105,7 @@ impl World {
         }
         if self.dice.draw_one_in(4) {
             self.is_abandoned = self.dice.draw_one_in(2);
-            self.has_surplus = self.dice.draw_one_in(2);
+            self.has_injected = self.dice.draw_one_in(2);
         }
     }
 
@@ -119,10 +119,10 @@ impl World {
         });
         let members = members.collect();
         let queues = (0..2).map(|_| Queues {
-            has_surplus: self.has_surplus,
-            is_untouched: self.has_surplus && !dice.draw_one_in(4),
+            has_injected: self.has_injected,
+            is_untouched: self.has_injected && !dice.draw_one_in(4),
             is_any_idle: dice.draw_one_in(2),
-            has_stuck: self.has_surplus && dice.draw_one_in(4),
+            has_stuck: self.has_injected && dice.draw_one_in(4),
         });
         let queues = queues.collect();
         Snapshot {
@@ -132,7 +132,7 @@ impl World {
             reliefs: self.reliefs,
             starting_reliefs: self.starting_reliefs,
             crew,
-            has_surplus: self.has_surplus,
+            has_injected: self.has_injected,
             members,
             queues,
             ..nothing(self.now)
@@ -210,7 +210,7 @@ fn check(seen: &Snapshot, actions: &Actions, taken: &[(Step, bool)], before: usi
             let takers = crew.live - blocked - standbys.len();
             assert!(!is_calm || takers < crew.threads, "too many: {}", context());
         }
-        assert!(seen.is_abandoned || seen.has_surplus, "without need: {}", context());
+        assert!(seen.is_abandoned || seen.has_injected, "without need: {}", context());
     }
     let relief = taken.iter().any(|(step, _)| *step == AddRelief);
     assert!(!relief || seen.is_abandoned && seen.starting_reliefs == 0, "{}", context());
@@ -246,7 +246,7 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
                 let blocks = it.doing == Some(Doing::Blocks);
                 (blocks || it.computed > 512 * LONG_POLL) && it.is_at_work
             };
-            let crew = seen.crew.as_ref().filter(|crew| seen.has_surplus && crew.live < crew.max_threads);
+            let crew = seen.crew.as_ref().filter(|crew| seen.has_injected && crew.live < crew.max_threads);
             let takes_none = |it: &MemberSeen| it.is_standby && it.doing != Some(Doing::Waits);
             let all_lost = seen.members.iter().all(|it| is_lost(it) || takes_none(it));
             let all_lost = all_lost && world.starting.len() <= 1;
@@ -270,7 +270,7 @@ fn whatever_is_seen_the_rules_keep_their_promises() {
 fn all_is_well(mut world: World, mut memory: Memory, seed: u64) {
     let back = |it: &MemberSeen| MemberSeen { has_moved: true, doing: None, is_below: false, ..it.clone() };
     world.runners.iter_mut().for_each(|it| *it = back(it));
-    (world.is_abandoned, world.has_surplus) = (false, false);
+    (world.is_abandoned, world.has_injected) = (false, false);
     world.starting.clear();
     for look in 0..60 {
         let crew = world.snapshot().crew;
