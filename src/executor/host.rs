@@ -19,7 +19,7 @@ use std::task::Waker;
 
 use async_task::Runnable;
 
-use super::idle::Rest;
+use super::idle::BeforeSleep;
 use super::runner::{Caught, Runner};
 use super::state::{State, StateRef};
 use crate::observed::unwrapped;
@@ -377,8 +377,8 @@ impl Host {
         }
     }
 
-    /// Removes the runners that [`rest`](Self::rest) found to have left. Wakes other runners, so the caller
-    /// must not lead (LF3).
+    /// Removes the runners that [`enter_lines`](Self::enter_lines) found to have left. Wakes other runners,
+    /// so the caller must not lead (LF3).
     #[inline]
     pub(crate) fn forget_left(&self) {
         if self.stale.replace(false) {
@@ -387,24 +387,24 @@ impl Host {
     }
 
     /// Puts the runners into the lines of their executors, because the thread is about to sleep. Returns
-    /// false if the thread must not sleep, and then [`rise`](Self::rise) has to be called: one of them has
-    /// tasks after all, and its `run` is woken; or one of them has left, and
+    /// false if the thread must not sleep, and then [`leave_lines`](Self::leave_lines) has to be called: one
+    /// of them has tasks after all, and its `run` is woken; or one of them has left, and
     /// [`forget_left`](Self::forget_left) has to be called as well.
-    pub(crate) fn rest(&self) -> bool {
+    pub(crate) fn enter_lines(&self) -> bool {
         let Some(runners) = self.runners() else { return true };
         let (hosted, mut left_tasks) = (runners.lock(), Vec::new());
-        // `rest` runs no foreign code, so the lock may be held (LF3).
+        // `enter_line` runs no foreign code, so the lock may be held (LF3).
         let must_stay = |Hosted { state, runner }: &&Hosted| {
             if runner.orders.has_left() {
                 // Not removed here: that wakes other runners, and this thread may lead (LF3).
                 self.stale.set(true);
                 return true;
             }
-            let rest = state.rest(runner);
-            if rest == Rest::LeavesTasks {
+            let found = state.enter_line(runner);
+            if found == BeforeSleep::LeavesTasks {
                 left_tasks.push(state.clone());
             }
-            rest == Rest::HasTasks
+            found == BeforeSleep::HasTasks
         };
         let stays = hosted.iter().find(must_stay).map(|hosted| hosted.runner.clone());
         drop(hosted);
@@ -418,9 +418,9 @@ impl Host {
     }
 
     /// Takes the runners out of the lines, because the thread is awake.
-    pub(crate) fn rise(&self) {
+    pub(crate) fn leave_lines(&self) {
         if let Some(runners) = self.runners() {
-            runners.lock().iter().for_each(|hosted| _ = hosted.state.rise(&hosted.runner));
+            runners.lock().iter().for_each(|hosted| _ = hosted.state.leave_line(&hosted.runner));
         }
     }
 }

@@ -16,10 +16,10 @@ const ANY_RANK: Rank = Rank::Relief;
 /// Calls reach only hosted runners: waking them runs no foreign code, and they come.
 const HOSTS_ONLY: Rank = Rank::Host;
 
-/// The result of [`State::rest`].
+/// The result of [`State::enter_line`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Rest {
+pub(super) enum BeforeSleep {
     /// The thread may sleep.
     Sleeps,
     /// The thread may sleep after a call of [`State::notify_from_afar`], for the tasks that wait.
@@ -81,32 +81,32 @@ impl State {
     /// and was not polled, it stays out of the line, and its tasks go to others. A standby stays out of the
     /// line, because it would take no task. Runs no foreign code and wakes no thread, so the caller may hold
     /// a lock.
-    pub(super) fn rest(&self, runner: &Runner) -> Rest {
+    pub(super) fn enter_line(&self, runner: &Runner) -> BeforeSleep {
         if runner.requested.is_set() {
             // The runner asked to be polled and was not: the code that owns the `run` does not
             // poll it. So the runner must not be called, and the tasks in it, or for which it
             // was called, go to others.
             let leaves_tasks = self.inject_all(runner) | self.has_injected();
-            return if leaves_tasks { Rest::LeavesTasks } else { Rest::Sleeps };
+            return if leaves_tasks { BeforeSleep::LeavesTasks } else { BeforeSleep::Sleeps };
         }
         if !runner.is_standby() {
-            runner.rests.set(true);
+            runner.in_line.set(true);
             self.idle.enter(&runner.sleeper, runner.sleeper.rank());
         }
         if self.has_tasks_for(runner) || runner.orders.is_root_woken() {
-            self.rise(runner);
+            self.leave_line(runner);
             runner.requested.set(true);
             runner.orders.search();
-            return Rest::HasTasks;
+            return BeforeSleep::HasTasks;
         }
-        Rest::Sleeps
+        BeforeSleep::Sleeps
     }
 
     /// Takes the runner out of the line, because its thread is awake. Returns whether the runner was
     /// called: then it searches for tasks next.
     #[inline]
-    pub(super) fn rise(&self, runner: &Runner) -> bool {
-        let called = runner.rests.take() && self.idle.leave(&runner.sleeper);
+    pub(super) fn leave_line(&self, runner: &Runner) -> bool {
+        let called = runner.in_line.take() && self.idle.leave(&runner.sleeper);
         if called {
             runner.orders.search();
         }

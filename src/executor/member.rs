@@ -4,7 +4,7 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use super::host::{self, Host, Hosted};
-use super::idle::Rest;
+use super::idle::BeforeSleep;
 use super::runner::Runner;
 use super::state::{State, StateRef};
 use crate::observed::unwrapped;
@@ -48,7 +48,7 @@ impl Member {
         }
         let Hosted { state, runner } = &self.own;
         runner.requested.set(false);
-        state.rise(runner);
+        state.leave_line(runner);
         if self.host != 0 {
             host.start_poll(runner);
         }
@@ -93,13 +93,13 @@ impl Member {
 /// Puts a runner without a host into the executor's line of sleepers. Returns `Pending` if the `run` has to
 /// wait, and `Ready` if it goes on with its poll, because a task has come.
 pub(super) fn out_of_tasks(state: &State, runner: &Runner) -> Poll<()> {
-    match state.rest(runner) {
-        Rest::Sleeps => return Poll::Pending,
-        Rest::LeavesTasks => {
+    match state.enter_line(runner) {
+        BeforeSleep::Sleeps => return Poll::Pending,
+        BeforeSleep::LeavesTasks => {
             state.notify_from_afar();
             return Poll::Pending;
         }
-        Rest::HasTasks => {}
+        BeforeSleep::HasTasks => {}
     }
     // The runner asked to be polled, and this poll goes on.
     runner.requested.set(false);

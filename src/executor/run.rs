@@ -137,7 +137,7 @@ fn run_round<F: Future>(
 
 /// Runs one task of `state`, and waits for a task if there is none.
 pub(super) async fn tick(state: &State) {
-    let mut ticker = Ticker { state, sleeper: None, rests: false };
+    let mut ticker = Ticker { state, sleeper: None, in_line: false };
     let task = std::future::poll_fn(|cx| ticker.poll(cx.waker())).await;
     drop(ticker);
     host::run_beside(task);
@@ -149,13 +149,13 @@ struct Ticker<'a> {
     /// Created when there is no task to run.
     sleeper: Option<sync::Arc<Sleeper>>,
     /// Whether the sleeper may be in the line.
-    rests: bool,
+    in_line: bool,
 }
 
 impl Ticker<'_> {
     /// Takes a task. If there is none, enters the line, to be woken by `waker`, and looks once more.
     fn poll(&mut self, waker: &Waker) -> Poll<Runnable> {
-        let _ = self.rise();
+        let _ = self.leave_line();
         if let Some(task) = self.state.any_task() {
             return Poll::Ready(task);
         }
@@ -163,7 +163,7 @@ impl Ticker<'_> {
         host::note_stranger(waker);
         sleeper.set_waker(waker, false);
         self.state.idle.enter(sleeper, sleeper.rank());
-        self.rests = true;
+        self.in_line = true;
         match self.state.any_task() {
             Some(task) => Poll::Ready(task),
             None => Poll::Pending,
@@ -171,16 +171,16 @@ impl Ticker<'_> {
     }
 
     /// Takes the sleeper out of the line. Returns whether it was called.
-    fn rise(&mut self) -> bool {
-        let rested = mem::take(&mut self.rests);
-        self.sleeper.as_ref().is_some_and(|sleeper| rested && self.state.idle.leave(sleeper))
+    fn leave_line(&mut self) -> bool {
+        let was_in_line = mem::take(&mut self.in_line);
+        self.sleeper.as_ref().is_some_and(|sleeper| was_in_line && self.state.idle.leave(sleeper))
     }
 }
 
 impl Drop for Ticker<'_> {
     /// Leaves the line for good. Wakes another sleeper if tasks are left, or if this one was called.
     fn drop(&mut self) {
-        let called = self.rise();
+        let called = self.leave_line();
         // If this ticker took one of several tasks, or was called and takes none, another runner has to come.
         if called || self.state.has_injected() {
             self.state.notify();

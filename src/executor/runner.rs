@@ -82,7 +82,7 @@ pub(crate) struct Runner {
     /// and the next two.
     pub(super) is_root: Flag,
     /// Whether it may be in the line.
-    pub(super) rests: Flag,
+    pub(super) in_line: Flag,
     /// Whether it asks to be polled, because it has tasks after all. It counts as awake until then.
     pub(super) requested: Flag,
     /// Requests of other threads.
@@ -108,7 +108,7 @@ impl Runner {
             ring: ConcurrentQueue::bounded(RING),
             sleeper: sync::Arc::new(Sleeper::new(true)),
             is_root: Flag::new(false),
-            rests: Flag::new(false),
+            in_line: Flag::new(false),
             requested: Flag::new(false),
             orders: Orders::new(),
             counters: PollCounters::default(),

@@ -254,7 +254,7 @@ impl State {
         runner.orders.set_left();
         self.runners().retain(|other| !Arc::ptr_eq(other, runner));
         // Another runner has to take the tasks that were here, and those for which this one was called.
-        if self.inject_all(runner) | self.rise(runner) || self.has_injected() {
+        if self.inject_all(runner) | self.leave_line(runner) || self.has_injected() {
             self.notify();
         }
     }

@@ -194,19 +194,20 @@ impl Station {
     }
 
     /// Prepares the thread for sleep: puts its runners into the lines of sleepers, and returns true. The
-    /// caller calls [`Host::rise`](executor::Host::rise) after the sleep. Returns false, with no runner in a
-    /// line, if the thread has to stay awake: because the future of this `block_on` was woken; because a
-    /// runner has tasks or its future was woken, and then its `run` is woken; or because a runner has left,
-    /// and then the caller calls [`Host::forget_left`](executor::Host::forget_left) before the next attempt.
-    /// A runner that asked for a poll before and got none keeps no thread awake: its tasks go to others.
-    pub(crate) fn try_rest(&self) -> bool {
+    /// caller calls [`Host::leave_lines`](executor::Host::leave_lines) after the sleep. Returns false, with
+    /// no runner in a line, if the thread has to stay awake: because the future of this `block_on` was woken;
+    /// because a runner has tasks or its future was woken, and then its `run` is woken; or because a runner
+    /// has left, and then the caller calls [`Host::forget_left`](executor::Host::forget_left) before the next
+    /// attempt. A runner that asked for a poll before and got none keeps no thread awake: its tasks go to
+    /// others.
+    pub(crate) fn try_enter_lines(&self) -> bool {
         executor::here(|host| {
-            // A runner may have been called for another one's tasks while the runners began to rest.
-            let rests = host.rest() && !self.is_woken();
-            if !rests {
-                host.rise();
+            // A runner may have been called for another one's tasks while the others entered their lines.
+            let may_sleep = host.enter_lines() && !self.is_woken();
+            if !may_sleep {
+                host.leave_lines();
             }
-            rests
+            may_sleep
         })
     }
 

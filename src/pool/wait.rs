@@ -8,7 +8,7 @@
 //! | leadership: due timers, then the poller | `try_lead` | if another thread leads: goes on |
 //! | its own tasks, if it does not lead | `is_woken` | |
 //! | the shares of other threads | [`steal`](Rider::steal) | |
-//! | the tasks of its executors, in others' queues, too | `try_rest`, which enters their lines | |
+//! | the tasks of its executors, in others' queues, too | `try_enter_lines` | |
 //! | its tokens | the seat | sleeps |
 //!
 //! A leader that finds the poller empty steals before it sleeps, so it sleeps only when all shares were
@@ -44,7 +44,7 @@ impl Rider<'_> {
     /// Waits until the thread leads, or has something else to do. Does not wait if the root future was woken,
     /// or a runner has tasks.
     pub(super) fn wait_in_line<'l>(&mut self, follower: Follower<'l, Batch>) -> Waited<'l, Batch> {
-        if self.station.is_woken() || !self.station.try_rest() {
+        if self.station.is_woken() || !self.station.try_enter_lines() {
             return Waited::Awake(follower);
         }
         let turn = follower.follow(self.station.linger, || self.pool.reactor.interrupt());
@@ -67,9 +67,9 @@ impl Rider<'_> {
             return None;
         }
         let stolen = self.share.steal();
-        if stolen.is_none() && self.station.try_rest() {
+        if stolen.is_none() && self.station.try_enter_lines() {
             self.idle(leader);
-            executor::here(Host::rise);
+            executor::here(Host::leave_lines);
         }
         stolen
     }
@@ -115,7 +115,7 @@ impl Rider<'_> {
     /// Ends a wait in which the thread may have slept: a new turn begins, and its runners leave the lines.
     fn finish_sleep(&self) {
         reactor::next_turn();
-        executor::here(Host::rise);
+        executor::here(Host::leave_lines);
         self.note_wake_up();
     }
 

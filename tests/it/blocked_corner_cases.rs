@@ -278,7 +278,7 @@ fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
 
 /// Of two runners of one executor, one is polled no more, and has a task. When the thread goes to sleep,
 /// it marks the first runner as asleep and then gives the second one's task away: to the first runner, which
-/// is on the same thread. Fails if the thread sleeps all the same: `is_woken` in `Station::try_rest`.
+/// is on the same thread. Fails if the thread sleeps all the same: `is_woken` in `Station::try_enter_lines`.
 #[test]
 fn a_thread_that_calls_its_own_runner_does_not_sleep() {
     static EXECUTOR: Executor<'static> = Executor::new();

@@ -273,8 +273,8 @@ fn a_runner_that_has_left_is_removed_and_its_tasks_are_for_others() {
     first.runner.orders.set_left();
     here(Host::forget_left);
     assert_eq!(scene.count(), 4, "it was not found yet");
-    assert!(!here(Host::rest) && here(|host| host.woken.take()));
-    here(Host::rise);
+    assert!(!here(Host::enter_lines) && here(|host| host.woken.take()));
+    here(Host::leave_lines);
     here(Host::forget_left);
     assert_eq!((scene.count(), tasks(&first)), (3, (0, 0, 1)));
     assert_eq!(here(|host| host.last.get()), Arc::as_ptr(&second.runner));
@@ -320,18 +320,18 @@ fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
 fn a_host_rests_only_if_none_of_its_runners_has_tasks() {
     let (scene, state, other) = (Scene::new(), StateRef::shared(), StateRef::shared());
     let in_lines = || (state.idle.waiting().len(), other.idle.waiting().len());
-    assert!(here(Host::rest), "there is no runner");
+    assert!(here(Host::enter_lines), "there is no runner");
     let (idle, calls) = scene.hosted(&state, &scene.root);
     let (laden, _) = scene.hosted(&other, &scene.root);
-    assert!(here(Host::rest) && !is_woken());
+    assert!(here(Host::enter_lines) && !is_woken());
     assert_eq!(in_lines(), (1, 1));
-    here(Host::rise);
+    here(Host::leave_lines);
     assert_eq!(in_lines(), (0, 0));
     laden.runner.slot.put(task()).unwrap();
-    assert!(!here(Host::rest));
-    here(Host::rise);
+    assert!(!here(Host::enter_lines));
+    here(Host::leave_lines);
     assert_eq!((in_lines(), calls.count(), is_woken()), ((0, 0), 0, true));
-    assert!(!idle.runner.rests.is_set());
+    assert!(!idle.runner.in_line.is_set());
 }
 
 /// A wake is a system call, or starts a thread, and the deputy takes the lock at each look.
@@ -350,13 +350,13 @@ fn a_host_that_leaves_its_tasks_to_others_wakes_them_without_its_lock() {
     let looks = Arc::new(Looks(scene.place.clone(), Calls::default()));
     other.sleeper.set_waker(&looks.clone().into(), true);
     assert!(other.orders.take_root());
-    assert_eq!(state.rest(&other), Rest::Sleeps);
+    assert_eq!(state.enter_line(&other), BeforeSleep::Sleeps);
     laden.runner.slot.put(task()).unwrap();
     // Asked for before, in vain.
     laden.runner.requested.set(true);
-    assert!(here(Host::rest));
+    assert!(here(Host::enter_lines));
     assert_eq!((tasks(&laden), looks.1.count()), ((0, 0, 1), 1));
-    assert!(state.rise(&other));
+    assert!(state.leave_line(&other));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::super::host::HostGuard;
-use super::super::idle::Rest;
+use super::super::idle::BeforeSleep;
 use super::super::task;
 use super::*;
 use futures_lite::future;
@@ -90,7 +90,7 @@ fn a_standby_leaves_surplus_to_others() {
         runner.stand_by();
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (0, 1));
-        assert_eq!(state.rest(runner), Rest::Sleeps);
+        assert_eq!(state.enter_line(runner), BeforeSleep::Sleeps);
         state.notify();
         assert!(!state.any_idle() && !state.idle.has_called());
         // Tasks that are woken on its own thread.
@@ -98,11 +98,11 @@ fn a_standby_leaves_surplus_to_others() {
         spawn(&state, counts(&ran));
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (2, 1));
-        assert_eq!(state.rest(runner), Rest::Sleeps);
+        assert_eq!(state.enter_line(runner), BeforeSleep::Sleeps);
         runner.end_standby();
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (3, 0));
-        assert!(state.rest(runner) == Rest::Sleeps && state.any_idle());
+        assert!(state.enter_line(runner) == BeforeSleep::Sleeps && state.any_idle());
     });
 }
 

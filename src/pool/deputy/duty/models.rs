@@ -101,10 +101,10 @@ fn lf5_a_promise_beside_a_deputy_that_dozes_is_seen() {
     });
 }
 
-/// A promise beside a deputy that rests for a while is seen. Such a sleep would end by itself, but no
+/// A promise beside a deputy that lingers is seen. Such a sleep would end by itself, but no
 /// promise may rely on that.
 #[test]
-fn lf5_a_promise_beside_a_deputy_that_rests_is_seen() {
+fn lf5_a_promise_beside_a_deputy_that_lingers_is_seen() {
     model(|| {
         let office = Office::with(0, true);
         assert!(promise(&office));
