@@ -13,8 +13,8 @@ use crate::probe::{ThreadState, WITHOUT_A_CORE, Witness};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{self, Instant};
 
-/// How often the end looks at the threads that have not stopped.
-const LOOK: Duration = Duration::from_millis(2);
+/// Time between two checks of the threads that have not stopped.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(2);
 /// How long a thread that was told to return may block, or compute, before it is stuck.
 const GRACE: Duration = Duration::from_millis(25);
 /// The same for a thread that is in no poll: it may be in a destructor or a hook, but if it sleeps there, it
@@ -118,19 +118,19 @@ impl<'a> Conductor<'a> {
         let began = Instant::now();
         self.dropped.1 = began;
         loop {
-            let (stuck, comes) = self.look(began);
-            let (lost, returns) = self.look_behind();
+            let (stuck, comes) = self.check_threads(began);
+            let (lost, returns) = self.check_closures();
             if !comes && !returns || began.elapsed() >= ENOUGH {
                 return (stuck, lost);
             }
-            self.crew.wait_for_one(LOOK);
+            self.crew.wait_for_one(BETWEEN_CHECKS);
         }
     }
 
-    /// Looks at the threads of the crew, and at others that poll its tasks. Returns what is stuck, and
+    /// Checks the threads of the crew, and others that poll its tasks. Returns what is stuck, and
     /// whether any other thread is on its way. One that only starts is, until [`WITHOUT_A_CORE`] after the
     /// wait `began`; and so is an unknown one that drops tasks, until none was dropped for [`OUTSIDE_GRACE`].
-    fn look(&mut self, began: Instant) -> (Vec<StuckThread>, bool) {
+    fn check_threads(&mut self, began: Instant) -> (Vec<StuckThread>, bool) {
         let (now, stations) = (Instant::now(), self.pool.stations());
         let dropped = (self.crew.state().tasks.census().0 as u64).wrapping_sub(self.blocking.doomed() as u64);
         if dropped != self.dropped.0 {
@@ -166,9 +166,9 @@ impl<'a> Conductor<'a> {
         (stuck, comes)
     }
 
-    /// Looks at the closures that run on the blocking threads. Returns the names of those that are stuck or
+    /// Checks the closures that run on the blocking threads. Returns the names of those that are stuck or
     /// given up, and whether any other one is to return.
-    fn look_behind(&mut self) -> (Vec<String>, bool) {
+    fn check_closures(&mut self) -> (Vec<String>, bool) {
         let (mut lost, mut returns) = (Vec::new(), false);
         for piece in self.blocking.at_work() {
             // The end does not wait for threads that go on with their queue.

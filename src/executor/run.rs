@@ -107,16 +107,16 @@ fn run_round<F: Future>(
     let _poll = host::PollGuard::begin(host, runner);
     let origin = Origin::unwatched();
     loop {
-        let mut looks_up = false;
+        let mut ends_round = false;
         if runner.orders.take_root() {
-            looks_up = runner.orders.take_look_up();
+            ends_round = runner.orders.take_end_round();
             let mut inner = Context::from_waker(inner);
             if let Poll::Ready(output) = future.as_mut().poll(&mut inner) {
                 return Poll::Ready(output);
             }
         }
         // In the child of a fork no further task runs: the parent polls the same tasks.
-        let is_over = looks_up || budget == 0 || !origin.is_here();
+        let is_over = ends_round || budget == 0 || !origin.is_here();
         if !is_over && turns.poll_next(state, runner, is_hosted) {
             budget -= 1;
             continue;

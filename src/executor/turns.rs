@@ -93,7 +93,7 @@ impl Turns {
 fn poll_round(state: &State, runner: &Runner) -> bool {
     let origin = Origin::unwatched();
     for _ in 0..ROUND {
-        if runner.orders.take_look_up() || !origin.is_here() {
+        if runner.orders.take_end_round() || !origin.is_here() {
             return true;
         }
         let Some(task) = state.pop_injected() else { return runner.orders.is_root_woken() };

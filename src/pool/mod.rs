@@ -90,7 +90,7 @@ impl Default for Policy {
 
 /// How often the end of a pool tries to lead, while another thread does. A thread that is awake leads for
 /// some instructions only.
-const PARTING_LOOKS: u32 = 1000;
+const PARTING_TRIES: u32 = 1000;
 
 /// A reactor and its threads.
 #[derive(Debug)]
@@ -229,7 +229,7 @@ impl Pool {
 
     /// Ends the pool, because its owner is gone: its sources return errors, tasks that wait for its timers
     /// are woken, and the deputy and the reliefs are told to end. Fires the events in the batch, too, unless
-    /// another thread leads during [`PARTING_LOOKS`] tries. An explicit call and not part of `drop`, because
+    /// another thread leads during [`PARTING_TRIES`] tries. An explicit call and not part of `drop`, because
     /// any thread may hold the last reference: a stuck worker, or a waker that was just called.
     pub(crate) fn end(self: &Arc<Self>) {
         self.ended.set(true);
@@ -238,7 +238,7 @@ impl Pool {
         self.relieve_reliefs();
         // Tasks wait for the events in the batch, too. Another leader, which may be asleep, fires them or
         // leaves them to this thread.
-        for _ in 0..PARTING_LOOKS {
+        for _ in 0..PARTING_TRIES {
             if self.take_turn().is_some() {
                 break;
             }

@@ -24,7 +24,7 @@ impl Pool {
         leader.with(|batch| {
             // Events that an earlier leader fetched and did not take come first.
             if batch.left() == 0 {
-                batch.look(&self.reactor);
+                batch.ask_poller(&self.reactor);
             }
             let mut next = || share.take().or_else(|| batch.next(&self.reactor, &share));
             events.extend(std::iter::from_fn(&mut next));

@@ -60,10 +60,10 @@ impl Rider<'_> {
         reactor::next_turn();
         self.station.stage.step();
         if self.station.is_woken() {
-            leader.with(|batch| batch.look(reactor));
+            leader.with(|batch| batch.ask_poller(reactor));
             return None;
         }
-        if leader.with(|batch| batch.look_if_cheap(reactor)) {
+        if leader.with(|batch| batch.ask_if_cheap(reactor)) {
             return None;
         }
         let stolen = self.share.steal();
@@ -87,7 +87,7 @@ impl Rider<'_> {
                 return;
             }
             leader.start_clock_anew();
-            if leader.with(|batch| batch.look(reactor)) {
+            if leader.with(|batch| batch.ask_poller(reactor)) {
                 return;
             }
         }

@@ -16,7 +16,7 @@ use crate::spin::{Moment, Spin};
 use crate::sync::Instant;
 use crate::waking;
 
-/// Number of due timers that fire in a row before sources get their turn. A look at the poller costs as much
+/// Number of due timers that fire in a row before sources get their turn. Asking the poller costs as much
 /// as a timer or two, and some five times that on the portable path, so its cost hardly shows. A source waits
 /// for at most a few dozen tasks, however many timers are due.
 const TIMERS_IN_A_ROW: usize = 32;
@@ -40,7 +40,7 @@ pub(crate) struct Batch {
     deadline: u64,
     /// The clock's count of changes at that announcement.
     changes: u32,
-    /// Whether the announced look gathers timers.
+    /// Whether the announced check gathers timers.
     gathers: bool,
     spin: Spin,
     /// How long the leader may stay awake without work.
@@ -99,7 +99,7 @@ impl Batch {
                     return None;
                 }
                 // The timers have their turn again after this.
-                self.look(reactor);
+                self.ask_poller(reactor);
                 continue;
             };
             self.next += 1;
@@ -135,8 +135,8 @@ impl Batch {
     fn clock_rang(&mut self, reactor: &Reactor) {
         self.events.deadline = None;
         (self.deadline, self.gathers) = (u64::MAX, false);
-        // Unless earlier ones are left: these are newer, and the next look finds them, because their deadline
-        // differs from the announced one.
+        // Unless earlier ones are left: these are newer, and the next check finds them, because their
+        // deadline differs from the announced one.
         if self.due.is_empty() {
             reactor.timers.expire(reactor.clock.now(), &mut self.due);
         }
@@ -145,20 +145,21 @@ impl Batch {
     /// Asks the poller, without waiting, and collects the timers that are overdue, unless due timers are
     /// left in the batch. Returns whether there is an event or a timer that was not there before. No event of
     /// a source may be left: the new events replace the list.
-    pub(crate) fn look(&mut self, reactor: &Reactor) -> bool {
+    pub(crate) fn ask_poller(&mut self, reactor: &Reactor) -> bool {
         self.fetch(reactor, EventWait::None)
     }
 
-    /// Does the same as [`look`](Self::look) where a look costs less than it can save before a sleep: with
-    /// epoll. Elsewhere returns false without a look.
+    /// Does the same as [`ask_poller`](Self::ask_poller) where that costs less than it can save before a
+    /// sleep: with epoll. Elsewhere returns false without asking.
     #[inline]
-    pub(crate) fn look_if_cheap(&mut self, reactor: &Reactor) -> bool {
-        reactor.is_epoll && self.look(reactor)
+    pub(crate) fn ask_if_cheap(&mut self, reactor: &Reactor) -> bool {
+        reactor.is_epoll && self.ask_poller(reactor)
     }
 
     /// Returns whether to stay awake for now, although there is nothing to do: then this has yielded to other
-    /// threads, and [`look`](Self::look) has to be called again. The first call since an event, a sleep or
-    /// [`interrupted`](Self::interrupted) begins the idle time, and decides whether to stay awake in it.
+    /// threads, and [`ask_poller`](Self::ask_poller) has to be called again. The first call since an event, a
+    /// sleep or [`interrupted`](Self::interrupted) begins the idle time, and decides whether to stay awake in
+    /// it.
     pub(crate) fn stays_awake(&mut self) -> bool {
         if self.idle.is_none() {
             self.idle = self.spin.idle(self.spin_limit);
@@ -177,7 +178,7 @@ impl Batch {
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.
     /// `cancelled` is asked after the announcement, when other threads know that they have to interrupt; if
-    /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this only looks. A
+    /// it returns true, this returns at once. If an earlier deadline was set meanwhile, this does not wait. A
     /// signal ends the wait, too, so the batch may be empty afterwards.
     pub(crate) fn sleep(&mut self, reactor: &Reactor, cancelled: impl FnOnce() -> bool) {
         let _announced = reactor.slumber.announce();
@@ -186,7 +187,7 @@ impl Batch {
             return;
         }
         let wait = if reactor.timers.earliest() < self.deadline {
-            // An earlier deadline was set between the last look and the announcement.
+            // An earlier deadline was set between the last check and the announcement.
             EventWait::None
         } else {
             reactor.counters.sleeps.add(1);
@@ -198,7 +199,7 @@ impl Batch {
 
     /// If the clock is stopped and no event is there, moves it on to the next timer or simulated event,
     /// unless the clock is held. Returns whether there may be something to do: an event, a due timer, or a
-    /// task that a holder of the clock has woken. Returns false, without a look, if the clock runs.
+    /// task that a holder of the clock has woken. Returns false, without asking, if the clock runs.
     #[inline]
     pub(crate) fn try_leap(&mut self, reactor: &Reactor) -> bool {
         if !reactor.clock.stands() {
@@ -210,12 +211,12 @@ impl Batch {
             let event = reactor.way.next_event(reactor.clock.now());
             timer.into_iter().chain(event).min()
         };
-        if self.look(reactor) {
+        if self.ask_poller(reactor) {
             return true;
         }
         let may_be_something = reactor.clock.try_leap(next);
         if may_be_something {
-            self.look(reactor);
+            self.ask_poller(reactor);
         }
         may_be_something
     }
@@ -226,9 +227,9 @@ impl Batch {
     }
 
     /// Replaces the events by those of a wait that is as long as `wait` allows. Before the wait, announces
-    /// the earliest deadline, if that or the clock has changed; if that deadline has passed, only looks, and
-    /// collects the timers that are overdue. While due timers are left, does neither. Returns whether there
-    /// is anything new. Aborts the process if the poller fails.
+    /// the earliest deadline, if that or the clock has changed; if that deadline has passed, does not wait,
+    /// and collects the timers that are overdue. While due timers are left, does neither. Returns whether
+    /// there is anything new. Aborts the process if the poller fails.
     fn fetch(&mut self, reactor: &Reactor, wait: EventWait) -> bool {
         self.in_a_row = TIMERS_IN_A_ROW;
         let left = self.due.len();
@@ -238,7 +239,7 @@ impl Batch {
         let news = left == 0 && (earliest != self.deadline || reactor.clock.changes() != self.changes);
         let overdue = if news { self.announce(reactor, earliest) } else { None };
         self.next = 0;
-        // An overdue timer needs no event of the clock, and waits for sources no longer than a look takes.
+        // An overdue timer needs no event of the clock, and waits for sources no longer than that takes.
         let wait_now = if overdue.is_some() { EventWait::None } else { wait };
         or_abort(reactor.way.wait(&mut self.events, wait_now));
         if let Some(now) = overdue {

@@ -138,7 +138,7 @@ impl Reactor {
         // The timers count from the system's time, also if the program is in a simulation.
         let _clocks = (!matches!(way, WayChoice::Other(_))).then(simulated::system_clocks);
         let (way, is_epoll) = sys::choose(way)?;
-        // If a look costs as much as a sleep, spinning gains nothing.
+        // If asking the poller costs as much as a sleep, spinning gains nothing.
         let batch = Batch::new(if is_epoll { spin } else { Duration::ZERO });
         let reactor = Self {
             origin: Origin::here(),

@@ -1,20 +1,20 @@
 //! Timers: a [`Wheel`] under a lock, and beside it the earliest deadline, which can be read without the lock.
 //!
 //! The published deadline is never late, but may be early: cancelling the earliest timer leaves it unchanged,
-//! and the leader finds out when it looks. The early deadline costs one look where the alternative costs a
+//! and the leader finds out when it checks. The early deadline costs one check where the alternative costs a
 //! search in each cancellation. Only an earlier deadline interrupts the leader.
 //!
 //! # Storms
 //!
 //! Announcing a deadline to the kernel and being woken for it costs more than a timer does. So timers that
-//! are due one after the other are gathered: after some have fired, the leader looks again no sooner than a
+//! are due one after the other are gathered: after some have fired, the leader checks again no sooner than a
 //! *slack* later, and takes all timers that are due by then. This module decides that, so `earliest` is the
-//! time of the leader's look, and not that of the timer; and a deadline before that look interrupts no
+//! time of the leader's check, and not that of the timer; and a deadline before that check interrupts no
 //! thread.
 //!
-//! - No timer is early: a look finds only due timers.
-//! - No timer is late by more than the slack: timers that were due at the last look fired in it, so the
-//!   others are due later than that, and the next look is a slack after the last.
+//! - No timer is early: a check finds only due timers.
+//! - No timer is late by more than the slack: timers that were due at the last check fired in it, so the
+//!   others are due later than that, and the next check is a slack after the last.
 //! - A timer that was due when timers fired last does not wait; and the first timer after a slack without any
 //!   is looked for at its deadline.
 
@@ -36,12 +36,12 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Timers {
     /// The moment from which deadlines are counted, in nanoseconds.
     origin: Instant,
-    /// The time of the leader's next look, published for other threads; [`NEVER`] if no timer is armed.
+    /// The time of the leader's next check, published for other threads; [`NEVER`] if no timer is armed.
     earliest: AtomicU64,
-    /// The minimum time from a look that fired timers to the next look, in nanoseconds.
+    /// The minimum time from a check that fired timers to the next check, in nanoseconds.
     slack: AtomicU64,
-    /// The time of that look, [`NEVER`] before the first; and that of the next. The leader changes them under
-    /// the lock, so they are exact for the leader and under the lock.
+    /// The time of that check, [`NEVER`] before the first; and that of the next. The leader changes them
+    /// under the lock, so they are exact for the leader and under the lock.
     fired: AtomicU64,
     gathered: AtomicU64,
     /// Timers that are due and wait in the batch; written by the leader.
@@ -51,8 +51,8 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Creates timers of which none is armed. `slack` is the minimum time from a look that fired timers to
-    /// the next look.
+    /// Creates timers of which none is armed. `slack` is the minimum time from a check that fired timers to
+    /// the next check.
     pub(super) fn new(slack: Duration) -> Self {
         Self {
             origin: Instant::now(),
@@ -69,23 +69,23 @@ impl Timers {
         sync::lock(&self.wheel).as_ref().map_or(0, Wheel::armed)
     }
 
-    /// Returns when the leader should look next, as a number for comparison and for [`Timers::instant`].
+    /// Returns when the leader should check next, as a number for comparison and for [`Timers::instant`].
     #[inline]
     pub(super) fn earliest(&self) -> u64 {
         self.earliest.load(Ordering::Relaxed)
     }
 
-    /// Returns when the leader looks for a timer that is due at `at`.
+    /// Returns when the leader checks for a timer that is due at `at`.
     #[inline]
-    fn look_for(&self, at: u64) -> u64 {
+    fn check_for(&self, at: u64) -> u64 {
         let waits = at > self.fired.load(Ordering::Relaxed);
         if waits { at.max(self.gathered.load(Ordering::Relaxed)) } else { at }
     }
 
-    /// Returns whether a look at that time gathers timers.
+    /// Returns whether a check at that time gathers timers.
     #[inline]
-    pub(super) fn gathers(&self, look: u64) -> bool {
-        look == self.gathered.load(Ordering::Relaxed)
+    pub(super) fn gathers(&self, check: u64) -> bool {
+        check == self.gathered.load(Ordering::Relaxed)
     }
 
     /// Returns the moment that a number stands for; none for [`NEVER`].
@@ -115,7 +115,7 @@ impl Timers {
         nanos.min(NEVER - 1)
     }
 
-    /// Runs `change` on the wheel with `at`, then publishes the look for `at`, if that is the earliest.
+    /// Runs `change` on the wheel with `at`, then publishes the check for `at`, if that is the earliest.
     /// Returns whether it is. Returns `None` if the reactor is closed.
     #[inline]
     fn change<R>(&self, at: Instant, change: impl FnOnce(&mut Wheel<Waker>, u64) -> R) -> Option<(R, bool)> {
@@ -123,15 +123,15 @@ impl Timers {
         let mut locked = sync::lock(&self.wheel);
         let wheel = locked.as_mut()?;
         let result = change(wheel, at);
-        let look = self.look_for(at);
-        let is_earliest = look < self.earliest.load(Ordering::Relaxed);
+        let check = self.check_for(at);
+        let is_earliest = check < self.earliest.load(Ordering::Relaxed);
         if is_earliest {
-            self.earliest.store(look, Ordering::Relaxed);
+            self.earliest.store(check, Ordering::Relaxed);
         }
         Some((result, is_earliest))
     }
 
-    /// Ends gathering, and makes the published deadline exact: the next look is at the next deadline.
+    /// Ends gathering, and makes the published deadline exact: the next check is at the next deadline.
     #[cfg(feature = "test-clock")]
     pub(super) fn gather_no_more(&self) {
         self.slack.store(0, Ordering::Relaxed);
@@ -149,11 +149,11 @@ impl Timers {
     /// Publishes the earliest deadline of the wheel, which is locked.
     #[inline]
     fn publish(&self, wheel: &Wheel<Waker>) {
-        self.earliest.store(wheel.next_look().map_or(NEVER, |at| self.look_for(at)), Ordering::Relaxed);
+        self.earliest.store(wheel.next_check().map_or(NEVER, |at| self.check_for(at)), Ordering::Relaxed);
     }
 
     /// Collects the wakers of all timers that are due `now` in `due`, which must be empty; the timer that
-    /// was due first is the last. Then publishes when to look next; if timers were due, that is no sooner
+    /// was due first is the last. Then publishes when to check next; if timers were due, that is no sooner
     /// than the end of the slack. Does nothing if no timer is armed.
     pub(super) fn expire(&self, now: Instant, due: &mut Vec<Due<Waker>>) {
         if self.earliest() == NEVER {
@@ -163,7 +163,7 @@ impl Timers {
         let mut locked = sync::lock(&self.wheel);
         let Some(wheel) = &mut *locked else { return };
         wheel.advance(now, |timer| due.push(timer));
-        // There is one such look per slack, so the announcement for its end remains.
+        // There is one such check per slack, so the announcement for its end remains.
         if !due.is_empty() && self.gathered.load(Ordering::Relaxed) <= now {
             self.fired.store(now, Ordering::Relaxed);
             self.gathered.store(

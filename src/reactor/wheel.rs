@@ -176,9 +176,9 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Returns a time at which to look again: never after the earliest deadline, and that itself unless it is
-    /// too far away to be worth a search. Returns `None` if no entry is armed.
-    pub(super) fn next_look(&self) -> Option<u64> {
+    /// Returns a time at which to check again: never after the earliest deadline, and that itself unless it
+    /// is too far away to be worth a search. Returns `None` if no entry is armed.
+    pub(super) fn next_check(&self) -> Option<u64> {
         let (level, bucket, start) = self.first_occupied()?;
         let entry = |id: u32| self.entries.get(id as usize);
         let mut entries = successors(entry(self.heads[level][bucket]), |last| entry(last.next));
@@ -279,10 +279,10 @@ mod tests {
                         assert_eq!(wheel.remove(id).is_some(), model.remove(&(deadline, number)));
                     }
                     _ => {
-                        if let Some(look) = wheel.next_look() {
+                        if let Some(check) = wheel.next_check() {
                             let (earliest, _) = *model.first().unwrap();
-                            assert!(look <= earliest);
-                            now = now.max(look);
+                            assert!(check <= earliest);
+                            now = now.max(check);
                         }
                         now = now.saturating_add(random(&mut state) >> (24 + random(&mut state) % 40));
                         let mut due = BTreeSet::new();
@@ -314,7 +314,7 @@ mod tests {
         let mut wheel = Wheel::new();
         wheel.advance(1 << 40, |_| panic!());
         wheel.insert((1 << 40) + 10_000, ());
-        assert_eq!(wheel.next_look(), Some((1 << 40) + 10_000));
+        assert_eq!(wheel.next_check(), Some((1 << 40) + 10_000));
         wheel.advance((1 << 40) + 9_999, |_| panic!("early"));
         let mut fired = 0;
         wheel.advance((1 << 40) + 10_000, |_| fired += 1);
@@ -338,15 +338,15 @@ mod tests {
         for number in 0..SCAN as u64 {
             wheel.insert(far + 1_000 + number, ());
         }
-        assert_eq!(wheel.next_look(), Some(far + 1_000));
+        assert_eq!(wheel.next_check(), Some(far + 1_000));
         let last = wheel.insert(far + 2_000, ());
-        assert_eq!(wheel.next_look(), Some(far), "when the bucket begins");
+        assert_eq!(wheel.next_check(), Some(far), "when the bucket begins");
         wheel.remove(last);
-        assert_eq!(wheel.next_look(), Some(far + 1_000));
+        assert_eq!(wheel.next_check(), Some(far + 1_000));
         for number in 0..=SCAN as u64 {
             wheel.insert(now + 1_000 + number, ());
         }
-        assert_eq!(wheel.next_look(), Some(now + 1_000));
+        assert_eq!(wheel.next_check(), Some(now + 1_000));
     }
 
     #[test]

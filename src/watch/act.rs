@@ -58,7 +58,7 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             pool.reactor.interrupt();
             return pool.leadership.rescue();
         }
-        Step::LookUp(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.orders.look_up()),
+        Step::EndRound(ids) => ids.iter().filter_map(runner_of).for_each(|runner| runner.orders.end_round()),
         Step::AddTaker => return add_worker(pool, false),
         Step::AddStandby => return add_worker(pool, true),
         Step::EndStandby(id) => runner_of(id).into_iter().for_each(|runner| runner.end_standby()),

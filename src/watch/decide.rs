@@ -134,8 +134,8 @@ pub(super) enum Step {
     DismissReliefs,
     /// Opens leadership to any rank and wakes a follower. Fails if no follower sleeps.
     Rescue,
-    /// Asks these runners to look at the reactor between two tasks.
-    LookUp(Vec<Id>),
+    /// Asks these runners to poll the reactor between two tasks.
+    EndRound(Vec<Id>),
     /// Starts a worker that takes tasks. Fails if there are as many workers as there may be, or the system
     /// has no thread.
     AddTaker,
@@ -286,7 +286,7 @@ impl Memory {
         // leadership has not been abandoned for `BUSY_BEFORE_RELIEF`.
         let is_led = seen.reliefs > 0 && blind < BUSY_BEFORE_RELIEF;
         let (step, wants_relief) = if !moving.is_empty() {
-            (Some(Step::LookUp(moving)), false)
+            (Some(Step::EndRound(moving)), false)
         } else if seen.crew.is_none() {
             (None, true)
         } else if workforce.is_short() {

@@ -55,7 +55,7 @@ fn hosted<R>(state: &StateRef, f: impl FnOnce(&mut dyn FnMut() -> Poll<()>, &Arc
 
 /// Fails if a round does not see that its thread is to look up.
 #[test]
-fn a_round_ends_when_its_thread_is_to_look_up() {
+fn a_round_ends_when_its_thread_is_to_poll_the_reactor() {
     let state = StateRef::shared();
     let ran = Arc::new(AtomicU32::new(0));
     hosted(&state, |poll, runner| {
@@ -64,7 +64,7 @@ fn a_round_ends_when_its_thread_is_to_look_up() {
             spawn(&state, move || {
                 ran.fetch_add(1, Relaxed);
                 if number == 3 {
-                    runner.orders.look_up();
+                    runner.orders.end_round();
                 }
             });
         }

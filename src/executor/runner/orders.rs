@@ -5,7 +5,7 @@
 //! |---|---|---|---|
 //! | `ROOT_IS_DUE` | poll the future that `run` drives: it was woken | its waker; the deputy | own thread |
 //! | `SEARCH` | look for tasks everywhere | own thread, called while it slept; the deputy | own thread |
-//! | `LOOK_UP` | look at the reactor before the next task | the deputy, with `ROOT_IS_DUE` | own thread |
+//! | `END_ROUND` | poll the reactor before the next task | the deputy, with `ROOT_IS_DUE` | own thread |
 //! | `LEFT` | forget the runner: its `run` has moved or is gone | any thread with the `run` | no thread |
 //!
 //! A thread that takes or finds a bit sees the writes that preceded the setting of the bit. Each change is a
@@ -15,7 +15,7 @@ use crate::sync::{AtomicU32, Ordering};
 
 const ROOT_IS_DUE: u32 = 1 << 0;
 const SEARCH: u32 = 1 << 1;
-const LOOK_UP: u32 = 1 << 2;
+const END_ROUND: u32 = 1 << 2;
 const LEFT: u32 = 1 << 3;
 
 /// The word.
@@ -82,16 +82,16 @@ impl Orders {
 
     /// Orders the thread to poll the reactor before the next task, because no thread has led for a tick. A
     /// thread that polls no task polls the reactor anyway, and then once more. The thread takes `ROOT_IS_DUE`
-    /// between two tasks, and then looks for `LOOK_UP`. So its future is polled for nothing, which costs less
-    /// than another test between all tasks.
-    pub(crate) fn look_up(&self) {
-        self.give(LOOK_UP | ROOT_IS_DUE);
+    /// between two tasks, and then looks for `END_ROUND`. So its future is polled for nothing, which costs
+    /// less than another test between all tasks.
+    pub(crate) fn end_round(&self) {
+        self.give(END_ROUND | ROOT_IS_DUE);
     }
 
     #[inline]
     #[must_use]
-    pub(crate) fn take_look_up(&self) -> bool {
-        self.take(LOOK_UP)
+    pub(crate) fn take_end_round(&self) -> bool {
+        self.take(END_ROUND)
     }
 
     pub(crate) fn set_left(&self) {
@@ -124,13 +124,13 @@ mod tests {
         let given: [(u32, Give); 4] = [
             (ROOT_IS_DUE, Orders::wake_root),
             (SEARCH, Orders::search),
-            (LOOK_UP | ROOT_IS_DUE, Orders::look_up),
+            (END_ROUND | ROOT_IS_DUE, Orders::end_round),
             (LEFT, Orders::set_left),
         ];
         let taken: [(u32, Take); 3] = [
             (ROOT_IS_DUE, Orders::take_root),
             (SEARCH, Orders::take_search),
-            (LOOK_UP, Orders::take_look_up),
+            (END_ROUND, Orders::take_end_round),
         ];
         for before in 0..16 {
             for (bits, give) in given {

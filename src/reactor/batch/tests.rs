@@ -98,7 +98,7 @@ impl Scene {
 
     /// Looks, and returns how many timers fire.
     fn fire_due(&mut self) -> usize {
-        self.batch.look(&self.reactor);
+        self.batch.ask_poller(&self.reactor);
         std::iter::from_fn(|| self.next()).count()
     }
 
@@ -143,7 +143,7 @@ fn a_lone_timer_is_announced_exactly_and_once() {
     });
 }
 
-/// Fails if `Timers::look_for` does not wait for the slack; if an arming before that look is told
+/// Fails if `Timers::check_for` does not wait for the slack; if an arming before that look is told
 /// (`Timers::change`); and if timers wait that need not.
 #[test]
 fn timers_that_are_due_soon_after_others_are_gathered() {
@@ -248,7 +248,7 @@ fn lf5_due_timers_that_the_last_leader_leaves_are_not_lost() {
         let woken = Arc::<WakeCounter>::default();
         let arm = || Alarm::arm(scene.reactor.clone(), scene.started, &woken.clone().into()).unwrap();
         let _alarms = [(); 3].map(|()| arm());
-        scene.batch.look(&scene.reactor);
+        scene.batch.ask_poller(&scene.reactor);
         assert!(matches!(scene.next(), Some(Event::Timer(_))));
         drop(scene.batch);
         assert_eq!(woken.times(), 2);
@@ -310,7 +310,7 @@ fn each_sleep_is_rung_for_and_once() {
 fn a_due_timer_is_a_fraction_of_an_event() {
     for_each_way(Duration::ZERO, |mut scene| {
         let alarms: Vec<_> = (0..=2 * TIMERS_PER_EVENT).map(|_| scene.arm(scene.started)).collect();
-        scene.batch.look(&scene.reactor);
+        scene.batch.ask_poller(&scene.reactor);
         for weight in [2, 1] {
             assert!(matches!(scene.next(), Some(Event::Timer(_))));
             assert_eq!(scene.batch.weight(), weight);

@@ -175,8 +175,8 @@ pub(crate) enum WayChoice {
 }
 
 /// Makes the chosen way. Returns also whether sources report each edge by themselves there, as with epoll,
-/// and a look that finds nothing is cheap enough to be made before each sleep. Otherwise an event disarms its
-/// source, and a look costs as much as a sleep.
+/// and asking it in vain is cheap enough to be done before each sleep. Otherwise an event disarms its
+/// source, and asking costs as much as a sleep.
 pub(super) fn choose(choice: WayChoice) -> io::Result<(Box<dyn Way>, bool)> {
     if let WayChoice::Other(make) = choice {
         return Ok((make(), true));

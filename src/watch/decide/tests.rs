@@ -157,7 +157,7 @@ fn leadership_is_given_to_whatever_thread_can_have_it() {
     let starts = both_busy(little, little).starting(1);
     let rows: Vec<(&str, Snapshot, Vec<Step>)> = vec![
         ("it is led", crew([blocks(), blocks()]), vec![]),
-        ("one moves", crew([blocks(), moves()]).abandoned(), vec![Rescue, LookUp(vec![1])]),
+        ("one moves", crew([blocks(), moves()]).abandoned(), vec![Rescue, EndRound(vec![1])]),
         ("blocked", two(blocks), vec![Rescue, AddTaker, AddRelief]),
         ("blocked, relief starting", two(blocks).reliefs(1, 1), vec![Rescue, AddTaker]),
         ("blocked, relief blocked too", two(blocks).reliefs(1, 0), vec![Rescue, AddTaker, AddRelief]),

@@ -161,7 +161,7 @@ impl World {
                 self.starting_reliefs += 1;
             }
             DismissReliefs => (self.reliefs, self.starting_reliefs) = (0, 0),
-            LookUp(_) | HandOver(_) | WakeRunner(_) => {}
+            EndRound(_) | HandOver(_) | WakeRunner(_) => {}
         }
         true
     }
@@ -172,7 +172,7 @@ fn name(step: &Step) -> &'static str {
     match step {
         DismissReliefs => "dismiss",
         Rescue => "rescue",
-        LookUp(_) => "look up",
+        EndRound(_) => "end round",
         AddTaker => "add taker",
         AddStandby => "add standby",
         EndStandby(_) => "end standby",
