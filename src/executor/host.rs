@@ -408,7 +408,7 @@ impl Host {
         };
         let stays = hosted.iter().find(must_stay).map(|hosted| hosted.runner.clone());
         drop(hosted);
-        left_tasks.iter().for_each(|state| state.notify_from_afar());
+        left_tasks.iter().for_each(|state| state.notify_or_start_errand());
         let Some(stays) = stays else { return true };
         self.woken.set(true);
         if !self.stale.get() {

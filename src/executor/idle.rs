@@ -22,7 +22,7 @@ const HOSTS_ONLY: Rank = Rank::Host;
 pub(super) enum BeforeSleep {
     /// The thread may sleep.
     Sleeps,
-    /// The thread may sleep after a call of [`State::notify_from_afar`], for the tasks that wait.
+    /// The thread may sleep after a call of [`State::notify_or_start_errand`], for the tasks that wait.
     LeavesTasks,
     /// The thread must not sleep: it has tasks to poll.
     HasTasks,
@@ -54,7 +54,7 @@ impl State {
     /// another one was called and is on its way, because that one may be stuck. If only strangers sleep, a
     /// new thread wakes one of them. If that thread cannot be started, the deputy tries again. The caller
     /// must not hold a lock that the deputy takes.
-    pub(crate) fn notify_from_afar(&self) {
+    pub(crate) fn notify_or_start_errand(&self) {
         if Self::wake_called(self.idle.call_another(HOSTS_ONLY)) || !self.any_idle() {
             return;
         }
@@ -114,10 +114,10 @@ impl State {
     }
 
     /// Moves the tasks that wait in a runner to the injector, and wakes a runner for them, on a thread that
-    /// must not run foreign code: see [`notify_from_afar`](Self::notify_from_afar).
+    /// must not run foreign code: see [`notify_or_start_errand`](Self::notify_or_start_errand).
     pub(crate) fn hand_over(&self, runner: &Runner) {
         if self.inject_all(runner) {
-            self.notify_from_afar();
+            self.notify_or_start_errand();
         }
     }
 

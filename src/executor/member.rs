@@ -96,7 +96,7 @@ pub(super) fn out_of_tasks(state: &State, runner: &Runner) -> Poll<()> {
     match state.enter_line(runner) {
         BeforeSleep::Sleeps => return Poll::Pending,
         BeforeSleep::LeavesTasks => {
-            state.notify_from_afar();
+            state.notify_or_start_errand();
             return Poll::Pending;
         }
         BeforeSleep::HasTasks => {}

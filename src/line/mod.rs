@@ -144,7 +144,7 @@ impl<T> Line<T> {
         // From the back: a sleeper that leaves by itself has usually entered recently.
         if let Some(at) = waiting.iter().rposition(|(_, other)| Arc::ptr_eq(other, sleeper)) {
             waiting.remove(at);
-            self.note_best(&waiting);
+            self.update_best(&waiting);
             return false;
         }
         drop(waiting);
@@ -156,7 +156,7 @@ impl<T> Line<T> {
     }
 
     /// Writes the hint after a sleeper was removed. The caller holds the lock.
-    fn note_best(&self, waiting: &VecDeque<(Rank, Arc<T>)>) {
+    fn update_best(&self, waiting: &VecDeque<(Rank, Arc<T>)>) {
         let best = waiting.iter().map(|(rank, _)| claim(*rank)).max().unwrap_or(0);
         self.best.store(best, Ordering::Relaxed);
     }
@@ -262,7 +262,7 @@ impl<T> Line<T> {
         };
         let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::NoSleeper };
         let (_, sleeper) = waiting.remove(at).expect("it was found there");
-        self.note_best(&waiting);
+        self.update_best(&waiting);
         self.on_the_way.store(true, Ordering::Relaxed);
         (self.mark)(&sleeper);
         Called::Wake(sleeper)

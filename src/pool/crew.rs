@@ -198,7 +198,7 @@ impl Crew {
     /// the deputy starts a worker for the tasks that wait.
     #[cold]
     fn start_missing(self: &Arc<Self>, pool: &Arc<Pool>) -> io::Result<()> {
-        pool.deputy.call().map_err(|error| self.short_of_threads(&error))?;
+        pool.deputy.call_or_start().map_err(|error| self.short_of_threads(&error))?;
         while let Some(place) = self.reserve(self.config.threads) {
             self.clone().start_worker(pool, place).map_err(|error| self.short_of_threads(&error))?;
         }

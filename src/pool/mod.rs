@@ -142,7 +142,7 @@ impl Pool {
             policy,
         });
         let deputy = pool.deputy.clone();
-        pool.reactor.find_leader_by(move || deputy.call());
+        pool.reactor.start_leader_by(move || deputy.call_or_start());
         Ok(pool)
     }
 
@@ -178,7 +178,7 @@ impl Pool {
             stations.len()
         };
         let has_company = count > 1 || !station.runners.lock().is_empty();
-        if has_company { _ = self.deputy.call() } else { self.deputy.notify() }
+        if has_company { _ = self.deputy.call_or_start() } else { self.deputy.notify() }
     }
 
     /// Removes a thread that leaves its `block_on`, and notifies the deputy.

@@ -252,7 +252,7 @@ impl Surroundings for Station {
         let pool = self.pool();
         self.set_rank(pool.as_deref(), Rank::Host);
         if let Some(pool) = pool {
-            _ = pool.deputy.call();
+            _ = pool.deputy.call_or_start();
         }
     }
 

@@ -109,19 +109,19 @@ impl Rider<'_> {
         leader.start_clock_anew();
         leader.with(|batch| batch.sleep(reactor, || self.station.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();
-        self.note_wake_up();
+        self.end_sleep();
     }
 
     /// Ends a wait in which the thread may have slept: a new turn begins, and its runners leave the lines.
     fn finish_sleep(&self) {
         reactor::next_turn();
         executor::here(Host::leave_lines);
-        self.note_wake_up();
+        self.end_sleep();
     }
 
     /// Notes that the thread may have slept, and notifies the deputy. The stage comes first: what the
     /// deputy knows of the time before the sleep does not hold any more.
-    fn note_wake_up(&self) {
+    fn end_sleep(&self) {
         self.station.stage.step();
         self.pool.deputy.notify();
     }

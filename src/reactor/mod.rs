@@ -125,7 +125,7 @@ pub(crate) struct Reactor {
     pub(crate) shares: Shares,
     /// Asks the owner for a thread that leads, for a source, a timer, or a wait of a thread that does not
     /// lead here. Returns an error if none can be found.
-    find_leader: OnceLock<Box<dyn Fn() -> io::Result<()> + Send + Sync>>,
+    start_leader: OnceLock<Box<dyn Fn() -> io::Result<()> + Send + Sync>>,
     closed: Flag,
     pub(crate) counters: WaitCounters,
 }
@@ -149,7 +149,7 @@ impl Reactor {
             clock: Clock::new(),
             slumber: Slumber::new(),
             shares: Shares::default(),
-            find_leader: OnceLock::new(),
+            start_leader: OnceLock::new(),
             closed: Flag::new(false),
             counters: WaitCounters::default(),
         };
@@ -157,8 +157,8 @@ impl Reactor {
     }
 
     /// Sets the function that asks the owner for a thread that leads. Panics if there is one already.
-    pub(crate) fn find_leader_by(&self, find: impl Fn() -> io::Result<()> + Send + Sync + 'static) {
-        assert!(self.find_leader.set(Box::new(find)).is_ok(), "a reactor has one owner");
+    pub(crate) fn start_leader_by(&self, start: impl Fn() -> io::Result<()> + Send + Sync + 'static) {
+        assert!(self.start_leader.set(Box::new(start)).is_ok(), "a reactor has one owner");
     }
 
     /// Closes the reactor: its owner is gone, and no thread will lead here any more. Wakes all waiters: those
@@ -190,10 +190,10 @@ impl Reactor {
     /// here by itself, returns its present turn. Otherwise asks the owner for a thread that leads (LF5), and
     /// returns `None`. Returns an error if no such thread can be found, or if the reactor is closed.
     #[inline]
-    fn note_wait(&self, here: &Here) -> io::Result<Option<u32>> {
+    fn lead_or_start_leader(&self, here: &Here) -> io::Result<Option<u32>> {
         match self.turn(here) {
             Some(turn) if !self.closed.is_set() => Ok(Some(turn)),
-            _ => self.note_foreign_wait().map(|()| None),
+            _ => self.start_leader_for_wait().map(|()| None),
         }
     }
 
@@ -220,9 +220,9 @@ impl Reactor {
     /// Asks the owner for a thread that leads, for a wait of a thread that will not. Returns an error if none
     /// can be found, or if the reactor is closed.
     #[cold]
-    fn note_foreign_wait(&self) -> io::Result<()> {
+    fn start_leader_for_wait(&self) -> io::Result<()> {
         self.assert_open()?;
-        self.find_leader().map_err(|error| {
+        self.start_leader().map_err(|error| {
             let what =
                 format!("no thread waits for events here, and no thread can be started to do so: {error}");
             io::Error::new(error.kind(), what)
@@ -232,9 +232,9 @@ impl Reactor {
     /// Asks the owner for a thread that leads. A reactor without an owner has none to ask, and returns `Ok`.
     /// Aborts a child of `fork`, in which such a thread would take its parent's events.
     #[cold]
-    fn find_leader(&self) -> io::Result<()> {
+    fn start_leader(&self) -> io::Result<()> {
         self.assert_not_inherited();
-        self.find_leader.get().map_or(Ok(()), |find| find())
+        self.start_leader.get().map_or(Ok(()), |start| start())
     }
 
     /// Registers a source, and asks the owner for a thread that leads. If none can be found, that is no
@@ -253,7 +253,7 @@ impl Reactor {
         added.inspect_err(|_| self.records.retire(key))?;
         // At each registration, even if a thread watches already: that costs nothing beside the system call.
         // If no thread can be had, the next caller tries again.
-        let _ = self.find_leader();
+        let _ = self.start_leader();
         Ok(key)
     }
 
@@ -327,12 +327,12 @@ impl Reactor {
     /// the timer is the earliest, as the first one is, or if this thread will not lead here by itself.
     /// Ignores an error. Interrupts the leader for the earliest timer, so that it announces the deadline.
     #[inline]
-    fn deadline_changed(&self, is_earliest: bool) {
+    fn start_leader_for_timer(&self, is_earliest: bool) {
         // A timer cannot return an error. If no thread can be found to lead, the timer fires when a thread
         // comes that leads.
-        let _ = here::here(|here| self.note_wait(here));
+        let _ = here::here(|here| self.lead_or_start_leader(here));
         if is_earliest {
-            let _ = self.find_leader();
+            let _ = self.start_leader();
             self.interrupt();
         }
     }

@@ -301,7 +301,7 @@ impl Source {
     #[inline]
     fn complete_wait(&self, here: &Here, direction: Direction, until: Until, tick: u16) -> io::Result<Wait> {
         let reactor = &*self.reactor;
-        let turn = reactor.note_wait(here)?;
+        let turn = reactor.lead_or_start_leader(here)?;
         // An edge reports itself; only a wait that does not trust the cached readiness needs another report.
         if !reactor.is_epoll || matches!(until, Until::After(_)) {
             reactor.way.rearm(self.key, Some((self.raw, direction)), &|| reactor.wants(self.key))?;

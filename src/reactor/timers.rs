@@ -204,7 +204,7 @@ impl Alarm {
     pub(crate) fn arm(reactor: Arc<Reactor>, at: Instant, waker: &Waker) -> Option<Self> {
         let (waker, copy) = (identity(waker), copy(waker));
         let (id, is_earliest) = reactor.timers.change(at, |wheel, at| wheel.insert(at, copy))?;
-        reactor.deadline_changed(is_earliest);
+        reactor.start_leader_for_timer(is_earliest);
         Some(Self { reactor, id, waker })
     }
 
@@ -237,7 +237,7 @@ impl Alarm {
     fn change(&self, at: Instant, waker: Option<Waker>) -> bool {
         let changed = self.reactor.timers.change(at, |wheel, at| wheel.rearm(self.id, at, waker));
         let Some((old, is_earliest)) = changed else { return false };
-        self.reactor.deadline_changed(is_earliest);
+        self.reactor.start_leader_for_timer(is_earliest);
         old.map(waking::discard).is_ok()
     }
 }

@@ -67,7 +67,7 @@ fn take(step: &Step, pool: &Arc<Pool>, scene: &Scene) -> bool {
             let (state, stuck) = &scene.queues[*id];
             stuck.iter().for_each(|runner| state.hand_over(runner));
         }
-        Step::WakeRunner(id) => scene.queues[*id].0.notify_from_afar(),
+        Step::WakeRunner(id) => scene.queues[*id].0.notify_or_start_errand(),
     }
     true
 }

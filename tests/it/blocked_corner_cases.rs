@@ -33,7 +33,7 @@ fn blocks_until(end: &Latch) -> (Waker, Latch) {
 }
 
 /// The deputy hands over a stuck thread's tasks, and the waker of the notified stranger blocks: the waker
-/// runs on a thread of its own. Fails if the deputy calls it (`State::notify_from_afar`).
+/// runs on a thread of its own. Fails if the deputy calls it (`State::notify_or_start_errand`).
 #[test]
 fn lf5_a_strangers_waker_that_the_deputy_would_call_blocks() {
     if !is_child("blocked_corner_cases::lf5_a_strangers_waker_that_the_deputy_would_call_blocks", ":") {

@@ -171,7 +171,7 @@ fn lf5_foreign_block_on_with_the_first_timer() {
     the_first_of_all("blocked_leader::lf5_foreign_block_on_with_the_first_timer", || Box::pin(a_timer()));
 }
 
-/// Fails if the first source does not start the deputy: `find_leader` in `Reactor::register`.
+/// Fails if the first source does not start the deputy: `start_leader` in `Reactor::register`.
 #[test]
 fn lf5_foreign_block_on_with_the_first_source() {
     the_first_of_all("blocked_leader::lf5_foreign_block_on_with_the_first_source", || Box::pin(a_socket()));

@@ -55,7 +55,7 @@ fn foreign_round(block_on: fn(Pin<Box<dyn Future<Output = ()> + Send>>)) {
 }
 
 /// A thread waits under another library's `block_on`, and the only thread in paceline's `block_on` leaves.
-/// Either of `Reactor::note_foreign_wait` and `Pool::remove_station` keeps the wait from being lost.
+/// Either of `Reactor::start_leader_for_wait` and `Pool::remove_station` keeps the wait from being lost.
 #[test]
 fn lf5_the_last_thread_leaves_another_one_that_waits() {
     if !is_child("default_without_workers::lf5_the_last_thread_leaves_another_one_that_waits", ":") {

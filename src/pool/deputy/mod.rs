@@ -66,7 +66,7 @@ pub(crate) struct Deputy {
 
 impl Deputy {
     /// Creates the deputy of a pool that is still being made, without its thread: that starts with the first
-    /// [`call`](Self::call), and runs `watch`. `tick` is the time between two looks.
+    /// [`call_or_start`](Self::call_or_start), and runs `watch`. `tick` is the time between two looks.
     pub(super) fn new(pool: Weak<Pool>, switch: Switch, tick: Duration, watch: Watch) -> Self {
         let (rescues, stalls) = (Counter::default(), Stalls::default());
         Self { pool, tick, watch, duty: Duty::new(), switch, rescues, stalls }
@@ -79,7 +79,7 @@ impl Deputy {
     ///
     /// Returns the error of the system if no thread can be started. The pool works without a deputy as long
     /// as no thread blocks, and the next call tries again.
-    pub(crate) fn call(self: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn call_or_start(self: &Arc<Self>) -> io::Result<()> {
         match self.duty.call() {
             Call::Arm => self.arm(),
             Call::Start => self.start()?,
@@ -88,7 +88,7 @@ impl Deputy {
         Ok(())
     }
 
-    /// Does the same as [`call`](Self::call) if a deputy exists, and otherwise nothing.
+    /// Does the same as [`call_or_start`](Self::call_or_start) if a deputy exists, and otherwise nothing.
     #[inline]
     pub(crate) fn notify(&self) {
         if self.duty.call() == Call::Arm {

@@ -73,7 +73,7 @@ impl Way for Epoll {
         let mut list = Vec::with_capacity(BATCH);
         epoll::wait(&self.poller, spare_capacity(&mut list), limit.as_ref())?;
         events.list = list.iter().map(report).collect();
-        events.note_deadline();
+        events.add_clock_event();
         Ok(())
     }
 

@@ -240,7 +240,7 @@ impl FakeState {
         if std::mem::take(&mut self.interrupted) {
             events.list.push((INTERRUPT, Happened::default()));
         }
-        events.note_deadline();
+        events.add_clock_event();
         let most = self.edges.len().min(BATCH);
         for raw in self.edges.drain(..most) {
             let happened = pipe(raw).ok().and_then(|pipe| pipe.happened());

@@ -99,7 +99,7 @@ impl Events {
     }
 
     /// Adds an event of the clock if the deadline has passed. Such a way calls this after each wait.
-    fn note_deadline(&mut self) {
+    fn add_clock_event(&mut self) {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.list.push((CLOCK, Happened::default()));
         }

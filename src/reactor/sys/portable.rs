@@ -91,7 +91,7 @@ impl Way for Portable {
             (event.key as u64, happened)
         }));
         // An endless stream of events must not hide that time passes.
-        events.note_deadline();
+        events.add_clock_event();
         Ok(())
     }
 
