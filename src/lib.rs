@@ -271,7 +271,7 @@
 //! | extra | said of a worker beyond the usual number that takes tasks: all have computed for long |
 //! | source | a registered descriptor |
 //! | record | what the reactor keeps of a source |
-//! | tick of a source | the count of its events in one direction |
+//! | count of a source | how many events have come in one direction; it wraps |
 //! | batch | the events that one wait has returned, and the timers that are due |
 //! | share | the events that one thread has taken along and not fired yet; others may steal them |
 //! | promise | something that a thread will do soon, and that others rely on |

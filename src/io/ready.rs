@@ -18,7 +18,7 @@ macro_rules! wait {
         $(#[$doc])*
         #[must_use = "a wait does nothing unless it is awaited"]
         pub struct $name<$($generic),*> {
-            /// The tick when the wait began; `None` before the first poll.
+            /// The count of events when the wait began; `None` before the first poll.
             after: Option<u16>,
             handle: $handle,
         }

@@ -1,8 +1,8 @@
 //! The readiness word: the readiness of one source, in one atomic.
 //!
 //! ```text
-//!  63        47 46        31 30       15 14 11 10 9    5 4    0
-//! | generation | write tick | read tick | marks |G | write | read |
+//!  63        47 46         31 30        15 14 11 10 9    5 4    0
+//! | generation | write count | read count | marks |G | write | read |
 //! ```
 //!
 //! Each direction has five flags:
@@ -25,8 +25,8 @@
 //! `CUT` says that something else than an empty (or full) buffer may cut a transfer short: an end, which no
 //! edge follows, or an urgent mark with more data behind it.
 //!
-//! The tick of a direction counts its events, which makes clearing safe: a thread that saw `WouldBlock`
-//! clears readiness only if no event came since it read the word. The tick wraps after 65 536 events of one
+//! The count of the events of a direction makes clearing safe: a thread that saw `WouldBlock` clears
+//! readiness only if no event came since it read the word. The count wraps after 65 536 events of one
 //! direction between two adjacent steps of one thread.
 //!
 //! The generation is part of each key; an event whose key has another one belongs to a source that is gone,
@@ -38,8 +38,8 @@
 //! not removed, for the same reason.
 //!
 //! Why no event is lost (LF6): an event finds `ARMED` and wakes the waker; or it finds `BUSY` and advances
-//! the tick, which the owner of the cell compares in `settle` (then the result is false);
-//! or it finds neither and leaves `READY` and the tick behind, which `claim` reads before it takes the cell.
+//! the count, which the owner of the cell compares in `settle` (then the result is false);
+//! or it finds neither and leaves `READY` and the count behind, which `claim` reads before it takes the cell.
 //! All three are compare-and-swaps on one word, so there is no fourth case.
 
 use crate::sync::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ const DIRECTION_BITS: u32 = 5;
 const GONE: u64 = 1 << 10;
 const MARKS_SHIFT: u32 = 11;
 const FLAGS: u64 = (1 << 15) - 1;
-const TICK_SHIFT: [u32; 2] = [15, 31];
+const COUNT_SHIFT: [u32; 2] = [15, 31];
 const GENERATION_SHIFT: u32 = 47;
 
 /// Number of generation bits that a key carries. A key must fit into a `usize` beside the record's index.
@@ -90,9 +90,9 @@ impl Happened {
 pub(crate) enum Until {
     /// An operation is worth a try.
     Ready,
-    /// An event has come since this tick. The wait makes a ready source report again.
+    /// An event has come since this count. The wait makes a ready source report again.
     After(u16),
-    /// An event has come since this tick by itself, on ways that report events unasked.
+    /// An event has come since this count by itself, on ways that report events unasked.
     Told(u16),
 }
 
@@ -127,16 +127,16 @@ impl Readiness {
         self.0 & marks.in_word() != 0
     }
 
-    /// Returns whether the condition of a wait holds: the direction is ready, or its tick has changed.
+    /// Returns whether the condition of a wait holds: the direction is ready, or its count has changed.
     pub(crate) fn has(self, direction: Direction, until: Until) -> bool {
         match until {
             Until::Ready => self.0 & flag(direction, READY) != 0,
-            Until::After(tick) | Until::Told(tick) => self.tick(direction) != tick,
+            Until::After(count) | Until::Told(count) => self.count(direction) != count,
         }
     }
 
-    pub(crate) fn tick(self, direction: Direction) -> u16 {
-        (self.0 >> TICK_SHIFT[direction as usize]) as u16
+    pub(crate) fn count(self, direction: Direction) -> u16 {
+        (self.0 >> COUNT_SHIFT[direction as usize]) as u16
     }
 
     /// Returns whether a task waits in the cell or on the list, or has waited there and given up.
@@ -156,11 +156,11 @@ impl Readiness {
         Self(self.0 & !marks.in_word())
     }
 
-    /// Returns the word with the tick of this direction advanced by one; the tick wraps.
-    fn with_next_tick(self, direction: Direction) -> Self {
-        let shift = TICK_SHIFT[direction as usize];
-        let tick = u64::from(self.tick(direction).wrapping_add(1));
-        Self(self.0 & !(0xffff << shift) | tick << shift)
+    /// Returns the word with the count of this direction advanced by one; the count wraps.
+    fn with_next_count(self, direction: Direction) -> Self {
+        let shift = COUNT_SHIFT[direction as usize];
+        let count = u64::from(self.count(direction).wrapping_add(1));
+        Self(self.0 & !(0xffff << shift) | count << shift)
     }
 }
 
@@ -259,7 +259,7 @@ impl ReadinessWord {
 
     /// Records an event of the source with this generation, and returns its waiters. The caller has to wake
     /// them, and gets each cell among them until it [releases](Self::release) that cell. The waiter in a cell
-    /// that another thread has is not among them: that thread sees the tick. Does nothing if that source is
+    /// that another thread has is not among them: that thread sees the count. Does nothing if that source is
     /// gone.
     #[inline]
     pub(crate) fn event(&self, generation: u32, happened: Happened) -> Delivery {
@@ -273,10 +273,10 @@ impl ReadinessWord {
                     continue;
                 }
                 let cut = happened.cut[direction as usize];
-                next = next.with_next_tick(direction);
+                next = next.with_next_count(direction);
                 let waits = next.0 & flag(direction, ARMED | LISTED);
                 let busy = next.0 & flag(direction, BUSY);
-                // A taken cell stays as it is: its owner will see the tick.
+                // A taken cell stays as it is: its owner will see the count.
                 let fires = if busy == 0 { waits } else { waits & flag(direction, LISTED) };
                 let takes = (fires & flag(direction, ARMED)) * (BUSY / ARMED);
                 next.0 = next.0 & !fires | takes | flag(direction, READY | if cut { CUT } else { 0 });
@@ -286,7 +286,7 @@ impl ReadinessWord {
         })
     }
 
-    /// Takes the cell for a wait: it belongs to this thread until it settles. Returns the tick of the
+    /// Takes the cell for a wait: it belongs to this thread until it settles. Returns the count of the
     /// direction. If the wait is over already, or if another thread has the cell, leaves the cell and returns
     /// [`Wait::Over`] or [`Wait::Unsure`].
     #[inline]
@@ -299,18 +299,18 @@ impl ReadinessWord {
                 return (None, Err(Wait::Unsure));
             }
             let next = now.0 & !flag(direction, ARMED) | flag(direction, BUSY);
-            (Some(next), Ok(now.tick(direction)))
+            (Some(next), Ok(now.count(direction)))
         })
     }
 
     /// Arms the cell, which now holds the waker that the next event has to wake, and gives it back. If an
-    /// event has come since the claim, which returned `tick`, returns false: the cell stays with this thread,
-    /// which has to wake its waker and to release it.
+    /// event has come since the claim, which returned `count`, returns false: the cell stays with this
+    /// thread, which has to wake its waker and to release it.
     #[inline]
     #[must_use]
-    pub(crate) fn settle(&self, direction: Direction, tick: u16) -> bool {
+    pub(crate) fn settle(&self, direction: Direction, count: u16) -> bool {
         self.change(|now| {
-            if now.tick(direction) != tick {
+            if now.count(direction) != count {
                 return (None, false);
             }
             (Some(now.0 & !flag(direction, BUSY) | flag(direction, ARMED)), true)
@@ -339,11 +339,11 @@ impl ReadinessWord {
     }
 
     /// Clears readiness, because an operation proved that the source is not ready. Does nothing if an event
-    /// has come since `tick`, or if the proof is a short transfer and `CUT` is set.
+    /// has come since `count`, or if the proof is a short transfer and `CUT` is set.
     #[inline]
-    pub(crate) fn clear(&self, direction: Direction, tick: u16, proof: Proof) {
+    pub(crate) fn clear(&self, direction: Direction, count: u16, proof: Proof) {
         self.change(|now| {
-            let keeps = now.tick(direction) != tick
+            let keeps = now.count(direction) != count
                 || proof == Proof::ShortTransfer && now.0 & flag(direction, CUT) != 0;
             (if keeps { None } else { Some(now.0 & !flag(direction, READY | CUT)) }, ())
         });
@@ -353,7 +353,7 @@ impl ReadinessWord {
     /// without them in both cases.
     pub(crate) fn unmark(&self, seen: Readiness, over: Marks) -> Readiness {
         self.change(|now| {
-            let keeps = now.tick(Direction::Read) != seen.tick(Direction::Read);
+            let keeps = now.count(Direction::Read) != seen.count(Direction::Read);
             (if keeps { None } else { Some(now.without(over).0) }, ())
         });
         seen.without(over)
@@ -399,18 +399,18 @@ mod tests {
     #[test]
     fn clearing_loses_no_event_that_came_meanwhile() {
         let (word, generation) = open();
-        let tick = word.snapshot().tick(Direction::Read);
+        let count = word.snapshot().count(Direction::Read);
         let _ = word.event(generation, IN);
-        word.clear(Direction::Read, tick, Proof::WouldBlock);
+        word.clear(Direction::Read, count, Proof::WouldBlock);
         assert!(word.snapshot().has(Direction::Read, Until::Ready));
     }
 
     #[test]
     fn an_event_while_the_cell_is_taken_overtakes() {
         let (word, generation) = open();
-        let tick = word.claim(Direction::Read, Until::Ready).unwrap();
+        let count = word.claim(Direction::Read, Until::Ready).unwrap();
         assert_eq!(word.event(generation, IN), Delivery::default());
-        assert!(!word.settle(Direction::Read, tick));
+        assert!(!word.settle(Direction::Read, count));
         assert!(!word.release(Direction::Read));
         assert_eq!(word.claim(Direction::Read, Until::Ready), Err(Wait::Over));
     }
@@ -418,8 +418,8 @@ mod tests {
     #[test]
     fn the_thread_that_fires_frees_the_slot_of_a_source_that_went_away() {
         let (word, generation) = open();
-        let tick = word.claim(Direction::Read, Until::Ready).unwrap();
-        assert!(word.settle(Direction::Read, tick));
+        let count = word.claim(Direction::Read, Until::Ready).unwrap();
+        assert!(word.settle(Direction::Read, count));
         assert!(word.event(generation, IN).has_cell(Direction::Read));
         assert!(!word.retire());
         assert!(word.release(Direction::Read));
@@ -463,10 +463,10 @@ mod tests {
     fn a_short_transfer_forgets_nothing_where_it_may_be_cut() {
         let (word, generation) = open();
         let _ = word.event(generation, Happened { cut: [true, false], ..IN });
-        let tick = word.snapshot().tick(Direction::Read);
-        word.clear(Direction::Read, tick, Proof::ShortTransfer);
+        let count = word.snapshot().count(Direction::Read);
+        word.clear(Direction::Read, count, Proof::ShortTransfer);
         assert!(word.snapshot().has(Direction::Read, Until::Ready));
-        word.clear(Direction::Read, tick, Proof::WouldBlock);
+        word.clear(Direction::Read, count, Proof::WouldBlock);
         assert!(!word.snapshot().has(Direction::Read, Until::Ready));
     }
 }

@@ -22,9 +22,9 @@ pub(super) struct Record {
     wakers: [ProtocolCell<Option<(Waker, bool)>>; 2],
     /// The tasks that wait beside the task in the cell.
     lists: [Waiters; 2],
-    /// The tick after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
+    /// The count after which a `poll_readable` or `poll_writable` in progress is over; see [`super::source`].
     pub(super) blind: [AtomicU32; 2],
-    /// The turn of its thread in which a waiter last came to the cell, and the tick then.
+    /// The turn of its thread in which a waiter last came to the cell, and the count then.
     pub(super) waits: [AtomicU32; 2],
 }
 
@@ -88,8 +88,8 @@ impl Record {
         copy: impl FnOnce(&Waker) -> Waker,
         free: impl Fn(),
     ) -> Wait {
-        let tick = match self.readiness.claim(direction, until) {
-            Ok(tick) => tick,
+        let count = match self.readiness.claim(direction, until) {
+            Ok(count) => count,
             Err(refused) => {
                 if refused == Wait::Unsure {
                     waker.wake_by_ref();
@@ -110,7 +110,7 @@ impl Record {
                 _ => (true, cell.replace((copy(waker), gives_way))),
             })
         };
-        let is_armed = self.readiness.settle(direction, tick);
+        let is_armed = self.readiness.settle(direction, count);
         if is_armed {
             mem::forget(held);
         } else {
@@ -125,7 +125,7 @@ impl Record {
     #[cold]
     fn wait_beside(&self, direction: Direction, until: Until, waker: &Waker) -> bool {
         // The waiter first, then the flag: an event between the two finds the flag missing but advances the
-        // tick, which `list` compares.
+        // count, which `list` compares.
         self.lists[direction as usize].add(waker);
         self.readiness.list(direction, until)
     }

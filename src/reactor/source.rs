@@ -53,7 +53,7 @@ unsafe impl Sync for Source {}
 const SURE_BYTES: usize = 1 << 30;
 
 /// The flag of a direction's `blind` word while a `poll_readable` or `poll_writable` waits. The low half is
-/// the tick.
+/// the count.
 const BLIND: u32 = 1 << 16;
 
 impl Source {
@@ -87,8 +87,8 @@ impl Source {
     }
 
     #[inline]
-    fn tick(&self, direction: Direction) -> u16 {
-        self.record().readiness.snapshot().tick(direction)
+    fn count(&self, direction: Direction) -> u16 {
+        self.record().readiness.snapshot().count(direction)
     }
 
     /// Runs `op` until it returns something else than `WouldBlock` or `Interrupted`, waiting for readiness in
@@ -108,7 +108,7 @@ impl Source {
                 if let Some(result) = attempt(&mut op) {
                     return Poll::Ready(result);
                 }
-                readiness.clear(direction, before.tick(direction), Proof::WouldBlock);
+                readiness.clear(direction, before.count(direction), Proof::WouldBlock);
                 continue;
             }
             match self.wait(direction, Until::Ready, cx.waker(), self.wakes_last)? {
@@ -131,14 +131,14 @@ impl Source {
         full: usize,
         mut op: impl FnMut() -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let mut tick = 0;
+        let mut count = 0;
         let moved = ready!(self.poll_io(direction, cx, || {
-            tick = self.tick(direction);
+            count = self.count(direction);
             op()
         }))?;
         // A transfer of nothing is the end of the stream, which stays ready.
         if 0 < moved && moved < full.min(SURE_BYTES) {
-            self.record().readiness.clear(direction, tick, Proof::ShortTransfer);
+            self.record().readiness.clear(direction, count, Proof::ShortTransfer);
         }
         Poll::Ready(Ok(moved))
     }
@@ -152,7 +152,7 @@ impl Source {
     /// Waits until an event of this direction came after `seen`, whatever else it reports. Where events do
     /// not come unasked, asks for one. Any number of these may wait at once.
     pub async fn event(&self, direction: Direction, seen: Readiness) -> io::Result<Readiness> {
-        let until = Until::Told(seen.tick(direction));
+        let until = Until::Told(seen.count(direction));
         poll_fn(|cx| self.reach(direction, until, cx, false)).await
     }
 
@@ -191,7 +191,7 @@ impl Source {
     /// Clears readiness, because an operation that the caller ran returned `WouldBlock`. Events after `seen`
     /// are kept.
     pub fn forget(&self, direction: Direction, seen: Readiness) {
-        self.record().readiness.clear(direction, seen.tick(direction), Proof::WouldBlock);
+        self.record().readiness.clear(direction, seen.count(direction), Proof::WouldBlock);
     }
 
     /// Forgets that there was an error or urgent data, unless something was reported after `seen`.
@@ -205,7 +205,7 @@ impl Source {
         self.record().readiness.clear(direction, 0, Proof::WouldBlock);
     }
 
-    /// Polls a blind wait, which begins with the call that finds no tick in `after`, and ends with an event
+    /// Polls a blind wait, which begins with the call that finds no count in `after`, and ends with an event
     /// that comes after that, whether or not the source is ready then. Any number may wait at once. A wait
     /// ends with an error if the reactor is closed, no thread can be found that leads, or the poller cannot
     /// be asked.
@@ -215,8 +215,8 @@ impl Source {
         after: &mut Option<u16>,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let tick = *after.get_or_insert_with(|| self.tick(direction));
-        let result = self.wait(direction, Until::After(tick), cx.waker(), false);
+        let count = *after.get_or_insert_with(|| self.count(direction));
+        let result = self.wait(direction, Until::After(count), cx.waker(), false);
         if let Ok(Wait::Waiting | Wait::Unsure) = result {
             return Poll::Pending;
         }
@@ -235,15 +235,15 @@ impl Source {
         loop {
             ready!(self.poll_blind(direction, after, cx))?;
             // Read before the system is asked: an event that is fired after this ends the next wait.
-            let tick = self.tick(direction);
+            let count = self.count(direction);
             if self.reactor.way.is_ready(self.raw, direction) {
                 return Poll::Ready(Ok(()));
             }
-            *after = Some(tick);
+            *after = Some(count);
         }
     }
 
-    /// Calls `poll` with the tick of the blind wait that all tasks share which call this for a direction. An
+    /// Calls `poll` with the count of the blind wait that all tasks share which call this for a direction. An
     /// event wakes all of them, and ends the wait of the first one that polls; the others go on to wait.
     pub(crate) fn poll_shared(
         &self,
@@ -256,7 +256,7 @@ impl Source {
         let waiting = blind.load(Ordering::Relaxed);
         let mut after = (waiting != 0).then_some(waiting as u16);
         let result = poll(&mut after);
-        blind.store(after.map_or(0, |tick| BLIND | u32::from(tick)), Ordering::Relaxed);
+        blind.store(after.map_or(0, |count| BLIND | u32::from(count)), Ordering::Relaxed);
         result
     }
 
@@ -266,14 +266,14 @@ impl Source {
     #[inline]
     fn wait(&self, direction: Direction, until: Until, waker: &Waker, gives_way: bool) -> io::Result<Wait> {
         let free = || self.reactor.records.free(self.key);
-        let tick = self.tick(direction);
+        let count = self.count(direction);
         here(|here| {
             let copy = |waker: &Waker| here.copy(waker);
             match self.record().enter(direction, until, waker, gives_way, copy, free) {
-                Wait::Waiting => self.complete_wait(here, direction, until, tick),
+                Wait::Waiting => self.complete_wait(here, direction, until, count),
                 // The caller comes back, and this attempt counts as a look.
                 Wait::Unsure => {
-                    self.reactor.turn(here).inspect(|turn| _ = self.note_visit(direction, *turn, tick));
+                    self.reactor.turn(here).inspect(|turn| _ = self.note_visit(direction, *turn, count));
                     Ok(Wait::Unsure)
                 }
                 Wait::Over => Ok(Wait::Over),
@@ -284,8 +284,8 @@ impl Source {
     /// Records a wait in this turn. Returns whether a wait began in this turn already, and no event came
     /// since.
     #[inline]
-    fn note_visit(&self, direction: Direction, turn: u32, tick: u16) -> bool {
-        let this = turn << 16 | u32::from(tick);
+    fn note_visit(&self, direction: Direction, turn: u32, count: u16) -> bool {
+        let this = turn << 16 | u32::from(count);
         let last = &self.record().waits[direction as usize];
         // Relaxed suffices: an outdated number costs an unnecessary try.
         let again = last.load(Ordering::Relaxed) == this;
@@ -296,10 +296,10 @@ impl Source {
     /// Completes a wait whose waker an event will find: makes the poller report to it, too. Returns
     /// [`Wait::Unsure`] if this thread does not lead here by itself, or if it has waited here before in this
     /// turn and no event has come since, else [`Wait::Waiting`]. Returns an error if no thread can be found
-    /// that leads, if the reactor is closed, or if the poller cannot be asked. `tick` was the direction's
+    /// that leads, if the reactor is closed, or if the poller cannot be asked. `count` was the direction's
     /// before the waker was stored.
     #[inline]
-    fn complete_wait(&self, here: &Here, direction: Direction, until: Until, tick: u16) -> io::Result<Wait> {
+    fn complete_wait(&self, here: &Here, direction: Direction, until: Until, count: u16) -> io::Result<Wait> {
         let reactor = &*self.reactor;
         let turn = reactor.lead_or_start_leader(here)?;
         // An edge reports itself; only a wait that does not trust the cached readiness needs another report.
@@ -309,7 +309,7 @@ impl Source {
         let Some(turn) = turn else { return Ok(Wait::Unsure) };
         // After an event the source was looked at, by some thread. A further try would find what a quick peer
         // has sent meanwhile, and so stay with this one peer for ever while others wait for their turn.
-        Ok(if self.note_visit(direction, turn, tick) { Wait::Unsure } else { Wait::Waiting })
+        Ok(if self.note_visit(direction, turn, count) { Wait::Unsure } else { Wait::Waiting })
     }
 }
 

@@ -34,7 +34,7 @@ impl Source {
         let word = &self.record.readiness;
         let generation = word.open();
         for direction in Direction::BOTH {
-            word.clear(direction, word.snapshot().tick(direction), Proof::WouldBlock);
+            word.clear(direction, word.snapshot().count(direction), Proof::WouldBlock);
         }
         generation
     }
@@ -105,12 +105,12 @@ fn an_event_beside_a_waker_that_settles_is_not_lost() {
 fn lf6_a_blind_wait_sees_the_event_that_comes_while_it_settles() {
     model(|| {
         let (source, generation) = Source::open();
-        let tick = source.record.readiness.snapshot().tick(Read);
+        let count = source.record.readiness.snapshot().count(Read);
         let leader = {
             let source = source.clone();
             thread::spawn(move || source.fire(generation, IN))
         };
-        source.block(Read, Until::After(tick));
+        source.block(Read, Until::After(count));
         let _ = leader.join().unwrap();
     });
 }
@@ -140,7 +140,7 @@ fn read_all(proof: Proof) {
             let moved = buffer.swap(0, Ordering::AcqRel);
             read += moved;
             if moved == 0 || proof == Proof::ShortTransfer {
-                source.record.readiness.clear(Read, before.tick(Read), proof);
+                source.record.readiness.clear(Read, before.count(Read), proof);
             }
         }
         leader.join().unwrap();

@@ -21,20 +21,20 @@ struct DirectionState {
     armed: bool,
     busy: bool,
     listed: bool,
-    tick: u16,
+    count: u16,
 }
 
 impl Spelled {
     /// Reads the fields of the table out of the word.
     fn of(word: u64) -> Self {
         let bit = |at: u32| word >> at & 1 != 0;
-        let way = |at: u32, tick: u32| DirectionState {
+        let way = |at: u32, count: u32| DirectionState {
             ready: bit(at),
             cut: bit(at + 1),
             armed: bit(at + 2),
             busy: bit(at + 3),
             listed: bit(at + 4),
-            tick: (word >> tick) as u16,
+            count: (word >> count) as u16,
         };
         let marks = (word >> 11) as u8 & 0xf;
         Self { generation: (word >> 47) as u32, gone: bit(10), marks, ways: [way(0, 15), way(5, 31)] }
@@ -44,12 +44,12 @@ impl Spelled {
         self.ways.iter().any(|way| way.busy)
     }
 
-    /// Returns whether the condition of a wait holds: the direction is ready, or its tick has changed.
+    /// Returns whether the condition of a wait holds: the direction is ready, or its count has changed.
     fn has(&self, direction: Direction, until: Until) -> bool {
         let way = self.ways[direction as usize];
         match until {
             Until::Ready => way.ready,
-            Until::After(tick) | Until::Told(tick) => way.tick != tick,
+            Until::After(count) | Until::Told(count) => way.count != count,
         }
     }
 
@@ -69,19 +69,19 @@ impl Spelled {
                 way.busy |= delivered.0;
                 (way.ready, way.listed) = (true, false);
                 way.cut |= cut;
-                way.tick = way.tick.wrapping_add(1);
+                way.count = way.count.wrapping_add(1);
             }
         }
         delivered
     }
 
-    /// Ends the source: advances the generation, and keeps only the busy flags and the ticks. Returns whether
-    /// to free the record, because no direction is busy.
+    /// Ends the source: advances the generation, and keeps only the busy flags and the counts. Returns
+    /// whether to free the record, because no direction is busy.
     fn retire(&mut self) -> bool {
         self.generation = (self.generation + 1) % (1 << 17);
         (self.gone, self.marks) = (true, 0);
         for way in &mut self.ways {
-            *way = DirectionState { busy: way.busy, tick: way.tick, ..DirectionState::default() };
+            *way = DirectionState { busy: way.busy, count: way.count, ..DirectionState::default() };
         }
         !self.busy()
     }
@@ -94,7 +94,7 @@ fn random(state: &mut u64) -> u64 {
     *state
 }
 
-/// Every operation in every state, unreachable ones included; around the wrap of ticks and generations.
+/// Every operation in every state, unreachable ones included; around the wrap of counts and generations.
 #[test]
 fn agrees_with_the_word_spelled_out() {
     for seed in 1..if cfg!(miri) { 20 } else { 400 } {
@@ -106,8 +106,8 @@ fn agrees_with_the_word_spelled_out() {
             let chance = random(&mut state);
             let chances = |at: u32| chance >> (16 + at) & 1 != 0;
             let direction = if chances(0) { Read } else { Write };
-            let tick = spelled.ways[direction as usize].tick.wrapping_sub(u16::from(chances(1)));
-            let until = if chances(2) { Until::Ready } else { Until::After(tick) };
+            let count = spelled.ways[direction as usize].count.wrapping_sub(u16::from(chances(1)));
+            let until = if chances(2) { Until::Ready } else { Until::After(count) };
             let over = spelled.has(direction, until);
             match chance % 10 {
                 0 if !spelled.busy() => {
@@ -124,17 +124,17 @@ fn agrees_with_the_word_spelled_out() {
                     } else if way.busy {
                         assert_eq!(claimed, Err(Wait::Unsure));
                     } else {
-                        assert_eq!(claimed, Ok(way.tick));
+                        assert_eq!(claimed, Ok(way.count));
                         (way.armed, way.busy) = (false, true);
                     }
                 }
                 3 => {
                     let way = &mut spelled.ways[direction as usize];
-                    if way.tick == tick {
-                        assert!(word.settle(direction, tick));
+                    if way.count == count {
+                        assert!(word.settle(direction, count));
                         (way.armed, way.busy) = (true, false);
                     } else {
-                        assert!(!word.settle(direction, tick));
+                        assert!(!word.settle(direction, count));
                     }
                 }
                 4 => {
@@ -147,18 +147,18 @@ fn agrees_with_the_word_spelled_out() {
                 }
                 6 => {
                     let proof = if chances(3) { Proof::WouldBlock } else { Proof::ShortTransfer };
-                    word.clear(direction, tick, proof);
+                    word.clear(direction, count, proof);
                     let way = &mut spelled.ways[direction as usize];
-                    if way.tick == tick && !(proof == Proof::ShortTransfer && way.cut) {
+                    if way.count == count && !(proof == Proof::ShortTransfer && way.cut) {
                         (way.ready, way.cut) = (false, false);
                     }
                 }
                 7 => {
                     let before = word.snapshot().0;
-                    let seen = Readiness(before & !(0xffff << 15) | u64::from(tick) << 15);
+                    let seen = Readiness(before & !(0xffff << 15) | u64::from(count) << 15);
                     let over = Marks(random(&mut state) as u8 & 0xf);
                     assert_eq!(word.unmark(seen, over).0, seen.0 & !(u64::from(over.0) << 11));
-                    if spelled.ways[0].tick == tick {
+                    if spelled.ways[0].count == count {
                         spelled.marks &= !over.0;
                     }
                 }
@@ -177,9 +177,9 @@ fn agrees_with_the_word_spelled_out() {
             let now = word.snapshot();
             assert_eq!((now.generation(), now.is_open()), (spelled.generation, !spelled.gone));
             for (direction, way) in Direction::BOTH.into_iter().zip(spelled.ways) {
-                assert_eq!((now.tick(direction), now.has(direction, Until::Ready)), (way.tick, way.ready));
+                assert_eq!((now.count(direction), now.has(direction, Until::Ready)), (way.count, way.ready));
                 assert_eq!(now.is_armed(direction), way.armed || way.listed);
-                assert_eq!(now.has(direction, Until::After(tick)), way.tick != tick);
+                assert_eq!(now.has(direction, Until::After(count)), way.count != count);
             }
         }
     }
