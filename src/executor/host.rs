@@ -57,10 +57,10 @@ impl Runners {
 pub(crate) trait Surroundings: Send + Sync {
     /// Returns the runners that are hosted here.
     fn runners(&self) -> &Runners;
-    /// Notes that a runner is hosted from now on.
-    fn note_hosted(&self);
-    /// Notes that `runner` is not hosted any more. `last` says that no other runner is.
-    fn note_forgotten(&self, runner: &Runner, last: bool);
+    /// Has this thread watched from now on, because it hosts a runner: may start the thread that watches.
+    fn start_watch_as_host(&self);
+    /// Ends the hosting of `runner`. `last` says that no other runner is.
+    fn end_hosting(&self, runner: &Runner, last: bool);
     /// Has another thread lead, because this thread is about to run a task that is known to block, or to
     /// compute for long.
     fn cover(&self, known: Caught);
@@ -85,7 +85,7 @@ pub(crate) struct Host {
     pub(crate) woken: Cell<bool>,
     /// Whether tasks may be left here: the host is watched, and no foreign `block_on` may be on top of the
     /// poll in progress.
-    open: Cell<bool>,
+    keeps_tasks: Cell<bool>,
     /// Whether a deputy notices when this thread is stuck.
     watched: Cell<bool>,
     /// Whether fetched events wait until this thread returns to the reactor.
@@ -106,13 +106,13 @@ pub(crate) fn here<R>(f: impl FnOnce(&Host) -> R) -> R {
     HOST.with(f)
 }
 
-/// Queues a woken task where it is polled soonest. If the host of this thread is open and has a runner of the
+/// Queues a woken task where it is polled soonest. If this thread keeps tasks and has a runner of the
 /// task's executor, that is the runner, usually its slot: see [`State::give`]. Otherwise it is the injector,
 /// and a sleeper is woken: see [`State::schedule_elsewhere`].
 #[inline]
 pub(super) fn schedule(state: &State, task: Runnable, wakes_itself: bool) {
     here(|host| {
-        if !host.open.get() {
+        if !host.keeps_tasks.get() {
             return state.schedule_elsewhere(task);
         }
         match host.running().filter(|runner| runner.is_of(state.address())) {
@@ -187,14 +187,14 @@ pub(crate) fn wake_root_on_top(root: *const ()) -> bool {
     })
 }
 
-/// Closes the host if a `run` or ticker is polled with a foreign waker: neither that of the host nor that of
-/// the running task. Then a foreign `block_on` may be at the top of this thread's stack, and may block it. So
-/// the tasks in the runners below are handed over to other threads, and tasks that are woken here go to
-/// the injector until one of these runners is polled again.
-pub(super) fn note_stranger(waker: &Waker) {
+/// Makes this thread keep no tasks if a `run` or ticker is polled with a foreign waker: neither that of the
+/// host nor that of the running task. Then a foreign `block_on` may be at the top of this thread's stack, and
+/// may block it. So the tasks in the runners below are handed over to other threads, and tasks that are woken
+/// here go to the injector until one of these runners is polled again.
+pub(super) fn hand_over_under_stranger(waker: &Waker) {
     here(|host| {
         let is_of_task = host.running().is_some_and(|runner| runner.polls_with(waker));
-        if !is_of_task && !host.polls_with(waker) && host.open.replace(false) {
+        if !is_of_task && !host.polls_with(waker) && host.keeps_tasks.replace(false) {
             host.runners().into_iter().for_each(Runners::hand_over);
         }
     });
@@ -222,7 +222,7 @@ impl Host {
             stale: Cell::new(false),
             root: Cell::new(root),
             woken: Cell::new(true),
-            open: Cell::new(false),
+            keeps_tasks: Cell::new(false),
             watched: Cell::new(false),
             events_wait: Cell::new(false),
             depth: Cell::new(depth),
@@ -236,7 +236,7 @@ impl Host {
         self.stale.swap(&other.stale);
         self.root.swap(&other.root);
         self.woken.swap(&other.woken);
-        self.open.swap(&other.open);
+        self.keeps_tasks.swap(&other.keeps_tasks);
         self.watched.swap(&other.watched);
         self.events_wait.swap(&other.events_wait);
         self.depth.swap(&other.depth);
@@ -281,7 +281,7 @@ impl Host {
     /// Allows tasks to be left here, because from now on a deputy notices when this thread is stuck.
     pub(crate) fn set_watched(&self) {
         self.watched.set(true);
-        self.open.set(true);
+        self.keeps_tasks.set(true);
     }
 
     /// Returns how many tasks a runner may poll here in one go.
@@ -337,10 +337,10 @@ impl Host {
     }
 
     /// Records that a hosted runner is about to be polled: tasks that are woken between two polls go there.
-    /// Opens the host again if it is watched.
+    /// The thread keeps tasks again if it is watched.
     #[inline]
     pub(super) fn start_poll(&self, runner: &Arc<Runner>) {
-        self.open.set(self.watched.get());
+        self.keeps_tasks.set(self.watched.get());
         self.last.set(Arc::as_ptr(runner));
     }
 
@@ -357,7 +357,7 @@ impl Host {
         }
         runners.push(Hosted { state: state.clone(), runner: runner.clone() });
         drop(runners);
-        surroundings.note_hosted();
+        surroundings.start_watch_as_host();
         true
     }
 
@@ -372,7 +372,7 @@ impl Host {
             let left = runners.first().map_or(ptr::null(), |first| Arc::as_ptr(&first.runner));
             self.last.set(left);
             drop(runners);
-            surroundings.note_forgotten(&gone.runner, left.is_null());
+            surroundings.end_hosting(&gone.runner, left.is_null());
             gone.state.leave(&gone.runner);
         }
     }
@@ -442,12 +442,12 @@ impl HostGuard {
 }
 
 impl Drop for HostGuard {
-    /// Closes the host, because its `block_on` is left, and removes all runners. Most are gone with the
-    /// `block_on`'s future; the `run` of one may have moved elsewhere, and its runner must not get tasks from
-    /// here any more.
+    /// Makes this thread keep no tasks, because its `block_on` is left, and removes all runners. Most are
+    /// gone with the `block_on`'s future; the `run` of one may have moved elsewhere, and its runner must not
+    /// get tasks from here any more.
     fn drop(&mut self) {
         here(|host| {
-            host.open.set(false);
+            host.keeps_tasks.set(false);
             host.forget(|_| true);
             host.swap(&self.0);
         });

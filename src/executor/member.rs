@@ -65,7 +65,7 @@ impl Member {
         let Hosted { state, runner } = &self.own;
         let hosted = host.adopt(state, runner, waker);
         if !hosted {
-            host::note_stranger(waker);
+            host::hand_over_under_stranger(waker);
             if self.host != 0 {
                 // In the same `block_on` another future polls the `run` now.
                 self.renew();

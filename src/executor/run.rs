@@ -160,7 +160,7 @@ impl Ticker<'_> {
             return Poll::Ready(task);
         }
         let sleeper = self.sleeper.get_or_insert_with(|| sync::Arc::new(Sleeper::new(false)));
-        host::note_stranger(waker);
+        host::hand_over_under_stranger(waker);
         sleeper.set_waker(waker, false);
         self.state.idle.enter(sleeper, sleeper.rank());
         self.in_line = true;

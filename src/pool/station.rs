@@ -248,7 +248,7 @@ impl Surroundings for Station {
 
     /// Makes the thread a host in the leadership, and starts the deputy if there is none. If that fails, the
     /// next host tries again.
-    fn note_hosted(&self) {
+    fn start_watch_as_host(&self) {
         let pool = self.pool();
         self.set_rank(pool.as_deref(), Rank::Host);
         if let Some(pool) = pool {
@@ -258,7 +258,7 @@ impl Surroundings for Station {
 
     /// Adds the counters of the runner, which has left the thread, to the sums of the pool. With the last
     /// runner, the thread gets its own rank back.
-    fn note_forgotten(&self, runner: &Runner, last: bool) {
+    fn end_hosting(&self, runner: &Runner, last: bool) {
         let pool = self.pool();
         if last {
             self.set_rank(pool.as_deref(), self.own_rank);

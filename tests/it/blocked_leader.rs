@@ -85,7 +85,7 @@ fn lf5_a_task_that_comes_when_its_runner_begins_to_block() {
 
 /// Threads of two runtimes run one executor and have nothing else to do. A task waits in the slot of the
 /// first thread while that thread blocks. Fails if a thread that runs an executor has no deputy
-/// (`Station::note_hosted`).
+/// (`Station::start_watch_as_host`).
 #[test]
 fn lf5_an_executor_run_in_two_runtimes() {
     if !is_child("blocked_leader::lf5_an_executor_run_in_two_runtimes", ":") {

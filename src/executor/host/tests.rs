@@ -42,11 +42,11 @@ impl Surroundings for Place {
         &self.runners
     }
 
-    fn note_hosted(&self) {
+    fn start_watch_as_host(&self) {
         self.hosts.add();
     }
 
-    fn note_forgotten(&self, _: &Runner, last: bool) {
+    fn end_hosting(&self, _: &Runner, last: bool) {
         self.forgets.add();
         if last {
             self.forgot_the_last.add();
@@ -306,14 +306,14 @@ fn a_stranger_on_top_leaves_the_tasks_below_to_others() {
     hosted.runner.slot.put(task()).unwrap();
     let poll = polls(&hosted.runner);
     for ours in [&of_task, &scene.root, &hosted.runner.clone().into()] {
-        note_stranger(ours);
-        assert_eq!((tasks(&hosted), here(|host| host.open.get())), ((1, 0, 0), true));
+        hand_over_under_stranger(ours);
+        assert_eq!((tasks(&hosted), here(|host| host.keeps_tasks.get())), ((1, 0, 0), true));
     }
-    note_stranger(&Waker::from(Arc::<Calls>::default()));
-    assert_eq!((tasks(&hosted), here(|host| host.open.get())), ((0, 0, 1), false));
+    hand_over_under_stranger(&Waker::from(Arc::<Calls>::default()));
+    assert_eq!((tasks(&hosted), here(|host| host.keeps_tasks.get())), ((0, 0, 1), false));
     polled(poll);
     here(|host| host.start_poll(&hosted.runner));
-    assert!(here(|host| host.open.get()), "it is polled again");
+    assert!(here(|host| host.keeps_tasks.get()), "it is polled again");
 }
 
 #[test]

@@ -18,8 +18,8 @@ impl host::Surroundings for Place {
     fn runners(&self) -> &host::Runners {
         &self.0
     }
-    fn note_hosted(&self) {}
-    fn note_forgotten(&self, _: &Runner, _: bool) {}
+    fn start_watch_as_host(&self) {}
+    fn end_hosting(&self, _: &Runner, _: bool) {}
     fn cover(&self, _: super::super::Caught) {}
 }
 
