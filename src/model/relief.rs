@@ -1,15 +1,13 @@
 //! Reliefs, which are threads that only lead: a waker blocks one, and another thread takes leadership.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 use super::stage::{SOON, writes_in};
-use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks, yields};
-use crate::probe::SceneActivity;
+use super::{Latch, Pace, Reader, explore, foreign_block_on, sleep, spawn, ticks};
 use crate::reactor::Pipe;
-use crate::sync::thread;
 use crate::{Timer, block_on};
 
 /// A waker that blocks the thread that calls it.

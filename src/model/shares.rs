@@ -1,12 +1,14 @@
 //! Threads that hold events in their shares, and do not fire them: because they block, end, or begin
 //! something else.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
 use super::stage::{SOON, settles};
-use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, within};
-use crate::block_on;
+use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, within, yields};
 use crate::reactor::Pipe;
+use crate::{Runtime, block_on};
 
 /// Number of pipes whose bytes come together.
 const MANY: usize = 5;
@@ -90,6 +92,74 @@ fn a_thread_blocks_beside_one_that_is_never_idle() {
         let writer = write_all(&pipes);
         [blocks, opens, is_busy].into_iter().for_each(foreign_block_on);
         writer.join().expect("it only writes");
+    });
+}
+
+/// Both workers have tasks that come back at once, so none of them ever sleeps. Fails if a leader that has
+/// tasks does not steal.
+#[test]
+fn a_thread_blocks_beside_one_that_always_has_tasks() {
+    explore(2_500, || {
+        let runtime = runtime(2, 2);
+        let pipes = pipes();
+        let (done, over) = (Latch::new(), Latch::new());
+        let busy = [(); 2].map(|()| {
+            let over = over.clone();
+            runtime.spawn(async move {
+                while !over.is_open() {
+                    yields().await;
+                }
+            })
+        });
+        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
+        let mut readers = readers.into_iter();
+        let first = readers.next().expect("there are many");
+        let others: Vec<_> = readers.collect();
+        let blocks = runtime.spawn({
+            let done = done.clone();
+            async move {
+                first.byte().await.expect("a thread leads");
+                within(2 * SOON, "what a blocked thread holds beside one with tasks", || done.wait());
+            }
+        });
+        let opens = runtime.spawn(async move {
+            for reader in others {
+                reader.byte().await.expect("a thread leads");
+            }
+            done.open();
+        });
+        let writer = write_all(&pipes);
+        [blocks, opens].into_iter().for_each(foreign_block_on);
+        over.open();
+        busy.into_iter().for_each(foreign_block_on);
+        writer.join().expect("it only writes");
+        settles(&runtime);
+    });
+}
+
+/// A thread waits for any of several sources, drops all of them and leaves: it may leave events of sources
+/// that are gone. Fails if they keep the deputy awake.
+#[test]
+fn a_thread_leaves_events_of_sources_that_are_gone() {
+    explore(2_500, || {
+        let runtime = Runtime::builder().current_thread().build().expect("it starts no thread");
+        let pipes = pipes();
+        let writer = write_all(&pipes);
+        runtime.block_on(async {
+            let readers: Vec<_> = pipes.iter().map(Reader::new).collect();
+            let mut bytes: Vec<_> = readers.iter().map(|reader| Box::pin(reader.byte())).collect();
+            poll_fn(|cx| {
+                let ready = bytes.iter_mut().map(|byte| byte.as_mut().poll(cx).is_ready());
+                if ready.fold(false, |any, is_ready| any | is_ready) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+        });
+        writer.join().expect("it only writes");
+        settles(&runtime);
     });
 }
 

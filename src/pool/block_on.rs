@@ -78,7 +78,8 @@ pub(crate) fn drive<F: Future>(
         if let Poll::Ready(output) = polled {
             return Some(output);
         }
-        if station.goes.is_set() {
+        // What it holds it fires first.
+        if station.goes.is_set() && rider.share.left() == 0 {
             return None;
         }
         let event;
@@ -130,7 +131,7 @@ impl Rider<'_> {
             self.station.stage.step();
             return Some((None, follower));
         }
-        if self.share.was_filled() {
+        if self.share.is_check_due() {
             if let Some(event) = self.steal(&follower, true) {
                 return Some((Some(event), follower));
             }

@@ -201,7 +201,7 @@ impl Pool {
             is_still(station) && !station.runners.lock().iter().any(|hosted| hosted.state.is_open())
         };
         sync::lock(&self.stations).iter().all(is_still)
-            && !self.reactor.shares.is_any_left()
+            && !(self.reactor.shares.is_any_left() && self.reactor.is_awaited())
             && !self.workforce().is_some_and(|crew| crew.state().has_injected())
     }
 

@@ -268,12 +268,14 @@ impl Surroundings for Station {
         }
     }
 
-    /// Has another thread lead, if none does, or steal, if there are events to steal. If no follower can, and
-    /// the task blocks, asks the deputy to add a thread at once.
+    /// Has another thread lead, if none does, or steal, if there are events to steal. If no thread leads and
+    /// no follower can, and the task blocks, asks the deputy to add a thread at once.
     fn cover(&self, known: Caught) {
         if let Some(pool) = self.pool() {
-            if (pool.leadership.is_vacant() || pool.reactor.shares.is_any_left())
+            let is_vacant = pool.leadership.is_vacant();
+            if (is_vacant || pool.reactor.shares.is_any_left())
                 && !pool.leadership.call(Reason::SlowTask)
+                && is_vacant
                 && known == Caught::Blocking
             {
                 pool.deputy.ask_for_help();

@@ -26,7 +26,8 @@ impl Pool {
             if batch.left() == 0 {
                 batch.ask_poller(&self.reactor);
             }
-            let mut next = || share.take().or_else(|| batch.next(&self.reactor, &share));
+            let mut next =
+                || share.take().or_else(|| share.steal()).or_else(|| batch.next(&self.reactor, &share));
             events.extend(std::iter::from_fn(&mut next));
         });
         let (follower, count) = (leader.vacate(), events.len());

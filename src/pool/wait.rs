@@ -7,7 +7,7 @@
 //! | its own share | [`next_event`](Rider::next_event) | |
 //! | leadership: due timers, then the poller | `try_lead` | if another thread leads: goes on |
 //! | its own tasks, if it does not lead | `is_woken` | |
-//! | the shares of other threads | [`steal`](Rider::steal) | |
+//! | the shares of other threads | [`steal`](Rider::steal), `wait_for_batch` | |
 //! | the tasks of its executors, in others' queues, too | `try_enter_lines` | |
 //! | its tokens | the seat | sleeps |
 //!
@@ -17,6 +17,10 @@
 //! which looks at the shares. What remains is left to the deputy: a share is *stuck* if none of its events is
 //! taken between two looks. Then the deputy interrupts a leader that sleeps, or wakes a follower, or adds a
 //! worker, as for leadership that is vacant.
+//!
+//! A thread that never sleeps, because it always finds events or tasks, steals all the same: as the leader
+//! when the poller has nothing, and after each batch, and some lone events, of one share that has not moved
+//! since it looked there last.
 //!
 //! Events and tasks are stolen by two mechanisms. A task belongs to one executor, and its owner adds others
 //! all the time; an event belongs to the pool, and a share is filled only when it is empty, by a plain store.
@@ -28,10 +32,11 @@ use crate::reactor::{self, Batch, Event};
 use crate::simulated;
 
 impl Rider<'_> {
-    /// Steals an event, and some more for later. Does not if the root future was woken, or if this thread may
-    /// not lead: then others fire the events.
+    /// Steals an event, and some more for later: of the first share that has any, or only of one that is
+    /// stuck. Does not if this thread may not lead, nor, unless the share is stuck, if the root future was
+    /// woken: then others fire the events.
     pub(super) fn steal(&self, follower: &Follower<'_, Batch>, is_stuck: bool) -> Option<Event> {
-        if self.station.is_woken() || !follower.may_lead() {
+        if self.station.is_woken() && !is_stuck || !follower.may_lead() {
             return None;
         }
         let event = if is_stuck { self.share.steal_what_is_stuck() } else { self.share.steal() }?;
@@ -59,15 +64,15 @@ impl Rider<'_> {
         let reactor = &self.pool.reactor;
         reactor::next_turn();
         self.station.stage.step();
-        if self.station.is_woken() {
-            leader.with(|batch| batch.ask_poller(reactor));
-            return None;
-        }
-        if leader.with(|batch| batch.ask_if_cheap(reactor)) {
+        let is_woken = self.station.is_woken();
+        let ask = |batch: &mut Batch| {
+            if is_woken { batch.ask_poller(reactor) } else { batch.ask_if_cheap(reactor) }
+        };
+        if leader.with(ask) {
             return None;
         }
         let stolen = self.share.steal();
-        if stolen.is_none() && self.station.try_enter_lines() {
+        if stolen.is_none() && !is_woken && self.station.try_enter_lines() {
             self.idle(leader);
             executor::here(Host::leave_lines);
         }

@@ -105,7 +105,7 @@ impl Batch {
             self.next += 1;
             if key < sys::RESERVED {
                 if self.next < self.events.list.len() {
-                    self.take_along(reactor, share);
+                    self.take_along(share);
                 }
                 return Some(Event::Source(Key(key), happened));
             }
@@ -115,19 +115,12 @@ impl Batch {
         }
     }
 
-    /// Moves the events of sources into the share.
-    fn take_along(&mut self, reactor: &Reactor, share: &Own<'_>) {
-        let mut rang = false;
-        // A way that returns more events at once leaves the others to the next leader.
-        let events = self.events.list[self.next..].iter().take(sys::BATCH);
-        self.next += events.len();
-        share.fill(events.filter_map(|&(key, happened)| {
-            rang |= key == sys::CLOCK;
-            (key < sys::RESERVED).then_some((Key(key), happened))
-        }));
-        if rang {
-            self.clock_rang(reactor);
-        }
+    /// Moves the next events of sources into the share: those before an event of the clock, so that timers
+    /// that are due wait for no others, and no more than it has places.
+    fn take_along(&mut self, share: &Own<'_>) {
+        let rest = self.events.list[self.next..].iter().take(sys::BATCH);
+        let events = rest.map_while(|&(key, happened)| (key < sys::RESERVED).then_some((Key(key), happened)));
+        self.next += share.fill(events);
     }
 
     /// Forgets the announced deadline, which has passed, and collects the due timers.

@@ -58,6 +58,8 @@ const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
 const _: () = assert!(CAPACITY.is_power_of_two());
 /// The most events that are stolen at a time.
 const MOST: u32 = 32;
+/// After so many events a thread checks whether another share is stuck.
+const CHECK_AFTER: u32 = 16;
 
 /// An event, to be fired by the thread that took it.
 #[derive(Debug)]
@@ -98,8 +100,8 @@ pub(crate) struct Own<'a> {
     share: &'a Share,
     /// Another share, or this one, and its word when this thread looked last.
     suspect: Cell<(&'a Share, u64)>,
-    /// The share was filled since then.
-    was_filled: Cell<bool>,
+    /// How many events this thread has found since then.
+    found: Cell<u32>,
 }
 
 /// Packs an event of a source into a word.
@@ -149,12 +151,7 @@ impl Shares {
             let share = link.get_or_init(|| Box::new(Share::new()));
             if !share.is_owned.is_set() && !share.is_owned.raise() {
                 share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
-                return Own {
-                    shares: self,
-                    share,
-                    suspect: Cell::new((share, 0)),
-                    was_filled: Cell::new(false),
-                };
+                return Own { shares: self, share, suspect: Cell::new((share, 0)), found: Cell::new(0) };
             }
             link = &share.next;
         }
@@ -213,8 +210,8 @@ impl Own<'_> {
         self.share.left() as usize
     }
 
-    /// Fills the share, which is empty, with at most [`CAPACITY`] events.
-    pub(super) fn fill(&self, events: impl Iterator<Item = (Key, Happened)>) {
+    /// Fills the share, which is empty, with at most [`CAPACITY`] events. Returns how many they were.
+    pub(super) fn fill(&self, events: impl Iterator<Item = (Key, Happened)>) -> usize {
         // ORDER: Acquire pairs with the Release of the thieves' exchanges, which have read the places.
         let (put, taken) = counts(self.share.word.load(Ordering::Acquire));
         debug_assert_eq!(put, taken, "the owner fills the share when it is empty");
@@ -226,8 +223,9 @@ impl Own<'_> {
         if end != put {
             // ORDER: Release pairs with the Acquire of `steal_from`: a thief sees the places.
             self.share.word.store(word(end, taken), Ordering::Release);
-            self.was_filled.set(true);
+            self.found.set(self.found.get() + end.wrapping_sub(put));
         }
+        end.wrapping_sub(put) as usize
     }
 
     /// Takes the next event.
@@ -254,20 +252,19 @@ impl Own<'_> {
         after(&self.share.next).chain(before).find_map(|victim| self.steal_from(victim))
     }
 
-    /// Returns whether the thread has filled its share since [`steal_what_is_stuck`] was called last.
-    ///
-    /// [`steal_what_is_stuck`]: Self::steal_what_is_stuck
+    /// Returns whether the thread has found so many events that it should call
+    /// [`steal_what_is_stuck`](Self::steal_what_is_stuck). Each call counts as an event.
     #[inline]
-    pub(crate) fn was_filled(&self) -> bool {
-        self.was_filled.get()
+    pub(crate) fn is_check_due(&self) -> bool {
+        self.found.set(self.found.get() + 1);
+        self.found.get() >= CHECK_AFTER
     }
 
     /// Looks at one share, and takes half of its events if none of them was taken since this thread's last
     /// look: its owner has no core, or is stuck. Otherwise the next call looks at another share. A thread
-    /// that always finds events by itself helps such an owner so, after some batches, at the price of two
-    /// loads for each.
+    /// that always finds events by itself helps such an owner so.
     pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        self.was_filled.set(false);
+        self.found.set(0);
         let (suspect, before) = self.suspect.get();
         let now = suspect.word.load(Ordering::Relaxed);
         if now == before && left_in(now) > 0 {

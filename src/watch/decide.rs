@@ -3,9 +3,10 @@
 //!
 //! # Rules
 //!
-//! Leadership is *abandoned* if it is vacant, no thread has led since the last look, and a source or timer is
-//! awaited. The deputy then opens leadership to any rank and wakes a follower. If no follower sleeps, the
-//! first row that fits applies:
+//! Leadership is *abandoned* if a source or timer is awaited, and since the last look leadership is vacant
+//! and no thread has led or taken an event, or a share is stuck: events are left in it, and none was taken.
+//! The deputy then interrupts a leader that sleeps, opens leadership to any rank and wakes a follower. If no
+//! follower sleeps, the first row that fits applies:
 //!
 //! | leadership is abandoned, and | the deputy |
 //! |---|---|
@@ -108,9 +109,9 @@ const MAX_RELIEFS: usize = 256;
 pub(super) struct Memory {
     /// Since when leadership is abandoned.
     blind: Option<Instant>,
-    /// Workers that blocked at the last look, or were standbys, and leaders that have announced since then
-    /// that they will block.
-    unable: usize,
+    /// Workers that blocked at the last look, and leaders that have announced since then that they will
+    /// block.
+    blocked: usize,
     /// A worker had no core at the last look.
     starves: bool,
     /// Since when there are more workers than are needed.
@@ -132,7 +133,8 @@ pub(super) struct Memory {
 pub(super) enum Step {
     /// Wakes the reliefs.
     DismissReliefs,
-    /// Opens leadership to any rank and wakes a follower. Fails if no follower sleeps.
+    /// Interrupts a leader that sleeps, so that it steals; opens vacant leadership to any rank and wakes a
+    /// follower. Fails if leadership is vacant and no follower sleeps.
     Rescue,
     /// Asks these runners to poll the reactor between two tasks.
     EndRound(Vec<Id>),
@@ -196,7 +198,7 @@ pub(super) fn decide(seen: &Snapshot, memory: &mut Memory) -> Actions {
         memory.forget();
     } else {
         memory.look_at_stays(seen, &mut actions);
-        (memory.starves, memory.unable) = (workforce.waits, workforce.blocked + workforce.standbys);
+        (memory.starves, memory.blocked) = (workforce.waits, workforce.blocked);
         actions.lead = memory.find_leader(seen, &mut workforce);
         actions.queues.extend(move_tasks(seen));
         actions.queues.extend(memory.find_taker(seen, &mut workforce));
@@ -222,7 +224,7 @@ fn move_tasks(seen: &Snapshot) -> Vec<Step> {
 impl Memory {
     /// Forgets everything that is out of date after the deputy has slept or rested.
     pub(super) fn forget(&mut self) {
-        (self.unable, self.starves, self.blind) = (0, false, None);
+        (self.blocked, self.starves, self.blind) = (0, false, None);
     }
 
     /// Returns whether no later look is needed, in a pool that is quiet.
@@ -233,8 +235,8 @@ impl Memory {
     /// Counts a leader that is about to run a task that is known to block, while no follower can lead.
     /// Returns whether to start a worker now: the next look would start one, but later.
     pub(super) fn count_blocked(&mut self, live: usize, threads: usize) -> bool {
-        self.unable += 1;
-        live < threads + self.unable
+        self.blocked += 1;
+        live < threads + self.blocked
     }
 
     /// Has tasks that block or compute marked as slow, and lists the threads in known code for reports of

@@ -30,8 +30,8 @@ pub(super) struct Snapshot {
     pub(super) is_quiet: bool,
     /// A source or timer is registered.
     pub(super) is_needed: bool,
-    /// Leadership is vacant, a source or timer is waited for, and no thread has led or taken an event since
-    /// the last look; or events are left in a share, and none of them was taken.
+    /// A source or timer is waited for, and since the last look leadership is vacant and no thread has led or
+    /// taken an event, or events are left in a share and none of them was taken.
     pub(super) is_abandoned: bool,
     /// Threads that only lead.
     pub(super) reliefs: usize,
@@ -304,19 +304,19 @@ impl Observer {
         })
     }
 
-    /// Notes in `seen` whether leadership is abandoned: vacant, with an awaited source or timer, while no
-    /// thread has led or taken an event since the last look; or whether a share is stuck. So the first look
-    /// never finds that. If it is, and the pool has no workers, also notes whether a thread is busy.
+    /// Notes in `seen` whether leadership is abandoned: a source or timer is awaited, and leadership is
+    /// vacant while no thread has led or taken an event since the last look, or a share is stuck. So the
+    /// first look never finds that.
     fn look_at_leadership(&mut self, pool: &Pool, seen: &mut Snapshot) {
         let now = (pool.leadership.taken.get(), pool.reactor.shares.words());
         let before = self.taken.replace(now.clone());
         // A second look is needed, even where no thread is in a `block_on`: a thread that begins one polls
         // its future before it joins, and the first timer or source in there is what calls the deputy.
         let has_stopped = before.as_ref() == Some(&now);
-        let is_vacant = has_stopped && pool.leadership.is_vacant() && pool.reactor.is_awaited();
+        let is_vacant = has_stopped && pool.leadership.is_vacant();
         let before = before.iter().flat_map(|(_, words)| words);
         let is_stuck = before.zip(&now.1).any(|(before, now)| before == now && left_in(*now) > 0);
-        seen.is_abandoned = is_vacant || is_stuck;
+        seen.is_abandoned = (is_vacant || is_stuck) && pool.reactor.is_awaited();
     }
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the

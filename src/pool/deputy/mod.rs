@@ -59,7 +59,7 @@ pub(crate) struct Deputy {
     watch: Watch,
     pub(crate) duty: Duty,
     pub(crate) switch: Switch,
-    /// Times that leadership was vacant for a whole tick.
+    /// Times that leadership was abandoned.
     pub(crate) rescues: Counter,
     pub(crate) stalls: Stalls,
 }
