@@ -59,7 +59,8 @@ pub enum Promotion {
     /// as a short request.
     #[default]
     Adaptive,
-    /// Before each event, as the pattern's authors have it, if no follower is on its way.
+    /// Each time that a thread leaves leadership with events, before it handles the first of them, as the
+    /// pattern's authors have it, if no follower is on its way.
     Eager,
 }
 

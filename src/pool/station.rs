@@ -273,11 +273,9 @@ impl Surroundings for Station {
     fn cover(&self, known: Caught) {
         if let Some(pool) = self.pool() {
             let is_vacant = pool.leadership.is_vacant();
-            if (is_vacant || pool.reactor.shares.is_any_left())
-                && !pool.leadership.call(Reason::SlowTask)
-                && is_vacant
-                && known == Caught::Blocking
-            {
+            let is_needed = is_vacant || pool.reactor.shares.is_any_left();
+            let is_called = is_needed && pool.leadership.call(Reason::SlowTask);
+            if is_vacant && !is_called && known == Caught::Blocking {
                 pool.deputy.ask_for_help();
             }
         }
