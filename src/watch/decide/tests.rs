@@ -451,8 +451,6 @@ fn a_leader_that_is_about_to_block_is_made_up_for_once() {
     let mut memory = Memory::default();
     decide(&crew([blocks(), idle()]), &mut memory);
     assert!(memory.count_blocked(2, 2) && memory.count_blocked(4, 2) && !memory.count_blocked(6, 2));
-    decide(&crew([blocks(), idle(), standby(idle())]), &mut memory);
-    assert!(memory.count_blocked(4, 2), "a standby takes no tasks");
     decide(&Snapshot { is_quiet: true, ..crew([idle()]) }, &mut memory);
     assert!(memory.count_blocked(2, 2) && !memory.count_blocked(4, 2));
 }
