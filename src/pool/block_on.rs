@@ -131,7 +131,7 @@ impl Rider<'_> {
             self.station.stage.step();
             return Some((None, follower));
         }
-        if self.share.is_check_due() {
+        if self.share.finds_stuck() {
             if let Some(event) = self.steal(&follower, true) {
                 return Some((Some(event), follower));
             }

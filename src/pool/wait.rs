@@ -19,8 +19,8 @@
 //! worker, as for leadership that is vacant.
 //!
 //! A thread that never sleeps, because it always finds events or tasks, steals all the same: as the leader
-//! when the poller has nothing, and after each batch, and some lone events, of one share that has not moved
-//! since it looked there last.
+//! when the poller has nothing, and before it leads, of one share that has not moved since it looked there
+//! last.
 //!
 //! Events and tasks are stolen by two mechanisms. A task belongs to one executor, and its owner adds others
 //! all the time; an event belongs to the pool, and a share is filled only when it is empty, by a plain store.

@@ -58,8 +58,6 @@ const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
 const _: () = assert!(CAPACITY.is_power_of_two());
 /// The most events that are stolen at a time.
 const MOST: u32 = 32;
-/// After so many events a thread checks whether another share is stuck.
-const CHECK_AFTER: u32 = 16;
 
 /// An event, to be fired by the thread that took it.
 #[derive(Debug)]
@@ -100,8 +98,6 @@ pub(crate) struct Own<'a> {
     share: &'a Share,
     /// Another share, or this one, and its word when this thread looked last.
     suspect: Cell<(&'a Share, u64)>,
-    /// How many events this thread has found since then.
-    found: Cell<u32>,
 }
 
 /// Packs an event of a source into a word.
@@ -151,7 +147,7 @@ impl Shares {
             let share = link.get_or_init(|| Box::new(Share::new()));
             if !share.is_owned.is_set() && !share.is_owned.raise() {
                 share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
-                return Own { shares: self, share, suspect: Cell::new((share, 0)), found: Cell::new(0) };
+                return Own { shares: self, share, suspect: Cell::new((share, 0)) };
             }
             link = &share.next;
         }
@@ -223,7 +219,6 @@ impl Own<'_> {
         if end != put {
             // ORDER: Release pairs with the Acquire of `steal_from`: a thief sees the places.
             self.share.word.store(word(end, taken), Ordering::Release);
-            self.found.set(self.found.get() + end.wrapping_sub(put));
         }
         end.wrapping_sub(put) as usize
     }
@@ -252,28 +247,28 @@ impl Own<'_> {
         after(&self.share.next).chain(before).find_map(|victim| self.steal_from(victim))
     }
 
-    /// Returns whether the thread has found so many events that it should call
-    /// [`steal_what_is_stuck`](Self::steal_what_is_stuck). Each call counts as an event.
+    /// Looks at one other share, and returns whether it is stuck: it has events, and none of them was taken
+    /// since this thread looked last. Its owner has no core, or does not return from a poll. If it is not
+    /// stuck, the next call looks at another share. A thread that always finds events by itself asks this
+    /// before it leads, and helps such an owner by [`steal_what_is_stuck`](Self::steal_what_is_stuck).
     #[inline]
-    pub(crate) fn is_check_due(&self) -> bool {
-        self.found.set(self.found.get() + 1);
-        self.found.get() >= CHECK_AFTER
-    }
-
-    /// Looks at one share, and takes half of its events if none of them was taken since this thread's last
-    /// look: its owner has no core, or is stuck. Otherwise the next call looks at another share. A thread
-    /// that always finds events by itself helps such an owner so.
-    pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        self.found.set(0);
+    pub(crate) fn finds_stuck(&self) -> bool {
         let (suspect, before) = self.suspect.get();
         let now = suspect.word.load(Ordering::Relaxed);
-        if now == before && left_in(now) > 0 {
-            return self.steal_from(suspect);
+        let is_stuck = now == before && left_in(now) > 0;
+        if !is_stuck {
+            let next = suspect.next.get().or_else(|| self.shares.0.get()).map_or(self.share, |next| next);
+            self.suspect.set((next, next.word.load(Ordering::Relaxed)));
         }
-        let next = after(&suspect.next).next().or_else(|| self.shares.iter().next());
-        let next = next.unwrap_or(self.share);
-        self.suspect.set((next, next.word.load(Ordering::Relaxed)));
-        None
+        is_stuck
+    }
+
+    /// Takes half of the events of the share that was found to be stuck.
+    pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
+        let suspect = self.suspect.get().0;
+        let event = self.steal_from(suspect);
+        self.suspect.set((suspect, suspect.word.load(Ordering::Relaxed)));
+        event
     }
 
     fn steal_from(&self, victim: &Share) -> Option<Event> {

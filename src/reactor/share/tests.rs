@@ -104,11 +104,16 @@ fn a_thread_steals_of_a_share_that_has_not_moved_since_it_looked_last() {
     let [first, own, last] = [(); 3].map(|()| shares.join());
     first.fill((0..4).map(key));
     last.fill((4..8).map(key));
-    assert!(own.steal_what_is_stuck().is_none(), "it looks at the last one");
+    assert!(!own.finds_stuck(), "it looks at the last one");
     for moves in [&last, &first] {
         moves.take();
-        assert!(own.steal_what_is_stuck().is_none(), "that one has moved, and the next one is looked at");
+        assert!(!own.finds_stuck(), "that one has moved, and the next one is looked at");
     }
-    assert!(own.steal_what_is_stuck().is_none(), "its own one is empty");
-    assert_eq!(numbers(own.steal_what_is_stuck()), [5], "the last one has not moved");
+    assert!(!own.finds_stuck(), "its own one is empty");
+    for stolen in [5, 7] {
+        assert!(own.finds_stuck(), "the last one has not moved");
+        assert_eq!(numbers(own.steal_what_is_stuck()), [stolen]);
+        all(&own);
+    }
+    assert!(!own.finds_stuck(), "it is empty");
 }
