@@ -95,8 +95,7 @@ fn a_thread_blocks_beside_one_that_is_never_idle() {
     });
 }
 
-/// Both workers have tasks that come back at once, so none of them ever sleeps. Fails if a leader that has
-/// tasks does not steal.
+/// Both workers have tasks that come back at once, so none of them ever sleeps.
 #[test]
 fn a_thread_blocks_beside_one_that_always_has_tasks() {
     explore(2_500, || {
@@ -138,7 +137,7 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
 }
 
 /// A thread waits for any of several sources, drops all of them and leaves: it may leave events of sources
-/// that are gone. Fails if they keep the deputy awake.
+/// that are gone.
 #[test]
 fn a_thread_leaves_events_of_sources_that_are_gone() {
     explore(2_500, || {
