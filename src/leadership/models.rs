@@ -21,11 +21,9 @@ fn join(set: &Set, rank: Rank) -> Follower<'_, u32> {
     set.join(Arc::new(Seat::new(rank)))
 }
 
-/// Leads at once, for the start of a model. The other threads park instead of retrying, which saves
-/// schedules.
+/// Leads at once, for the start of a model.
 fn lead_first(set: &Set, rank: Rank) -> Leader<'_, u32> {
-    let mut leader = join(set, rank).insist().expect("no thread leads yet");
-    leader
+    join(set, rank).insist().expect("no thread leads yet")
 }
 
 fn wait_to_lead(mut follower: Follower<'_, u32>) -> Leader<'_, u32> {
@@ -277,7 +275,7 @@ fn leader_makes_way(worse: Rank, better: Rank) {
     model(move || {
         let set = set(Order::default());
         let poller = Poller::new();
-        let mut leader = lead_first(&set, worse);
+        let leader = lead_first(&set, worse);
         let comes = {
             let (set, poller) = (set.clone(), poller.clone());
             thread::spawn(move || {
@@ -351,7 +349,7 @@ fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
             thread::spawn(move || {
                 let once = wait_to_lead(join(&set, Rank::Guest)).vacate();
                 // No better claim has returned: leadership is still open.
-                let mut leader = wait_to_lead(once);
+                let leader = wait_to_lead(once);
                 led.open();
                 poller.sleep(leader.displaced());
                 drop(wait_to_lead(leader.vacate()));

@@ -17,6 +17,18 @@ fn pipes() -> Vec<Pipe> {
     (0..MANY).map(|_| Pipe::new()).collect()
 }
 
+/// A reader for each pipe, registered in the runtime.
+fn readers(runtime: &Runtime, pipes: &[Pipe]) -> Vec<Reader> {
+    runtime.block_on(async { pipes.iter().map(Reader::new).collect() })
+}
+
+/// Takes a byte from each reader, one after the other.
+async fn read_all(readers: impl IntoIterator<Item = Reader>) {
+    for reader in readers {
+        reader.byte().await.expect("a thread leads");
+    }
+}
+
 /// A byte for each pipe, from a thread of its own.
 fn write_all(pipes: &[Pipe]) -> crate::sync::thread::JoinHandle<()> {
     let pipes = pipes.to_vec();
@@ -32,9 +44,8 @@ fn a_thread_blocks_with_a_full_share() {
             let runtime = runtime(threads, most);
             let pipes = pipes();
             let others: Vec<_> = (1..MANY).map(|_| Latch::new()).collect();
-            let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
             let mut tasks = Vec::new();
-            for (at, reader) in readers.into_iter().enumerate() {
+            for (at, reader) in readers(&runtime, &pipes).into_iter().enumerate() {
                 let others = others.clone();
                 tasks.push(runtime.spawn(async move {
                     reader.byte().await.expect("a thread leads");
@@ -54,16 +65,14 @@ fn a_thread_blocks_with_a_full_share() {
     }
 }
 
-/// A thread blocks beside another one that always has events of its own, and so never steals. Fails if the
-/// deputy does not look at the shares.
+/// A thread blocks beside another one that always has events of its own.
 #[test]
 fn a_thread_blocks_beside_one_that_is_never_idle() {
     explore(2_500, || {
         let runtime = runtime(2, 3);
         let pipes = pipes();
         let done = Latch::new();
-        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
-        let mut readers = readers.into_iter().zip(&pipes);
+        let mut readers = readers(&runtime, &pipes).into_iter().zip(&pipes);
         let (busy, again) = readers.next().expect("there are many");
         let is_busy = runtime.spawn({
             let (again, done) = (again.clone(), done.clone());
@@ -84,9 +93,7 @@ fn a_thread_blocks_beside_one_that_is_never_idle() {
             }
         });
         let opens = runtime.spawn(async move {
-            for reader in others {
-                reader.byte().await.expect("a thread leads");
-            }
+            read_all(others).await;
             done.open();
         });
         let writer = write_all(&pipes);
@@ -110,8 +117,7 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
                 }
             })
         });
-        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
-        let mut readers = readers.into_iter();
+        let mut readers = readers(&runtime, &pipes).into_iter();
         let first = readers.next().expect("there are many");
         let others: Vec<_> = readers.collect();
         let blocks = runtime.spawn({
@@ -122,9 +128,7 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
             }
         });
         let opens = runtime.spawn(async move {
-            for reader in others {
-                reader.byte().await.expect("a thread leads");
-            }
+            read_all(others).await;
             done.open();
         });
         let writer = write_all(&pipes);
@@ -200,9 +204,7 @@ fn a_thread_ends_with_a_share() {
             move || {
                 block_on(async {
                     let readers: Vec<_> = pipes.iter().map(Reader::new).collect();
-                    for reader in readers {
-                        reader.byte().await.expect("a thread leads");
-                    }
+                    read_all(readers).await;
                 });
             }
         };
@@ -223,8 +225,7 @@ fn a_nested_block_on_waits_for_what_its_thread_holds() {
     explore(2_500, || {
         let runtime = runtime(1, 2);
         let pipes = pipes();
-        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
-        let mut readers = readers.into_iter();
+        let mut readers = readers(&runtime, &pipes).into_iter();
         let first = readers.next().expect("there are many");
         let others: Vec<_> = readers.collect();
         let tasks: Vec<_> = others
@@ -250,8 +251,7 @@ fn a_runtime_ends_beside_full_shares() {
     explore(2_500, || {
         let runtime = runtime(2, 2);
         let pipes = pipes();
-        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
-        for reader in readers {
+        for reader in readers(&runtime, &pipes) {
             runtime.spawn(async move { while reader.byte().await.is_ok() {} }).detach();
         }
         let writer = write_all(&pipes);
@@ -298,13 +298,13 @@ fn threads_that_fall_asleep_beside_shares_that_fill() {
     explore(2_500, || {
         let runtime = runtime(3, 3);
         let pipes = pipes();
-        let readers: Vec<_> = runtime.block_on(async { pipes.iter().map(Reader::new).collect() });
         let read = |reader: Reader| async move {
             for _ in 0..2 {
                 reader.byte().await.expect("a thread leads");
             }
         };
-        let tasks: Vec<_> = readers.into_iter().map(|reader| runtime.spawn(read(reader))).collect();
+        let tasks: Vec<_> =
+            readers(&runtime, &pipes).into_iter().map(|reader| runtime.spawn(read(reader))).collect();
         let writers = [(); 2].map(|()| write_all(&pipes));
         writers.into_iter().for_each(|writer| writer.join().expect("it only writes"));
         within(SOON, "the bytes that were written", || tasks.into_iter().for_each(foreign_block_on));

@@ -48,6 +48,16 @@ impl<const EVENTS: usize> Scene<EVENTS> {
     }
 }
 
+/// Starts a thread that steals once, and takes what it has stolen.
+fn thief<const EVENTS: usize>(scene: &Arc<Scene<EVENTS>>) -> thread::JoinHandle<()> {
+    let scene = scene.clone();
+    thread::spawn(move || {
+        let own = scene.shares.join();
+        scene.note(own.steal());
+        scene.take_all(&own);
+    })
+}
+
 /// Returns the events with these numbers.
 fn events(numbers: std::ops::Range<u32>) -> impl Iterator<Item = (Key, Happened)> {
     numbers.map(|number| (Key::new(number, 0), Happened::EVERYTHING))
@@ -60,14 +70,7 @@ fn lf6_an_event_is_taken_by_its_owner_or_stolen() {
         let scene = Scene::<3>::new();
         let own = scene.shares.join();
         own.fill(events(0..3));
-        let thief = {
-            let scene = scene.clone();
-            thread::spawn(move || {
-                let own = scene.shares.join();
-                scene.note(own.steal());
-                scene.take_all(&own);
-            })
-        };
+        let thief = thief(&scene);
         scene.take_all(&own);
         thief.join().unwrap();
         scene.assert_all_taken();
@@ -82,14 +85,7 @@ fn lf6_a_place_is_not_overwritten_while_it_is_read() {
         let scene = Scene::<{ 1 + CAPACITY }>::new();
         let own = scene.shares.join();
         own.fill(events(0..1));
-        let thief = {
-            let scene = scene.clone();
-            thread::spawn(move || {
-                let own = scene.shares.join();
-                scene.note(own.steal());
-                scene.take_all(&own);
-            })
-        };
+        let thief = thief(&scene);
         scene.take_all(&own);
         own.fill(events(1..1 + CAPACITY as u32));
         scene.take_all(&own);
@@ -105,14 +101,7 @@ fn lf6_two_thieves_do_not_steal_the_same_event() {
         let scene = Scene::<2>::new();
         let own = scene.shares.join();
         own.fill(events(0..2));
-        let thieves = [(); 2].map(|()| {
-            let scene = scene.clone();
-            thread::spawn(move || {
-                let own = scene.shares.join();
-                scene.note(own.steal());
-                scene.take_all(&own);
-            })
-        });
+        let thieves = [(); 2].map(|()| thief(&scene));
         thieves.into_iter().for_each(|thief| thief.join().unwrap());
         scene.take_all(&own);
         scene.assert_all_taken();
