@@ -383,8 +383,6 @@ pub use insight::{Drained, Stall, StallKind, StuckThread, TaskGroup, TaskPanic};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
-#[cfg(paceline_contention)]
-pub use leadership::{TimeLed, time_led};
 pub use line::Order;
 #[doc(hidden)]
 pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
@@ -408,8 +406,6 @@ pub use runtime::{Load, ThreadLoad};
 #[doc(hidden)]
 pub use simulated::sockets as simulated_sockets;
 pub use strand::Strand;
-#[cfg(paceline_contention)]
-pub use sync::contention::{Contention, WriteCount, WriteKind, contention, count_writes, writes};
 
 /// Runs the examples of the README and of the guide as tests.
 #[cfg(doctest)]

@@ -1,6 +1,6 @@
 //! [`Leader`]: the role that may use the guarded value, and the ways to give it up.
 
-use super::{Follower, LeaderClock, OPEN_TO_ALL, Rank, VACANT};
+use super::{Follower, OPEN_TO_ALL, Rank, VACANT};
 use crate::flight::{self, Reason, RoleNow};
 use crate::sync::Ordering;
 
@@ -8,7 +8,6 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub(crate) struct Leader<'a, T> {
     pub(super) follower: Follower<'a, T>,
-    pub(super) clock: LeaderClock,
 }
 
 impl<'a, T> Leader<'a, T> {
@@ -17,12 +16,6 @@ impl<'a, T> Leader<'a, T> {
     pub(crate) fn with<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: the state word is `LED` by this thread, and only this role can end that.
         unsafe { self.follower.leadership.guarded.with_mut(f) }
-    }
-
-    /// Notes that the leader has found nothing so far: the measure of how long threads lead begins anew.
-    #[inline]
-    pub(crate) fn start_clock_anew(&mut self) {
-        self.clock.start_anew();
     }
 
     /// Returns a check whether a follower of greater rank waits for this leader's place. Always false for a
@@ -90,7 +83,6 @@ impl<'a, T> Leader<'a, T> {
         // ORDER: Release pairs with the Acquire of `Leadership::try_take`: the next leader sees the guarded
         // value as this one leaves it.
         leadership.state.store(VACANT | open, Ordering::Release);
-        self.clock.stop();
     }
 }
 

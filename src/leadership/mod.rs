@@ -8,16 +8,10 @@
 //!
 //! The README beside this file has the states, the transitions and the argument that no wake is lost.
 
-#[cfg_attr(paceline_contention, path = "clock_contention.rs")]
-#[cfg_attr(not(paceline_contention), path = "clock_none.rs")]
-mod clock;
 mod leader;
 mod seat;
 
 pub(crate) use crate::line::{Order, Rank};
-use clock::LeaderClock;
-#[cfg(paceline_contention)]
-pub use clock::{TimeLed, time_led};
 pub(crate) use leader::Leader;
 use seat::Woken;
 pub(crate) use seat::{Rouse, Seat};
@@ -295,7 +289,7 @@ impl<'a, T> Follower<'a, T> {
     pub(crate) fn try_lead(self) -> Result<Leader<'a, T>, Self> {
         if self.may_lead() && self.leadership.try_take(&self.seat) {
             flight::role(RoleNow::Leads);
-            return Ok(Leader { follower: self, clock: LeaderClock::start() });
+            return Ok(Leader { follower: self });
         }
         Err(self)
     }

@@ -119,7 +119,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
     let thread = {
         let (set, seat, led) = (set.clone(), seat.clone(), led.clone());
         thread::spawn(move || {
-            let leader = Leader { follower: join(&set, Rank::Host), clock: LeaderClock::start() };
+            let leader = Leader { follower: join(&set, Rank::Host) };
             let _ = seat.wake_root();
             let busy = leader.promote();
             led.wait();

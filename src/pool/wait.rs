@@ -91,7 +91,6 @@ impl Rider<'_> {
                 leader.with(|batch| batch.interrupted(reactor));
                 return;
             }
-            leader.start_clock_anew();
             if leader.with(|batch| batch.ask_poller(reactor)) {
                 return;
             }
@@ -111,7 +110,6 @@ impl Rider<'_> {
         // The clock may have been released since `try_leap`, by a thread that found no sleeping leader to
         // interrupt.
         let may_leap = || !self.station.is_relief() && reactor.clock.was_released();
-        leader.start_clock_anew();
         leader.with(|batch| batch.sleep(reactor, || self.station.is_woken() || displaced() || may_leap()));
         self.station.seat.stop_polling();
         self.end_sleep();

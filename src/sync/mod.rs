@@ -4,7 +4,6 @@
 //! | mode | what runs in it | what is behind the door |
 //! |---|---|---|
 //! | std | the crate | std, and nothing else |
-//! | std, with `--cfg paceline_contention` | benches of contention | std, with counters |
 //! | loom | models of one protocol each, in every schedule | loom, with threads that park on its `Notify` |
 //! | shuttle | scenarios of the whole pool, in random schedules | shuttle, and a virtual clock |
 //! | shuttle, in a simulation | the whole pool, in the order of virtual time | shuttle, and virtual cores |
@@ -14,8 +13,6 @@
 //! is one type everywhere; values that only metrics read; and `OnceLock`: its initializers take no step of a
 //! model. Under shuttle all threads are coroutines of one thread: a coroutine that waited for a lock of std's
 //! would wait for itself.
-//!
-//! The counters name the line that calls an operation, and not a line of this file: hence `track_caller`.
 
 use std::io;
 
@@ -31,7 +28,6 @@ pub(crate) use primitives::*;
 
 /// Locks, whether or not a panic passed through the lock before: the guarded state is consistent at every
 /// step, because no user code runs under a lock (LF3).
-#[cfg_attr(paceline_contention, track_caller)]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
@@ -54,13 +50,11 @@ impl Counter {
     /// Adds `n`. Only the thread that owns the counter at the moment (by its role) may call this; two threads
     /// at once would lose counts, but do no other harm.
     #[inline]
-    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
     }
 
     /// Adds `n` from a thread that does not own the counter: for rare events.
-    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
@@ -88,21 +82,18 @@ impl Flag {
     }
 
     #[inline]
-    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn set(&self, is_set: bool) {
         // ORDER: Release pairs with the Acquire of `is_set`, `raise` and `take`.
         self.0.store(is_set, Ordering::Release);
     }
 
     /// Sets the flag. Returns whether it was set already.
-    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn raise(&self) -> bool {
         self.0.swap(true, Ordering::AcqRel)
     }
 
     /// Clears the flag. Returns whether it was set. A plain load if it was not.
     #[inline]
-    #[cfg_attr(paceline_contention, track_caller)]
     pub(crate) fn take(&self) -> bool {
         self.is_set() && self.0.swap(false, Ordering::AcqRel)
     }

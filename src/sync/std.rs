@@ -2,30 +2,14 @@
 
 pub(crate) use event_listener::Event;
 
-#[path = "cell.rs"]
-mod cell;
-#[cfg(paceline_contention)]
-#[path = "contention/mod.rs"]
-pub(crate) mod contention;
-
-#[cfg(paceline_contention)]
-pub(crate) use contention::{
-    AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicU64 as MetricU64, AtomicUsize, Mutex,
-    ProtocolCell,
-};
-#[cfg(not(paceline_contention))]
-pub(crate) use {
-    cell::ProtocolCell,
-    std::sync::{
-        Mutex,
+pub(crate) use std::{
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard,
         atomic::{
             AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicU64 as MetricU64, AtomicUsize,
+            Ordering,
         },
     },
-};
-
-pub(crate) use std::{
-    sync::{Arc, Condvar, MutexGuard, atomic::Ordering},
     thread::{self, Thread},
     thread_local,
     time::Instant,
@@ -97,4 +81,25 @@ pub(crate) fn park_until(deadline: Option<Instant>) -> bool {
         thread::park_timeout(left);
     }
     !left.is_zero()
+}
+
+/// A cell whose exclusive access some protocol grants, checked in the models.
+#[derive(Debug)]
+pub(crate) struct ProtocolCell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> ProtocolCell<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Calls `f` with the value.
+    ///
+    /// # Safety
+    ///
+    /// The caller's protocol grants it exclusive access until `f` returns.
+    #[inline]
+    pub(crate) unsafe fn with_mut<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        // SAFETY: exclusive, as the caller promises.
+        f(unsafe { &mut *self.0.get() })
+    }
 }

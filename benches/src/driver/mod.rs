@@ -3,7 +3,6 @@
 pub(crate) mod ace;
 mod bystanders;
 pub(crate) mod child;
-pub(crate) mod contention;
 pub(crate) mod division;
 pub(crate) mod environment;
 pub(crate) mod plan;
@@ -16,5 +15,3 @@ pub(crate) mod swapped;
 pub(crate) mod sweep;
 pub(crate) mod table;
 pub(crate) mod tool;
-#[cfg(all(feature = "paceline", paceline_contention))]
-pub(crate) mod writes;

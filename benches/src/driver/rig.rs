@@ -10,11 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::child::{Child, Talk};
-use super::contention::{COUNTED, Contention};
 use super::division::{Division, confine};
 use super::procfs::{Usage, eventually};
-#[cfg(all(feature = "paceline", paceline_contention))]
-use super::writes::Written;
 use crate::{handler, load};
 
 /// A running rival.
@@ -22,8 +19,6 @@ use crate::{handler, load};
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// The pipes to a server that counts contention.
-    talk: Option<Talk>,
 }
 
 impl Server {
@@ -41,11 +36,8 @@ impl Server {
         command.arg("--executors").arg(executors.to_string());
         // One calibration for all servers: two calibrations on a noisy machine differ more than rivals do.
         command.arg("--steps-per-micro").arg(handler::steps_per_micro().to_string());
-        let talks = COUNTED && rival.starts_with("paceline");
-        let stream = || if talks { Stdio::piped() } else { Stdio::null() };
-        let mut child = Child::spawn(command.stdin(stream()).stdout(stream()))?;
-        let talk = talks.then(|| Talk::with(&mut child)).transpose()?;
-        let mut server = Server { child, port, talk };
+        let child = Child::spawn(command.stdin(Stdio::null()).stdout(Stdio::null()))?;
+        let mut server = Server { child, port };
         let connects = |port: u16| TcpStream::connect(("127.0.0.1", port)).is_ok();
         for port in port..port + executors {
             if !eventually(Duration::from_secs(5), || connects(port) || server.child.ended().is_some()) {
@@ -66,13 +58,6 @@ impl Server {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.0.id()
-    }
-
-    /// Asks the server for its contention counts; returns zeros if it does not count.
-    fn contention(&mut self) -> io::Result<Contention> {
-        let Some(talk) = &mut self.talk else { return Ok(Contention::default()) };
-        talk.say("contention")?;
-        Contention::read(&talk.line()?)
     }
 }
 
@@ -160,8 +145,6 @@ pub(crate) struct Run {
     pub(crate) starved: f64,
     /// CPU use of the load generator's threads, in percent: near a hundred the generator limits the rate.
     pub(crate) load: f64,
-    /// The contention among the server's threads, if the server counts it.
-    pub(crate) contention: Contention,
     pub(crate) errors: u64,
 }
 
@@ -204,34 +187,15 @@ pub(crate) fn measure_on(
     }
     load.go()?;
     load.begun()?;
-    let met = server.contention()?;
     let before = Usage::of(server.id());
     let result = load.result()?;
     let after = Usage::of(server.id());
-    let met = server.contention()?.since(met);
     server.still_runs()?;
     let slow = slow.map(|mut slow| slow.begun().and_then(|()| slow.result())).transpose()?;
-    Ok(run(&result, slow.as_ref(), &before, &after, met))
+    Ok(run(&result, slow.as_ref(), &before, &after))
 }
 
-/// Starts the rival, loads it, and counts the writes of its requests within the window.
-#[cfg(all(feature = "paceline", paceline_contention))]
-pub(crate) fn count_writes(rival: &str, threads: usize, plan: &load::Plan) -> io::Result<Written> {
-    let mut server = Server::start(rival, threads)?;
-    let mut load = Load::connect(&load::Plan { port: server.port, ..plan.clone() }, &[])?;
-    load.go()?;
-    load.begun()?;
-    let silent = || io::Error::other("the server counts no writes");
-    let talk = server.talk.as_mut().ok_or_else(silent)?;
-    talk.say("count")?;
-    talk.line()?;
-    let result = load.result()?;
-    talk.say("writes")?;
-    let counted = serde_json::from_str(&talk.line()?).map_err(io::Error::other)?;
-    Written::read(&counted, result["requests"].as_f64().unwrap_or(0.0).max(1.0)).ok_or_else(silent)
-}
-
-fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage, met: Contention) -> Run {
+fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage) -> Run {
     let number = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
     let rate = |value: &Value| number(value, "requests") / number(value, "seconds").max(1e-9);
     let requests = number(result, "requests").max(1.0);
@@ -247,7 +211,6 @@ fn run(result: &Value, slow: Option<&Value>, before: &Usage, after: &Usage, met:
         slow_per_second: slow.map_or(0.0, rate),
         starved: number(result, "starved"),
         load: number(result, "busy") * 100.0,
-        contention: met.per(requests),
         errors: result["errors"].as_u64().unwrap_or(0),
     }
 }

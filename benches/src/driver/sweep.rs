@@ -4,7 +4,6 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::contention::COUNTED;
 use super::rig::Run;
 use crate::stats::{Spread, spread};
 
@@ -54,29 +53,8 @@ pub(crate) const STARVED: Metric =
 /// The CPU use of the load generator: near 100 % the generator is the limit, and not the server.
 pub(crate) const LOAD: Metric = Metric { name: "load", unit: "% busy", decimals: 0, of: |run| run.load };
 
-const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
-
-/// Additional metrics of a build that counts contention. `led` is the processor time under leadership for
-/// each request, and `cores` the number of cores that one leader can feed, if nothing else limits them.
-pub(crate) const CONTENTION: [Metric; 7] = [
-    Metric { name: "failed cas", unit: "/req", decimals: 4, of: |run| run.contention.failed_swaps },
-    Metric { name: "locks", unit: "waits/req", decimals: 4, of: |run| run.contention.contended_locks },
-    Metric { name: "lock wait", unit: "ns/req", decimals: 1, of: |run| run.contention.lock_wait_nanos },
-    Metric { name: "leads", unit: "/req", decimals: 2, of: |run| run.contention.leaderships },
-    Metric { name: "led", unit: "ns/req", decimals: 0, of: |run| run.contention.led_nanos },
-    Metric {
-        name: "cores",
-        unit: "cpu/led",
-        decimals: 1,
-        of: |run| run.cpu_micros * 1e3 / run.contention.led_nanos,
-    },
-    Metric { name: "clock", unit: "ns", decimals: 0, of: |run| run.contention.clock_nanos },
-];
-
 /// The metrics that the raw figures contain.
-fn recorded() -> impl Iterator<Item = Metric> {
-    ALL.into_iter().chain(CONTENTION.into_iter().filter(|_| COUNTED))
-}
+const ALL: [Metric; 11] = [RATE, CPU, P50, P99, P999, VOLUNTARY, INVOLUNTARY, PEAK, SLOW, STARVED, LOAD];
 
 impl Cell {
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
@@ -134,7 +112,7 @@ impl Sweep {
                 let figures: Vec<f64> = cell.runs.iter().map(metric.of).collect();
                 (format!("{} ({})", metric.name, metric.unit), json!(figures))
             };
-            let figures: serde_json::Map<String, Value> = recorded().map(metric).collect();
+            let figures: serde_json::Map<String, Value> = ALL.into_iter().map(metric).collect();
             json!({ "rival": cell.rival, "runs": figures, "errors": cell.errors(), "absent": cell.absent })
         };
         let rows = self.rows.iter().map(|(point, cells)| {

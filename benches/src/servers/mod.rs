@@ -9,8 +9,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::handler;
 
-#[cfg(all(feature = "paceline", paceline_contention))]
-pub(crate) mod contention;
 mod floor;
 mod hsha;
 mod hyper;
@@ -146,8 +144,6 @@ pub fn from_arguments(arguments: &[String]) -> io::Result<()> {
             _ => return Err(usage()),
         }
     }
-    #[cfg(all(feature = "paceline", paceline_contention))]
-    contention::answer();
     match executors {
         1 => serve(rival, port, threads),
         several => serve_several(rival, port, threads, several),

@@ -24,8 +24,6 @@ mod syscalls;
 mod tasks;
 mod transfer;
 mod work;
-#[cfg(all(feature = "paceline", paceline_contention))]
-mod writes;
 
 pub(crate) type Outcome = Result<(), Box<dyn Error>>;
 
@@ -94,6 +92,4 @@ pub(crate) const ALL: &[Workload] = &[
     Workload { name: "check", question: check::QUESTION, runs: Runs::InFull, run: check::run },
     Workload { name: "transfer", question: transfer::QUESTION, runs: Runs::Always, run: transfer::run },
     Workload { name: "tasks", question: tasks::QUESTION, runs: Runs::Always, run: tasks::run },
-    #[cfg(all(feature = "paceline", paceline_contention))]
-    Workload { name: "writes", question: writes::QUESTION, runs: Runs::Always, run: writes::run },
 ];

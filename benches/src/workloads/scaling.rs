@@ -1,17 +1,15 @@
 //! How much does another worker help, and what is its cost?
 //!
 //! Hypothesis: throughput grows with the workers until the cores, which the load shares, are used up. Without
-//! work one thread that leads and polls is enough for longest. Contention grows with the workers: a build
-//! with `--cfg paceline_contention` counts it, but is not comparable with other rivals.
+//! work one thread that leads and polls is enough for longest.
 
 use super::{Outcome, report};
-use crate::driver::contention::COUNTED;
 use crate::driver::environment::cores;
 use crate::driver::plan::Plan;
 use crate::driver::plot::Caption;
 use crate::driver::results::Results;
 use crate::driver::rig::measure;
-use crate::driver::sweep::{CONTENTION, CPU, LOAD, P50, P99, RATE, Sweep, VOLUNTARY};
+use crate::driver::sweep::{CPU, LOAD, P50, P99, RATE, Sweep, VOLUNTARY};
 use crate::svg::Scale;
 
 pub(super) const QUESTION: &str =
@@ -27,8 +25,7 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
     let counts = worker_counts(cores());
     let (connections, load_threads) = load_for(&counts, cores());
     let plan = &Plan { load_threads, ..plan.brief(250) };
-    let rivals: Vec<&str> =
-        Plan::named(&RIVALS).into_iter().filter(|name| !COUNTED || name.starts_with("paceline")).collect();
+    let rivals = Plan::named(&RIVALS);
     for (micros, name) in LENGTHS {
         let points = plan.pick(&counts, &counts, "workers");
         let title = format!(
@@ -38,11 +35,9 @@ pub(super) fn run(plan: &Plan, results: &mut Results) -> Outcome {
         let sweep = Sweep::measure(name, title, points, &rivals, plan.rounds.min(3), |rival, point| {
             measure(rival, point.x as usize, &plan.load(&format!("/w{micros}"), connections), None)
         });
-        let mut metrics = vec![RATE, CPU, P50, P99, VOLUNTARY, LOAD];
-        metrics.extend(CONTENTION.into_iter().filter(|_| COUNTED));
         let title = &format!("Throughput against workers, {micros} µs of work per request");
         let caption = Caption::of_few(title, ("workers", Scale::Steps), "requests per second");
-        report(results, &sweep, &metrics, ("throughput", RATE, &caption))?;
+        report(results, &sweep, &[RATE, CPU, P50, P99, VOLUNTARY, LOAD], ("throughput", RATE, &caption))?;
     }
     Ok(())
 }
