@@ -2,13 +2,15 @@
 //! something else.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::sync::Arc;
 use std::task::Poll;
 
 use super::stage::{SOON, settles};
 use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn, within, yields};
+use crate::pool::{Pool, with_current_pool};
 use crate::reactor::Pipe;
-use crate::{Runtime, block_on};
+use crate::{Runtime, Task, block_on};
 
 /// Number of pipes whose bytes come together.
 const MANY: usize = 5;
@@ -29,10 +31,48 @@ async fn read_all(readers: impl IntoIterator<Item = Reader>) {
     }
 }
 
+/// Returns the pool of a `block_on`, which joins one when its future waits.
+async fn pool_here() -> Arc<Pool> {
+    yields().await;
+    with_current_pool(Arc::clone).expect("it has joined")
+}
+
+/// Opens `begun` after the first poll of `future`.
+fn opens_when_polled<F: Future>(begun: &Latch, future: F) -> impl Future<Output = F::Output> + use<F> {
+    let begun = begun.clone();
+    let mut future = Box::pin(future);
+    poll_fn(move |cx| {
+        let polled = future.as_mut().poll(cx);
+        begun.open();
+        polled
+    })
+}
+
 /// A byte for each pipe, from a thread of its own.
 fn write_all(pipes: &[Pipe]) -> crate::sync::thread::JoinHandle<()> {
     let pipes = pipes.to_vec();
     spawn("writer", move || pipes.iter().for_each(Pipe::write))
+}
+
+/// Starts two tasks, which wait when this returns: the first byte blocks the thread of the first one until
+/// `done` is open, and the second one opens it when it has the bytes of all other pipes, which that thread may
+/// hold.
+fn block_with_events(runtime: &Runtime, pipes: &[Pipe], done: &Latch, limit: u32) -> [Task<()>; 2] {
+    let begun = [(); 2].map(|()| Latch::new());
+    let mut readers = readers(runtime, pipes).into_iter();
+    let first = readers.next().expect("there are many");
+    let blocks = done.clone();
+    let blocks = runtime.spawn(opens_when_polled(&begun[0], async move {
+        first.byte().await.expect("a thread leads");
+        within(limit, "what a blocked thread holds is fired by one that never sleeps", || blocks.wait());
+    }));
+    let done = done.clone();
+    let opens = runtime.spawn(opens_when_polled(&begun[1], async move {
+        read_all(readers).await;
+        done.open();
+    }));
+    begun.iter().for_each(Latch::wait);
+    [blocks, opens]
 }
 
 /// The first event blocks its thread until the others have been fired, by threads that sleep or have to be
@@ -65,44 +105,35 @@ fn a_thread_blocks_with_a_full_share() {
     }
 }
 
-/// A thread blocks beside another one that always has events of its own.
+/// A thread blocks beside another one that always finds an event: two tasks pass a byte back and forth. Fails
+/// if such a thread does not look whether a share is stuck.
 #[test]
 fn a_thread_blocks_beside_one_that_is_never_idle() {
     explore(2_500, || {
-        let runtime = runtime(2, 3);
-        let pipes = pipes();
+        let runtime = runtime(2, 2);
+        let (pipes, ball) = (pipes(), [(); 2].map(|()| Pipe::new()));
         let done = Latch::new();
-        let mut readers = readers(&runtime, &pipes).into_iter().zip(&pipes);
-        let (busy, again) = readers.next().expect("there are many");
-        let is_busy = runtime.spawn({
-            let (again, done) = (again.clone(), done.clone());
-            async move {
+        let mut busy = Vec::new();
+        for (at, reader) in readers(&runtime, &ball).into_iter().enumerate() {
+            let (done, back) = (done.clone(), ball[1 - at].clone());
+            busy.push(runtime.spawn(async move {
                 while !done.is_open() {
-                    busy.byte().await.expect("a thread leads");
-                    again.write();
+                    reader.byte().await.expect("a thread leads");
+                    back.write();
                 }
-            }
-        });
-        let (first, _) = readers.next().expect("there are many");
-        let others: Vec<_> = readers.map(|(reader, _)| reader).collect();
-        let blocks = runtime.spawn({
-            let done = done.clone();
-            async move {
-                first.byte().await.expect("a thread leads");
-                within(SOON, "what a blocked thread holds beside a busy one", || done.wait());
-            }
-        });
-        let opens = runtime.spawn(async move {
-            read_all(others).await;
-            done.open();
-        });
+            }));
+        }
+        ball[0].write();
+        let tasks = block_with_events(&runtime, &pipes, &done, SOON);
         let writer = write_all(&pipes);
-        [blocks, opens, is_busy].into_iter().for_each(foreign_block_on);
+        tasks.into_iter().chain(busy).for_each(foreign_block_on);
         writer.join().expect("it only writes");
+        settles(&runtime);
     });
 }
 
-/// Both workers have tasks that come back at once, so none of them ever sleeps.
+/// Both workers have tasks that come back at once, so none of them ever sleeps. Fails if a thread that has
+/// tasks neither steals as the leader, nor looks whether a share is stuck.
 #[test]
 fn a_thread_blocks_beside_one_that_always_has_tasks() {
     explore(2_500, || {
@@ -117,22 +148,9 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
                 }
             })
         });
-        let mut readers = readers(&runtime, &pipes).into_iter();
-        let first = readers.next().expect("there are many");
-        let others: Vec<_> = readers.collect();
-        let blocks = runtime.spawn({
-            let done = done.clone();
-            async move {
-                first.byte().await.expect("a thread leads");
-                within(2 * SOON, "what a blocked thread holds beside one with tasks", || done.wait());
-            }
-        });
-        let opens = runtime.spawn(async move {
-            read_all(others).await;
-            done.open();
-        });
+        let tasks = block_with_events(&runtime, &pipes, &done, 2 * SOON);
         let writer = write_all(&pipes);
-        [blocks, opens].into_iter().for_each(foreign_block_on);
+        tasks.into_iter().for_each(foreign_block_on);
         over.open();
         busy.into_iter().for_each(foreign_block_on);
         writer.join().expect("it only writes");
@@ -140,29 +158,68 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
     });
 }
 
+/// The future of a thread is woken all the time. Fails if only an idle leader steals: then the thread looks at
+/// one share after the other, and gets to the last one later.
+#[test]
+fn a_leader_that_is_never_idle_steals_at_once() {
+    explore(2_500, || {
+        block_on(async {
+            let pool = pool_here().await;
+            let reader = Reader::new(&Pipe::new());
+            let hold_nothing = [(); MANY].map(|()| pool.reactor.shares.join());
+            let holds = pool.reactor.shares.join();
+            holds.hold(reader.source());
+            for _ in 0..MANY / 2 {
+                yields().await;
+            }
+            assert_eq!(holds.left(), 0, "it was not stolen, beside {} other shares", hold_nothing.len());
+        });
+    });
+}
+
 /// A thread waits for any of several sources, drops all of them and leaves: it may leave events of sources
-/// that are gone.
+/// that are gone. Fails if they keep the deputy awake.
 #[test]
 fn a_thread_leaves_events_of_sources_that_are_gone() {
     explore(2_500, || {
-        let runtime = Runtime::builder().current_thread().build().expect("it starts no thread");
         let pipes = pipes();
-        let writer = write_all(&pipes);
-        runtime.block_on(async {
+        let pool = block_on(async {
             let readers: Vec<_> = pipes.iter().map(Reader::new).collect();
             let mut bytes: Vec<_> = readers.iter().map(|reader| Box::pin(reader.byte())).collect();
+            let mut are_written = false;
             poll_fn(|cx| {
                 let ready = bytes.iter_mut().map(|byte| byte.as_mut().poll(cx).is_ready());
                 if ready.fold(false, |any, is_ready| any | is_ready) {
-                    Poll::Ready(())
-                } else {
-                    Poll::Pending
+                    return Poll::Ready(());
                 }
+                if !mem::replace(&mut are_written, true) {
+                    pipes.iter().for_each(Pipe::write);
+                }
+                Poll::Pending
             })
             .await;
+            with_current_pool(Arc::clone).expect("it has waited")
         });
-        writer.join().expect("it only writes");
-        settles(&runtime);
+        let pace = Pace::new();
+        while !pool.is_quiet() {
+            pace.at_most(6, "a pool without sources is quiet");
+            sleep(1);
+        }
+    });
+}
+
+/// A share has an event of a source that is gone, and a thread stays in one poll, so that the deputy looks.
+/// Fails if the deputy has that event fired.
+#[test]
+fn no_thread_is_woken_for_an_event_of_a_source_that_is_gone() {
+    explore(2_500, || {
+        block_on(async {
+            let pool = pool_here().await;
+            let holds = pool.reactor.shares.join();
+            holds.hold(Reader::new(&Pipe::new()).source());
+            sleep(2 * SOON);
+            assert_eq!(pool.deputy.rescues.get(), 0, "{} events wait", holds.left());
+        });
     });
 }
 
