@@ -2,16 +2,28 @@
 //! each thread does ([`SceneActivity`]).
 
 use std::future::Future;
+use std::mem;
 use std::sync::Arc;
 
 use super::stage::{SOON, ticks};
-use super::{Latch, Pace, Reader, explore, foreign_block_on, runtime, sleep, spawn};
+use super::{Latch, Pace, Reader, explore, foreign_block_on, remember, sleep, spawn};
 use crate::probe::SceneActivity;
 use crate::reactor::Pipe;
 use crate::{Role, Runtime, ThreadKind, Timer};
 
 /// Ticks of processor time after which one thread more is added for tasks that wait: see `watch/decide.rs`.
 const LONG: u32 = 100;
+
+/// Makes a runtime in which a worker waits for a core where the scenario does not say what it does. If
+/// nothing was said, a fast deputy could take a worker that is about to compute for one that blocks, and add
+/// a worker.
+fn runtime(threads: usize, max_threads: usize) -> Runtime {
+    let builder = Runtime::builder().threads(threads).max_threads(max_threads);
+    let builder = builder.on_thread_start(|| mem::forget(SceneActivity::WaitsForCore.begin()));
+    let runtime = builder.build().expect("threads start");
+    remember(&runtime.pool);
+    runtime
+}
 
 /// Returns a future that opens `begun`, and then keeps its thread in `activity` until `end` is open.
 fn busy(activity: SceneActivity, begun: &Latch, end: &Latch) -> impl Future<Output = ()> + Send + 'static {
@@ -164,13 +176,7 @@ fn a_standby_takes_leadership_from_a_guest() {
         too.wait();
         let guest = spawn("guest", {
             let (runtime, end) = (runtime.clone(), end.clone());
-            move || {
-                runtime.block_on(async {
-                    while !end.is_open() {
-                        Timer::after(ticks(2)).await;
-                    }
-                });
-            }
+            move || runtime.block_on(end.opened())
         });
         let pace = Pace::new();
         let leads = |it: &crate::ThreadInfo| it.kind == ThreadKind::Reserve && it.role == Role::Leads;
