@@ -54,9 +54,9 @@ fn write_all(pipes: &[Pipe]) -> crate::sync::thread::JoinHandle<()> {
     spawn("writer", move || pipes.iter().for_each(Pipe::write))
 }
 
-/// Starts two tasks, which wait when this returns: the first byte blocks the thread of the first one until
-/// `done` is open, and the second one opens it when it has the bytes of all other pipes, which that thread may
-/// hold.
+/// Starts two tasks, which wait when this returns. The first byte blocks the thread of one of them until
+/// `done` is open. The other one opens that when it has the bytes of all other pipes, whose events the
+/// blocked thread may hold.
 fn block_with_events(runtime: &Runtime, pipes: &[Pipe], done: &Latch, limit: u32) -> [Task<()>; 2] {
     let begun = [(); 2].map(|()| Latch::new());
     let mut readers = readers(runtime, pipes).into_iter();
@@ -158,8 +158,8 @@ fn a_thread_blocks_beside_one_that_always_has_tasks() {
     });
 }
 
-/// The future of a thread is woken all the time. Fails if only an idle leader steals: then the thread looks at
-/// one share after the other, and gets to the last one later.
+/// The future of a thread is woken all the time. Fails if only an idle leader steals: then the thread looks
+/// at one share after the other, and gets to the last one later.
 #[test]
 fn a_leader_that_is_never_idle_steals_at_once() {
     explore(2_500, || {
