@@ -5,6 +5,8 @@
 #[allow(dead_code)]
 #[path = "it/given_time.rs"]
 mod given_time;
+#[path = "it/held_events.rs"]
+mod held_events;
 #[cfg(target_os = "linux")]
 #[allow(dead_code)]
 #[path = "it/idle_threads.rs"]
@@ -162,6 +164,28 @@ fn the_thread_that_sees_an_event_polls_the_task() {
     // The answer of the client may be there before the poll is over: one poll for several trips.
     assert!(direct > 0);
     assert_eq!(direct, polls(&trace, FoundIn::Slot));
+}
+
+/// Each thread that steals says how many events it takes, and whose they were.
+#[test]
+fn stolen_events_are_those_of_the_metrics_and_name_the_thread_that_held_them() {
+    let runtime = held_events::builder().build().unwrap();
+    let recorder = record(&runtime);
+    let before = runtime.metrics().events_stolen;
+    let blocked = held_events::block_beside(&runtime);
+    let (trace, after) = (recorder.snapshot(), runtime.metrics().events_stolen);
+    let thefts: Vec<_> = all_events(&trace)
+        .into_iter()
+        .filter_map(|(thief, event)| match event.action {
+            Action::Steals { thread, events } => Some((thief, thread.expect("it is recorded"), events)),
+            _ => None,
+        })
+        .collect();
+    let stolen: u32 = thefts.iter().map(|(.., events)| events).sum();
+    assert_eq!(u64::from(stolen), after - before);
+    assert!(thefts.iter().all(|(thief, victim, _)| thief != victim), "{thefts:?}");
+    let of_blocked = |(_, victim, _): &(usize, usize, u32)| trace.threads[*victim].thread_id == blocked;
+    assert!(thefts.iter().any(of_blocked), "{thefts:?}");
 }
 
 #[test]

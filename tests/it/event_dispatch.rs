@@ -10,10 +10,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Runtime};
+use paceline::{Async, Promotion, Runtime};
 
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup, waker_that, without_deputy};
+use crate::held_events::{self, ready_at_once};
+use crate::setups::{Ping, eventually, for_each_setup, waker_that, without_deputy};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -62,28 +63,6 @@ fn an_event_is_dispatched_once() {
     });
 }
 
-/// Makes all of `sockets` ready in one batch: all workers are busy while the bytes arrive. Only without a
-/// deputy, which would add a worker.
-fn ready_at_once(runtime: &Runtime, ours: &mut [UnixStream], bytes: &[u8], meanwhile: impl FnOnce()) {
-    let latch = Latch::new();
-    let free = OpenOnDrop(latch.clone());
-    let (blocks, is_blocking) = mpsc::channel();
-    let block = |_| {
-        let (latch, blocks) = (latch.clone(), blocks.clone());
-        let blocked = runtime.spawn(async move {
-            blocks.send(()).unwrap();
-            latch.wait();
-        });
-        is_blocking.recv_soon().unwrap();
-        blocked
-    };
-    let blocked: Vec<_> = (0..runtime.metrics().workers).map(block).collect();
-    ours.iter_mut().for_each(|socket| socket.write_all(bytes).unwrap());
-    meanwhile();
-    drop(free);
-    blocked.into_iter().for_each(|task| runtime.block_on(task));
-}
-
 /// The first handler of a batch closes all other sockets and opens new ones with the same numbers: events
 /// that are still in the batch must not reach them. Fails if keys have no generation
 /// (`ReadinessWord::event`).
@@ -124,6 +103,18 @@ fn descriptors_reused_inside_a_handler_get_no_event_of_the_old_ones() {
         runtime.block_on(handler);
         Ping::new(runtime).ping();
     });
+}
+
+/// Fails if no thread steals: the handlers that the blocked one waits for never run.
+#[test]
+fn events_that_a_blocked_thread_holds_are_stolen_and_counted() {
+    for promotion in [Promotion::Adaptive, Promotion::Eager] {
+        for portable in [false, true] {
+            let runtime = held_events::builder().promotion(promotion).portable(portable).build().unwrap();
+            held_events::block_beside(&runtime);
+            assert!(runtime.metrics().events_stolen > 0, "{promotion:?}, portable: {portable}");
+        }
+    }
 }
 
 /// Sources are dropped on another thread while their events are in the batch.

@@ -40,7 +40,7 @@
 //! | bad input, exhausted limits, refused system calls | `limits`, `sandbox` |
 //! | descriptors that other code closes | `closed_descriptors` |
 //! | system calls, wake-ups and polls that are not needed | `cost` |
-//! | helpers | `setups`, `idle_threads`, `forked_children` |
+//! | helpers | `setups`, `held_events`, `idle_threads`, `forked_children` |
 #![allow(unreachable_pub)]
 
 mod all_workers_blocked;
@@ -82,6 +82,8 @@ mod given_time;
 mod handle;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod hanging_jobs;
+#[cfg(unix)]
+mod held_events;
 #[cfg(unix)]
 mod idle_threads;
 mod io;
