@@ -5,12 +5,14 @@
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, block_on};
 
-use super::{Rounds, in_task};
+use super::{Rounds, in_task, own_waker, woken};
 
 /// A connected pair, one byte at a time.
 pub(super) struct Wire(Async<UnixStream>);
@@ -70,5 +72,37 @@ pub(super) fn lead(mut rounds: Rounds) -> Duration {
             future::zip(far.receive(), async { near.write_all(b"x").expect("the other end is open") }).await;
         }
         rounds.took()
+    })
+}
+
+/// Events that the thread finds at once.
+const BATCH: usize = 16;
+
+/// An operation is one event. All bytes are written before the thread looks, and the last task that has its
+/// byte wakes the one that writes.
+pub(super) fn batch(mut rounds: Rounds) -> Duration {
+    in_task(|executor| async move {
+        let (mut near, far): (Vec<_>, Vec<_>) = (0..BATCH).map(|_| Wire::from_plain()).unzip();
+        let (left, writer) = (Arc::new(AtomicUsize::new(0)), own_waker().await);
+        let receive = |mut wire: Wire| {
+            let (left, writer) = (left.clone(), writer.clone());
+            executor.spawn(async move {
+                while wire.receive().await {
+                    if left.fetch_sub(1, SeqCst) == 1 {
+                        writer.wake_by_ref();
+                    }
+                }
+            })
+        };
+        let _tasks: Vec<_> = far.into_iter().map(receive).collect();
+        loop {
+            let events = rounds.by_ref().take(BATCH).count();
+            if events == 0 {
+                return rounds.took();
+            }
+            left.store(events, SeqCst);
+            near[..events].iter_mut().for_each(|near| near.write_all(b"x").expect("the other end is open"));
+            woken().await;
+        }
     })
 }

@@ -22,7 +22,7 @@ mod timers;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::yield_now;
@@ -61,6 +61,7 @@ pub(crate) const ALL: &[Case] = &[
     counted("timer-fire", "an interval fires at the next look and is set anew", timers::fire),
     counted("lead", "an event for block_on's own future: lead, look, vacate, fire", events::lead),
     counted("event", "a byte there and back between two tasks: two events", events::exchange),
+    counted("event-batch", "one of 16 events at once, for 16 tasks: a byte is read", events::batch),
     Case {
         counted: Some(1_000),
         ..timed("sleep", "sleep in the poller until a timer is due", timers::sleep)
@@ -127,6 +128,11 @@ where
         yield_now().await;
         executor.run(task).await
     })
+}
+
+/// Returns the waker of this task.
+async fn own_waker() -> Waker {
+    poll_fn(|cx| Poll::Ready(cx.waker().clone())).await
 }
 
 /// Waits until this task is woken.

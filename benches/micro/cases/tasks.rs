@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_lite::future::yield_now;
 use paceline::{Executor, Task};
 
-use super::{Rounds, in_task, woken};
+use super::{Rounds, in_task, own_waker, woken};
 
 /// Wakes a task. Its waker is taken once, so that the cases measure wakes and no registration.
 type Bell = Arc<OnceLock<Waker>>;
@@ -37,7 +37,7 @@ fn ring(bell: &Bell) {
 
 pub(super) fn slot(mut rounds: Rounds) -> Duration {
     in_task(|executor| async move {
-        let this_task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+        let this_task = own_waker().await;
         let (bell, _listener) = listener(&executor, move || this_task.wake_by_ref());
         yield_now().await;
         for () in &mut rounds {
