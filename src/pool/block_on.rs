@@ -131,15 +131,10 @@ impl Rider<'_> {
             self.station.stage.step();
             return Some((None, follower));
         }
-        if self.share.finds_stuck() {
-            if let Some(event) = self.steal(&follower, true) {
-                return Some((Some(event), follower));
-            }
-        }
         let mut leader = match follower.try_lead() {
             Ok(leader) => leader,
             Err(follower) => {
-                if let Some(event) = self.steal(&follower, false) {
+                if let Some(event) = self.steal(&follower) {
                     return Some((Some(event), follower));
                 }
                 match self.wait_in_line(follower) {
@@ -157,13 +152,16 @@ impl Rider<'_> {
         Some((event, follower))
     }
 
-    /// Returns the next event of the batch, or waits for one. Returns `None` if the root future was woken, a
-    /// runner has tasks, or a thread with a better claim wants to lead.
+    /// Returns an event of a share that is stuck, or the next event of the batch, or waits for one. Returns
+    /// `None` if the root future was woken, a runner has tasks, or a thread with a better claim wants to
+    /// lead.
     #[inline]
     fn wait_for_event(&mut self, leader: &mut Leader<'_, Batch>) -> Option<Event> {
         let reactor = &self.pool.reactor;
-        if let Some(event) = leader.with(|batch| batch.next(reactor, &self.share)) {
-            return Some(event);
+        let stuck = self.share.steal_what_is_stuck();
+        let found = stuck.or_else(|| leader.with(|batch| batch.next(reactor, &self.share)));
+        if found.is_some() {
+            return found;
         }
         let stolen = self.wait_for_batch(leader);
         stolen.or_else(|| leader.with(|batch| batch.next(reactor, &self.share)))

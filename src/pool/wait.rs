@@ -14,13 +14,14 @@
 //! A leader that finds the poller empty steals before it sleeps, so it sleeps only when all shares were
 //! empty. After that only a thief fills one, with what it had in its hands when the leader looked. A follower
 //! that enters the line beside full shares stays awake if leadership is vacant; otherwise there is a leader,
-//! which looks at the shares. What remains is left to the deputy: a share is *stuck* if none of its events is
-//! taken between two looks. Then the deputy interrupts a leader that sleeps, or wakes a follower, or adds a
-//! worker, as for leadership that is vacant.
+//! which looks at the shares.
 //!
-//! A thread that never sleeps, because it always finds events or tasks, steals all the same: as the leader
-//! when the poller has nothing, and before it leads, of one share that has not moved since it looked there
-//! last.
+//! A thread that never sleeps, because it always finds events or tasks, steals all the same: when it leads,
+//! from a share that is *stuck*, which has events, and of which none was taken since that thread looked at it
+//! last. So a full share beside a thread that leads again and again is found by that thread. What remains is
+//! left to the deputy: beside a leader that sleeps, a share is stuck from one look to the next, and then it
+//! interrupts that leader; or no thread leads, and no event is taken from any share, and then it brings a
+//! thread that leads.
 //!
 //! Events and tasks are stolen by two mechanisms. A task belongs to one executor, and its owner adds others
 //! all the time; an event belongs to the pool, and a share is filled only when it is empty, by a plain store.
@@ -32,14 +33,13 @@ use crate::reactor::{self, Batch, Event};
 use crate::simulated;
 
 impl Rider<'_> {
-    /// Steals an event, and some more for later: of the first share that has any, or only of one that is
-    /// stuck. Does not if this thread may not lead, nor, unless the share is stuck, if the root future was
-    /// woken: then others fire the events.
-    pub(super) fn steal(&self, follower: &Follower<'_, Batch>, is_stuck: bool) -> Option<Event> {
-        if self.station.is_woken() && !is_stuck || !follower.may_lead() {
+    /// Steals an event, and some more for later. Does not if the root future was woken, or if this thread
+    /// may not lead: then others fire the events.
+    pub(super) fn steal(&self, follower: &Follower<'_, Batch>) -> Option<Event> {
+        if self.station.is_woken() || !follower.may_lead() {
             return None;
         }
-        let event = if is_stuck { self.share.steal_what_is_stuck() } else { self.share.steal() }?;
+        let event = self.share.steal()?;
         reactor::next_turn();
         executor::here(|host| host.events_wait.set(self.share.left() > 0));
         follower.share_out(self.share.left());

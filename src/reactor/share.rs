@@ -34,8 +34,8 @@
 //!   needs an event to take.
 //! - **No event stays behind.** The owner takes what is left before it leads, follows or sleeps. A thread
 //!   that ends, or begins a nested `block_on`, leaves its share to the others: it stays in the list of the
-//!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps. The
-//!   deputy notices the rest: a share in which events are left, and none was taken between two looks.
+//!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps, and
+//!   from a share that has not moved since it led last. The deputy notices the rest: see `pool/wait.rs`.
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.
@@ -58,6 +58,8 @@ const CAPACITY: usize = if cfg!(paceline_loom) { 4 } else { BATCH };
 const _: () = assert!(CAPACITY.is_power_of_two());
 /// The most events that are stolen at a time.
 const MOST: u32 = 32;
+/// How many shares a leader looks at to find one that has events, and may be stuck.
+const LOOKED_AT: usize = 8;
 
 /// An event, to be fired by the thread that took it.
 #[derive(Debug)]
@@ -199,7 +201,7 @@ impl Share {
     }
 }
 
-impl Own<'_> {
+impl<'a> Own<'a> {
     /// Returns how many events are left.
     #[inline]
     pub(crate) fn left(&self) -> usize {
@@ -247,27 +249,26 @@ impl Own<'_> {
         after(&self.share.next).chain(before).find_map(|victim| self.steal_from(victim))
     }
 
-    /// Looks at one other share, and returns whether it is stuck: it has events, and none of them was taken
-    /// since this thread looked last. Its owner has no core, or does not return from a poll. If it is not
-    /// stuck, the next call looks at another share. A thread that always finds events by itself asks this
-    /// before it leads, and helps such an owner by [`steal_what_is_stuck`](Self::steal_what_is_stuck).
+    /// Steals from a share that is stuck, if one is found: its owner does not return from a poll, or has no
+    /// core. A thread that always finds events by itself helps such an owner by asking this each time that it
+    /// leads. Looks at the share at which this thread looked last: has any of its events been taken since? If
+    /// so, the next call looks at the next one that has events.
     #[inline]
-    pub(crate) fn finds_stuck(&self) -> bool {
-        let (suspect, before) = self.suspect.get();
-        let now = suspect.word.load(Ordering::Relaxed);
-        let is_stuck = now == before && left_in(now) > 0;
-        if !is_stuck {
-            let next = suspect.next.get().or_else(|| self.shares.0.get()).map_or(self.share, |next| next);
-            self.suspect.set((next, next.word.load(Ordering::Relaxed)));
-        }
-        is_stuck
-    }
-
-    /// Takes half of the events of the share that was found to be stuck.
     pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        let suspect = self.suspect.get().0;
-        let event = self.steal_from(suspect);
-        self.suspect.set((suspect, suspect.word.load(Ordering::Relaxed)));
+        let (mut share, before) = self.suspect.get();
+        let now = share.word.load(Ordering::Relaxed);
+        let mut event = None;
+        if now == before && left_in(now) > 0 {
+            event = self.steal_from(share);
+        } else {
+            for _ in 0..LOOKED_AT {
+                share = share.next.get().or_else(|| self.shares.0.get()).map_or(self.share, |next| next);
+                if share.left() > 0 {
+                    break;
+                }
+            }
+        }
+        self.suspect.set((share, share.word.load(Ordering::Relaxed)));
         event
     }
 
@@ -302,7 +303,7 @@ impl Own<'_> {
     }
 }
 
-#[cfg(all(test, paceline_shuttle))]
+#[cfg(all(test, not(paceline_loom)))]
 impl Own<'_> {
     /// Fills the share with an event of this source.
     pub(crate) fn hold(&self, source: &super::Source) {

@@ -304,19 +304,20 @@ impl Observer {
         })
     }
 
-    /// Notes in `seen` whether leadership is abandoned: a source or timer is awaited, and leadership is
-    /// vacant while no thread has led or taken an event since the last look, or a share is stuck. So the
-    /// first look never finds that.
+    /// Notes in `seen` whether leadership is abandoned: a source or timer is awaited, and since the last look
+    /// no thread has led or taken an event; or a thread leads, and a share is stuck. So the first look never
+    /// finds that. While no thread leads, a share that is stuck is left to the threads that lead next: it may
+    /// be that of a thread without a core.
     fn look_at_leadership(&mut self, pool: &Pool, seen: &mut Snapshot) {
         let now = (pool.leadership.taken.get(), pool.reactor.shares.words());
         let before = self.taken.replace(now.clone());
         // A second look is needed, even where no thread is in a `block_on`: a thread that begins one polls
         // its future before it joins, and the first timer or source in there is what calls the deputy.
         let has_stopped = before.as_ref() == Some(&now);
-        let is_vacant = has_stopped && pool.leadership.is_vacant();
         let before = before.iter().flat_map(|(_, words)| words);
-        let is_stuck = before.zip(&now.1).any(|(before, now)| before == now && left_in(*now) > 0);
-        seen.is_abandoned = (is_vacant || is_stuck) && pool.reactor.is_awaited();
+        let is_stuck = || before.zip(&now.1).any(|(before, now)| before == now && left_in(*now) > 0);
+        let is_left = if pool.leadership.is_vacant() { has_stopped } else { is_stuck() };
+        seen.is_abandoned = is_left && pool.reactor.is_awaited();
     }
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the

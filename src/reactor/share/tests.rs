@@ -99,21 +99,20 @@ fn the_counts_wrap() {
 }
 
 #[test]
-fn a_thread_steals_of_a_share_that_has_not_moved_since_it_looked_last() {
+fn a_thread_steals_from_a_share_that_has_not_moved_since_it_looked_last() {
     let shares = Shares::default();
-    let [first, own, last] = [(); 3].map(|()| shares.join());
+    let [first, own, _empty, last] = [(); 4].map(|()| shares.join());
     first.fill((0..4).map(key));
     last.fill((4..8).map(key));
-    assert!(!own.finds_stuck(), "it looks at the last one");
+    assert!(own.steal_what_is_stuck().is_none(), "it looks at the last one, the next that has events");
     for moves in [&last, &first] {
         moves.take();
-        assert!(!own.finds_stuck(), "that one has moved, and the next one is looked at");
+        assert!(own.steal_what_is_stuck().is_none(), "that one has moved, and the next one is looked at");
     }
-    assert!(!own.finds_stuck(), "its own one is empty");
     for stolen in [5, 7] {
-        assert!(own.finds_stuck(), "the last one has not moved");
-        assert_eq!(numbers(own.steal_what_is_stuck()), [stolen]);
+        assert_eq!(numbers(own.steal_what_is_stuck()), [stolen], "the last one has not moved");
         all(&own);
     }
-    assert!(!own.finds_stuck(), "it is empty");
+    assert!(own.steal_what_is_stuck().is_none(), "it is empty, and the first one is looked at");
+    assert_eq!(numbers(own.steal_what_is_stuck()), [1]);
 }

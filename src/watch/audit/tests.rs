@@ -1,5 +1,6 @@
 //! Which workers count as blocked, and how long a stall is said to last.
 
+use std::future::Future;
 use std::sync::mpsc;
 use std::thread;
 
@@ -40,6 +41,44 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     assert_eq!(crew.live(), 3, "another one is, and the look was just now");
     drop(ends);
     tasks.into_iter().for_each(pollster::block_on);
+}
+
+/// A thread has lost its core, with an event in its share. Fails if a thread is woken for that, although
+/// others lead: on a machine with few cores, one such thread is found at almost every look.
+#[test]
+fn no_thread_is_woken_for_a_share_that_is_stuck_while_others_lead() {
+    const NEVER: Duration = Duration::from_secs(3600);
+    let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
+    let pool = &runtime.pool;
+    let (tell, told) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let task = runtime.spawn(async move {
+        tell.send(()).unwrap();
+        assert!(ended.recv().is_err(), "it is dropped");
+    });
+    told.recv().expect("the worker runs the task, so leadership is vacant");
+    let _guard = runtime.handle().enter();
+    let listener = crate::Async::<std::net::TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
+    let mut awaited = std::pin::pin!(crate::Timer::after(NEVER));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(awaited.as_mut().poll(&mut cx).is_pending());
+
+    let mut audit = Audit::default();
+    let mut rescues_after_a_look = || {
+        audit.looked = None;
+        audit.look(pool, false);
+        pool.deputy.rescues.get()
+    };
+    let holds = pool.reactor.shares.join();
+    holds.hold(listener.source());
+    for _ in 0..3 {
+        pool.leadership.taken.add(1);
+        assert_eq!(rescues_after_a_look(), 0, "another thread has led");
+    }
+    assert_eq!(rescues_after_a_look(), 1, "no thread has led since the last look");
+    assert!(holds.take().is_some());
+    drop(end);
+    pollster::block_on(task);
 }
 
 /// A look begins, and a task only after that: then the deputy finds the task, and again at the next look.
