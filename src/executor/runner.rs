@@ -12,9 +12,9 @@ use self::poll_cell::PollCell;
 pub(crate) use self::poll_cell::{Caught, TaskPoll};
 use super::sleeper::Sleeper;
 use super::slot::Slot;
-use crate::flight::FoundIn;
+use crate::flight::{self, FoundIn};
 use crate::observed::unwrapped;
-use crate::sync::{self, Counter, Flag, Ordering};
+use crate::sync::{self, Counter, Flag};
 use crate::waking;
 
 mod orders;
@@ -29,9 +29,6 @@ const RING: usize = 256;
 pub(crate) struct PollCounters {
     /// The polls, by [`FoundIn`].
     polls: [Counter; 3],
-    /// Where the runner found the task that it took last, as an index into `polls`. Only its thread uses it.
-    /// Std's in all modes: it orders nothing.
-    place: std::sync::atomic::AtomicU8,
 }
 
 impl PollCounters {
@@ -39,14 +36,7 @@ impl PollCounters {
     #[inline]
     pub(super) fn found(&self, place: FoundIn) {
         self.polls[place as usize].add(1);
-        self.place.store(place as u8, Ordering::Relaxed);
-    }
-
-    /// Returns where the runner has found the task that it took last.
-    #[inline]
-    pub(super) fn place(&self) -> FoundIn {
-        // The bound saves a check: only `found` writes the index.
-        FoundIn::PLACES[usize::from(self.place.load(Ordering::Relaxed)).min(FoundIn::PLACES.len() - 1)]
+        flight::finds(place);
     }
 
     /// Returns the polls of tasks that were found in this place.
@@ -261,8 +251,9 @@ mod tests {
     #[test]
     fn absorbed_counts_are_added() {
         let (all, more) = (PollCounters::default(), PollCounters::default());
-        FoundIn::PLACES.iter().zip(1..).for_each(|(place, polls)| more.polls[*place as usize].add(polls));
+        let places = [FoundIn::Slot, FoundIn::Queue, FoundIn::Stolen];
+        places.iter().zip(1..).for_each(|(place, polls)| more.polls[*place as usize].add(polls));
         (0..2).for_each(|_| all.absorb(&more));
-        assert_eq!((FoundIn::PLACES.map(|place| all.get(place)), all.total()), ([2, 4, 6], 12));
+        assert_eq!((places.map(|place| all.get(place)), all.total()), ([2, 4, 6], 12));
     }
 }

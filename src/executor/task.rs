@@ -122,7 +122,7 @@ impl<F: Future> Future for Tracked<F> {
                 }
                 host::cover(kind);
             }
-            let noted = PollNote::begin(this.number, this.spawned_at, runner.counters.place());
+            let noted = PollNote::begin(this.number, this.spawned_at);
             let result = future.poll(cx);
             noted.end();
             // A single branch, because in most polls neither holds.

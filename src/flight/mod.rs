@@ -80,6 +80,7 @@ pub enum FoundIn {
     Stolen,
 }
 
+#[cfg(feature = "trace")]
 impl FoundIn {
     pub(crate) const PLACES: [Self; 3] = [Self::Slot, Self::Queue, Self::Stolen];
 }

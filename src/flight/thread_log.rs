@@ -115,6 +115,8 @@ struct Log {
     chunk: RefCell<Arc<Chunk>>,
     /// The role that was noted last.
     role: Cell<Option<RoleNow>>,
+    /// Where the thread found the task that it took last.
+    found: Cell<FoundIn>,
 }
 
 impl Log {
@@ -126,7 +128,7 @@ impl Log {
             AboutThread { number: thread, name: here.name().map(Into::into), id: here.id(), os_id: os_id() }
         };
         let chunk = store.add(thread, about).into();
-        Self { store, thread, chunk, role: Cell::new(None) }
+        Self { store, thread, chunk, role: Cell::new(None), found: Cell::new(FoundIn::Queue) }
     }
 
     fn note(&self, note: Note) {
@@ -298,16 +300,22 @@ pub(crate) fn wakes(task: TaskNumber) {
     with_log(|log| log.note(Note::Wakes(task.0)));
 }
 
+/// Keeps where this thread has found the task that it polls next.
+#[inline]
+pub(crate) fn finds(place: FoundIn) {
+    with_log(|log| log.found.set(place));
+}
+
 /// A poll of a task in progress. Its drop notes the end, which may be a panic.
 #[derive(Debug)]
 pub(crate) struct PollNote(());
 
 impl PollNote {
-    /// Notes that a poll begins of a task that was found in this place.
+    /// Notes that a poll begins of the task that was [found](finds) last.
     #[inline]
-    pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>, place: FoundIn) -> Self {
+    pub(crate) fn begin(task: TaskNumber, spawned_at: &'static Location<'static>) -> Self {
         simulated::begins_poll(task.0);
-        with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, place)));
+        with_log(|log| log.note(Note::PollBegins(task.0, spawned_at, log.found.get())));
         Self(())
     }
 
@@ -404,13 +412,14 @@ mod tests {
             role(RoleNow::Leads);
             role(RoleNow::Leads);
             events(2);
-            PollNote::begin(TaskNumber(7), at, FoundIn::Queue).end();
+            finds(FoundIn::Stolen);
+            PollNote::begin(TaskNumber(7), at).end();
         }
         sleeps();
         let expected = [
             Note::Role(RoleNow::Leads),
             Note::Events(2),
-            Note::PollBegins(7, at, FoundIn::Queue),
+            Note::PollBegins(7, at, FoundIn::Stolen),
             Note::PollEnds,
             Note::Role(RoleNow::Outside),
         ];

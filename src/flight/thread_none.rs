@@ -69,7 +69,7 @@ pub(crate) struct PollNote;
 
 impl PollNote {
     #[inline]
-    pub(crate) fn begin(_: TaskNumber, _: &'static Location<'static>, _: FoundIn) -> Self {
+    pub(crate) fn begin(_: TaskNumber, _: &'static Location<'static>) -> Self {
         Self
     }
 
@@ -107,6 +107,7 @@ do_nothing! {
     events(usize);
     promotes(ThreadNumber, Reason);
     steals(u64, u32);
+    finds(FoundIn);
     spawns(TaskNumber, &'static Location<'static>);
     wakes(TaskNumber);
     ends(TaskNumber);
