@@ -79,15 +79,9 @@ impl StageCell {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Marks the begin of a poll of a task, or of the call of a waker.
+    /// Marks the begin of a poll of a task, or of the call of a waker; or its end.
     #[inline]
-    pub(crate) fn begin_work(&self) {
-        self.change(|word| word.wrapping_add(WORK));
-    }
-
-    /// Marks the end of the poll or the call.
-    #[inline]
-    pub(crate) fn end_work(&self) {
+    pub(crate) fn toggle_work(&self) {
         self.change(|word| word.wrapping_add(WORK));
     }
 
@@ -126,10 +120,10 @@ mod tests {
         let cell = StageCell::default();
         let mut seen = vec![cell.get()];
         for (change, is_at_work) in [
-            (StageCell::begin_work as fn(&StageCell), true),
-            (StageCell::end_work, false),
+            (StageCell::toggle_work as fn(&StageCell), true),
+            (StageCell::toggle_work, false),
             (StageCell::step, false),
-            (StageCell::begin_work, true),
+            (StageCell::toggle_work, true),
         ] {
             change(&cell);
             assert_eq!((cell.get().is_at_work(), seen.contains(&cell.get())), (is_at_work, false));
@@ -148,7 +142,7 @@ mod tests {
     fn a_count_that_wraps_changes_nothing_else() {
         let cell = StageCell(AtomicU64::new(u64::MAX - SUSPENDED));
         assert!(cell.get().is_at_work() && !cell.is_suspended());
-        cell.end_work();
+        cell.toggle_work();
         assert!(!cell.get().is_at_work() && !cell.is_suspended());
         let cell = StageCell(AtomicU64::new(STEP.wrapping_neg()));
         cell.step();

@@ -85,9 +85,9 @@ pub(crate) fn drive<F: Future>(
         let event;
         (event, follower) = rider.next_event(follower)?;
         if let Some(event) = event {
-            station.stage.begin_work();
+            station.stage.toggle_work();
             reactor::keep_spare(pool.reactor.fire(event));
-            station.stage.end_work();
+            station.stage.toggle_work();
         }
     }
 }

@@ -104,9 +104,9 @@ pub(super) fn is_woken() -> bool {
 /// Calls `code` as a piece of work of this thread's innermost `block_on`: the deputy notices if it blocks.
 pub(super) fn at_work(code: impl FnOnce()) {
     if let Some((station, _)) = innermost() {
-        station.stage.begin_work();
+        station.stage.toggle_work();
         code();
-        station.stage.end_work();
+        station.stage.toggle_work();
     }
 }
 

@@ -107,7 +107,7 @@ fn lf2_no_strangers_waker_is_called_by_a_leader() {
 }
 
 /// Every worker is stuck in a waker that it calls, not in a task. Fails if only polls count
-/// as work (`StageCell::begin_work`).
+/// as work (`StageCell::toggle_work`).
 #[test]
 fn lf5_workers_that_are_stuck_in_wakers() {
     for threads in [1, 2] {

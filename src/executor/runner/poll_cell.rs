@@ -71,7 +71,7 @@ impl PollCell {
         // poll before is over.
         self.task.store(task.as_ptr(), Ordering::Release);
         self.spawned_at.store(ptr::null_mut(), Ordering::Release);
-        self.stage.begin_work();
+        self.stage.toggle_work();
     }
 
     /// Notes where the task was spawned.
@@ -94,7 +94,7 @@ impl PollCell {
     /// Notes that the task is polled no longer.
     #[inline]
     pub(crate) fn end(&self) {
-        self.stage.end_work();
+        self.stage.toggle_work();
     }
 
     /// Returns the address of the task that is polled, or was polled last.
