@@ -13,8 +13,8 @@ mod seat;
 
 pub(crate) use crate::line::{Order, Rank};
 pub(crate) use leader::Leader;
+pub(crate) use seat::Seat;
 use seat::Woken;
-pub(crate) use seat::{Rouse, Seat};
 
 use std::time::Duration;
 

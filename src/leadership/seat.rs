@@ -47,16 +47,6 @@ pub(crate) struct Seat {
     pub(super) owes: atomic::AtomicBool,
 }
 
-/// The wake that the setter of the root token has to complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Rouse {
-    /// Nothing: the thread is awake, or the setter of an earlier token wakes it.
-    Nothing,
-    /// Interrupt the poller, in which the thread sleeps.
-    Interrupt,
-}
-
 /// Why [`Seat::park`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -111,17 +101,16 @@ impl Seat {
     }
 
     /// Sets the root token. If it is the first token, wakes the sleeping thread: unparks a parked one, or
-    /// returns [`Rouse::Interrupt`] for one that sleeps in the poller, which the caller has to interrupt.
-    pub(crate) fn wake_root(&self) -> Rouse {
+    /// returns true for one that sleeps in the poller, which the caller has to interrupt.
+    #[must_use]
+    pub(crate) fn wake_root(&self) -> bool {
         // ORDER: Release pairs with the Acquire of `take_root`: the poll that follows sees what the waker's
         // caller did before.
         let before = self.word.fetch_or(ROOT, Ordering::Release);
         if before & PARKED != 0 && before & TOKENS == 0 {
             self.thread.unpark();
-        } else if before & IN_POLLER != 0 && before & TOKENS == 0 {
-            return Rouse::Interrupt;
         }
-        Rouse::Nothing
+        before & IN_POLLER != 0 && before & TOKENS == 0
     }
 
     /// Sets the leadership token of a seat that is taken out of the line, under the lock of the line. The
@@ -231,8 +220,7 @@ mod tests {
     fn lf8_a_token_wakes_a_sleeping_thread_and_leaves_the_other_token_alone() {
         for before in WORDS {
             let seat = seat(before);
-            let rouse = if before == IN_POLLER { Rouse::Interrupt } else { Rouse::Nothing };
-            assert_eq!((seat.wake_root(), word(&seat)), (rouse, before | 1), "{before}");
+            assert_eq!((seat.wake_root(), word(&seat)), (before == IN_POLLER, before | 1), "{before}");
             assert_unparked(before == PARKED, before);
         }
         for before in WORDS.into_iter().filter(|word| word & IN_POLLER == 0) {

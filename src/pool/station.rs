@@ -9,7 +9,7 @@ use super::Pool;
 use super::finding::{Finding, Spot};
 use crate::executor::{self, Caught, Hosted, Runner, Runners, Surroundings};
 use crate::flight::Reason;
-use crate::leadership::{Rank, Rouse, Seat};
+use crate::leadership::{Rank, Seat};
 use crate::probe::ThreadState;
 use crate::reactor::Reactor;
 use crate::stage::{Stage, StageCell};
@@ -232,8 +232,7 @@ impl Wake for Station {
     #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
         // The waker points to this station, and `Stay::begin` has given the host the same address.
-        if !executor::wake_root_on_top(Arc::as_ptr(self).cast()) && self.seat.wake_root() == Rouse::Interrupt
-        {
+        if !executor::wake_root_on_top(Arc::as_ptr(self).cast()) && self.seat.wake_root() {
             if let Some(reactor) = self.pool.get().and_then(|(reactor, _)| reactor.upgrade()) {
                 reactor.interrupt();
             }
