@@ -68,14 +68,6 @@ impl Epoll {
         epoll::add(&poller, &clock, EventData::new_u64(CLOCK), edge)?;
         Ok(Self { poller, bell, clock })
     }
-
-    /// Empties the bell and rings again, because its counter is full after 2^64 - 2 rings.
-    #[cold]
-    fn reset_bell(&self) -> io::Result<()> {
-        let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
-        rustix::io::write(&self.bell, &1u64.to_ne_bytes())?;
-        Ok(())
-    }
 }
 
 impl Way for Epoll {
@@ -137,11 +129,9 @@ impl Way for Epoll {
     }
 
     fn interrupt(&self) -> io::Result<()> {
-        match rustix::io::write(&self.bell, &1u64.to_ne_bytes()) {
-            // The counter is full: nothing reads the bell, because epoll reports its edges.
-            Err(rustix::io::Errno::AGAIN) => self.reset_bell(),
-            result => Ok(result.map(|_| ())?),
-        }
+        // Nothing reads the bell, because epoll reports its edges. Its counter is full after 2^64 - 2 rings.
+        rustix::io::write(&self.bell, &1u64.to_ne_bytes())?;
+        Ok(())
     }
 }
 
