@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use super::Pool;
 use crate::blocking_threads::Threads;
-use crate::insight::requests;
 use crate::sync::{self, Mutex, MutexGuard, process_static};
 
 /// The place of the process's default instance.
@@ -34,8 +33,6 @@ impl Pool {
     /// Returns the default instance. If there is none, calls `make`, with the lock held, and keeps the pool
     /// until the process ends. If `make` fails, returns its error, and the next call tries again.
     pub(crate) fn default_or_make(make: impl FnOnce() -> io::Result<Arc<Self>>) -> io::Result<Arc<Self>> {
-        // Before the lock is taken, because this may print: standard error may be full.
-        requests::are_stalls_requested();
         let mut default = instance();
         if let Some(pool) = &*default {
             return Ok(pool.clone());
