@@ -116,7 +116,8 @@ macro_rules! runs_tasks {
             ///
             /// Dropping the future returns the tasks in its queue to the executor.
             pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
-                self$($inner)*.start(future).await
+                // The runner joins at the first poll.
+                $crate::executor::Run::new(self$($inner)*.state().clone().into(), future).await
             }
         }
 
@@ -128,7 +129,7 @@ macro_rules! runs_tasks {
 
         impl$(<$borrow>)? fmt::Debug for $name$(<$borrow>)? {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self$($inner)*.describe(stringify!($name), f)
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
             }
         }
     };
@@ -273,22 +274,6 @@ impl<'a> Executor<'a> {
     /// ```
     pub fn schedule(&self, runnable: Runnable) {
         foreign::schedule(self.state(), runnable);
-    }
-
-    /// Returns the future that each kind of executor awaits in its `run`. That is an `async fn`, so that the
-    /// runner joins at the first poll.
-    fn start<F: Future>(&self, future: F) -> Run<F> {
-        Run::new(self.state().clone().into(), future)
-    }
-
-    /// Formats the executor without taking a lock that another thread, or the caller, could hold.
-    fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fields = f.debug_struct(name);
-        match self.state.get() {
-            None => fields.field("state", &"unused"),
-            Some(state) => fields.field("injector", &state.injected()),
-        };
-        fields.finish_non_exhaustive()
     }
 }
 
