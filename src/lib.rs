@@ -391,13 +391,13 @@ pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
 pub use paceline_macros::sim;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
-pub use pool::Promotion;
+pub use pool::{Entered, Promotion};
 pub use probe::Syscall;
 // For the package that replaces tokio.
 #[doc(hidden)]
 pub use reactor::{Direction, Readiness, Source};
 pub use runtime::{
-    Builder, ClosureGroup, Entered, Handle, Metric, MetricKind, Metrics, Role, Runtime, StuckError, TaskList,
+    Builder, ClosureGroup, Handle, Metric, MetricKind, Metrics, Role, Runtime, StuckError, TaskList,
     ThreadInfo, ThreadKind, metrics, spawn,
 };
 #[doc(hidden)]

@@ -28,8 +28,9 @@ use deputy::Switch;
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub(crate) use finding::{Finding, Spot};
 pub(crate) use station::{Activity, Culprit, Station};
+pub use stay::Entered;
 use stay::Stay;
-pub(crate) use stay::{Entry, with_current_pool};
+pub(crate) use stay::with_current_pool;
 
 use std::io;
 use std::sync::{Arc, OnceLock};

@@ -6,10 +6,10 @@
 //! the executor ([`HostGuard`]) where woken tasks go, and this file in which pools the thread is, one
 //! inside of the other.
 //!
-//! A pool can also be entered by hand, with an [`Entry`]. It takes precedence over the pools that the thread
-//! is in by then, and a `block_on` or visit that begins later takes precedence over it. Entries may end in
-//! any order. An entry enters no other room: that would hide the `block_on` below from the wakers of its
-//! tasks.
+//! A pool can also be entered by hand, with an [`Entered`]. It takes precedence over the pools that the
+//! thread is in by then, and a `block_on` or visit that begins later takes precedence over it. Entries may
+//! end in any order. An entry enters no other room: that would hide the `block_on` below from the wakers of
+//! its tasks.
 
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
@@ -214,12 +214,24 @@ impl Drop for LevelGuard {
     }
 }
 
-/// Keeps a pool entered on this thread until the value is dropped. The pointer, which is only compared, makes
-/// the value `!Send`: an entry belongs to its thread.
+/// A guard: free functions on this thread act on the runtime until it is dropped. See
+/// [`Handle::enter`](crate::Handle::enter).
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let runtime = paceline::Runtime::builder().threads(1).build()?;
+/// let entered: paceline::Entered = runtime.handle().enter();
+/// paceline::block_on(paceline::spawn(async {}));
+/// drop(entered);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-pub(crate) struct Entry(*const Pool);
+#[must_use = "what is entered is left when this is dropped"]
+// The pointer, which is only compared, makes the value `!Send`: an entry belongs to its thread.
+pub struct Entered(*const Pool);
 
-impl Entry {
+impl Entered {
     /// Enters `pool`, and keeps it alive.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         let entry = Self(Arc::as_ptr(&pool));
@@ -228,7 +240,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for Entered {
     /// Leaves the pool. May drop the last reference to it.
     fn drop(&mut self) {
         drop(leave(|level| matches!(level, Level::Entered(pool) if Arc::as_ptr(pool) == self.0)));

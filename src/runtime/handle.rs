@@ -1,13 +1,12 @@
 //! [`Handle`]: a reference to a runtime, for code that does not run on its threads.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{crew_of, crew_with, or_panic, spawn_in};
+use super::{crew_of, or_panic, spawn_in};
 use crate::current::current_pool;
 use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
@@ -15,7 +14,7 @@ use crate::insight::Drained;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
-use crate::pool::{Entry, Pool};
+use crate::pool::{Entered, Pool};
 use crate::simulated;
 use crate::sync::Instant;
 
@@ -49,7 +48,7 @@ use crate::sync::Instant;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Handle {
     pool: Weak<Pool>,
 }
@@ -266,7 +265,7 @@ impl Handle {
     /// If the runtime was dropped.
     #[track_caller]
     pub fn enter(&self) -> Entered {
-        Entered { _entry: Entry::new(self.expect_pool("enter")) }
+        Entered::new(self.expect_pool("enter"))
     }
 
     /// Like [`enter`](Handle::enter), but returns `None` if the runtime was dropped.
@@ -284,7 +283,7 @@ impl Handle {
     pub fn try_enter(&self) -> Option<Entered> {
         let pool = self.pool()?;
         pool.reactor.assert_not_inherited();
-        Some(Entered { _entry: Entry::new(pool) })
+        Some(Entered::new(pool))
     }
 
     /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this
@@ -405,36 +404,9 @@ impl Handle {
         async move {
             let Some(pool) = pool else { return Drained::default() };
             // The default instance may have no crew yet: it is made here and closed, so tasks that are
-            // spawned later are cancelled. No worker starts here, so an invalid number in the environment
-            // does not matter.
-            let crew = crew_of(&pool).unwrap_or_else(|_| crew_with(&pool, 1));
+            // spawned later are cancelled. If it cannot be made, nothing can be spawned.
+            let Ok(crew) = crew_of(&pool) else { return Drained::default() };
             end::drain(&pool, crew, deadline).await
         }
     }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pool = self.pool();
-        f.debug_struct("Handle")
-            .field("crew", &pool.as_ref().and_then(|pool| pool.crew()))
-            .finish_non_exhaustive()
-    }
-}
-
-/// A guard: free functions on this thread act on the runtime until it is dropped. See [`Handle::enter`].
-///
-/// ```
-/// # fn main() -> std::io::Result<()> {
-/// # let runtime = paceline::Runtime::builder().threads(1).build()?;
-/// let entered: paceline::Entered = runtime.handle().enter();
-/// paceline::block_on(paceline::spawn(async {}));
-/// drop(entered);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-#[must_use = "what is entered is left when this is dropped"]
-pub struct Entered {
-    _entry: Entry,
 }

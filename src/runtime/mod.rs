@@ -11,7 +11,7 @@ mod tasks;
 mod threads;
 
 pub use builder::Builder;
-pub use handle::{Entered, Handle};
+pub use handle::Handle;
 pub use load::{Load, ThreadLoad};
 pub use metric::{Metric, MetricKind};
 pub use metrics::Metrics;
@@ -273,13 +273,8 @@ fn crew_of(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
     if let Some(crew) = pool.crew() {
         return Ok(crew);
     }
-    Ok(crew_with(pool, threads_from_environment()?))
-}
-
-/// Returns the crew of a pool. That of the default instance is made with `threads` workers, of which none is
-/// started.
-fn crew_with(pool: &Arc<Pool>, threads: usize) -> &Arc<Crew> {
-    pool.crew_or_found(|| (StateRef::forever(), Builder::new().crew(threads)))
+    let threads = threads_from_environment()?;
+    Ok(pool.crew_or_found(|| (StateRef::forever(), Builder::new().crew(threads))))
 }
 
 /// Returns what the current runtime has done so far, and has right now. The current runtime is the one on

@@ -21,9 +21,9 @@ use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
-use crate::pool::Pool;
+use crate::pool::{Entered, Pool};
 use crate::reactor::WayChoice;
-use crate::runtime::{Entered, Runtime};
+use crate::runtime::Runtime;
 use crate::waking;
 
 /// How far the clock of a simulation moves on: 584 years, which still is a number of nanoseconds in 64 bits.

@@ -207,7 +207,6 @@ fn a_handle_outlives_its_runtime() {
             said(|| drop(handle.enter())).contains("`Handle::enter`: the runtime of this handle was dropped")
         );
         assert!(future::block_on(handle.drain(SOON)).is_clean());
-        assert!(format!("{handle:?}").contains("None"));
     });
 }
 
