@@ -255,15 +255,15 @@ impl<'a> Own<'a> {
     /// so, the next call looks at the next one that has events.
     #[inline]
     pub(crate) fn steal_what_is_stuck(&self) -> Option<Event> {
-        let (mut share, before) = self.suspect.get();
-        let now = share.word.load(Ordering::Relaxed);
-        let mut event = None;
+        let (suspect, before) = self.suspect.get();
+        let now = suspect.word.load(Ordering::Relaxed);
+        let (mut share, mut event) = (suspect, None);
         if now == before && left_in(now) > 0 {
-            event = self.steal_from(share);
+            event = self.steal_from(suspect);
         } else {
             for _ in 0..LOOKED_AT {
                 share = share.next.get().or_else(|| self.shares.0.get()).map_or(self.share, |next| next);
-                if share.left() > 0 {
+                if share.left() > 0 || ptr::eq(share, suspect) {
                     break;
                 }
             }
