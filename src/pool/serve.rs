@@ -76,8 +76,8 @@ fn serve_and_wait(pool: &Arc<Pool>, mut future: Root<'_>, caller: &'static Locat
         });
         let either: Root<'_> = pin!(either);
         let run = crew.with_park_hooks(pool, Run::in_order(crew.state().clone(), either));
-        let serve = || block_on_at(PoolSource::Given(pool), run, caller);
-        catch_unwind(AssertUnwindSafe(|| stay::poll_deeper(pool, crew.stack_size(), serve)))
+        let serve = AssertUnwindSafe(|| block_on_at(PoolSource::Given(pool), run, caller));
+        stay::poll_deeper(pool, crew.stack_size(), || catch_unwind(serve))
     };
     // As a worker does after its last poll. This thread may have polled a task after all others have woken
     // and cancelled what they found: no other thread would wake that task again.

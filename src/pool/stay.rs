@@ -110,21 +110,15 @@ pub(super) fn at_work(code: impl FnOnce()) {
     }
 }
 
-/// Runs `code`, which polls tasks of the pool, and returns its result. If a task of that pool waits below on
-/// this stack, the depth is limited: at most [`DEEPEST`] levels may be on top of one another, and a level may
-/// begin only if it is less than half of `stack_size` away from the first level. The other half is for the
-/// tasks themselves.
+/// Runs `code`, which polls tasks of the pool and does not unwind, and returns its result. If a task of that
+/// pool waits below on this stack, the depth is limited: at most [`DEEPEST`] levels may be on top of one
+/// another, and a level may begin only if it is less than half of `stack_size` away from the first level. The
+/// other half is for the tasks themselves.
 ///
 /// # Panics
 ///
 /// Panics if the tasks are nested too deeply. The panic is that of the waiting task, and affects no other.
 pub(super) fn poll_deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnOnce() -> R) -> R {
-    struct DepthGuard((u32, usize));
-    impl Drop for DepthGuard {
-        fn drop(&mut self) {
-            DEPTH.set(self.0);
-        }
-    }
     let works = |level: &Level| matches!(level, Level::BlockOn(station, _) if station.works_for(pool));
     if !levels(|levels| levels.iter().any(works)) {
         return code();
@@ -138,9 +132,10 @@ pub(super) fn poll_deeper<R>(pool: &Arc<Pool>, stack_size: usize, code: impl FnO
         "`block_on` is nested {depth} tasks deep on one thread, because a runtime of the current thread has no other \
          one: await instead of blocking, or build a runtime with workers"
     );
-    let _back = DepthGuard(before);
     DEPTH.set((depth + 1, first));
-    code()
+    let result = code();
+    DEPTH.set(before);
+    result
 }
 
 /// A `block_on` or visit in progress. The drop leaves it in the order of the fields. Wakers may be called, so
