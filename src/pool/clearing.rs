@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Crew, Pool};
 use crate::ambient;
 use crate::insight::Drained;
-use crate::sync::{Instant, thread};
+use crate::sync::{self, Instant, thread};
 
 impl Crew {
     /// Returns whether tasks are accepted from the calling thread. Once the end has begun, they are in one of
@@ -21,7 +21,8 @@ impl Crew {
     /// Returns whether the calling thread is one of the crew's, or in one of its tasks.
     pub(crate) fn is_here(&self) -> bool {
         let me = thread::current().id();
-        self.roll().threads.iter().any(|(thread, _)| thread.id() == me) || self.state().task_here().is_some()
+        sync::lock(&self.roll).threads.iter().any(|(thread, _)| thread.id() == me)
+            || self.state().task_here().is_some()
     }
 
     /// Has all workers stop after the polls that they are in. Wakes those that sleep, and waits for none.
@@ -49,7 +50,7 @@ impl Crew {
     /// Starts the helper of the end: a thread that drops what is left beside the workers, which may all be
     /// stuck. It calls no hooks. If no thread can be started, the calling thread drops what is left.
     pub(crate) fn clear_up_beside(self: &Arc<Self>, pool: &Arc<Pool>) {
-        let mut place = self.add_place(&mut self.roll());
+        let mut place = self.add_place(&mut sync::lock(&self.roll));
         let (crew, its_pool) = (self.clone(), pool.clone());
         let helps = move || {
             ambient::move_in();
@@ -68,12 +69,12 @@ impl Crew {
 
     /// Waits until a thread of the crew is gone, but for `limit` at most; may return early.
     pub(crate) fn wait_for_one(&self, limit: Duration) {
-        drop(self.changed.wait_timeout(self.roll(), limit));
+        drop(self.changed.wait_timeout(sync::lock(&self.roll), limit));
     }
 
     /// Waits until all threads of the crew are gone and the report is out, but not past the time `until`.
     pub(crate) fn wait_for_all(&self, until: Option<Instant>) {
-        let mut roll = self.roll();
+        let mut roll = sync::lock(&self.roll);
         while roll.live > 0 || !self.parting.is_reported() {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             roll = match left {
@@ -88,7 +89,7 @@ impl Crew {
     pub(crate) fn publish(&self, report: Drained) {
         self.parting.publish(report);
         // A thread that saw no report holds this lock until it waits.
-        drop(self.roll());
+        drop(sync::lock(&self.roll));
         self.changed.notify_all();
     }
 }

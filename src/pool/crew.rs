@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::block_on::{PoolSource, Root};
 use super::parting::Parting;
@@ -13,7 +13,7 @@ use crate::executor::{Run, StateRef};
 use crate::insight::{StallHook, TaskPanic};
 use crate::leadership::Rank;
 use crate::probe::ThreadState;
-use crate::sync::{self, Condvar, Counter, Event, Flag, Mutex, MutexGuard, thread};
+use crate::sync::{self, Condvar, Counter, Event, Flag, Mutex, thread};
 use crate::waking;
 
 /// Size of a worker's stack if the program sets none: the standard library's default.
@@ -57,18 +57,7 @@ pub(crate) struct CrewConfig {
     pub(crate) on_stall: Option<StallHook>,
 }
 
-impl fmt::Debug for CrewConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CrewConfig")
-            .field("threads", &self.threads)
-            .field("max_threads", &self.max_threads)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A runtime's threads.
-#[derive(Debug)]
 pub(crate) struct Crew {
     /// The executor that the workers run.
     state: StateRef,
@@ -77,7 +66,7 @@ pub(crate) struct Crew {
     complete: Flag,
     pub(crate) parting: Parting,
     pub(super) stop: Event,
-    roll: Mutex<Roll>,
+    pub(super) roll: Mutex<Roll>,
     pub(super) changed: Condvar,
     /// Counts threads that were added because all others were stuck.
     pub(crate) replacements: Counter,
@@ -102,6 +91,12 @@ pub(crate) struct Staff {
     pub(crate) max_threads: usize,
     /// Workers that were started and have not ended.
     pub(crate) live: usize,
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("name", &self.config.name).finish_non_exhaustive()
+    }
 }
 
 impl Crew {
@@ -153,12 +148,12 @@ impl Crew {
 
     /// Returns how many threads are alive: workers, and the helper of the end.
     pub(crate) fn live(&self) -> usize {
-        self.roll().live
+        sync::lock(&self.roll).live
     }
 
     /// Returns these threads, except those that are still starting.
     pub(crate) fn running(&self) -> Vec<(thread::Thread, ThreadState)> {
-        self.roll().threads.clone()
+        sync::lock(&self.roll).threads.clone()
     }
 
     /// Returns the numbers of threads.
@@ -180,10 +175,6 @@ impl Crew {
     /// Returns the size of a worker's stack.
     pub(crate) fn stack_size(&self) -> usize {
         self.config.stack_size.unwrap_or(STACK_SIZE)
-    }
-
-    pub(super) fn roll(&self) -> MutexGuard<'_, Roll> {
-        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the workers, and the deputy, unless that was done. If it fails, the workers that run stay, and
@@ -240,7 +231,7 @@ impl Crew {
     /// Adds a worker that is about to start to the roll. Returns `None` if `limit` workers or more are alive,
     /// or if the crew was stopped.
     fn reserve(self: &Arc<Self>, limit: usize) -> Option<CrewPlace> {
-        let mut roll = self.roll();
+        let mut roll = sync::lock(&self.roll);
         let may_start = roll.live < limit && !self.parting.is_stopped();
         may_start.then(|| self.add_place(&mut roll))
     }
@@ -331,7 +322,7 @@ impl Crew {
     /// are more than usual. The thread counts as gone from that moment, so no thread relies
     /// on it. Returns false if it stays.
     fn leave(&self, place: &mut CrewPlace, is_stopped: bool, unneeded: bool) -> bool {
-        let mut roll = self.roll();
+        let mut roll = sync::lock(&self.roll);
         let leaves = is_stopped || unneeded && roll.live > self.config.threads;
         if leaves {
             place.give_back(&mut roll);
@@ -357,7 +348,7 @@ impl CrewPlace {
     pub(super) fn arrive(&mut self) {
         let here = thread::current();
         self.thread = Some(here.id());
-        self.crew.roll().threads.push((here, ThreadState::here()));
+        sync::lock(&self.crew.roll).threads.push((here, ThreadState::here()));
     }
 
     /// Removes the thread from the roll. The drop of the place does not do so again.
@@ -373,7 +364,7 @@ impl Drop for CrewPlace {
     fn drop(&mut self) {
         if !self.is_left {
             let crew = self.crew.clone();
-            self.give_back(&mut crew.roll());
+            self.give_back(&mut sync::lock(&crew.roll));
             crew.changed.notify_all();
         }
     }

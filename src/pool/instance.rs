@@ -1,11 +1,11 @@
 //! The default instance: the pool behind the free functions.
 
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::Pool;
 use crate::blocking_threads::Threads;
-use crate::sync::{self, Mutex, MutexGuard, process_static};
+use crate::sync::{self, Mutex, process_static};
 
 /// The place of the process's default instance.
 #[derive(Debug, Default)]
@@ -25,15 +25,11 @@ fn place() -> &'static Instance {
     INSTANCE.get_or_init(Instance::default)
 }
 
-fn instance() -> MutexGuard<'static, Option<Arc<Pool>>> {
-    place().pool.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Pool {
     /// Returns the default instance. If there is none, calls `make`, with the lock held, and keeps the pool
     /// until the process ends. If `make` fails, returns its error, and the next call tries again.
     pub(crate) fn default_or_make(make: impl FnOnce() -> io::Result<Arc<Self>>) -> io::Result<Arc<Self>> {
-        let mut default = instance();
+        let mut default = sync::lock(&place().pool);
         if let Some(pool) = &*default {
             return Ok(pool.clone());
         }
@@ -44,7 +40,7 @@ impl Pool {
     }
 
     pub(crate) fn is_installed() -> bool {
-        instance().is_some()
+        sync::lock(&place().pool).is_some()
     }
 
     /// Makes `pool` the default instance, which keeps it alive. Returns false, and changes nothing, if there
@@ -66,7 +62,7 @@ impl Pool {
     /// Returns the default instance, if there is one; then the pools of all runtimes of this process that
     /// were not dropped, in the order in which they were made.
     pub(crate) fn all() -> Vec<Arc<Self>> {
-        let default = instance().clone();
+        let default = sync::lock(&place().pool).clone();
         let others: Vec<_> = sync::lock(&place().all).iter().filter_map(Weak::upgrade).collect();
         let others = others.into_iter().filter(|pool| !pool.is_default.is_set() && !pool.ended.is_set());
         default.into_iter().chain(others).collect()
@@ -75,11 +71,8 @@ impl Pool {
     /// Ends the default instance, at the end of a scenario's process.
     #[cfg(all(test, paceline_shuttle))]
     pub(crate) fn end_default_instance() -> Option<Arc<Self>> {
-        let default = instance().take();
-        if let Some(pool) = &default {
-            pool.end();
-        }
-        default
+        let default = sync::lock(&place().pool).take();
+        default.inspect(|pool| pool.end())
     }
 }
 
