@@ -59,7 +59,10 @@ pub(crate) struct Spin {
     pause: u32,
     /// Short moments that are still to be skipped.
     left: u32,
-    slept_lately: u64,
+    /// For how many nanoseconds the thread slept lately when it had nothing to do: the longest such
+    /// sleep, halved by each moment since. Zero if `idle` is never called with a limit, because then no clock
+    /// is read.
+    pub(crate) slept_lately: u64,
 }
 
 /// A moment without work.
@@ -85,13 +88,6 @@ impl Spin {
             left: FIRST,
             slept_lately: 0,
         }
-    }
-
-    /// Returns for how many nanoseconds the thread slept lately when it had nothing to do: the longest such
-    /// sleep, halved by each moment since. Zero if `idle` is never called with a limit, because then no clock
-    /// is read.
-    pub(crate) fn slept_lately(&self) -> u64 {
-        self.slept_lately
     }
 
     /// Records events that were found.
@@ -223,17 +219,17 @@ mod tests {
     #[test]
     fn a_long_sleep_is_remembered_for_as_many_moments_as_it_is_twice_as_long() {
         let mut spin = Spin::new();
-        assert_eq!(spin.slept_lately(), 0);
+        assert_eq!(spin.slept_lately, 0);
         moment(&mut spin, 1, 8 * LIMIT);
         let slept = [0; 3].map(|_| {
             at_once(&mut spin, 1);
-            spin.slept_lately() / LIMIT.as_nanos() as u64
+            spin.slept_lately / LIMIT.as_nanos() as u64
         });
         assert_eq!(slept, [4, 2, 1]);
         // The longer sleep counts.
         moment(&mut spin, 1, 8 * LIMIT);
         moment(&mut spin, 1, LIMIT);
-        assert_eq!(spin.slept_lately() / LIMIT.as_nanos() as u64, 4);
+        assert_eq!(spin.slept_lately / LIMIT.as_nanos() as u64, 4);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl<F: Future> Run<F> {
 
     /// Makes its runner a [standby](Runner::is_standby).
     pub(crate) fn stand_by(&self) {
-        self.member.own.runner.stand_by();
+        self.member.own.runner.stands_by.set(true);
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct Runner {
     pub(crate) poll: PollCell,
     /// Whether it is a *standby*: its thread leads while the other workers compute, and polls only what its
     /// own events wake. Set before its first poll; cleared by the deputy.
-    stands_by: Flag,
+    pub(super) stands_by: Flag,
 }
 
 impl Runner {
@@ -134,11 +134,6 @@ impl Runner {
         let data = unwrapped(waker).data();
         // The data of a waker that does nothing may be null, and so is the address if there was no task.
         !data.is_null() && ptr::eq(self.poll.task(), data)
-    }
-
-    /// Makes it a standby.
-    pub(super) fn stand_by(&self) {
-        self.stands_by.set(true);
     }
 
     #[inline]

@@ -97,7 +97,7 @@ impl<T> Leadership<T> {
 
     /// Adds the current thread, which sleeps in `seat`, to the set. The drop of the follower removes it.
     pub(crate) fn join(&self, seat: Arc<Seat>) -> Follower<'_, T> {
-        seat.set_member(true);
+        seat.is_member.set(true);
         self.add_member(seat.rank());
         Follower { leadership: self, seat }
     }
@@ -105,7 +105,7 @@ impl<T> Leadership<T> {
     /// Changes the rank of the current thread, whose seat this is; also in the counts of members, if it is
     /// one.
     pub(crate) fn set_rank(&self, seat: &Seat, rank: Rank) {
-        if seat.is_member() {
+        if seat.is_member.is_set() {
             self.add_member(rank);
             self.remove_member(seat.rank());
         }
@@ -134,7 +134,7 @@ impl<T> Leadership<T> {
     /// thread stands back for it; if leadership is vacant, wakes a follower to take it. Returns whether the
     /// thread was in the set.
     pub(crate) fn suspend(&self, seat: &Seat) -> bool {
-        let was_member = seat.is_member();
+        let was_member = seat.is_member.is_set();
         if was_member {
             self.leave(seat);
         }
@@ -143,13 +143,13 @@ impl<T> Leadership<T> {
 
     /// Puts the current thread back into the set after [`suspend`](Leadership::suspend) returned true.
     pub(crate) fn resume(&self, seat: &Seat) {
-        seat.set_member(true);
+        seat.is_member.set(true);
         self.add_member(seat.rank());
     }
 
     /// Takes the thread out of the set. If leadership is vacant, wakes a follower to take it.
     fn leave(&self, seat: &Seat) {
-        seat.set_member(false);
+        seat.is_member.set(false);
         self.remove_member(seat.rank());
         self.pass_on(Reason::Leaves);
     }

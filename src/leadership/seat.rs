@@ -37,7 +37,7 @@ pub(crate) struct Seat {
     pub(crate) number: ThreadNumber,
     /// The thread's rank, and whether it is in the set. Only the thread itself writes them.
     rank: AtomicU8,
-    is_member: Flag,
+    pub(super) is_member: Flag,
     /// The thread was chosen to lead, whatever its rank. Only the thread itself uses this and the next. They
     /// are here and not in a role, so that a role fits into registers. Std's in all modes: they order
     /// nothing.
@@ -90,14 +90,6 @@ impl Seat {
     /// [`Leadership::set_rank`](super::Leadership::set_rank) may call this.
     pub(crate) fn set_rank(&self, rank: Rank) {
         self.rank.store(rank as u8, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_member(&self) -> bool {
-        self.is_member.is_set()
-    }
-
-    pub(super) fn set_member(&self, is_member: bool) {
-        self.is_member.set(is_member);
     }
 
     /// Sets the root token. If it is the first token, wakes the sleeping thread: unparks a parked one, or

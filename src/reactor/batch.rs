@@ -166,7 +166,7 @@ impl Batch {
 
     /// Returns for how many nanoseconds leaders slept lately; see [`Spin::slept_lately`].
     pub(crate) fn slept_lately(&self) -> u64 {
-        self.spin.slept_lately()
+        self.spin.slept_lately
     }
 
     /// Asks the poller and waits until it has something, a timer is due, or [`Reactor::interrupt`] is called.

@@ -66,7 +66,7 @@ impl Timers {
     }
 
     pub(super) fn armed(&self) -> usize {
-        sync::lock(&self.wheel).as_ref().map_or(0, Wheel::armed)
+        sync::lock(&self.wheel).as_ref().map_or(0, |wheel| wheel.armed)
     }
 
     /// Returns when the leader should check next, as a number for comparison and for [`Timers::instant`].

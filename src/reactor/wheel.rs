@@ -60,7 +60,7 @@ pub(super) struct Wheel<T> {
     /// The first of the removed entries, which form a list; or [`NIL`].
     free: u32,
     /// The number of entries that are not due yet.
-    armed: usize,
+    pub(super) armed: usize,
     /// Number of armings so far.
     armings: u32,
     /// For each level, one bit for each bucket that has an entry.
@@ -86,11 +86,6 @@ impl<T> Wheel<T> {
     /// Returns the values of all entries that are not due yet, in no order.
     pub(super) fn into_values(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().filter_map(|entry| entry.value)
-    }
-
-    /// Returns the number of entries that are not due yet.
-    pub(super) fn armed(&self) -> usize {
-        self.armed
     }
 
     /// Arms a new entry and returns its id. If its deadline has passed, the entry is due at the next
@@ -292,7 +287,7 @@ mod tests {
                         model = later;
                     }
                 }
-                assert_eq!(wheel.armed(), model.len());
+                assert_eq!(wheel.armed, model.len());
             }
         }
     }
@@ -362,7 +357,7 @@ mod tests {
         assert_eq!(wheel.rearm(ids[0], 70, None), Err(()));
         assert_eq!(wheel.rearm(ids[0], 70, Some(11)), Ok(None));
         assert_eq!((wheel.remove(ids[3]), wheel.remove(ids[1])), (None, Some(20)));
-        assert_eq!(wheel.armed(), 2);
+        assert_eq!(wheel.armed, 2);
         let mut left: Vec<_> = wheel.into_values().collect();
         left.sort_unstable();
         assert_eq!(left, [11, 31]);

@@ -87,7 +87,7 @@ fn a_standby_leaves_surplus_to_others() {
     // From a thread that hosts no runner.
     spawn(&state, counts(&ran));
     hosted(&state, |poll, runner| {
-        runner.stand_by();
+        runner.stands_by.set(true);
         assert!(poll().is_pending());
         assert_eq!((ran.load(Relaxed), state.injected()), (0, 1));
         assert_eq!(state.enter_line(runner), BeforeSleep::Sleeps);
@@ -122,7 +122,7 @@ fn a_standby_leaves_a_task_that_computed_to_others_for_a_while() {
             }
         };
         assert!(poll().is_pending());
-        runner.stand_by();
+        runner.stands_by.set(true);
         // SAFETY: it is `Send` and borrows nothing.
         unsafe {
             task::spawn(
@@ -175,7 +175,7 @@ fn a_destructor_that_was_caught_marks_no_task() {
         tell.try_send(()).unwrap();
         assert!(poll().is_pending());
         assert_eq!(polls.load(Relaxed), 1);
-        runner.stand_by();
+        runner.stands_by.set(true);
         tell.try_send(()).unwrap();
         assert!(poll().is_pending());
         assert_eq!((polls.load(Relaxed), state.injected()), (2, 0), "it has no mark");
