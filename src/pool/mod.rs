@@ -39,6 +39,7 @@ use std::time::Duration;
 use crate::blocking_threads::Threads;
 use crate::executor::{PollCounters, StateRef};
 use crate::flight::Recording;
+use crate::insight::requests;
 use crate::leadership::{Leadership, Order};
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
 use crate::simulated::Clock;
@@ -122,6 +123,8 @@ impl Pool {
     /// runner, or with the second thread. Returns the system's error if the reactor or the deputy cannot be
     /// made, for want of a descriptor for example.
     pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
+        // A misspelled name is reported when the program starts, and not at the first stall.
+        requests::are_stalls_requested();
         let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
         let switch = Switch::new()?;
         let pool = Arc::new_cyclic(|itself| Self {

@@ -87,6 +87,8 @@ fn stalls_of_every_runtime_are_printed_if_the_environment_asks() {
     let mut awaited: Vec<_> = places.iter().map(String::as_str).collect();
     awaited.extend(["the hook: ", "paceline: the task spawned at", "still blocks own-1, for "]);
     let lines = run(Some("panics,stalls"), &awaited);
+    let having = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(having("PACELINE_REPORT names \"panics\", which is no report"), 1, "{lines:#?}");
     for place in &places {
         let first: Vec<_> = lines.iter().filter(|line| line.starts_with(place)).collect();
         assert!(first[0].contains(" has blocked "), "{lines:#?}");
