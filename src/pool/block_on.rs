@@ -66,6 +66,7 @@ pub(crate) fn drive<F: Future>(
     let _clocks = (!pool.reactor.is_simulated()).then(simulated::system_clocks);
     stay.join(&pool);
     let share = pool.reactor.shares.join();
+    station.share.set(share.number).expect("a station has one share");
     let mut rider = Rider { pool: &pool, station: &station, flight: Membership::new(), share };
     let mut follower = pool.leadership.join(station.seat.clone());
     loop {

@@ -23,6 +23,8 @@ pub(crate) struct Station {
     /// and copies of that waker may be left anywhere: they keep no thread and no descriptor of a pool that
     /// is gone. The reactor is a separate reference, so that a wake never drops a pool.
     pub(super) pool: OnceLock<(Weak<Reactor>, Weak<Pool>)>,
+    /// The place of the thread's share in the list of the reactor.
+    pub(crate) share: OnceLock<usize>,
     /// How far the thread has got.
     pub(crate) stage: StageCell,
     /// Where the `block_on` was called, if it drives a future of the user's.
@@ -78,6 +80,7 @@ impl Station {
         Self {
             seat: sync::Arc::new(Seat::new(own_rank)),
             pool: OnceLock::new(),
+            share: OnceLock::new(),
             stage: StageCell::default(),
             called_at: None,
             own_rank,

@@ -18,10 +18,9 @@
 //!
 //! A thread that never sleeps, because it always finds events or tasks, steals all the same: when it leads,
 //! from a share that is *stuck*, which has events, and of which none was taken since that thread looked at it
-//! last. So a full share beside a thread that leads again and again is found by that thread. What remains is
-//! left to the deputy: beside a leader that sleeps, a share is stuck from one look to the next, and then it
-//! interrupts that leader; or no thread leads, and no event is taken from any share, and then it brings a
-//! thread that leads.
+//! last. So events of a thread without a core wait until others have led a few times. What remains is left to
+//! the deputy, for which a share is stuck from one look to the next: it interrupts a leader that sleeps, or
+//! brings a thread that leads and steals.
 //!
 //! Events and tasks are stolen by two mechanisms. A task belongs to one executor, and its owner adds others
 //! all the time; an event belongs to the pool, and a share is filled only when it is empty, by a plain store.

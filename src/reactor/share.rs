@@ -35,7 +35,7 @@
 //! - **No event stays behind.** The owner takes what is left before it leads, follows or sleeps. A thread
 //!   that ends, or begins a nested `block_on`, leaves its share to the others: it stays in the list of the
 //!   reactor, where thieves find it and the next thread takes it over. A leader steals before it sleeps, and
-//!   from a share that has not moved since it led last. The deputy notices the rest: see `pool/wait.rs`.
+//!   from a share that has not moved since it looked there last. The deputy notices the rest.
 //!
 //! A thief holds at most [`MOST`] events that no thread can see, between its exchange and its fill. It runs
 //! no user code there.
@@ -98,6 +98,8 @@ pub(crate) struct Shares(Next);
 pub(crate) struct Own<'a> {
     shares: &'a Shares,
     share: &'a Share,
+    /// Its place in the list.
+    pub(crate) number: usize,
     /// Another share, or this one, and its word when this thread looked last.
     suspect: Cell<(&'a Share, u64)>,
 }
@@ -144,14 +146,14 @@ pub(crate) fn left_in(word: u64) -> u32 {
 impl Shares {
     /// Returns a share for the calling thread: the first one in the list that no thread has.
     pub(crate) fn join(&self) -> Own<'_> {
-        let mut link = &self.0;
+        let (mut link, mut number) = (&self.0, 0);
         loop {
             let share = link.get_or_init(|| Box::new(Share::new()));
             if !share.is_owned.is_set() && !share.is_owned.raise() {
                 share.owner.store(ThreadNumber::here().get(), Ordering::Relaxed);
-                return Own { shares: self, share, suspect: Cell::new((share, 0)) };
+                return Own { shares: self, share, number, suspect: Cell::new((share, 0)) };
             }
-            link = &share.next;
+            (link, number) = (&share.next, number + 1);
         }
     }
 

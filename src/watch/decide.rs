@@ -3,11 +3,12 @@
 //!
 //! # Rules
 //!
-//! Leadership is *abandoned* if a source or timer is awaited, leadership is vacant, and since the last look
-//! no thread has led or taken an event. The deputy then opens leadership to any rank and wakes a follower. It
-//! is abandoned, too, if a thread leads while a share is stuck: events are left in it, and none was taken
-//! since the last look. Then the deputy interrupts the leader, which steals. If no thread leads and no
-//! follower sleeps, the first row that fits applies:
+//! Leadership is *abandoned* if a source or timer is awaited, and since the last look leadership is vacant
+//! and no thread has led or taken an event, or a share is stuck: events are left in it, and none was taken.
+//! While leadership is vacant, the share of a thread that makes progress, or only lacks a core, is not
+//! stuck: the threads that lead next look at it. The deputy then interrupts a leader that sleeps, which
+//! steals; opens vacant leadership to any rank and wakes a follower. If no follower sleeps, the first row
+//! that fits applies:
 //!
 //! | leadership is abandoned, and | the deputy |
 //! |---|---|

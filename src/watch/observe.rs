@@ -31,7 +31,7 @@ pub(super) struct Snapshot {
     /// A source or timer is registered.
     pub(super) is_needed: bool,
     /// A source or timer is waited for, and since the last look leadership is vacant and no thread has led or
-    /// taken an event, or events are left in a share and none of them was taken.
+    /// taken an event, or a share is stuck.
     pub(super) is_abandoned: bool,
     /// Threads that only lead.
     pub(super) reliefs: usize,
@@ -85,6 +85,12 @@ impl MemberSeen {
     /// blocked until that returns, even if it computes there.
     pub(super) fn effect(&self) -> Option<Doing> {
         self.doing.map(|doing| if self.is_below { Doing::Blocks } else { doing })
+    }
+
+    /// Returns whether the thread will take the next event that it holds without help: it makes progress, or
+    /// would if it had a core.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.is_below && matches!(self.doing, None | Some(Doing::Waits))
     }
 }
 
@@ -212,7 +218,7 @@ impl Observer {
         let looks = self.looks;
         self.records.retain(|_, record| record.seen == looks);
         if !is_quiet {
-            self.look_at_leadership(pool, &mut seen);
+            self.look_at_leadership(pool, &mut seen, &scene);
             self.look_at_queues(states, &mut seen, &mut scene);
         }
         if let Some(crew) = pool.workforce() {
@@ -305,19 +311,22 @@ impl Observer {
     }
 
     /// Notes in `seen` whether leadership is abandoned: a source or timer is awaited, and since the last look
-    /// no thread has led or taken an event; or a thread leads, and a share is stuck. So the first look never
-    /// finds that. While no thread leads, a share that is stuck is left to the threads that lead next: it may
-    /// be that of a thread without a core.
-    fn look_at_leadership(&mut self, pool: &Pool, seen: &mut Snapshot) {
+    /// no thread has led or taken an event; or a share is stuck. So the first look never finds that. While no
+    /// thread leads, a share whose owner only lacks a core is left to the threads that lead next.
+    fn look_at_leadership(&mut self, pool: &Pool, seen: &mut Snapshot, scene: &Scene) {
         let now = (pool.leadership.taken.get(), pool.reactor.shares.words());
         let before = self.taken.replace(now.clone());
         // A second look is needed, even where no thread is in a `block_on`: a thread that begins one polls
         // its future before it joins, and the first timer or source in there is what calls the deputy.
         let has_stopped = before.as_ref() == Some(&now);
+        let is_vacant = pool.leadership.is_vacant();
         let before = before.iter().flat_map(|(_, words)| words);
-        let is_stuck = || before.zip(&now.1).any(|(before, now)| before == now && left_in(*now) > 0);
-        let is_left = if pool.leadership.is_vacant() { has_stopped } else { is_stuck() };
-        seen.is_abandoned = is_left && pool.reactor.is_awaited();
+        let is_stuck = before.zip(&now.1).enumerate().any(|(share, (before, now))| {
+            let has_share = |(_, place): &(_, &Place)| place.station.share.get() == Some(&share);
+            let mut owners = seen.members.iter().zip(&scene.members).filter(has_share);
+            before == now && left_in(*now) > 0 && !(is_vacant && owners.any(|(owner, _)| owner.goes_on()))
+        });
+        seen.is_abandoned = (is_vacant && has_stopped || is_stuck) && pool.reactor.is_awaited();
     }
 
     /// Adds to `seen` and `scene` the queues of the executors that threads of this pool run. Forgets the

@@ -7,14 +7,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Runtime};
 
 use crate::given_time::RecvSoon;
 use crate::held_events::{self, ready_at_once};
-use crate::setups::{Ping, eventually, for_each_setup, waker_that, without_deputy};
+use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup, waker_that, without_deputy};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -115,6 +116,60 @@ fn events_that_a_blocked_thread_holds_are_stolen_and_counted() {
             assert!(runtime.metrics().events_stolen > 0, "{promotion:?}, portable: {portable}");
         }
     }
+}
+
+/// One worker blocks with the event of a guest in its share, while another one takes an event out of its own
+/// share between any two looks of the deputy, and does not lead before that share is empty. Fails if the
+/// deputy takes that for progress: then the guest's event waits until then.
+#[test]
+fn a_worker_that_fires_its_own_events_hides_no_blocked_one() {
+    const SOCKETS: usize = 50;
+    let tick = Duration::from_millis(20);
+    let spin = |time| {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    };
+    let runtime = Runtime::builder().threads(2).max_blind(tick).build().unwrap();
+    let (mut ours, theirs) = sockets(SOCKETS + 2);
+    let register = |socket| runtime.block_on(async { Async::new(socket) }).unwrap();
+    let mut theirs: Vec<_> = theirs.into_iter().map(register).collect();
+    let mut of_guest = theirs.pop().unwrap();
+    let (latch, fired) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
+    let free = OpenOnDrop(latch.clone());
+    let read = |(at, mut socket): (usize, Async<UnixStream>)| {
+        let (latch, fired) = (latch.clone(), fired.clone());
+        runtime.spawn(async move {
+            socket.read_exact(&mut [0]).await.unwrap();
+            if at == 0 {
+                latch.wait()
+            } else {
+                spin(tick * 2 / 3)
+            }
+            fired.fetch_add(1, SeqCst);
+        })
+    };
+    let tasks: Vec<_> = theirs.into_iter().enumerate().map(read).collect();
+    let (tell, told) = mpsc::channel();
+    let (handle, before) = (runtime.handle().clone(), fired.clone());
+    let guest = thread::spawn(move || {
+        handle.block_on(async {
+            of_guest.read_exact(&mut [0]).await.unwrap();
+            tell.send(before.load(SeqCst)).unwrap();
+        });
+    });
+    // The guest and the tasks wait, and then both workers are busy while the bytes arrive.
+    thread::sleep(tick * 4);
+    let busy = [(); 2].map(|()| runtime.spawn(async move { spin(tick / 2) }));
+    thread::sleep(tick / 8);
+    ours.iter_mut().for_each(|socket| socket.write_all(b"x").unwrap());
+    busy.into_iter().for_each(|task| runtime.block_on(task));
+    let fired = told.recv_soon().unwrap();
+    assert!(fired < SOCKETS * 4 / 5, "the guest came after {fired} of {SOCKETS} others");
+    drop(free);
+    guest.join().unwrap();
+    tasks.into_iter().for_each(|task| runtime.block_on(task));
 }
 
 /// Sources are dropped on another thread while their events are in the batch.
