@@ -72,20 +72,26 @@ impl fmt::Display for Syscall {
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const CALL_NAMES: &[(u32, &str)] = &[
-    (0, "read"), (1, "write"), (7, "poll"), (23, "select"), (35, "nanosleep"), (42, "connect"), (43, "accept"),
+    (0, "read"), (1, "write"), (3, "close"), (7, "poll"), (16, "ioctl"), (17, "pread64"), (18, "pwrite64"),
+    (19, "readv"), (20, "writev"), (23, "select"), (35, "nanosleep"), (42, "connect"), (43, "accept"),
     (44, "sendto"), (45, "recvfrom"), (46, "sendmsg"), (47, "recvmsg"), (61, "wait4"), (72, "fcntl"),
-    (73, "flock"), (74, "fsync"), (75, "fdatasync"), (202, "futex"), (230, "clock_nanosleep"),
-    (232, "epoll_wait"), (257, "openat"), (271, "ppoll"), (281, "epoll_pwait"), (288, "accept4"),
+    (73, "flock"), (74, "fsync"), (75, "fdatasync"), (82, "rename"), (87, "unlink"), (202, "futex"),
+    (217, "getdents64"), (230, "clock_nanosleep"), (232, "epoll_wait"), (247, "waitid"), (257, "openat"),
+    (263, "unlinkat"), (271, "ppoll"), (281, "epoll_pwait"), (288, "accept4"), (326, "copy_file_range"),
+    (332, "statx"), (426, "io_uring_enter"),
 ];
 
 /// The calls in which threads of programs sleep most, by number.
 #[cfg(target_arch = "aarch64")]
 #[rustfmt::skip]
 const CALL_NAMES: &[(u32, &str)] = &[
-    (22, "epoll_pwait"), (25, "fcntl"), (32, "flock"), (56, "openat"), (63, "read"), (64, "write"),
-    (72, "pselect6"), (73, "ppoll"), (82, "fsync"), (83, "fdatasync"), (98, "futex"), (101, "nanosleep"),
-    (115, "clock_nanosleep"), (202, "accept"), (203, "connect"), (206, "sendto"), (207, "recvfrom"),
-    (211, "sendmsg"), (212, "recvmsg"), (242, "accept4"), (260, "wait4"),
+    (22, "epoll_pwait"), (25, "fcntl"), (29, "ioctl"), (32, "flock"), (35, "unlinkat"), (38, "renameat"),
+    (56, "openat"), (57, "close"), (61, "getdents64"), (63, "read"), (64, "write"), (65, "readv"),
+    (66, "writev"), (67, "pread64"), (68, "pwrite64"), (72, "pselect6"), (73, "ppoll"), (82, "fsync"),
+    (83, "fdatasync"), (95, "waitid"), (98, "futex"), (101, "nanosleep"), (115, "clock_nanosleep"),
+    (202, "accept"), (203, "connect"), (206, "sendto"), (207, "recvfrom"), (211, "sendmsg"),
+    (212, "recvmsg"), (242, "accept4"), (260, "wait4"), (276, "renameat2"), (285, "copy_file_range"),
+    (291, "statx"), (426, "io_uring_enter"),
 ];
 
 /// On other architectures only the number is known.
