@@ -14,7 +14,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Promotion, Runtime};
 
 use crate::given_time::RecvSoon;
-use crate::held_events::{self, ready_at_once};
+use crate::held_events::{self, read_a_byte, ready_at_once};
 use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup, waker_that, without_deputy};
 
 #[derive(Default)]
@@ -132,16 +132,15 @@ fn a_worker_that_fires_its_own_events_hides_no_blocked_one() {
         }
     };
     let runtime = Runtime::builder().threads(2).max_blind(tick).build().unwrap();
-    let (mut ours, theirs) = sockets(SOCKETS + 2);
-    let register = |socket| runtime.block_on(async { Async::new(socket) }).unwrap();
-    let mut theirs: Vec<_> = theirs.into_iter().map(register).collect();
-    let mut of_guest = theirs.pop().unwrap();
+    let (mut ours, mut theirs) = sockets(SOCKETS + 2);
+    let of_guest = theirs.pop().unwrap();
     let (latch, fired) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
     let free = OpenOnDrop(latch.clone());
-    let read = |(at, mut socket): (usize, Async<UnixStream>)| {
-        let (latch, fired) = (latch.clone(), fired.clone());
+    let (waits, is_waiting) = mpsc::channel();
+    let read = |(at, socket)| {
+        let (latch, fired, waits) = (latch.clone(), fired.clone(), waits.clone());
         runtime.spawn(async move {
-            socket.read_exact(&mut [0]).await.unwrap();
+            read_a_byte(socket, waits).await;
             if at == 0 {
                 latch.wait()
             } else {
@@ -152,17 +151,23 @@ fn a_worker_that_fires_its_own_events_hides_no_blocked_one() {
     };
     let tasks: Vec<_> = theirs.into_iter().enumerate().map(read).collect();
     let (tell, told) = mpsc::channel();
-    let (handle, before) = (runtime.handle().clone(), fired.clone());
+    let (handle, before, guest_waits) = (runtime.handle().clone(), fired.clone(), waits.clone());
     let guest = thread::spawn(move || {
         handle.block_on(async {
-            of_guest.read_exact(&mut [0]).await.unwrap();
+            read_a_byte(of_guest, guest_waits).await;
             tell.send(before.load(SeqCst)).unwrap();
         });
     });
-    // The guest and the tasks wait, and then both workers are busy while the bytes arrive.
-    thread::sleep(tick * 4);
-    let busy = [(); 2].map(|()| runtime.spawn(async move { spin(tick / 2) }));
-    thread::sleep(tick / 8);
+    (0..SOCKETS + 2).for_each(|_| is_waiting.recv_soon().unwrap());
+    // Both workers are busy while the bytes arrive.
+    let busy = [(); 2].map(|()| {
+        let begins = waits.clone();
+        runtime.spawn(async move {
+            begins.send(()).unwrap();
+            spin(tick / 2);
+        })
+    });
+    (0..busy.len()).for_each(|_| is_waiting.recv_soon().unwrap());
     ours.iter_mut().for_each(|socket| socket.write_all(b"x").unwrap());
     busy.into_iter().for_each(|task| runtime.block_on(task));
     let fired = told.recv_soon().unwrap();
@@ -180,16 +185,7 @@ fn a_source_may_be_dropped_elsewhere_while_its_event_is_in_the_batch() {
         let (mut ours, theirs) = sockets(SOCKETS);
         let wait_in_batch = |theirs: Vec<UnixStream>| {
             let (waits, is_waiting) = mpsc::channel();
-            let read = |socket| {
-                let waits = waits.clone();
-                runtime.spawn(async move {
-                    let mut socket = Async::new(socket).unwrap();
-                    let mut read = Box::pin(async { socket.read_exact(&mut [0]).await.unwrap() });
-                    assert!(future::poll_once(&mut read).await.is_none());
-                    waits.send(()).unwrap();
-                    read.await;
-                })
-            };
+            let read = |socket| runtime.spawn(read_a_byte(socket, waits.clone()));
             let tasks: Vec<_> = theirs.into_iter().map(read).collect();
             (0..tasks.len()).for_each(|_| is_waiting.recv_soon().unwrap());
             tasks

@@ -1,8 +1,10 @@
 //! Scenes in which one thread finds many events at once, and holds them.
 
 use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -34,6 +36,15 @@ pub fn ready_at_once(runtime: &Runtime, ours: &mut [impl Write], bytes: &[u8], m
     blocked.into_iter().for_each(|task| runtime.block_on(task));
 }
 
+/// Reads a byte of the socket, and tells when it has begun to wait for it.
+pub async fn read_a_byte(socket: UnixStream, waits: Sender<()>) {
+    let mut socket = Async::new(socket).unwrap();
+    let mut read = Box::pin(async { socket.read_exact(&mut [0]).await.unwrap() });
+    assert!(future::poll_once(&mut read).await.is_none());
+    waits.send(()).unwrap();
+    read.await;
+}
+
 /// Returns the settings of a runtime for [`block_beside`]: two workers, and a deputy that never looks.
 pub fn builder() -> Builder {
     Runtime::builder().threads(2).max_threads(2).max_blind(Duration::from_secs(3600))
@@ -52,11 +63,7 @@ pub fn block_beside(runtime: &Runtime) -> ThreadId {
         let (run, others) = (run.clone(), others.clone());
         let (waits, ends) = (waits.clone(), ends.clone());
         runtime.spawn(async move {
-            let mut socket = Async::new(socket).unwrap();
-            let mut read = Box::pin(async { socket.read_exact(&mut [0]).await.unwrap() });
-            assert!(future::poll_once(&mut read).await.is_none());
-            waits.send(()).unwrap();
-            read.await;
+            read_a_byte(socket, waits).await;
             match run.fetch_add(1, SeqCst) + 1 {
                 1 => {
                     others.wait();

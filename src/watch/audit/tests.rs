@@ -1,4 +1,4 @@
-//! Which workers count as blocked, and how long a stall is said to last.
+//! Which workers count as blocked, which events as stuck, and how long a stall is said to last.
 
 use std::future::Future;
 use std::sync::mpsc;
@@ -6,34 +6,34 @@ use std::thread;
 
 use super::super::observe::MemberSeen;
 use super::*;
-use crate::Runtime;
 use crate::probe::Doing;
+use crate::{Runtime, Task};
 
+/// Longer than any test.
+const NEVER: Duration = Duration::from_secs(3600);
 /// How long a stall lasts before it is reported.
 const STALL: Duration = Duration::from_millis(10);
+
+/// Has a worker block in a task until the sender is dropped. Returns when it does.
+fn block_a_worker(runtime: &Runtime) -> (mpsc::Sender<()>, Task<()>) {
+    let (tell, told) = mpsc::channel();
+    let (end, ended) = mpsc::channel();
+    let task = runtime.spawn(async move {
+        tell.send(()).unwrap();
+        assert!(ended.recv().is_err(), "it is dropped");
+    });
+    told.recv().expect("a worker runs the task");
+    (end, task)
+}
 
 /// A leader that is about to block is replaced, if too few workers would be left. Fails if workers that
 /// blocked at the last look count although they are back: then one worker more is started each time.
 #[test]
 fn workers_that_are_back_do_not_count_as_blocked() {
-    const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
     let (pool, crew) = (&runtime.pool, runtime.pool.crew().expect("a runtime has one"));
     assert!(act::add_worker(pool, false));
-    let (tell, told) = mpsc::channel();
-    let (ends, tasks): (Vec<_>, Vec<_>) = [(); 2]
-        .map(|()| {
-            let (end, ended) = mpsc::channel::<()>();
-            let tell = tell.clone();
-            let task = runtime.spawn(async move {
-                tell.send(()).unwrap();
-                assert!(ended.recv().is_err(), "it is dropped");
-            });
-            (end, task)
-        })
-        .into_iter()
-        .unzip();
-    (0..2).for_each(|_| told.recv().expect("both workers run a task"));
+    let blocked = [(); 2].map(|()| block_a_worker(&runtime));
 
     let mut audit = Audit::default();
     audit.memory.count_blocked(crew.live(), crew.config.threads);
@@ -41,6 +41,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
     assert_eq!(crew.live(), 2, "one is about to block, and one is left");
     audit.look(pool, true);
     assert_eq!(crew.live(), 3, "another one is, and the look was just now");
+    let (ends, tasks): (Vec<_>, Vec<_>) = blocked.into_iter().unzip();
     drop(ends);
     tasks.into_iter().for_each(pollster::block_on);
 }
@@ -48,16 +49,10 @@ fn workers_that_are_back_do_not_count_as_blocked() {
 /// A thread that is gone has left an event in its share. Fails if that counts as one that will go on.
 #[test]
 fn an_event_that_a_thread_has_left_is_noticed_while_others_lead() {
-    const NEVER: Duration = Duration::from_secs(3600);
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
     let pool = &runtime.pool;
-    let (tell, told) = mpsc::channel();
-    let (end, ended) = mpsc::channel::<()>();
-    let task = runtime.spawn(async move {
-        tell.send(()).unwrap();
-        assert!(ended.recv().is_err(), "it is dropped");
-    });
-    told.recv().expect("the worker runs the task, so leadership is vacant");
+    // Leadership is vacant meanwhile.
+    let (end, task) = block_a_worker(&runtime);
     let _guard = runtime.handle().enter();
     let listener = crate::Async::<std::net::TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
     let mut awaited = std::pin::pin!(crate::Timer::after(NEVER));
@@ -96,7 +91,6 @@ fn a_thread_that_goes_on_without_help_is_not_stuck() {
 /// Fails if a stall is said to have begun before the look saw the task, or to be a tick longer than it was.
 #[test]
 fn a_stall_is_not_said_to_be_longer_than_it_was() {
-    const NEVER: Duration = Duration::from_secs(3600);
     let (reports, reported) = mpsc::channel();
     let hook = move |stall: &crate::Stall| reports.send(stall.blocked_for).unwrap();
     let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_stall(hook).build().unwrap();
@@ -104,13 +98,7 @@ fn a_stall_is_not_said_to_be_longer_than_it_was() {
     let begun = Instant::now();
     thread::sleep(2 * STALL);
     let before = Instant::now();
-    let (tell, told) = mpsc::channel();
-    let (end, ended) = mpsc::channel::<()>();
-    let task = runtime.spawn(async move {
-        tell.send(()).unwrap();
-        assert!(ended.recv().is_err(), "it is dropped");
-    });
-    told.recv().expect("the worker runs the task");
+    let (end, task) = block_a_worker(&runtime);
 
     let mut audit = Audit::default();
     let _ = audit.observer.look(pool, false, begun);
