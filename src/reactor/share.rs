@@ -158,7 +158,7 @@ impl Shares {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Share> {
-        after(&self.0)
+        iter::successors(self.0.get(), |share| share.next.get()).map(|share| &**share)
     }
 
     pub(crate) fn is_any_left(&self) -> bool {
@@ -174,11 +174,6 @@ impl Shares {
     pub(crate) fn words(&self) -> Vec<u64> {
         self.iter().map(|share| share.word.load(Ordering::Relaxed)).collect()
     }
-}
-
-/// Returns the shares behind this link.
-fn after(link: &Next) -> impl Iterator<Item = &Share> {
-    iter::successors(link.get(), |share| share.next.get()).map(|share| &**share)
 }
 
 impl Share {
@@ -247,8 +242,9 @@ impl<'a> Own<'a> {
     /// Takes half of the events of the first other share that has any: one of them for the caller, the others
     /// for its own share, which is empty.
     pub(crate) fn steal(&self) -> Option<Event> {
-        let before = self.shares.iter().take_while(|share| !ptr::eq(*share, self.share));
-        after(&self.share.next).chain(before).find_map(|victim| self.steal_from(victim))
+        let others = iter::successors(Some(self.after(self.share)), |share| Some(self.after(share)));
+        let mut others = others.take_while(|share| !ptr::eq(*share, self.share));
+        others.find_map(|victim| self.steal_from(victim))
     }
 
     /// Steals from a share that is stuck, if one is found: its owner does not return from a poll, or has no
@@ -264,7 +260,7 @@ impl<'a> Own<'a> {
             event = self.steal_from(suspect);
         } else {
             for _ in 0..LOOKED_AT {
-                share = share.next.get().or_else(|| self.shares.0.get()).map_or(self.share, |next| next);
+                share = self.after(share);
                 if share.left() > 0 || ptr::eq(share, suspect) {
                     break;
                 }
@@ -272,6 +268,11 @@ impl<'a> Own<'a> {
         }
         self.suspect.set((share, share.word.load(Ordering::Relaxed)));
         event
+    }
+
+    /// Returns the next share in the list; the first one comes after the last.
+    fn after(&self, share: &'a Share) -> &'a Share {
+        share.next.get().or_else(|| self.shares.0.get()).expect("the own share is in the list")
     }
 
     fn steal_from(&self, victim: &Share) -> Option<Event> {
