@@ -91,24 +91,36 @@ impl TaskList {
         Self { groups, unpolled, closures, is_partial }
     }
 
-    /// Returns the number of tasks, of all lines together.
+    /// Returns the number of tasks, of all lines together. The [closures](Self::closures) are not counted.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
     /// let runtime = paceline::Runtime::builder().threads(1).build()?;
     /// runtime.spawn(std::future::pending::<()>()).detach();
-    /// assert_eq!(runtime.tasks().number(), 1);
+    /// assert_eq!(runtime.tasks().len(), 1);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn number(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.groups.iter().map(|group| group.number).sum::<usize>() + self.unpolled
+    }
+
+    /// Returns whether there is no task.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// assert!(paceline::Runtime::builder().threads(1).build()?.tasks().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
 impl fmt::Display for TaskList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number() {
+        match self.len() {
             0 => f.write_str("no tasks")?,
             1 => f.write_str("1 task")?,
             many => write!(f, "{many} tasks")?,
@@ -116,7 +128,7 @@ impl fmt::Display for TaskList {
         if self.is_partial {
             f.write_str(" that are tracked (those of a `StaticExecutor` are not)")?;
         }
-        if self.number() > 0 {
+        if !self.is_empty() {
             write!(f, "\n{:>8} {:>8}  spawned at", "number", "oldest")?;
         }
         for TaskGroup { spawned_at, number, oldest } in &self.groups {

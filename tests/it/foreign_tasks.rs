@@ -234,7 +234,7 @@ fn tasks_are_neither_counted_nor_listed() {
         gated.wait();
     });
     began.wait();
-    assert_eq!((runtime.metrics().tasks, runtime.tasks().number()), (Some(0), 0));
+    assert_eq!((runtime.metrics().tasks, runtime.tasks().len()), (Some(0), 0));
     let report = block_on(runtime.drain(SOON));
     assert_eq!((report.finished, report.cancelled, report.undropped), (0, 0, 0), "{report}");
     assert_eq!(report.stuck.iter().map(|thread| thread.spawned_at).collect::<Vec<_>>(), [None]);

@@ -45,7 +45,7 @@ fn unfinished_tasks_are_grouped_by_their_lines_with_number_and_age() {
 
         let tasks = runtime.tasks();
         assert_eq!(lines(&tasks.groups), [(leaks, 7), (deadlock, 2)], "{tasks}");
-        assert_eq!((tasks.number(), tasks.is_partial), (9, false));
+        assert_eq!((tasks.len(), tasks.is_partial), (9, false));
         let [oldest, younger] = [0, 1].map(|at| tasks.groups[at].oldest.expect("they have waited"));
         assert!(
             oldest + COARSE >= Duration::from_millis(40) && oldest <= start.elapsed() + COARSE,
@@ -86,7 +86,7 @@ fn tasks_of_the_current_thread_are_there_and_its_root_future_is_not() {
     let runtime = Runtime::builder().current_thread().build().unwrap();
     let line = line!() + 1;
     let tasks: Vec<_> = (0..3).map(|_| runtime.spawn(pending::<()>())).collect();
-    assert_eq!((runtime.tasks().unpolled, runtime.tasks().number()), (3, 3));
+    assert_eq!((runtime.tasks().unpolled, runtime.tasks().len()), (3, 3));
     assert!(runtime.tasks().to_string().ends_with("\n       3        -  (not polled yet)"));
     let local = LocalExecutor::new();
     let local_line = line!() + 1;
@@ -101,7 +101,7 @@ fn tasks_of_the_current_thread_are_there_and_its_root_future_is_not() {
     assert_eq!(lines(&runtime.tasks().groups), [(line, 3)]);
     drop(tasks);
     runtime.block_on(async {
-        while runtime.tasks().number() > 0 {
+        while runtime.tasks().len() > 0 {
             yield_now().await;
         }
     });
