@@ -80,7 +80,7 @@
 //! | What did the threads do in the last seconds? | `trace::FlightRecorder`, with the feature `trace` |
 //! | Which runtimes exist? | [`Handle::all`] |
 //!
-//! After a drain, [`Drained::cancelled_tasks`] has the tasks that were cancelled.
+//! After a drain, [`DrainReport::cancelled_tasks`] has the tasks that were cancelled.
 //!
 //! With the environment variable `PACELINE_REPORT`, all runtimes of a program print reports on standard
 //! error, without a change in the program. Its value is a list of names, separated by commas. So far there is
@@ -379,7 +379,7 @@ pub use executor::LocalExecutor;
 #[doc(alias = "abort")]
 pub use executor::Task;
 pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor};
-pub use insight::{Drained, Stall, StallKind, StuckThread, TaskGroup, TaskPanic};
+pub use insight::{DrainReport, Stall, StallKind, StuckThread, TaskGroup, TaskPanic};
 pub use io::{
     Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };

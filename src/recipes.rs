@@ -230,7 +230,7 @@
 //! use futures_lite::future::or;
 //! use paceline::net::{TcpListener, TcpStream};
 //! use paceline::prelude::*;
-//! use paceline::{Drained, Handle, spawn};
+//! use paceline::{DrainReport, Handle, spawn};
 //!
 //! async fn accept(listener: TcpListener, stopped: Receiver<()>) -> io::Result<()> {
 //!     loop {
@@ -256,7 +256,10 @@
 //!     Ok(())
 //! }
 //!
-//! async fn run(listener: TcpListener, signal: impl Future<Output = io::Result<()>>) -> io::Result<Drained> {
+//! async fn run(
+//!     listener: TcpListener,
+//!     signal: impl Future<Output = io::Result<()>>,
+//! ) -> io::Result<DrainReport> {
 //!     let (stop, stopped) = async_channel::bounded(1);
 //!     // `or` drops the listener when the signal arrives.
 //!     or(accept(listener, stopped), signal).await?;

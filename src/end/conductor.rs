@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::blocking_threads::Threads;
 use crate::executor::TaskPoll;
-use crate::insight::{Drained, Grouping, StuckThread};
+use crate::insight::{DrainReport, Grouping, StuckThread};
 use crate::pool::{Crew, Pool, Station};
 use crate::probe::{ThreadState, WITHOUT_A_CORE, Witness};
 use crate::sync::thread::{self, ThreadId};
@@ -65,7 +65,7 @@ impl<'a> Conductor<'a> {
         let (all, finished) = ((all_ended + left).saturating_sub(at_first), ended.saturating_sub(at_first));
         let places = stuck.iter().filter_map(|thread| thread.spawned_at);
         places.for_each(|spawned_at| cancelled_tasks.remove_one(spawned_at));
-        crew.publish(Drained {
+        crew.publish(DrainReport {
             finished,
             cancelled: all.saturating_sub(finished + tasks_in(&stuck)),
             cancelled_tasks: cancelled_tasks.into_groups(),

@@ -27,7 +27,7 @@ use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::insight::{Drained, StuckThread};
+use crate::insight::{DrainReport, StuckThread};
 use crate::pool::{Crew, Pool};
 use crate::sync::Instant;
 use conductor::{Conductor, entries, start_conductor, tasks_of};
@@ -39,7 +39,7 @@ use conductor::{Conductor, entries, start_conductor, tasks_of};
 ///
 /// As [`task_here`] does; at the first poll, that has no effect. If no thread can be started for the
 /// conductor: then tasks are not accepted any more, and no others are cancelled.
-pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<Instant>) -> Drained {
+pub(crate) async fn drain(pool: &Arc<Pool>, crew: &Arc<Crew>, deadline: Option<Instant>) -> DrainReport {
     task_here(pool, crew);
     let caller = Caller { crew, key: crew.parting.enter(crew.state(), deadline) };
     if let Err(error) = crew.parting.conduct(|| start_conductor(crew, pool)) {

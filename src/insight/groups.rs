@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::rounded::Rounded;
 use crate::sync;
 
-/// Tasks that one line has spawned: see [`TaskList`](crate::TaskList) and [`Drained`](crate::Drained).
+/// Tasks that one line has spawned: see [`TaskList`](crate::TaskList) and
+/// [`DrainReport`](crate::DrainReport).
 ///
 /// # Examples
 ///

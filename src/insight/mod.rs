@@ -7,10 +7,10 @@
 //! | [`event`] | the same as an event of `tracing` |
 //! | [`panicked`] | tasks that panic |
 //! | [`groups`] | unfinished tasks by the line that spawned them |
-//! | [`drained`] | the end of a runtime, and what is stuck then |
+//! | [`drain_report`] | the end of a runtime, and what is stuck then |
 //! | [`requests`] | which reports the environment asks for |
 
-mod drained;
+mod drain_report;
 #[cfg_attr(feature = "tracing", path = "event_on.rs")]
 #[cfg_attr(not(feature = "tracing"), path = "event_off.rs")]
 pub(crate) mod event;
@@ -19,7 +19,7 @@ mod panicked;
 pub(crate) mod requests;
 mod stall;
 
-pub use drained::{Drained, StuckThread};
+pub use drain_report::{DrainReport, StuckThread};
 pub use groups::TaskGroup;
 pub use panicked::TaskPanic;
 pub use stall::{Stall, StallKind};

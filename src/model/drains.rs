@@ -9,13 +9,13 @@ use shuttle::rand::{Rng, thread_rng};
 use super::{Latch, explore, foreign_block_on, runtime, sleep, spawn, ticks, within};
 use crate::blocking::unblock;
 use crate::sync::thread;
-use crate::{Drained, Runtime, Timer};
+use crate::{DrainReport, Runtime, Timer};
 
 /// How late a report may be after the last end, or after the deadline, in ticks: threads have to be told, and
 /// to end.
 const LATE: u32 = 8;
 
-fn counts(report: &Drained) -> (usize, usize, usize) {
+fn counts(report: &DrainReport) -> (usize, usize, usize) {
     (report.finished, report.cancelled, report.stuck.len())
 }
 

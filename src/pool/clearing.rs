@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Crew, Pool};
 use crate::ambient;
-use crate::insight::Drained;
+use crate::insight::DrainReport;
 use crate::sync::{self, Instant, thread};
 
 impl Crew {
@@ -86,7 +86,7 @@ impl Crew {
     }
 
     /// Publishes the report, and wakes all that wait for it.
-    pub(crate) fn publish(&self, report: Drained) {
+    pub(crate) fn publish(&self, report: DrainReport) {
         self.parting.publish(report);
         // A thread that saw no report holds this lock until it waits.
         drop(sync::lock(&self.roll));

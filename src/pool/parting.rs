@@ -22,7 +22,7 @@ use std::mem;
 use std::task::{Poll, Waker};
 
 use crate::executor::State;
-use crate::insight::Drained;
+use crate::insight::DrainReport;
 use crate::sync::{self, AtomicU8, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -57,7 +57,7 @@ struct DrainBook {
     /// The callers that wait for the report, by their keys: the task of the runtime that each one is in, by
     /// the address that the task's waker points to, and the caller's waker.
     callers: BTreeMap<u64, (Option<usize>, Waker)>,
-    report: Option<Drained>,
+    report: Option<DrainReport>,
     /// The key of the last caller.
     next: u64,
 }
@@ -135,7 +135,7 @@ impl Parting {
         key: u64,
         task: Option<usize>,
         waker: Waker,
-    ) -> Poll<Drained> {
+    ) -> Poll<DrainReport> {
         let mut book = sync::lock(&self.book);
         if let Some(report) = &book.report {
             return Poll::Ready(report.clone());
@@ -185,7 +185,7 @@ impl Parting {
 
     /// Publishes the report, and wakes all callers: one by one, without the lock, because a waker may run
     /// user code.
-    pub(super) fn publish(&self, report: Drained) {
+    pub(super) fn publish(&self, report: DrainReport) {
         let callers = {
             let mut book = sync::lock(&self.book);
             book.report = Some(report);

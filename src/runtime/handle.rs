@@ -10,7 +10,7 @@ use super::{crew_of, or_panic, spawn_in};
 use crate::current::current_pool;
 use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
-use crate::insight::Drained;
+use crate::insight::DrainReport;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
@@ -397,15 +397,15 @@ impl Handle {
     ///
     /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
     /// report.
-    pub fn drain(&self, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
+    pub fn drain(&self, deadline: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
         let pool = self.pool();
         let _clocks = simulated::system_clocks();
         let deadline = Instant::now().checked_add(deadline);
         async move {
-            let Some(pool) = pool else { return Drained::default() };
+            let Some(pool) = pool else { return DrainReport::default() };
             // The default instance may have no crew yet: it is made here and closed, so tasks that are
             // spawned later are cancelled. If it cannot be made, nothing can be spawned.
-            let Ok(crew) = crew_of(&pool) else { return Drained::default() };
+            let Ok(crew) = crew_of(&pool) else { return DrainReport::default() };
             end::drain(&pool, crew, deadline).await
         }
     }

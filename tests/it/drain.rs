@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future;
-use paceline::{Drained, Handle, Runtime, Timer, block_on, spawn};
+use paceline::{DrainReport, Handle, Runtime, Timer, block_on, spawn};
 
 use crate::given_time::RecvSoon;
 use crate::setups::{
@@ -73,7 +73,7 @@ pub fn blocks(runtime: &Runtime, latch: &Latch) -> u32 {
     Location::caller().line()
 }
 
-pub fn counts(report: &Drained) -> (usize, usize, usize) {
+pub fn counts(report: &DrainReport) -> (usize, usize, usize) {
     (report.finished, report.cancelled, report.stuck.len())
 }
 

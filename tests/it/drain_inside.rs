@@ -126,7 +126,7 @@ fn a_drain_that_is_moved_into_a_task_does_not_wait_for_that_task() {
     for_each_setup(|runtime| {
         let (give, given) = async_channel::bounded(1);
         let task = runtime.spawn(async move {
-            let drain: future::Boxed<paceline::Drained> = given.recv().await.unwrap();
+            let drain: future::Boxed<paceline::DrainReport> = given.recv().await.unwrap();
             drain.await
         });
         let mut drain = Box::pin(runtime.drain(HOUR));

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::{Drained, Handle, Runtime, block_on};
+use paceline::{DrainReport, Handle, Runtime, block_on};
 
 use crate::drain::{Count, HOUR, SHORT, blocks, counts, waits};
 use crate::given_time::RecvSoon;
@@ -148,7 +148,7 @@ fn asks(
     handle: Handle,
     may_go: async_channel::Receiver<()>,
     asked: &Arc<AtomicUsize>,
-) -> impl Future<Output = Drained> + Send + 'static {
+) -> impl Future<Output = DrainReport> + Send + 'static {
     let asked = asked.clone();
     async move {
         let _ = may_go.recv().await;

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, future};
 use paceline::blocking::{Job, JobError};
-use paceline::{Drained, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
+use paceline::{DrainReport, Handle, Runtime, Strand, Timer, Unblock, block_on, spawn, unblock};
 
 use crate::drain::{Count, HOUR, SHORT, counts, waits};
 use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Socket, eventually, for_each_builder, for_each_setup, sockets};
 
 /// Begins a drain.
-fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = Drained> + Send + use<> {
+fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
     let mut drain = Box::pin(runtime.drain(deadline));
     assert!(future::block_on(future::poll_once(&mut drain)).is_none());
     drain
@@ -392,7 +392,7 @@ fn several_at_once_from_each_role() {
         let (tell, told) = mpsc::channel();
         let tells = |role: &'static str| {
             let tell = tell.clone();
-            move |report: Drained| tell.send((role, report)).unwrap()
+            move |report: DrainReport| tell.send((role, report)).unwrap()
         };
         for number in 0..2 {
             let (drain, tell) = (ask(number), tells("a task"));

@@ -1,4 +1,4 @@
-//! [`Drained`], the report of a graceful end, and [`StuckThread`]. Both are plain data: the layer `end`
+//! [`DrainReport`], the report of a graceful end, and [`StuckThread`]. Both are plain data: the layer `end`
 //! makes them, and the crew that has ended keeps the report for all callers.
 
 use std::fmt;
@@ -34,7 +34,7 @@ const NAMED: usize = 5;
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Drained {
+pub struct DrainReport {
     /// Tasks that ended in time: they finished, panicked, or were cancelled by the program.
     pub finished: usize,
     /// Tasks that did not end in time and were cancelled: their futures are dropped, except those of
@@ -82,7 +82,7 @@ impl fmt::Display for StuckThread {
     }
 }
 
-impl Drained {
+impl DrainReport {
     /// Returns whether all tasks, and closures that block, ended in time: none was cancelled by the drain or
     /// lost, and no thread is stuck.
     pub fn is_clean(&self) -> bool {
@@ -106,7 +106,7 @@ impl Drained {
     }
 }
 
-impl fmt::Display for Drained {
+impl fmt::Display for DrainReport {
     /// Writes how long the drain took, how many tasks finished and were cancelled, and, if there are any, the
     /// jobs that never began or are lost, and the stuck threads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,13 +146,13 @@ fn counted(number: usize, none: &str, one: &str, more: &str) -> String {
 mod tests {
     use super::*;
 
-    fn is(report: &Drained, text: &str) {
+    fn is(report: &DrainReport, text: &str) {
         assert_eq!(report.to_string(), format!("drained in 0ns: {text}"));
     }
 
     #[test]
     fn it_is_a_sentence() {
-        let mut report = Drained::default();
+        let mut report = DrainReport::default();
         is(&report, "no task finished, none was cancelled");
         assert!(report.is_clean());
         (report.finished, report.cancelled) = (1, 2);
@@ -160,10 +160,10 @@ mod tests {
         report.undropped = 1;
         is(&report, "1 task finished, 2 were cancelled (1 of them not dropped yet)");
         assert!(!report.is_clean());
-        let with_jobs = Drained { jobs_cancelled: 1, ..Drained::default() };
+        let with_jobs = DrainReport { jobs_cancelled: 1, ..DrainReport::default() };
         is(&with_jobs, "no task finished, none was cancelled, and 1 job never began");
         let lost = vec!["upload".to_string(), "from src/main.rs:3:5".to_string()];
-        let with_lost = Drained { jobs_lost: lost, jobs_cancelled: 2, ..Drained::default() };
+        let with_lost = DrainReport { jobs_lost: lost, jobs_cancelled: 2, ..DrainReport::default() };
         let text = "2 jobs never began, and 2 jobs are lost: \"upload\", \"from src/main.rs:3:5\"";
         is(&with_lost, &format!("no task finished, none was cancelled, {text}"));
         assert!(!with_jobs.is_clean() && !with_lost.is_clean());
@@ -173,10 +173,10 @@ mod tests {
     fn it_names_five_groups_of_what_was_cancelled_and_says_how_many_more_there_are() {
         let spawned_at = std::panic::Location::caller();
         let group = |number| TaskGroup { spawned_at, number, oldest: Some(Duration::from_secs(3)) };
-        let one = Drained { cancelled: 1, cancelled_tasks: vec![group(1)], ..Drained::default() };
+        let one = DrainReport { cancelled: 1, cancelled_tasks: vec![group(1)], ..DrainReport::default() };
         is(&one, &format!("no task finished, 1 was cancelled (spawned at {spawned_at}, 3.0s old)"));
         let cancelled_tasks = [9, 5, 4, 3, 2, 1].map(group).into();
-        let report = Drained { cancelled: 26, undropped: 2, cancelled_tasks, ..Drained::default() };
+        let report = DrainReport { cancelled: 26, undropped: 2, cancelled_tasks, ..DrainReport::default() };
         let named = [9, 5, 4, 3, 2].map(|number| group(number).to_string()).join("; ");
         let text = format!("26 were cancelled (2 of them not dropped yet; {named}; and 3 more)");
         is(&report, &format!("no task finished, {text}"));
@@ -186,7 +186,7 @@ mod tests {
     fn a_thread_that_is_stuck_twice_is_one_thread() {
         let here =
             StuckThread { spawned_at: None, name: Some("worker-1".into()), id: std::thread::current().id() };
-        let report = Drained { stuck: vec![here.clone(), here], ..Drained::default() };
+        let report = DrainReport { stuck: vec![here.clone(), here], ..DrainReport::default() };
         is(&report, "no task finished, none was cancelled, and 1 thread is stuck: worker-1, worker-1");
         assert!(!report.is_clean());
     }
