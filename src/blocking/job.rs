@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::handle::JobHandle;
 use super::shared::{Body, SharedJob};
-use super::token::Cancelled;
+use super::token::CancelToken;
 use crate::blocking_threads::Work;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
@@ -89,7 +89,7 @@ impl<T: Send + 'static> Job<T> {
     /// assert!(paceline::block_on(handle).is_err());
     /// ```
     #[track_caller]
-    pub fn with_token(f: impl FnOnce(Cancelled) -> T + Send + 'static) -> Self {
+    pub fn with_token(f: impl FnOnce(CancelToken) -> T + Send + 'static) -> Self {
         Self { body: Box::new(f), name: None, location: Location::caller(), until: JobDeadline::Never }
     }
 

@@ -54,7 +54,7 @@ mod unblock;
 pub use error::JobError;
 pub use handle::JobHandle;
 pub use job::Job;
-pub use token::Cancelled;
+pub use token::CancelToken;
 pub use unblock::Unblock;
 
 use std::future::Future;

@@ -22,7 +22,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::state::{Answer, Effect, Finish, JobState};
-use super::token::{Cancelled, Wanted};
+use super::token::{CancelToken, Wanted};
 use crate::blocking_threads::{After, Errand, Threads, Title};
 use crate::io::Timer;
 use crate::simulated;
@@ -30,7 +30,7 @@ use crate::sync::{self, Mutex, ProtocolCell};
 use crate::waking;
 
 /// The closure of a job.
-pub(super) type Body<T> = Box<dyn FnOnce(Cancelled) -> T + Send>;
+pub(super) type Body<T> = Box<dyn FnOnce(CancelToken) -> T + Send>;
 /// The result of a job, or its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
@@ -194,7 +194,7 @@ impl<T: Send + 'static> SharedJob<T> {
         }
         // SAFETY: `begin` has given the closure to this thread.
         let body = unsafe { self.body.with_mut(Option::take) }.expect("it was not begun before");
-        let token = Cancelled::new(self.clone());
+        let token = CancelToken::new(self.clone());
         let outcome = catch_unwind(AssertUnwindSafe(|| body(token)));
         // SAFETY: this thread has begun the job and has not called `finish`, so the result is its own.
         unsafe { self.result.with_mut(|result| *result = Some(outcome)) };

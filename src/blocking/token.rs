@@ -1,4 +1,4 @@
-//! [`Cancelled`]: the token by which a job learns that it need not continue.
+//! [`CancelToken`]: the token by which a job learns that it need not continue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ pub(super) trait Wanted: Send + Sync {
 /// A token by which a job checks whether its result is still wanted: see
 /// [`Job::with_token`](super::Job::with_token).
 #[derive(Clone)]
-pub struct Cancelled(Arc<dyn Wanted>);
+pub struct CancelToken(Arc<dyn Wanted>);
 
-impl Cancelled {
+impl CancelToken {
     pub(super) fn new(job: Arc<dyn Wanted>) -> Self {
         Self(job)
     }
@@ -32,8 +32,8 @@ impl Cancelled {
     }
 }
 
-impl fmt::Debug for Cancelled {
+impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancelled").field(&self.is_cancelled()).finish()
+        f.debug_tuple("CancelToken").field(&self.is_cancelled()).finish()
     }
 }

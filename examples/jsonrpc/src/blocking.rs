@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use paceline::blocking::{Cancelled, Job, JobError};
+use paceline::blocking::{CancelToken, Job, JobError};
 use serde::Serialize;
 
 use crate::call::Call;
@@ -21,7 +21,7 @@ impl Dispatcher {
     pub fn blocking<R, H>(self, name: &str, deadline: Duration, most: usize, handler: H) -> Self
     where
         R: Serialize,
-        H: Fn(Call, Cancelled) -> Result<R, Error> + Send + Sync + 'static,
+        H: Fn(Call, CancelToken) -> Result<R, Error> + Send + Sync + 'static,
     {
         let Limits { message, .. } = self.limits;
         let (handler, running) = (Arc::new(handler), Arc::<AtomicUsize>::default());

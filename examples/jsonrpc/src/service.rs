@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use example_jsonrpc::{Call, Dispatcher, Error, Limits, Peer};
-use paceline::blocking::Cancelled;
+use paceline::blocking::CancelToken;
 use paceline::{Strand, Timer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -84,14 +84,14 @@ async fn sleep(call: Call) -> Result<&'static str, Error> {
 }
 
 /// `[milliseconds]`, without checking the deadline, as a library does that makes blocking calls.
-fn nap(call: Call, _: Cancelled) -> Result<&'static str, Error> {
+fn nap(call: Call, _: CancelToken) -> Result<&'static str, Error> {
     let [millis] = call.params()?;
     thread::sleep(Duration::from_millis(millis).min(Duration::from_secs(60)));
     Ok("napped")
 }
 
 /// `[milliseconds]`, checking now and then whether the caller still waits.
-fn block(call: Call, token: Cancelled) -> Result<&'static str, Error> {
+fn block(call: Call, token: CancelToken) -> Result<&'static str, Error> {
     let [millis] = call.params()?;
     let until = Instant::now() + Duration::from_millis(millis).min(ASK);
     while Instant::now() < until && !token.is_cancelled() {
