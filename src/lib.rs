@@ -391,7 +391,7 @@ pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
 pub use paceline_macros::sim;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
-pub use pool::{Entered, Promotion};
+pub use pool::{EnterGuard, Promotion};
 pub use probe::Syscall;
 // For the package that replaces tokio.
 #[doc(hidden)]

@@ -28,7 +28,7 @@ use deputy::Switch;
 pub(crate) use deputy::{Deputy, LentPool, Watch};
 pub(crate) use finding::{Finding, Spot};
 pub(crate) use station::{Activity, Culprit, Station};
-pub use stay::Entered;
+pub use stay::EnterGuard;
 use stay::Stay;
 pub(crate) use stay::with_current_pool;
 

@@ -6,7 +6,7 @@
 //! the executor ([`HostGuard`]) where woken tasks go, and this file in which pools the thread is, one
 //! inside of the other.
 //!
-//! A pool can also be entered by hand, with an [`Entered`]. It takes precedence over the pools that the
+//! A pool can also be entered by hand, with an [`EnterGuard`]. It takes precedence over the pools that the
 //! thread is in by then, and a `block_on` or visit that begins later takes precedence over it. Entries may
 //! end in any order. An entry enters no other room: that would hide the `block_on` below from the wakers of
 //! its tasks.
@@ -215,18 +215,18 @@ impl Drop for LevelGuard {
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// # let runtime = paceline::Runtime::builder().threads(1).build()?;
-/// let entered: paceline::Entered = runtime.handle().enter();
+/// let guard: paceline::EnterGuard = runtime.enter();
 /// paceline::block_on(paceline::spawn(async {}));
-/// drop(entered);
+/// drop(guard);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug)]
 #[must_use = "what is entered is left when this is dropped"]
 // The pointer, which is only compared, makes the value `!Send`: an entry belongs to its thread.
-pub struct Entered(*const Pool);
+pub struct EnterGuard(*const Pool);
 
-impl Entered {
+impl EnterGuard {
     /// Enters `pool`, and keeps it alive.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         let entry = Self(Arc::as_ptr(&pool));
@@ -235,7 +235,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnterGuard {
     /// Leaves the pool. May drop the last reference to it.
     fn drop(&mut self) {
         drop(leave(|level| matches!(level, Level::Entered(pool) if Arc::as_ptr(pool) == self.0)));

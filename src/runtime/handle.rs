@@ -14,7 +14,7 @@ use crate::insight::DrainReport;
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
-use crate::pool::{Entered, Pool};
+use crate::pool::{EnterGuard, Pool};
 use crate::simulated;
 use crate::sync::Instant;
 
@@ -264,8 +264,8 @@ impl Handle {
     ///
     /// If the runtime was dropped.
     #[track_caller]
-    pub fn enter(&self) -> Entered {
-        Entered::new(self.expect_pool("enter"))
+    pub fn enter(&self) -> EnterGuard {
+        EnterGuard::new(self.expect_pool("enter"))
     }
 
     /// Like [`enter`](Handle::enter), but returns `None` if the runtime was dropped.
@@ -280,10 +280,10 @@ impl Handle {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn try_enter(&self) -> Option<Entered> {
+    pub fn try_enter(&self) -> Option<EnterGuard> {
         let pool = self.pool()?;
         pool.reactor.assert_not_inherited();
-        Some(Entered::new(pool))
+        Some(EnterGuard::new(pool))
     }
 
     /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this

@@ -51,9 +51,9 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// other.
 ///
 /// A runtime can do what its [`Handle`] can, to which it dereferences: [`spawn`](Handle::spawn),
-/// [`block_on`](Handle::block_on), [`drain`](Handle::drain), [`metrics`](Handle::metrics),
-/// [`threads`](Handle::threads) and [`tasks`](Handle::tasks), for example. A clone of the handle does not
-/// keep the runtime alive.
+/// [`block_on`](Handle::block_on), [`enter`](Handle::enter), [`drain`](Handle::drain),
+/// [`metrics`](Handle::metrics), [`threads`](Handle::threads) and [`tasks`](Handle::tasks), for example. A
+/// clone of the handle does not keep the runtime alive.
 ///
 /// Dropping a runtime stops its workers after their current polls and cancels its tasks. The drop waits for
 /// that at most a tenth of a second. [`shutdown`](Runtime::shutdown) waits as long as you say, and dropping
@@ -77,6 +77,26 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// Starts a runtime with the default settings: as many workers as `PACELINE_THREADS` says, or else one for
+    /// each core.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let runtime = paceline::Runtime::new()?;
+    /// let _guard = runtime.enter();
+    /// // Free functions act on the runtime now.
+    /// assert_eq!(paceline::block_on(paceline::spawn(async { 6 * 7 })), 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::build`].
+    pub fn new() -> io::Result<Self> {
+        Self::builder().build()
+    }
+
     /// Returns a builder with the default settings.
     ///
     /// ```

@@ -21,7 +21,7 @@ use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
-use crate::pool::{Entered, Pool};
+use crate::pool::{EnterGuard, Pool};
 use crate::reactor::WayChoice;
 use crate::runtime::Runtime;
 use crate::waking;
@@ -57,7 +57,7 @@ pub struct Sim {
     /// `None` in the drop only.
     runtime: Option<Runtime>,
     // Both are not `Send`, so a simulation stays on its thread.
-    _entered: Entered,
+    _entered: EnterGuard,
     _presence: Presence,
 }
 

@@ -216,7 +216,7 @@ impl std::panic::RefUnwindSafe for Handle {}
 #[must_use = "Creating and dropping a guard does nothing"]
 pub struct EnterGuard<'a> {
     _entry: Entry,
-    _paceline: Option<paceline::Entered>,
+    _paceline: Option<paceline::EnterGuard>,
     lifetime: PhantomData<&'a Handle>,
 }
 
