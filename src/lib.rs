@@ -381,7 +381,7 @@ pub use executor::Task;
 pub use executor::{Executor, FallibleTask, StaticExecutor, StaticLocalExecutor};
 pub use insight::{DrainReport, Stall, StallKind, StuckThread, TaskGroup, TaskPanic};
 pub use io::{
-    Async, IoSafe, Readable, ReadableOwned, TimedOut, Timeout, Timer, Writable, WritableOwned, os, timeout,
+    Async, Elapsed, IoSafe, Readable, ReadableOwned, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
 pub use line::Order;
 #[doc(hidden)]

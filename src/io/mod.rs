@@ -57,5 +57,5 @@ pub use io_safe::IoSafe;
 pub use ready::{Readable, ReadableOwned, Writable, WritableOwned};
 #[cfg(feature = "hyper")]
 pub(crate) use same_type::cast;
-pub use timeout::{TimedOut, Timeout, timeout};
+pub use timeout::{Elapsed, Timeout, timeout};
 pub use timer::Timer;

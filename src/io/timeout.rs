@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 
 use super::Timer;
 
-/// Limits how long `future` may take: returns its output, or [`TimedOut`] after `duration`.
+/// Limits how long `future` may take: returns its output, or [`Elapsed`] after `duration`.
 ///
 /// The time counts from this call. The future is always polled before the clock is read, so a future that is
 /// ready wins, even with a `duration` of zero. A `duration` that is too long for the clock sets no limit. A
@@ -48,7 +48,7 @@ use super::Timer;
 /// # use paceline::{block_on, spawn, timeout};
 /// # async fn serve() { std::future::pending().await }
 /// # let (tell, told) = std::sync::mpsc::channel();
-/// # let log = move |late: paceline::TimedOut| tell.send(late.to_string()).unwrap();
+/// # let log = move |late: paceline::Elapsed| tell.send(late.to_string()).unwrap();
 /// let handler = timeout(Duration::from_millis(5), serve());
 /// spawn(async { handler.await.unwrap_or_else(log) }).detach();
 /// # assert!(told.recv().unwrap().contains("given at"));
@@ -60,11 +60,11 @@ use super::Timer;
 ///
 /// # Cancel safety
 ///
-/// Dropping the `Timeout` drops the future. After [`TimedOut`] the future exists until the `Timeout` is
+/// Dropping the `Timeout` drops the future. After [`Elapsed`] the future exists until the `Timeout` is
 /// dropped, which `.await` does at once. To continue the future after a timeout, pass `&mut` to it.
 #[track_caller]
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
-    let limit = TimedOut { duration, given_at: Location::caller() };
+    let limit = Elapsed { duration, given_at: Location::caller() };
     Timeout { future, timer: Timer::after(duration), limit }
 }
 
@@ -76,12 +76,12 @@ pin_project! {
         #[pin]
         future: F,
         timer: Timer,
-        limit: TimedOut,
+        limit: Elapsed,
     }
 }
 
 impl<F: Future> Future for Timeout<F> {
-    type Output = Result<F::Output, TimedOut>;
+    type Output = Result<F::Output, Elapsed>;
 
     /// Polls the future, then, if it is not ready, the timer. If that has fired, returns `Err` with the
     /// limit.
@@ -109,12 +109,12 @@ impl<F: Future> Future for Timeout<F> {
 /// assert_eq!(io::Error::from(late).kind(), io::ErrorKind::TimedOut);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TimedOut {
+pub struct Elapsed {
     duration: Duration,
     given_at: &'static Location<'static>,
 }
 
-impl TimedOut {
+impl Elapsed {
     /// Returns the limit that the future had.
     ///
     /// ```
@@ -138,16 +138,16 @@ impl TimedOut {
     }
 }
 
-impl fmt::Display for TimedOut {
+impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not done within {:?}, given at {}", self.duration, self.given_at)
     }
 }
 
-impl Error for TimedOut {}
+impl Error for Elapsed {}
 
-impl From<TimedOut> for io::Error {
-    fn from(late: TimedOut) -> Self {
+impl From<Elapsed> for io::Error {
+    fn from(late: Elapsed) -> Self {
         io::Error::new(io::ErrorKind::TimedOut, late)
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::channel::oneshot;
 use futures_lite::future;
-use paceline::{TimedOut, Timer, spawn, timeout};
+use paceline::{Elapsed, Timer, spawn, timeout};
 
 use crate::setups::for_each_setup;
 
@@ -139,10 +139,10 @@ fn a_future_that_is_late_is_dropped_unless_it_was_lent() {
 
 #[test]
 fn timed_out_is_an_error_of_io_too() {
-    let late: TimedOut = paceline::block_on(timeout(Duration::ZERO, pending::<()>())).unwrap_err();
+    let late: Elapsed = paceline::block_on(timeout(Duration::ZERO, pending::<()>())).unwrap_err();
     let error = io::Error::from(late);
     assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::TimedOut, late.to_string()));
     let source =
-        error.get_ref().and_then(|inner| (inner as &(dyn Error + 'static)).downcast_ref::<TimedOut>());
+        error.get_ref().and_then(|inner| (inner as &(dyn Error + 'static)).downcast_ref::<Elapsed>());
     assert_eq!(source, Some(&late.clone()));
 }

@@ -9,7 +9,7 @@ use async_lock::{Barrier, Mutex, Semaphore};
 use futures_lite::StreamExt;
 use paceline::blocking::Job;
 use paceline::sim::Sim;
-use paceline::{Executor, Strand, TimedOut, Timer, clock, spawn, timeout, unblock};
+use paceline::{Elapsed, Executor, Strand, Timer, clock, spawn, timeout, unblock};
 
 /// Waits for a random time of up to ten milliseconds, or for none.
 async fn pause() {
@@ -258,7 +258,7 @@ fn a_timeout_and_a_result_exclude_each_other(sim: &mut Sim) {
                     next += 1;
                 }
                 Ok(None) => break,
-                Err(TimedOut { .. }) => late += 1,
+                Err(Elapsed { .. }) => late += 1,
             }
         }
         assert!(next == 5 && late <= 6, "{next} {late}");

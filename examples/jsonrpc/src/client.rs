@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use paceline::net::TcpStream;
-use paceline::{Task, TimedOut, spawn, timeout};
+use paceline::{Elapsed, Task, spawn, timeout};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -167,7 +167,7 @@ pub enum CallError {
     /// The peer has returned this error.
     Error(Error),
     /// The answer is late. An answer that still comes is dropped.
-    TimedOut(TimedOut),
+    TimedOut(Elapsed),
     /// The connection has ended.
     Closed,
     /// The peer has not read earlier messages, and no more may be queued.
@@ -193,8 +193,8 @@ impl fmt::Display for CallError {
 
 impl std::error::Error for CallError {}
 
-impl From<TimedOut> for CallError {
-    fn from(late: TimedOut) -> Self {
+impl From<Elapsed> for CallError {
+    fn from(late: Elapsed) -> Self {
         Self::TimedOut(late)
     }
 }

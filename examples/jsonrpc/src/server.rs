@@ -12,7 +12,7 @@ use futures::channel::{mpsc, oneshot};
 use futures::future::{Shared, select};
 use paceline::net::{TcpListener, TcpStream};
 use paceline::prelude::*;
-use paceline::{TimedOut, spawn, timeout};
+use paceline::{Elapsed, spawn, timeout};
 
 use crate::dispatcher::Dispatcher;
 use crate::transport::patient::Patient;
@@ -121,7 +121,7 @@ impl Server {
 
     /// Accepts no more connections, and lets connections end after they have answered their calls, within the
     /// grace time.
-    pub async fn stop(self, grace: Duration) -> Result<(), TimedOut> {
+    pub async fn stop(self, grace: Duration) -> Result<(), Elapsed> {
         let Self { shared, stop, mut gone } = self;
         drop((shared, stop));
         timeout(grace, gone.next()).await.map(drop)
