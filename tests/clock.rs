@@ -228,9 +228,9 @@ fn the_end_of_what_blocks_is_not_missed() {
 fn a_job_is_late_by_the_clock_only() {
     paused(async |start| {
         let sleeps = || thread::sleep(Duration::from_millis(20));
-        Job::new(sleeps).deadline(Duration::from_millis(1)).submit().await.unwrap();
+        Job::new(sleeps).timeout(Duration::from_millis(1)).submit().await.unwrap();
         Timer::after(HOUR).await;
-        Job::new(sleeps).deadline(Duration::from_secs(1)).submit().await.unwrap();
+        Job::new(sleeps).timeout(Duration::from_secs(1)).submit().await.unwrap();
         assert_eq!(clock::now(), start + HOUR);
     });
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// use std::time::Duration;
 /// use paceline::blocking::{Job, JobError};
 ///
-/// let job = Job::new(|| ()).name("upload").deadline(Duration::ZERO);
+/// let job = Job::new(|| ()).name("upload").timeout(Duration::ZERO);
 /// let error = paceline::block_on(job.submit()).unwrap_err();
 /// assert!(matches!(error, JobError::TimedOut { .. }));
 /// let what = "the job \"upload\" was not done by its deadline, 0ns after it was submitted";
@@ -26,8 +26,8 @@ pub enum JobError {
     TimedOut {
         /// The job's name.
         name: String,
-        /// The deadline, counted from when the job was submitted.
-        deadline: Duration,
+        /// How long the job had, from when it was submitted.
+        timeout: Duration,
     },
     /// The job was cancelled, by [`JobHandle::cancel`](super::JobHandle::cancel) or because its runtime was
     /// shut down.
@@ -51,7 +51,7 @@ impl JobError {
     ///
     /// ```
     /// use std::time::Duration;
-    /// let job = paceline::blocking::Job::new(|| ()).name("upload").deadline(Duration::ZERO);
+    /// let job = paceline::blocking::Job::new(|| ()).name("upload").timeout(Duration::ZERO);
     /// assert_eq!(paceline::block_on(job.submit()).unwrap_err().name(), "upload");
     /// ```
     pub fn name(&self) -> &str {
@@ -65,11 +65,8 @@ impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();
         match self {
-            Self::TimedOut { deadline, .. } => {
-                write!(
-                    f,
-                    "the job {name:?} was not done by its deadline, {deadline:?} after it was submitted"
-                )
+            Self::TimedOut { timeout, .. } => {
+                write!(f, "the job {name:?} was not done by its deadline, {timeout:?} after it was submitted")
             }
             Self::Cancelled { .. } => write!(f, "the job {name:?} was cancelled"),
             Self::NoThread { kind, .. } => {

@@ -34,11 +34,11 @@ use crate::sync::Instant;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// paceline::block_on(async {
-///     let answer = Job::new(|| 6 * 7).name("answer").deadline(Duration::from_secs(10)).submit();
+///     let answer = Job::new(|| 6 * 7).name("answer").timeout(Duration::from_secs(10)).submit();
 ///     assert_eq!(answer.await, Ok(42));
 ///
 ///     let (forever, wait) = std::sync::mpsc::channel::<()>();
-///     let stuck = Job::new(move || wait.recv()).deadline(Duration::from_millis(20)).submit();
+///     let stuck = Job::new(move || wait.recv()).timeout(Duration::from_millis(20)).submit();
 ///     assert!(matches!(stuck.await, Err(JobError::TimedOut { .. })));
 ///     drop(forever);
 /// });
@@ -85,7 +85,7 @@ impl<T: Send + 'static> Job<T> {
     ///         std::thread::sleep(Duration::from_millis(1)); // a piece of work
     ///     }
     /// });
-    /// let handle = job.deadline(Duration::from_millis(10)).submit();
+    /// let handle = job.timeout(Duration::from_millis(10)).submit();
     /// assert!(paceline::block_on(handle).is_err());
     /// ```
     #[track_caller]
@@ -106,30 +106,31 @@ impl<T: Send + 'static> Job<T> {
         self
     }
 
-    /// Sets how long the job may take, from [`submit`](Job::submit) to its end. With zero it never begins;
-    /// with more than the clock can count it has no deadline.
+    /// Sets how long the job may take, from [`submit`](Job::submit) to its end: its deadline is then. With
+    /// zero it never begins; with more than the clock can count it has no deadline.
     ///
     /// ```
     /// use std::time::Duration;
     /// use paceline::blocking::Job;
-    /// let job = Job::new(|| 1).deadline(Duration::MAX);
+    /// let job = Job::new(|| 1).timeout(Duration::MAX);
     /// assert_eq!(paceline::block_on(job.submit()), Ok(1));
     /// ```
-    pub fn deadline(mut self, after: Duration) -> Self {
-        self.until = JobDeadline::After(after);
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.until = JobDeadline::After(timeout);
         self
     }
 
-    /// Sets the time by which the job has to be done. If that has passed, the job never begins.
+    /// Sets the time by which the job has to be done. If that has passed, the job never begins. Of this and
+    /// [`timeout`](Job::timeout), the later call counts.
     ///
     /// ```
     /// use std::time::Instant;
     /// use paceline::blocking::Job;
-    /// let job = Job::new(|| 1).deadline_at(Instant::now());
+    /// let job = Job::new(|| 1).deadline(Instant::now());
     /// assert!(paceline::block_on(job.submit()).is_err());
     /// ```
-    pub fn deadline_at(mut self, at: Instant) -> Self {
-        self.until = JobDeadline::At(at);
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.until = JobDeadline::At(deadline);
         self
     }
 
@@ -145,15 +146,15 @@ impl<T: Send + 'static> Job<T> {
     /// it; and as [`Timer`] does if the job has a deadline.
     pub fn submit(self) -> JobHandle<T> {
         let Self { body, name, location, until } = self;
-        let (at, deadline) = match until {
+        let (at, timeout) = match until {
             JobDeadline::Never => (None, Duration::MAX),
-            JobDeadline::After(after) => (pool::now().checked_add(after), after),
+            JobDeadline::After(timeout) => (pool::now().checked_add(timeout), timeout),
             JobDeadline::At(at) => (Some(at), at.saturating_duration_since(pool::now())),
         };
         let threads = pool::current_blocking();
         let meta = SpawnMeta::new(TaskKind::Blocking, location).named(name.as_deref());
         let body = meta.observe(size_of_val(&*body)).wrap(body);
-        let shared = SharedJob::new(body, name, location, deadline, threads.clone());
+        let shared = SharedJob::new(body, name, location, timeout, threads.clone());
         if let Some(at) = at {
             // First, so that the timer exists when the job ends and takes it away.
             shared.watch(Timer::at(at));

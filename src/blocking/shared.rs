@@ -43,7 +43,7 @@ pub(super) struct SharedJob<T> {
     waker: Mutex<Option<Waker>>,
     /// Set while the deadline may still pass.
     timer: Mutex<Option<Timer>>,
-    pub(super) deadline: Duration,
+    pub(super) timeout: Duration,
     title: Title,
     threads: Arc<Threads>,
 }
@@ -53,13 +53,13 @@ unsafe impl<T: Send> Sync for SharedJob<T> {}
 
 impl<T: Send + 'static> SharedJob<T> {
     /// Makes a job that is not queued, and whose timer is not set. Reports name the job by `name`, or by
-    /// `location` without one; `deadline` is only for the error after it has passed. `threads` are to run the
+    /// `location` without one; `timeout` is only for the error after it has passed. `threads` are to run the
     /// job, and count a lost one.
     pub(super) fn new(
         body: Body<T>,
         name: Option<String>,
         location: &'static Location<'static>,
-        deadline: Duration,
+        timeout: Duration,
         threads: Arc<Threads>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -68,7 +68,7 @@ impl<T: Send + 'static> SharedJob<T> {
             result: ProtocolCell::new(None),
             waker: Mutex::new(None),
             timer: Mutex::new(None),
-            deadline,
+            timeout,
             title: Title(name.map(Arc::from), location),
             threads,
         })

@@ -42,7 +42,7 @@ use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, Tok
 ///
 /// # Stopping on Ctrl-C
 ///
-/// `Handle::current().drain(deadline)` accepts no tasks from outside, gives running tasks until the deadline,
+/// `Handle::current().drain(timeout)` accepts no tasks from outside, gives running tasks that long,
 /// cancels the rest, and returns a report. Then `main` returns as usual. A second Ctrl-C is ignored unless
 /// `main` waits for it during the drain; here it ends the process.
 ///

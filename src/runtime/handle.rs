@@ -286,15 +286,14 @@ impl Handle {
         Some(EnterGuard::new(pool))
     }
 
-    /// Ends the runtime gracefully, and reports. Its tasks have until the `deadline`, which counts from this
-    /// call.
+    /// Ends the runtime gracefully, and reports. Its deadline comes when `timeout` has passed since this call.
     ///
     /// 1. From the first poll of the returned future, no task is accepted from outside: a future that is
     ///    spawned there is cancelled at once, and its [`fallible`](Task::fallible) form returns `None`. The
     ///    remaining tasks may spawn others until the deadline, so a handler can finish its work.
     /// 2. Until the deadline the remaining work may finish: tasks, those that they spawn, and closures that
     ///    [block](crate::blocking), including those that wait for a thread or that remaining tasks submit.
-    ///    Streams that block belong to their tasks. A `deadline` of zero leaves no time; one that is too long
+    ///    Streams that block belong to their tasks. A `timeout` of zero leaves no time; one that is too long
     ///    for the clock sets no limit.
     /// 3. Then the rest is cancelled: each future is dropped at its next await. Destructors run on the
     ///    runtime's threads, and on one more that is started for that. A destructor that blocks holds up
@@ -397,10 +396,10 @@ impl Handle {
     ///
     /// Once it was polled, the drain goes on even if the future is dropped; call `drain` again for the
     /// report.
-    pub fn drain(&self, deadline: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
+    pub fn drain(&self, timeout: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
         let pool = self.pool();
         let _clocks = simulated::system_clocks();
-        let deadline = Instant::now().checked_add(deadline);
+        let deadline = Instant::now().checked_add(timeout);
         async move {
             let Some(pool) = pool else { return DrainReport::default() };
             // The default instance may have no crew yet: it is made here and closed, so tasks that are

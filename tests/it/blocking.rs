@@ -125,10 +125,10 @@ fn threads_go_after_a_second_without_work() {
 #[test]
 fn without_a_runtime_the_process_has_threads() {
     assert_eq!(pollster::block_on(unblock(|| 6 * 7)), 42);
-    assert_eq!(pollster::block_on(Job::new(|| 6 * 7).deadline(Duration::from_secs(3600)).submit()), Ok(42));
+    assert_eq!(pollster::block_on(Job::new(|| 6 * 7).timeout(Duration::from_secs(3600)).submit()), Ok(42));
     let gate = Latch::new();
     let wait = gate.clone();
-    let late = Job::new(move || wait.wait()).deadline(Duration::from_millis(20)).submit();
+    let late = Job::new(move || wait.wait()).timeout(Duration::from_millis(20)).submit();
     assert!(matches!(pollster::block_on(late), Err(JobError::TimedOut { .. })));
     gate.open();
 }

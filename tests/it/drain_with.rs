@@ -17,8 +17,8 @@ use crate::given_time::RecvSoon;
 use crate::setups::{Latch, OpenOnDrop, Socket, eventually, for_each_builder, for_each_setup, sockets};
 
 /// Begins a drain.
-fn begins(runtime: &Runtime, deadline: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
-    let mut drain = Box::pin(runtime.drain(deadline));
+fn begins(runtime: &Runtime, timeout: Duration) -> impl Future<Output = DrainReport> + Send + use<> {
+    let mut drain = Box::pin(runtime.drain(timeout));
     assert!(future::block_on(future::poll_once(&mut drain)).is_none());
     drain
 }
@@ -185,7 +185,7 @@ fn a_job_that_is_lost_already() {
                 begun.open();
                 latch.wait();
             };
-            let job = within(runtime, || Job::new(slow).name("slow").deadline(SHORT).submit());
+            let job = within(runtime, || Job::new(slow).name("slow").timeout(SHORT).submit());
             assert!(matches!(future::block_on(job), Err(JobError::TimedOut { .. })));
         }
         let report = future::block_on(runtime.drain(HOUR));

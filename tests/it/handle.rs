@@ -91,7 +91,7 @@ fn closures_that_block_run_in_what_is_entered() {
         let entered = runtime.handle().enter();
         assert_eq!(future::block_on(unblock(whose)), "mine");
         assert_eq!(
-            future::block_on(Job::new(whose).deadline(Duration::from_secs(3600)).submit()),
+            future::block_on(Job::new(whose).timeout(Duration::from_secs(3600)).submit()),
             Ok("mine".into())
         );
         eventually("both are counted", || runtime.metrics().blocking_jobs == 2);

@@ -62,7 +62,7 @@ fn jobs_that_never_return_cost_a_thread_each_and_nothing_else() {
         });
         let good = [(); GOOD].map(|()| {
             let cargo = Cargo::new(&alive);
-            within(&runtime, || Job::new(move || cargo).deadline(Duration::from_secs(3600)).submit())
+            within(&runtime, || Job::new(move || cargo).timeout(Duration::from_secs(3600)).submit())
         });
         good.into_iter().for_each(|job| assert!(runtime.block_on(job).is_ok()));
         for job in bad {

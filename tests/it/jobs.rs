@@ -42,7 +42,7 @@ fn busy() -> (Runtime, Latch, OpenOnDrop, Task<()>) {
 /// core in time never begins, and is submitted again.
 pub fn begun<T: Send + 'static, F>(
     runtime: &Runtime,
-    deadline: Duration,
+    timeout: Duration,
     job: impl Fn(Box<dyn FnOnce() + Send>) -> F,
 ) -> JobHandle<T>
 where
@@ -50,7 +50,7 @@ where
 {
     loop {
         let (tell, told) = mpsc::channel();
-        let job = Job::new(job(Box::new(move || tell.send(()).unwrap()))).name("stuck").deadline(deadline);
+        let job = Job::new(job(Box::new(move || tell.send(()).unwrap()))).name("stuck").timeout(timeout);
         let handle = within(runtime, || job.submit());
         // A job that never begins is dropped at once, and its sender with it.
         if told.recv_soon().is_ok() {
@@ -60,8 +60,8 @@ where
 }
 
 /// The same for a job that waits for the latch.
-fn stuck(runtime: &Runtime, deadline: Duration, gate: &Latch) -> JobHandle<()> {
-    begun(runtime, deadline, |begins| {
+fn stuck(runtime: &Runtime, timeout: Duration, gate: &Latch) -> JobHandle<()> {
+    begun(runtime, timeout, |begins| {
         let wait = gate.clone();
         move || {
             begins();
@@ -167,7 +167,7 @@ fn the_result_of_a_detached_job_is_dropped_where_it_was_made() {
             ending.wait();
             Late(tell)
         });
-        let handle = within(&runtime, || job.deadline(FAR).submit());
+        let handle = within(&runtime, || job.timeout(FAR).submit());
         if !begun {
             handle.detach();
             starts.open();
@@ -212,10 +212,10 @@ fn a_job_that_never_begins_is_dropped_at_once() {
     const ALL: usize = if cfg!(miri) { 100 } else { 10_000 };
     let (runtime, gate, _open, first) = busy();
     let dropped = Arc::<AtomicUsize>::default();
-    let jobs = |deadline| -> Vec<_> {
+    let jobs = |timeout| -> Vec<_> {
         let job = |_| {
             let mark = Dropped(dropped.clone());
-            Job::new(move || drop(mark)).deadline(deadline).submit()
+            Job::new(move || drop(mark)).timeout(timeout).submit()
         };
         within(&runtime, || (0..ALL / 2).map(job).collect())
     };
@@ -250,9 +250,9 @@ fn a_destructor_of_what_never_begins_may_panic() {
     }
     let (runtime, gate, _open, first) = busy();
     let mut ping = Ping::new(&runtime);
-    let job = |deadline| {
+    let job = |timeout| {
         let panics = Panics;
-        within(&runtime, || Job::new(move || drop(panics)).deadline(deadline).submit())
+        within(&runtime, || Job::new(move || drop(panics)).timeout(timeout).submit())
     };
     let (cancelled, late, past) = (job(FAR), job(Duration::from_millis(50)), job(Duration::ZERO));
     cancelled.cancel();
@@ -274,8 +274,8 @@ fn a_job_whose_deadline_has_passed_is_not_queued() {
         Job::new(move || drop(mark))
     };
     let now = Instant::now();
-    let past = [now, now.checked_sub(FAR).unwrap_or(now)].map(|past| job().deadline_at(past));
-    for (number, late) in past.into_iter().chain([job().deadline(Duration::ZERO)]).enumerate() {
+    let past = [now, now.checked_sub(FAR).unwrap_or(now)].map(|past| job().deadline(past));
+    for (number, late) in past.into_iter().chain([job().timeout(Duration::ZERO)]).enumerate() {
         let handle = within(&runtime, || late.submit());
         assert_eq!((runtime.metrics().blocking_queued, dropped.load(SeqCst)), (0, number + 1));
         assert!(matches!(pollster::block_on(handle), Err(JobError::TimedOut { .. })));
@@ -293,7 +293,7 @@ fn a_job_that_has_not_begun_by_its_deadline_never_begins() {
         let job = |number: u64| {
             let ran = ran.clone();
             let job = Job::new(move || ran.fetch_add(1, SeqCst));
-            job.deadline(Duration::from_millis(10 + number % 10)).submit()
+            job.timeout(Duration::from_millis(10 + number % 10)).submit()
         };
         (0..100).map(job).collect()
     });
@@ -318,15 +318,15 @@ fn deadlines_of_zero_of_the_past_and_beyond_the_clock() {
     runtime.block_on(async {
         let past = Instant::now();
         thread::sleep(Duration::from_millis(1));
-        for over in [job().deadline(Duration::ZERO), job().deadline_at(past)] {
+        for over in [job().timeout(Duration::ZERO), job().deadline(past)] {
             let handle = over.submit();
             assert!(handle.is_finished());
             assert!(matches!(handle.await, Err(JobError::TimedOut { .. })));
         }
         unblock(|| ()).await;
         assert_eq!(ran.load(SeqCst), 0);
-        assert_eq!(job().deadline(Duration::MAX).submit().await, Ok(0));
-        assert_eq!(job().deadline(Duration::from_secs(u64::MAX / 4)).submit().await, Ok(1));
+        assert_eq!(job().timeout(Duration::MAX).submit().await, Ok(0));
+        assert_eq!(job().timeout(Duration::from_secs(u64::MAX / 4)).submit().await, Ok(1));
     });
     eventually("no timer is left", || runtime.metrics().timers == 0);
 }
@@ -378,7 +378,7 @@ fn a_result_that_is_not_taken_is_dropped() {
     let dropped = Arc::<AtomicUsize>::default();
     let job = || {
         let mark = Dropped(dropped.clone());
-        within(&runtime, || Job::new(move || mark).deadline(FAR).submit())
+        within(&runtime, || Job::new(move || mark).timeout(FAR).submit())
     };
     let handle = job();
     eventually("it is done", || handle.is_finished());
@@ -409,7 +409,7 @@ fn submitted_before_during_and_after_the_end_of_a_runtime() {
         let runs = runs.submit();
         told.recv_soon().unwrap();
         let opens = late.clone();
-        (runs, Job::new(move || opens.open()).deadline(FAR).submit(), unblock(|| 1).fallible())
+        (runs, Job::new(move || opens.open()).timeout(FAR).submit(), unblock(|| 1).fallible())
     });
     // Hangs if it waits for what blocks.
     drop(runtime);
@@ -444,7 +444,7 @@ fn ten_thousand_jobs_on_a_pool_of_one() {
                 threads.lock().unwrap().insert(thread::current().id());
                 number
             });
-            job.deadline(FAR).submit()
+            job.timeout(FAR).submit()
         };
         let handles: Vec<_> = (0..ALL).map(job).collect();
         for (number, handle) in handles.into_iter().enumerate() {
@@ -465,7 +465,7 @@ fn a_panic_of_a_job_after_its_deadline_has_no_effect() {
         panic!("too late");
     });
     let error: Result<(), _> =
-        runtime.block_on(async { job.deadline(Duration::from_millis(10)).submit().await });
+        runtime.block_on(async { job.timeout(Duration::from_millis(10)).submit().await });
     assert!(matches!(error, Err(JobError::TimedOut { .. })));
     gate.open();
     eventually("it is gone", || runtime.metrics().blocking_lost == 0);

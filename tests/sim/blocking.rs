@@ -63,7 +63,7 @@ fn a_deadline_passes_before_the_closure_after_its_result_or_in_between() {
         let result = sim.block_on(async move {
             let begin = clock::now();
             let job =
-                Job::new(move || runs.fetch_add(1, Relaxed)).name("write").deadline(Duration::from_millis(5));
+                Job::new(move || runs.fetch_add(1, Relaxed)).name("write").timeout(Duration::from_millis(5));
             let result = job.submit().await;
             assert!(clock::now() - begin <= Duration::from_millis(5));
             result

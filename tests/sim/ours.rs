@@ -195,7 +195,7 @@ fn closures_and_jobs_come_to_their_end_or_miss_their_deadline(sim: &mut Sim) {
     sim.block_on(async {
         let begin = clock::now();
         let jobs: Vec<_> = (0..4u64)
-            .map(|number| Job::new(move || number).deadline(Duration::from_millis(number * 10)).submit())
+            .map(|number| Job::new(move || number).timeout(Duration::from_millis(number * 10)).submit())
             .collect();
         let closures: Vec<_> = (0..4u64).map(|number| unblock(move || number)).collect();
         for (job, number) in jobs.into_iter().zip(0..) {

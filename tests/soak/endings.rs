@@ -116,7 +116,7 @@ pub async fn second_runtime(scene: Scene, mut dice: Dice) {
         let blocks = dice.micros(3_000);
         let job = {
             let _entered = runtime.handle().enter();
-            Job::new(move || thread::sleep(blocks)).deadline(Duration::from_millis(2)).submit()
+            Job::new(move || thread::sleep(blocks)).timeout(Duration::from_millis(2)).submit()
         };
         let tell = tell.clone();
         scene.run_elsewhere(&mut dice, async move {

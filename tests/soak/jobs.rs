@@ -76,14 +76,14 @@ pub async fn deadlines(_: Scene, mut dice: Dice) {
             (way > 0).then_some(guard)
         });
         let submitted = Instant::now();
-        let (job, deadline) = match dice.roll(6) {
+        let (job, timeout) = match dice.roll(6) {
             0 => (job, None),
-            1 => (job.deadline(Duration::ZERO), Some(Duration::ZERO)),
-            2 => (job.deadline(Duration::MAX), None),
-            3 => (job.deadline_at(submitted), Some(Duration::ZERO)),
+            1 => (job.timeout(Duration::ZERO), Some(Duration::ZERO)),
+            2 => (job.timeout(Duration::MAX), None),
+            3 => (job.deadline(submitted), Some(Duration::ZERO)),
             _ => {
-                let deadline = dice.micros(12_000);
-                (job.name("in a hurry").deadline(deadline), Some(deadline))
+                let timeout = dice.micros(12_000);
+                (job.name("in a hurry").timeout(timeout), Some(timeout))
             }
         };
         let handle = job.submit();
@@ -92,21 +92,21 @@ pub async fn deadlines(_: Scene, mut dice: Dice) {
             1 => drop(handle),
             2 => {
                 handle.cancel();
-                awaited.push((handle, submitted, deadline, panics, true));
+                awaited.push((handle, submitted, timeout, panics, true));
             }
-            _ => awaited.push((handle, submitted, deadline, panics, false)),
+            _ => awaited.push((handle, submitted, timeout, panics, false)),
         }
         if dice.roll(4) == 0 {
             some_wait(&mut dice).await;
         }
     }
-    for (handle, submitted, deadline, panics, cancelled) in awaited {
+    for (handle, submitted, timeout, panics, cancelled) in awaited {
         match handle.catch_on_purpose().await {
             None => assert!(panics, "a job panicked"),
             Some(Ok(_guard)) => assert!(!panics),
             Some(Err(JobError::TimedOut { .. })) => {
-                let deadline = deadline.expect("a job without a deadline is not late");
-                assert!(submitted.elapsed() >= deadline, "a deadline passed early");
+                let timeout = timeout.expect("a job without a deadline is not late");
+                assert!(submitted.elapsed() >= timeout, "a deadline passed early");
             }
             Some(Err(JobError::Cancelled { .. })) => assert!(cancelled, "this job was not cancelled"),
             Some(Err(error)) => panic!("{error}"),

@@ -12,13 +12,13 @@ use crate::dispatcher::{Dispatcher, text};
 use crate::{Error, Limits};
 
 impl Dispatcher {
-    /// Adds a method that may block its thread, and may never return: the caller gets an error at the
-    /// deadline.
+    /// Adds a method that may block its thread, and may never return: the caller gets an error after
+    /// the timeout.
     ///
     /// A closure that continues keeps its thread, because no thread can be stopped from outside, so handlers
     /// should check their token. The closure also keeps its place among the `most` calls that may run at
     /// once: further calls are refused at once, and cost no thread.
-    pub fn blocking<R, H>(self, name: &str, deadline: Duration, most: usize, handler: H) -> Self
+    pub fn blocking<R, H>(self, name: &str, timeout: Duration, most: usize, handler: H) -> Self
     where
         R: Serialize,
         H: Fn(Call, CancelToken) -> Result<R, Error> + Send + Sync + 'static,
@@ -36,7 +36,7 @@ impl Dispatcher {
                 let _place = place;
                 handler(call, token).and_then(|result| text(&result, message))
             });
-            let job = job.name(name).deadline(deadline).submit();
+            let job = job.name(name).timeout(timeout).submit();
             Box::pin(async {
                 job.await.unwrap_or_else(|error| match error {
                     JobError::TimedOut { .. } => Err(Error::new(Error::LATE, "Too late").about(error)),
