@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
-use crate::pool::{self, Policy, Pool};
+use crate::pool::{self, Pool, Tuning};
 use crate::reactor::Reactor;
 use crate::watch;
 
@@ -46,7 +46,7 @@ pub(crate) fn current_pool() -> io::Result<Arc<Pool>> {
 
 /// Returns the default instance. The first call makes it.
 pub(crate) fn default_instance() -> io::Result<Arc<Pool>> {
-    Pool::default_or_make(|| Pool::new(Policy::default(), watch::serve))
+    Pool::default_or_make(|| Pool::new(Tuning::default(), watch::serve))
 }
 
 /// Returns the reactor of the runtime that the current thread is in, or else that of the default instance.

@@ -149,7 +149,7 @@
 //! If a sandbox forbids a system call that a runtime needs (`epoll_create1`, `eventfd2`, `timerfd_create`),
 //! the runtime cannot be made, which is an error.
 //!
-//! [`Builder::portable`] selects the portable way on Linux. The minimum supported Rust version is 1.85.
+//! [`Tuning::portable`] selects the portable way on Linux. The minimum supported Rust version is 1.85.
 //!
 //! # Features
 //!
@@ -383,7 +383,7 @@ pub use insight::{DrainReport, Stall, StallKind, StuckThread, TaskGroup, TaskPan
 pub use io::{
     Async, Elapsed, IoSafe, Readable, ReadableOwned, Timeout, Timer, Writable, WritableOwned, os, timeout,
 };
-pub use line::Order;
+pub use line::WakeOrder;
 #[doc(hidden)]
 pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
 #[cfg(all(feature = "macros", feature = "sim"))]
@@ -391,7 +391,7 @@ pub use observed::{Observation, SpawnMeta, TaskKind, Watched};
 pub use paceline_macros::sim;
 #[cfg(feature = "macros")]
 pub use paceline_macros::{main, test};
-pub use pool::{EnterGuard, Promotion};
+pub use pool::{EnterGuard, Promotion, Tuning};
 pub use probe::Syscall;
 // For the package that replaces tokio.
 #[doc(hidden)]

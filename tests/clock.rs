@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
-use paceline::{Async, Runtime, Timer, clock, spawn, timeout, unblock};
+use paceline::{Async, Runtime, Timer, Tuning, clock, spawn, timeout, unblock};
 
 thread_local! {
     /// The file that the last panic of this thread names.
@@ -25,7 +25,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Runs a test in a runtime with a paused clock, for each way to wait.
 fn paused<F: Future<Output = ()>>(test: impl Fn(Instant) -> F) {
     for portable in [false, true] {
-        let runtime = Runtime::builder().current_thread().portable(portable).build().unwrap();
+        let tuning = Tuning::default().portable(portable);
+        let runtime = Runtime::builder().current_thread().tuning(tuning).build().unwrap();
         runtime.block_on(async {
             clock::pause();
             test(clock::now()).await;
@@ -196,7 +197,8 @@ fn it_leaps_to_no_timer_that_was_cancelled() {
 /// Timers of a paused clock are not gathered. (Fails if timers are gathered as before the pause.)
 #[test]
 fn timers_are_on_time_from_the_moment_when_it_stands() {
-    let runtime = Runtime::builder().current_thread().timer_slack(Duration::from_secs(1)).build().unwrap();
+    let tuning = Tuning::default().timer_slack(Duration::from_secs(1));
+    let runtime = Runtime::builder().current_thread().tuning(tuning).build().unwrap();
     runtime.block_on(async {
         Timer::after(Duration::from_millis(1)).await;
         let timer = spawn(async {

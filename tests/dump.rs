@@ -197,7 +197,7 @@ fn a_dump_names_the_line_of_the_last_wait() {
 fn a_dump_has_the_state_of_each_task() {
     let _recording = Recording::begin(true);
     // Without a deputy, which would find a replacement for the worker.
-    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(setups::without_looks()).build().unwrap();
     let (tell, told) = mpsc::channel::<Waker>();
     let (release, released) = mpsc::channel::<()>();
     // A task that a waker of its own keeps, and one that none can wake.

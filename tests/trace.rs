@@ -145,8 +145,8 @@ fn the_polls_are_those_of_the_metrics_and_one_thread_leads_at_a_time() {
 /// thread: a second one may see the next event while the first still runs the task.
 #[test]
 fn the_thread_that_sees_an_event_polls_the_task() {
-    let runtime = Runtime::builder().threads(1).max_threads(1).max_blind(Duration::from_secs(3600));
-    let runtime = runtime.build().unwrap();
+    let builder = Runtime::builder().threads(1).max_threads(1);
+    let runtime = builder.tuning(setups::without_looks()).build().unwrap();
     let recorder = record(&runtime);
     ping_pong(&runtime, 100);
     let trace = recorder.snapshot();

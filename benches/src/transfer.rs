@@ -157,9 +157,9 @@ fn in_paceline<F>(rival: &str, ends: impl Iterator<Item = F>) -> io::Result<()>
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let builder = paceline::Runtime::builder().threads(THREADS);
-    let builder = if rival == "paceline-nospin" { builder.spin(std::time::Duration::ZERO) } else { builder };
-    let runtime = builder.build()?;
+    let tuning = paceline::Tuning::default();
+    let tuning = if rival == "paceline-nospin" { tuning.spin(std::time::Duration::ZERO) } else { tuning };
+    let runtime = paceline::Runtime::builder().threads(THREADS).tuning(tuning).build()?;
     runtime.block_on(async {
         for task in ends.map(|end| runtime.spawn(end)).collect::<Vec<_>>() {
             task.await?;

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use paceline::Runtime;
+use paceline::{Runtime, Tuning};
 use server::{Server, Shared};
 
 /// Connections at a time.
@@ -71,7 +71,7 @@ fn runtime() -> io::Result<Runtime> {
     // As many threads as cores, or PACELINE_THREADS of them. With many clients, staying awake between their
     // commands takes a tenth to a quarter more processor time without any gain; with a single client it may
     // gain a third more commands.
-    Runtime::builder().spin(Duration::ZERO).build()
+    Runtime::builder().tuning(Tuning::default().spin(Duration::ZERO)).build()
 }
 
 fn run(address: &str, limit: usize) -> io::Result<()> {

@@ -117,9 +117,7 @@ impl<T: Send + 'static> JobHandle<T> {
             }
             (Answer::Cancelled, Some(kind)) => Err(JobError::NoThread { name: shared.name(), kind }),
             (Answer::Cancelled, None) => Err(JobError::Cancelled { name: shared.name() }),
-            (Answer::TimedOut, _) => {
-                Err(JobError::TimedOut { name: shared.name(), timeout: shared.timeout })
-            }
+            (Answer::TimedOut, _) => Err(JobError::TimedOut { name: shared.name(), timeout: shared.timeout }),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::runner::Runner;
 use super::sleeper::Sleeper;
 use super::tasks::Tasks;
 use crate::insight::Panics;
-use crate::line::{Line, Order};
+use crate::line::{Line, WakeOrder};
 use crate::simulated::{self, Injector};
 use crate::sync::{self, Counter, Flag, Mutex, MutexGuard};
 use crate::waking;
@@ -129,7 +129,7 @@ impl State {
         Arc::new_cyclic(|itself| Self {
             injector: simulated::injector(is_simulated),
             runners: Mutex::new(Vec::new()),
-            idle: Line::new(Order::LastInFirstOut),
+            idle: Line::new(WakeOrder::LastInFirstOut),
             alarm: OnceLock::new(),
             tasks: Tasks::new(),
             tracks_tasks: Flag::new(tracks_tasks),

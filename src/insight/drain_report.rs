@@ -134,7 +134,7 @@ impl fmt::Display for DrainReport {
 }
 
 /// Returns `none`, `1 {one}` or `{number} {more}`.
-fn counted(number: usize, none: &str, one: &str, more: &str) -> String {
+pub(crate) fn counted(number: usize, none: &str, one: &str, more: &str) -> String {
     match number {
         0 => none.into(),
         1 => format!("1 {one}"),

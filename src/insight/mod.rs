@@ -24,6 +24,7 @@ pub use groups::TaskGroup;
 pub use panicked::TaskPanic;
 pub use stall::{Stall, StallKind};
 
+pub(crate) use drain_report::counted;
 pub(crate) use groups::Grouping;
 pub(crate) use panicked::Panics;
 pub(crate) use stall::{Reports, StallHook, StallNow, Stalls};

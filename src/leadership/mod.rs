@@ -11,7 +11,7 @@
 mod leader;
 mod seat;
 
-pub(crate) use crate::line::{Order, Rank};
+pub(crate) use crate::line::{Rank, WakeOrder};
 pub(crate) use leader::Leader;
 pub(crate) use seat::Seat;
 use seat::Woken;
@@ -80,7 +80,7 @@ unsafe impl<T: Send> Sync for Leadership<T> {}
 impl<T> Leadership<T> {
     /// Makes a set without members and without a leader. `order` says which of its sleeping followers is
     /// called first. A follower may stay awake for `spin` without work.
-    pub(crate) fn new(guarded: T, order: Order, spin: Duration) -> Self {
+    pub(crate) fn new(guarded: T, order: WakeOrder, spin: Duration) -> Self {
         Self {
             state: AtomicU8::new(VACANT),
             members: [(); 3].map(|()| AtomicUsize::new(0)),

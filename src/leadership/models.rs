@@ -13,7 +13,7 @@ use loom::thread;
 
 type Set = Leadership<u32>;
 
-fn set(order: Order) -> Arc<Set> {
+fn set(order: WakeOrder) -> Arc<Set> {
     Arc::new(Leadership::new(0, order, Duration::ZERO))
 }
 
@@ -52,7 +52,7 @@ fn lead_and_leave(set: &Set) {
 
 /// LF1: a leader sees what the last one did to the guarded value, and never do two threads have it. A
 /// thread that leaves passes leadership on, so no thread is left behind.
-fn all_lead_once(order: Order) {
+fn all_lead_once(order: WakeOrder) {
     model(move || {
         let set = set(order);
         let others = [(); 2].map(|()| {
@@ -68,12 +68,12 @@ fn all_lead_once(order: Order) {
 
 #[test]
 fn lf1_one_thread_at_a_time_has_the_guarded_value_last_in_first_out() {
-    all_lead_once(Order::LastInFirstOut);
+    all_lead_once(WakeOrder::LastInFirstOut);
 }
 
 #[test]
 fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
-    all_lead_once(Order::FirstInFirstOut);
+    all_lead_once(WakeOrder::FirstInFirstOut);
 }
 
 /// A leader that leaves for good, for example by a panic, has no promotion left to make but the one in
@@ -81,7 +81,7 @@ fn lf1_one_thread_at_a_time_has_the_guarded_value_first_in_first_out() {
 #[test]
 fn a_leader_that_is_dropped_passes_leadership_on() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let leader = lead_first(&set, Rank::Host);
         let others = [(); 2].map(|()| {
             let set = set.clone();
@@ -97,7 +97,7 @@ fn a_leader_that_is_dropped_passes_leadership_on() {
 #[test]
 fn a_promotion_beside_a_park_is_not_lost() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let mut leader = lead_first(&set, Rank::Host);
         let other = {
             let set = set.clone();
@@ -134,7 +134,7 @@ fn wake_and_promote(set: &Arc<Set>, seat: &Arc<Seat>) -> (thread::JoinHandle<()>
 #[test]
 fn a_follower_with_both_tokens_uses_both() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let seat = Arc::new(Seat::new(Rank::Host));
         let (promoter, done) = wake_and_promote(&set, &seat);
         let led = Latch::new();
@@ -179,7 +179,7 @@ fn a_follower_with_both_tokens_uses_both() {
 #[test]
 fn a_woken_follower_that_leaves_passes_leadership_on() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let seat = Arc::new(Seat::new(Rank::Host));
         let (promoter, done) = wake_and_promote(&set, &seat);
         let other = {
@@ -200,7 +200,7 @@ fn a_woken_follower_that_leaves_passes_leadership_on() {
 #[test]
 fn a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let leader = lead_first(&set, Rank::Host);
         let impatient = {
             let set = set.clone();
@@ -224,7 +224,7 @@ fn a_follower_that_times_out_while_it_is_chosen_keeps_leadership() {
 #[test]
 fn the_list_survives_followers_that_come_and_go_while_others_are_chosen() {
     model(|| {
-        let set = set(Order::LastInFirstOut);
+        let set = set(WakeOrder::LastInFirstOut);
         let leader = lead_first(&set, Rank::Host);
         let others = [(); 2].map(|()| {
             let set = set.clone();
@@ -273,7 +273,7 @@ impl Poller {
 /// way, and leads again when the other thread has left.
 fn leader_makes_way(worse: Rank, better: Rank) {
     model(move || {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let poller = Poller::new();
         let leader = lead_first(&set, worse);
         let comes = {
@@ -304,7 +304,7 @@ fn lf5_a_relief_makes_way_for_a_guest_and_takes_over_from_it() {
 #[test]
 fn lf5_the_last_host_leaves_leadership_to_a_guest() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let host = join(&set, Rank::Host);
         let guest = {
             let set = set.clone();
@@ -320,7 +320,7 @@ fn lf5_the_last_host_leaves_leadership_to_a_guest() {
 #[test]
 fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let host = join(&set, Rank::Host);
         let other = {
             let set = set.clone();
@@ -341,7 +341,7 @@ fn lf5_two_hosts_that_leave_at_once_leave_leadership_to_a_guest() {
 #[test]
 fn lf5_a_guest_stands_in_for_a_host_that_does_not_come() {
     model(|| {
-        let set = set(Order::default());
+        let set = set(WakeOrder::default());
         let (poller, led) = (Poller::new(), Latch::new());
         let busy = lead_first(&set, Rank::Host).vacate();
         let guest = {

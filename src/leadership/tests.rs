@@ -7,7 +7,7 @@ use Rank::{Guest, Host, Relief};
 const RANKS: [Rank; 3] = [Relief, Guest, Host];
 
 fn set() -> Leadership<u32> {
-    Leadership::new(0, Order::default(), Duration::ZERO)
+    Leadership::new(0, WakeOrder::default(), Duration::ZERO)
 }
 
 fn seat(rank: Rank) -> Arc<Seat> {
@@ -306,7 +306,7 @@ fn a_chosen_follower_leads_although_its_limit_has_passed_and_no_thread_wakes_it(
 
 #[test]
 fn the_time_that_a_follower_stays_awake_is_counted() {
-    let set: Leadership<u32> = Leadership::new(0, Order::default(), Duration::from_millis(50));
+    let set: Leadership<u32> = Leadership::new(0, WakeOrder::default(), Duration::from_millis(50));
     let _leader = join(&set, Host).try_lead().expect("no thread leads");
     let stayed_awake = |_: &u32| {
         assert!(matches!(join(&set, Host).follow(Some(Duration::ZERO), never), Waited::Unneeded));

@@ -47,7 +47,7 @@ const WORTH_A_WAKE: usize = 2;
 
 /// Selects which sleeper of the best rank is woken first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum WakeOrder {
     /// The sleeper that parked last: its caches are warm, and threads that are not needed stay asleep.
     #[default]
     LastInFirstOut,
@@ -76,7 +76,7 @@ fn claim(rank: Rank) -> u8 {
 /// The sleepers, and the threads that are about to sleep. Each of them is in the line at most once.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    order: Order,
+    order: WakeOrder,
     /// The best rank in `waiting`, see [`claim`], or zero if the line is empty. Written under the lock of
     /// `waiting`: a hint that saves taking it.
     best: AtomicU8,
@@ -105,14 +105,14 @@ pub(crate) enum Called<T> {
 
 impl<T> Line<T> {
     /// Makes an empty line. `order` says which sleeper of the best rank is called first.
-    pub(crate) fn new(order: Order) -> Self {
+    pub(crate) fn new(order: WakeOrder) -> Self {
         Self::marking(order, |_| ())
     }
 
     /// Does the same, for sleepers that a call marks before it wakes them. A called sleeper that
     /// [leaves](Self::leave) has its mark, even if its caller has not woken it yet. `mark` is called with the
     /// lock held.
-    pub(crate) fn marking(order: Order, mark: fn(&T)) -> Self {
+    pub(crate) fn marking(order: WakeOrder, mark: fn(&T)) -> Self {
         Self {
             order,
             best: AtomicU8::new(0),
@@ -257,8 +257,8 @@ impl<T> Line<T> {
         let ranks = waiting.iter().map(|(rank, _)| *rank).enumerate();
         // Of several equal ranks, `max_by_key` returns the last.
         let best = match self.order {
-            Order::LastInFirstOut => ranks.max_by_key(|(_, rank)| *rank),
-            Order::FirstInFirstOut => ranks.rev().max_by_key(|(_, rank)| *rank),
+            WakeOrder::LastInFirstOut => ranks.max_by_key(|(_, rank)| *rank),
+            WakeOrder::FirstInFirstOut => ranks.rev().max_by_key(|(_, rank)| *rank),
         };
         let Some((at, _)) = best.filter(|(_, rank)| *rank >= reach) else { return Called::NoSleeper };
         let (_, sleeper) = waiting.remove(at).expect("it was found there");
@@ -285,7 +285,7 @@ mod tests {
     ];
 
     /// Calls all sleepers with a rank of at least `reach`, one after the other.
-    fn called(order: Order, reach: Rank) -> Vec<&'static str> {
+    fn called(order: WakeOrder, reach: Rank) -> Vec<&'static str> {
         let line = Line::new(order);
         ALL.into_iter().for_each(|(rank, name)| line.enter(&Arc::new(name), rank));
         let next = || match line.call(reach) {
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_best_rank_comes_first_and_of_these_the_last_or_the_first_that_came() {
-        use Order::{FirstInFirstOut, LastInFirstOut};
+        use WakeOrder::{FirstInFirstOut, LastInFirstOut};
         let lifo = ["host 2", "host 1", "guest 2", "guest 1", "relief"];
         let fifo = ["host 1", "host 2", "guest 1", "guest 2", "relief"];
         for (reach, count) in [(Rank::Host, 2), (Rank::Guest, 4), (Rank::Relief, 5)] {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_wake_is_worth_it_if_two_pieces_are_left_and_no_sleeper_is_on_its_way() {
-        let line = Line::new(Order::default());
+        let line = Line::new(WakeOrder::default());
         assert!(!line.is_wake_worth(Rank::Host, || 9), "no sleeper");
         let sleepers = [(); 2].map(Arc::new);
         sleepers.iter().for_each(|sleeper| line.enter(sleeper, Rank::Host));
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_that_leaves_by_itself_was_not_called_and_cannot_be() {
-        let line = Line::new(Order::default());
+        let line = Line::new(WakeOrder::default());
         let [guest, host] = [(); 2].map(Arc::new);
         line.enter(&guest, Rank::Guest);
         line.enter(&host, Rank::Host);

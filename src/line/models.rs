@@ -13,7 +13,10 @@ struct Users {
 
 impl Users {
     fn new() -> Arc<Self> {
-        Arc::new(Self { line: Line::new(Order::default()), reasons: [(); 2].map(|()| AtomicUsize::new(0)) })
+        Arc::new(Self {
+            line: Line::new(WakeOrder::default()),
+            reasons: [(); 2].map(|()| AtomicUsize::new(0)),
+        })
     }
 
     /// Calls a sleeper of any rank.

@@ -179,7 +179,7 @@ impl Rider<'_> {
         let held = self.share.left();
         let (left, weight) = leader.with(|batch| (held + batch.left(), held + batch.weight()));
         executor::here(|host| host.events_wait.set(left > 0));
-        match self.pool.policy.promotion {
+        match self.pool.tuning.promotion {
             _ if event.is_none() => leader.vacate(),
             Promotion::Adaptive if leader.is_wake_worth(weight) => leader.promote(),
             Promotion::Eager if leader.has_follower() => leader.promote(),

@@ -25,7 +25,7 @@ impl Owner for Pool {
     }
 
     fn spin(&self) -> Duration {
-        self.policy.spin
+        self.tuning.spin
     }
 
     fn finishes_queue(&self) -> bool {

@@ -40,14 +40,14 @@ use crate::blocking_threads::Threads;
 use crate::executor::{PollCounters, StateRef};
 use crate::flight::Recording;
 use crate::insight::requests;
-use crate::leadership::{Leadership, Order};
+use crate::leadership::{Leadership, WakeOrder};
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
 use crate::simulated::Clock;
 use crate::sync::{self, AtomicUsize, Flag, Instant, Mutex};
 
 /// When a leader that found an event wakes a follower to lead in its place.
 ///
-/// See [`Builder::promotion`](crate::Builder::promotion).
+/// See [`Tuning::promotion`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promotion {
     /// If at least two events are left beside the event that the leader found (eight timers that are due
@@ -65,23 +65,38 @@ pub enum Promotion {
     Eager,
 }
 
-/// How a pool leads, waits and keeps time. Each field is set by the method of the same name of
-/// [`Builder`](crate::Builder), which describes it.
+/// How the threads of a runtime share work and keep time: see [`Builder::tuning`](crate::Builder::tuning).
+///
+/// The defaults are measured, and fit servers and clients on few cores. Change a setting to compare, and keep
+/// the change if it pays.
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Promotion, Runtime, Tuning};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let tuning = Tuning::default().promotion(Promotion::Eager).spin(Duration::ZERO);
+/// let runtime = Runtime::builder().threads(2).tuning(tuning).build()?;
+/// # drop(runtime);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Policy {
+#[must_use = "the settings have no effect before `Builder::tuning`"]
+pub struct Tuning {
     pub(crate) promotion: Promotion,
-    pub(crate) order: Order,
+    pub(crate) wake_order: WakeOrder,
     pub(crate) spin: Duration,
     pub(crate) max_blind: Duration,
     pub(crate) timer_slack: Duration,
     pub(crate) way: WayChoice,
 }
 
-impl Default for Policy {
+impl Default for Tuning {
     fn default() -> Self {
         Self {
             promotion: Promotion::default(),
-            order: Order::default(),
+            wake_order: WakeOrder::default(),
             spin: Duration::from_micros(50),
             max_blind: Duration::from_millis(1),
             timer_slack: Duration::from_micros(50),
@@ -99,7 +114,7 @@ const PARTING_TRIES: u32 = 1000;
 pub(crate) struct Pool {
     pub(crate) leadership: Leadership<Batch>,
     pub(crate) reactor: Arc<Reactor>,
-    pub(crate) policy: Policy,
+    pub(crate) tuning: Tuning,
     pub(crate) deputy: Arc<Deputy>,
     stations: Mutex<Vec<Arc<Station>>>,
     /// Threads that are here only to lead.
@@ -122,15 +137,15 @@ impl Pool {
     /// Creates a pool without threads. The deputy, which runs `watch`, starts with the first source, timer or
     /// runner, or with the second thread. Returns the system's error if the reactor or the deputy cannot be
     /// made, for want of a descriptor for example.
-    pub(crate) fn new(policy: Policy, watch: Watch) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(tuning: Tuning, watch: Watch) -> io::Result<Arc<Self>> {
         // A misspelled name is reported when the program starts, and not at the first stall.
         requests::are_stalls_requested();
-        let (reactor, batch) = Reactor::new(policy.way, policy.spin, policy.timer_slack)?;
+        let (reactor, batch) = Reactor::new(tuning.way, tuning.spin, tuning.timer_slack)?;
         let switch = Switch::new()?;
         let pool = Arc::new_cyclic(|itself| Self {
-            leadership: Leadership::new(batch, policy.order, policy.spin),
+            leadership: Leadership::new(batch, tuning.wake_order, tuning.spin),
             reactor: Arc::new(reactor),
-            deputy: Arc::new(Deputy::new(itself.clone(), switch, policy.max_blind, watch)),
+            deputy: Arc::new(Deputy::new(itself.clone(), switch, tuning.max_blind, watch)),
             stations: Mutex::new(Vec::new()),
             reliefs: AtomicUsize::new(0),
             ended: Flag::new(false),
@@ -139,7 +154,7 @@ impl Pool {
             is_default: Flag::new(false),
             past_polls: PollCounters::default(),
             recording: Recording::new(),
-            policy,
+            tuning,
         });
         let deputy = pool.deputy.clone();
         pool.reactor.start_leader_by(move || deputy.call_or_start());

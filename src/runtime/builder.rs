@@ -1,51 +1,65 @@
 //! [`Builder`]: the settings of a runtime.
 
 mod hooks;
+mod tuning;
 
 use std::fmt;
 use std::io;
-use std::time::Duration;
 
-use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, threads_from_environment};
+use super::{DEFAULT_MAX_WORKERS, Handle, Runtime, invalid, threads_from_environment};
 use crate::executor::StateRef;
-use crate::leadership::Order;
-use crate::pool::{CrewConfig, Policy, Pool, Promotion, default_blocking};
-use crate::reactor::WayChoice;
+use crate::pool::{CrewConfig, Pool, Tuning, default_blocking};
 use crate::watch;
 
-/// The longest duration that is stored. Unlike [`Duration::MAX`] it can be added to another duration or to an
-/// instant without overflow.
-const AGES: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// The largest timer slack. With more, a timer would seem not to fire.
-const MOST_SLACK: Duration = Duration::from_secs(1);
-
-/// Builds a [`Runtime`], or the default instance.
+/// Builds a [`Runtime`], or the default instance. [`Runtime::builder`] makes one with the default settings.
+///
+/// | what is set | methods |
+/// |---|---|
+/// | how many threads there are | [`threads`], [`max_threads`], [`blocking_threads`], or [`current_thread`] |
+/// | what they are called, and their stacks | [`thread_name`], [`stack_size`] |
+/// | reports | [`on_stall`], [`on_task_panic`] |
+/// | hooks at the start and the end of a worker | [`on_thread_start`], [`on_thread_stop`] |
+/// | hooks around the sleep of a worker | [`on_thread_park`], [`on_thread_unpark`] |
+/// | how the threads share work; few programs need that | [`tuning`] |
+///
+/// [`threads`]: Self::threads
+/// [`max_threads`]: Self::max_threads
+/// [`blocking_threads`]: Self::blocking_threads
+/// [`current_thread`]: Self::current_thread
+/// [`thread_name`]: Self::thread_name
+/// [`stack_size`]: Self::stack_size
+/// [`on_stall`]: Self::on_stall
+/// [`on_task_panic`]: Self::on_task_panic
+/// [`on_thread_start`]: Self::on_thread_start
+/// [`on_thread_stop`]: Self::on_thread_stop
+/// [`on_thread_park`]: Self::on_thread_park
+/// [`on_thread_unpark`]: Self::on_thread_unpark
+/// [`tuning`]: Self::tuning
 ///
 /// # Examples
 ///
 /// ```
-/// use std::time::Duration;
-/// use paceline::{Promotion, Runtime};
+/// use paceline::Runtime;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let runtime = Runtime::builder()
 ///     .threads(2)
-///     .promotion(Promotion::Adaptive)
-///     .max_blind(Duration::from_millis(1))
+///     .thread_name("web")
 ///     .on_stall(|stall| eprintln!("{stall}"))
 ///     .build()?;
 /// runtime.block_on(async {});
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Default)]
 #[must_use = "a builder does nothing until `build` or `install`"]
 pub struct Builder {
     threads: Option<usize>,
     current_thread: bool,
     max_threads: Option<usize>,
-    pub(crate) policy: Policy,
-    /// Without the numbers of threads.
+    pub(crate) tuning: Tuning,
+    thread_name: Option<String>,
+    /// Without the numbers of threads, and their name.
     config: CrewConfig,
     blocking_threads: Option<usize>,
     /// Changes the pool before anything runs in it, for a module above this one.
@@ -53,18 +67,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new() -> Self {
-        Self {
-            threads: None,
-            current_thread: false,
-            max_threads: None,
-            policy: Policy::default(),
-            config: CrewConfig { name: "paceline".into(), ..CrewConfig::default() },
-            blocking_threads: None,
-            prepare: None,
-        }
-    }
-
     /// Sets the number of workers. The default is the value of `PACELINE_THREADS`, or else one for each core.
     ///
     /// ```
@@ -150,118 +152,22 @@ impl Builder {
         self
     }
 
-    /// Sets when a leader that found an event wakes another thread to lead in its place. The default is
-    /// [`Promotion::Adaptive`].
+    /// Sets how the threads share work and keep time, in place of what was set before.
     ///
     /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// use paceline::Promotion;
-    /// let runtime = paceline::Runtime::builder().threads(1).promotion(Promotion::Eager).build()?;
-    /// # drop(runtime);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn promotion(mut self, promotion: Promotion) -> Self {
-        self.policy.promotion = promotion;
-        self
-    }
-
-    /// Sets which waiting thread is woken first. The default is [`Order::LastInFirstOut`].
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// use paceline::Order;
-    /// let runtime = paceline::Runtime::builder().threads(1).order(Order::FirstInFirstOut).build()?;
-    /// # drop(runtime);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn order(mut self, order: Order) -> Self {
-        self.policy.order = order;
-        self
-    }
-
-    /// Sets how long a thread may stay awake without work if its waits are usually shorter than that: the
-    /// leader, if events come one by one, and a thread that waits for another one. The default is 50
-    /// microseconds. Zero turns spinning off, but for some microseconds beside a leader that is busy, and
-    /// [`Duration::MAX`] sets no limit. With zero, the deputy
-    /// also wakes up once after each burst of work, even if bursts are rare: a thread that does not spin
-    /// does not measure how long its waits are.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
     /// use std::time::Duration;
-    /// let runtime = paceline::Runtime::builder().threads(1).spin(Duration::ZERO).build()?;
+    /// use paceline::{Runtime, Tuning};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// // For a process that runs beside more important ones: no spinning, and few wake-ups for timers.
+    /// let tuning = Tuning::default().spin(Duration::ZERO).timer_slack(Duration::from_millis(1));
+    /// let runtime = Runtime::builder().threads(1).tuning(tuning).build()?;
     /// # drop(runtime);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn spin(mut self, spin: Duration) -> Self {
-        self.policy.spin = spin.min(AGES);
-        self
-    }
-
-    /// Sets how often the deputy checks that a thread looks for events. When a task blocks the thread that
-    /// was about to do that, the second check finds out. The default is one millisecond. With
-    /// [`Duration::MAX`] the deputy checks only when it is called.
-    ///
-    /// A request that wakes an idle runtime sets a timer for the first check, and the end of its work stops
-    /// it. Linux does both cheaply if the timer is due after the next tick of its scheduler, which comes
-    /// every four milliseconds on many systems. On a virtual machine, five milliseconds instead of one made a
-    /// lone request cost 13 us of processor time instead of 25.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// use std::time::Duration;
-    /// let runtime = paceline::Runtime::builder().threads(1).max_blind(Duration::from_micros(200)).build()?;
-    /// # drop(runtime);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn max_blind(mut self, max_blind: Duration) -> Self {
-        self.policy.max_blind = max_blind.min(AGES);
-        self
-    }
-
-    /// Sets how late a timer may fire if others fired shortly before. When timers are due in close
-    /// succession, all those within this time fire together at its end, and the operating system wakes a
-    /// thread once for all of them. The default is 50 microseconds. No timer fires early. The first timer
-    /// after a pause of that length is on time.
-    ///
-    /// With zero every timer is on time, at the cost of more wake-ups. The maximum is one second, also for
-    /// [`Duration::MAX`].
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// use std::time::Duration;
-    /// use paceline::Timer;
-    /// let runtime = paceline::Runtime::builder().threads(1).timer_slack(Duration::from_millis(1)).build()?;
-    /// let timers: Vec<_> = (0..100)
-    ///     .map(|number| runtime.spawn(Timer::after(Duration::from_micros(10 * number))))
-    ///     .collect();
-    /// timers.into_iter().for_each(|timer| drop(runtime.block_on(timer)));
-    /// // The leader slept once for many of them.
-    /// assert!(runtime.metrics().sleeps < 100);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn timer_slack(mut self, slack: Duration) -> Self {
-        self.policy.timer_slack = slack.min(MOST_SLACK);
-        self
-    }
-
-    /// Sets whether to wait through the portable interface of `polling` even if there is a faster way: to
-    /// compare both, or to work around a defect. By default the fastest way is used.
-    ///
-    /// ```
-    /// # fn main() -> std::io::Result<()> {
-    /// let runtime = paceline::Runtime::builder().threads(1).portable(true).build()?;
-    /// # drop(runtime);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn portable(mut self, portable: bool) -> Self {
-        self.policy.way = if portable { WayChoice::Portable } else { WayChoice::Best };
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = tuning;
         self
     }
 
@@ -277,7 +183,7 @@ impl Builder {
     /// # }
     /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.config.name = name.into();
+        self.thread_name = Some(name.into());
         self
     }
 
@@ -333,7 +239,7 @@ impl Builder {
     pub fn install(self) -> io::Result<()> {
         if self.current_thread {
             let what = "the default instance needs workers: tasks are spawned onto it without a `block_on`";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            return Err(invalid(what));
         }
         let already = || {
             let what = "the default instance runs already: install before anything else uses it";
@@ -357,11 +263,10 @@ impl Builder {
 
     /// Returns the settings of the crew, which begins with `threads` workers.
     pub(super) fn crew(self, threads: usize) -> CrewConfig {
-        let max_threads = match self.current_thread {
-            true => 0,
-            false => self.max_threads.unwrap_or(DEFAULT_MAX_WORKERS.max(threads)),
-        };
-        CrewConfig { threads, max_threads, ..self.config }
+        let most = self.max_threads.unwrap_or(DEFAULT_MAX_WORKERS.max(threads));
+        let max_threads = if self.current_thread { 0 } else { most };
+        let name = self.thread_name.unwrap_or_else(|| "paceline".into());
+        CrewConfig { threads, max_threads, name, ..self.config }
     }
 
     /// Checks the settings, makes the pool and its crew, whose tasks are kept in `state`, and starts the
@@ -373,23 +278,21 @@ impl Builder {
             Some(threads) => threads,
             None => threads_from_environment()?,
         };
-        let invalid = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        if threads == 0 && !self.current_thread {
-            return invalid("a runtime needs at least one thread: `threads` is 0".into());
-        }
         if let Some(max_threads) = self.max_threads.filter(|max| *max < threads) {
-            return invalid(format!("`max_threads` is {max_threads}, fewer than the {threads} of `threads`"));
+            let what = format!("`max_threads` is {max_threads}, fewer than the {threads} of `threads`");
+            return Err(invalid(what));
         }
-        if self.config.name.contains('\0') {
-            return invalid("`thread_name` has a NUL in it".into());
+        let has_nul = self.thread_name.as_ref().is_some_and(|name| name.contains('\0'));
+        let wrong = [
+            (threads == 0 && !self.current_thread, "a runtime needs at least one thread: `threads` is 0"),
+            (has_nul, "`thread_name` has a NUL in it"),
+            (self.tuning.max_blind.is_zero(), "`max_blind` is zero: the deputy cannot check that often"),
+            (self.blocking_threads == Some(0), "`blocking_threads` is 0: closures that block need a thread"),
+        ];
+        if let Some((_, what)) = wrong.into_iter().find(|(is_wrong, _)| *is_wrong) {
+            return Err(invalid(what));
         }
-        if self.policy.max_blind.is_zero() {
-            return invalid("`max_blind` is zero: the deputy cannot check that often".into());
-        }
-        if self.blocking_threads == Some(0) {
-            return invalid("`blocking_threads` is 0: closures that block on purpose would never run".into());
-        }
-        let pool = Pool::new(self.policy.clone(), watch::serve)
+        let pool = Pool::new(self.tuning.clone(), watch::serve)
             .map_err(|error| io::Error::new(error.kind(), format!("cannot make a reactor: {error}")))?;
         let (prepare, blocking_threads) = (self.prepare, self.blocking_threads);
         let crew = pool.crew_or_found(|| (state, self.crew(threads))).clone();
@@ -411,9 +314,8 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("threads", &self.threads)
-            .field("max_threads", &self.max_threads)
-            .field("policy", &self.policy)
-            .field("thread_name", &self.config.name)
+            .field("tuning", &self.tuning)
+            .field("thread_name", &self.thread_name)
             .finish_non_exhaustive()
     }
 }

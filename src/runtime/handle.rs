@@ -286,7 +286,7 @@ impl Handle {
         Some(EnterGuard::new(pool))
     }
 
-    /// Ends the runtime gracefully, and reports. Its deadline comes when `timeout` has passed since this call.
+    /// Ends the runtime gracefully, and reports. The deadline is `timeout` after this call.
     ///
     /// 1. From the first poll of the returned future, no task is accepted from outside: a future that is
     ///    spawned there is cancelled at once, and its [`fallible`](Task::fallible) form returns `None`. The

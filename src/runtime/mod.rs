@@ -77,8 +77,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Starts a runtime with the default settings: as many workers as `PACELINE_THREADS` says, or else one for
-    /// each core.
+    /// Starts a runtime with the default settings: as many workers as `PACELINE_THREADS` says, or else one
+    /// for each core.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -107,7 +107,7 @@ impl Runtime {
     /// # }
     /// ```
     pub fn builder() -> Builder {
-        Builder::new()
+        Builder::default()
     }
 
     /// Spawns a future onto the workers, as [`Handle::spawn`] does. This costs less: the runtime exists for
@@ -294,7 +294,7 @@ fn crew_of(pool: &Arc<Pool>) -> io::Result<&Arc<Crew>> {
         return Ok(crew);
     }
     let threads = threads_from_environment()?;
-    Ok(pool.crew_or_found(|| (StateRef::forever(), Builder::new().crew(threads))))
+    Ok(pool.crew_or_found(|| (StateRef::forever(), Builder::default().crew(threads))))
 }
 
 /// Returns what the current runtime has done so far, and has right now. The current runtime is the one on
@@ -326,8 +326,11 @@ fn threads_from_environment() -> io::Result<usize> {
     let Ok(text) = env::var("PACELINE_THREADS") else {
         return Ok(thread::available_parallelism().map_or(1, usize::from));
     };
-    text.parse().map(NonZeroUsize::get).map_err(|_| {
-        let what = format!("PACELINE_THREADS is {text:?}; it should be a positive number of threads");
-        io::Error::new(io::ErrorKind::InvalidInput, what)
-    })
+    let wrong = format!("PACELINE_THREADS is {text:?}; it should be a positive number of threads");
+    text.parse().map(NonZeroUsize::get).map_err(|_| invalid(wrong))
+}
+
+/// Returns the error for a setting that makes no sense.
+fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what.into())
 }

@@ -10,7 +10,7 @@ use super::Handle;
 #[cfg(feature = "trace")]
 use crate::executor::TaskSurvey;
 use crate::executor::{StateRef, TaskPoll};
-use crate::insight::{Grouping, TaskGroup};
+use crate::insight::{Grouping, TaskGroup, counted};
 use crate::pool::{Pool, Station};
 use crate::rounded::Rounded;
 
@@ -120,11 +120,7 @@ impl TaskList {
 
 impl fmt::Display for TaskList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.len() {
-            0 => f.write_str("no tasks")?,
-            1 => f.write_str("1 task")?,
-            many => write!(f, "{many} tasks")?,
-        }
+        f.write_str(&counted(self.len(), "no tasks", "task", "tasks"))?;
         if self.is_partial {
             f.write_str(" that are tracked (those of a `StaticExecutor` are not)")?;
         }

@@ -39,7 +39,7 @@ pub struct ThreadInfo {
     /// The location is that of a `block_on`, and the thread polls the future of that call, not a task.
     pub in_block_on: bool,
     /// How long the thread has been in this one poll, or waker: since the first look of the deputy that
-    /// found it there, which comes up to [`max_blind`](crate::Builder::max_blind) after the poll began.
+    /// found it there, which comes up to [`max_blind`](crate::Tuning::max_blind) after the poll began.
     /// `None` if the deputy has not seen the thread there twice. If all threads sleep, the deputy sleeps,
     /// too; so of a thread that waits in a `block_on` inside of a task it knows only the time since then.
     pub in_poll_for: Option<Duration>,
@@ -156,7 +156,7 @@ impl Handle {
     /// shuts down or drains. The threads do nothing for it, and no thread waits except for a lock that is
     /// held for some instructions. The threads are examined one after the other while they go on: the result
     /// is close, but not a snapshot. However, two threads are never reported as leading. States shorter than
-    /// one or two ticks of the deputy ([`max_blind`](crate::Builder::max_blind)) are not told apart. After a
+    /// one or two ticks of the deputy ([`max_blind`](crate::Tuning::max_blind)) are not told apart. After a
     /// shutdown, if no thread is stuck, no worker is left. The list is empty once the runtime was dropped.
     ///
     /// ```

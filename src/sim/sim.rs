@@ -21,7 +21,7 @@ use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
 use crate::observed::{SpawnMeta, TaskKind};
-use crate::pool::{EnterGuard, Pool};
+use crate::pool::{EnterGuard, Pool, Tuning};
 use crate::reactor::WayChoice;
 use crate::runtime::Runtime;
 use crate::waking;
@@ -74,9 +74,9 @@ impl Sim {
     fn begin(seed: u64, run: CheckRun) -> Self {
         let simulation = Arc::new(Simulated::new(seed, run));
         let presence = Presence::begin(&simulation);
-        let mut builder = Runtime::builder().current_thread().spin(Duration::ZERO);
+        let mut builder = Runtime::builder().current_thread().tuning(Tuning::default().spin(Duration::ZERO));
         builder.prepare = Some(leave_to_the_simulation);
-        builder.policy.way = WayChoice::Other(SimulatedWay::make);
+        builder.tuning.way = WayChoice::Other(SimulatedWay::make);
         let runtime = builder.build().unwrap_or_else(|error| panic!("a simulation cannot begin: {error}"));
         let pool = runtime.handle().pool().expect("the runtime exists");
         simulation.settle(runtime.handle(), pool.reactor.clone());

@@ -8,12 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Executor, Order, Promotion, Runtime, Timer, block_on};
+use paceline::{Executor, Promotion, Runtime, Timer, Tuning, WakeOrder, block_on};
 
 use crate::blocked_leader::{MOMENT, a_socket, a_timer, soon};
 use crate::given_time::RecvSoon;
 use crate::setups::{
-    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, is_child, pair, waker_that,
+    AsleepThread, Latch, OpenOnDrop, Ping, SOON, arm, eventually, is_child, pair, waker_that, without_looks,
 };
 
 /// Waits in a nested `block_on` for a task that does the same, and so on, down to this depth.
@@ -31,7 +31,8 @@ fn nest(depth: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
 #[test]
 fn a_task_that_a_nested_block_on_waits_for_gets_another_worker() {
     for portable in [false, true] {
-        let runtime = Runtime::builder().threads(1).portable(portable).build().unwrap();
+        let runtime =
+            Runtime::builder().threads(1).tuning(Tuning::default().portable(portable)).build().unwrap();
         soon("another worker runs what the first one waits for", move || {
             assert_eq!(runtime.block_on(runtime.spawn(nest(5))), 5);
             eventually("the others leave", || runtime.metrics().workers == 1);
@@ -95,8 +96,7 @@ fn lf5_a_hook_that_blocks_blocks_no_other_thread() {
 fn replacements_go_under_load() {
     let runtime = Runtime::builder()
         .threads(1)
-        .promotion(Promotion::Eager)
-        .order(Order::FirstInFirstOut)
+        .tuning(Tuning::default().promotion(Promotion::Eager).wake_order(WakeOrder::FirstInFirstOut))
         .build()
         .unwrap();
     let mut pings: Vec<_> = (0..4).map(|_| Ping::new(&runtime)).collect();
@@ -126,7 +126,7 @@ fn replacements_go_under_load() {
 /// so each round has the same polls.)
 #[test]
 fn direct_polling_comes_back() {
-    let builder = Runtime::builder().current_thread().max_blind(Duration::from_secs(3600));
+    let builder = Runtime::builder().current_thread().tuning(without_looks());
     let runtime = builder.build().unwrap();
     let executor: Arc<Executor<'static>> = Arc::default();
     let round = || {

@@ -14,7 +14,7 @@ use paceline::{Async, Executor, Runtime, Timer, block_on};
 
 use crate::blocked_leader::{MOMENT, a_timer, soon};
 use crate::given_time::RecvSoon;
-use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, is_child, waker_that};
+use crate::setups::{AsleepThread, Latch, OpenOnDrop, SOON, arm, is_child, waker_that, without_looks};
 
 /// Polls once with this waker.
 fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -158,8 +158,7 @@ fn lf5_a_timer_in_the_batch_of_a_runtime_that_ends() {
     let end = Latch::new();
     let _end = OpenOnDrop(end.clone());
     // No thread takes the timer out of the batch before the runtime is dropped.
-    let runtime =
-        Runtime::builder().threads(1).max_threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let runtime = Runtime::builder().threads(1).max_threads(1).tuning(without_looks()).build().unwrap();
     let at = Instant::now() + 3 * MOMENT;
     let mut waits = Box::pin(Timer::at(at));
     runtime.block_on(async { assert!(poll(waits.as_mut(), Waker::noop()).is_pending()) });
@@ -228,7 +227,7 @@ fn lf5_a_wait_in_the_drop_of_a_root_future() {
         }
     }
     // A deputy or a worker that helps would hide the fault.
-    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(without_looks()).build().unwrap();
     runtime.shutdown(SOON).unwrap();
     let runtime = Arc::new(runtime);
     soon("it waits and comes back", move || {
@@ -255,7 +254,7 @@ fn lf5_a_wait_in_the_drop_of_a_root_future() {
 fn lf5_a_run_that_is_dropped_elsewhere_beside_a_stranger() {
     static EXECUTOR: Executor<'static> = Executor::new();
     // Only this thread leads, and no deputy gives the task away before it does.
-    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(without_looks()).build().unwrap();
     runtime.shutdown(SOON).unwrap();
     soon("it comes back", move || {
         let mut run = Some(Box::pin(EXECUTOR.run(pending::<()>())));

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use async_channel::bounded;
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Promotion, Role, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Promotion, Role, Runtime, Timer, Tuning, block_on, spawn};
 
 use crate::given_time::RecvSoon;
 use crate::idle_threads::{assert_all_rest, statuses, switches, switches_in};
 use crate::setups::{
     Latch, OpenOnDrop, Ping, SOON, Setup, eventually, for_each_setup, for_setups, is_child, without_deputy,
+    without_looks,
 };
 
 /// Tasks that read one byte after the other, each from a socket of its own, and call `handler` for each byte.
@@ -276,7 +277,8 @@ fn an_idle_process_does_nothing() {
     for threads in [1, 2, 4] {
         for portable in [false, true] {
             for promotion in [Promotion::Adaptive, Promotion::Eager] {
-                let builder = Runtime::builder().threads(threads).portable(portable).promotion(promotion);
+                let tuning = Tuning::default().portable(portable).promotion(promotion);
+                let builder = Runtime::builder().threads(threads).tuning(tuning);
                 let runtime = builder.thread_name(format!("w{threads}{portable}")).build().unwrap();
                 let mut ping = Ping::new(&runtime);
                 let far = runtime.spawn(async { Timer::after(Duration::from_secs(3600)).await });
@@ -389,7 +391,7 @@ fn a_batch_hides_no_events_from_other_threads() {
 #[test]
 fn polls_of_executors_that_run_here_are_counted() {
     const READS: u64 = 50;
-    let builder = Runtime::builder().current_thread().max_blind(Duration::from_secs(3600));
+    let builder = Runtime::builder().current_thread().tuning(without_looks());
     let runtime = Arc::new(builder.build().unwrap());
     let executor = Arc::new(paceline::Executor::new());
     let (mut ours, theirs) = UnixStream::pair().unwrap();
@@ -429,7 +431,7 @@ fn polls_of_executors_that_run_here_are_counted() {
 /// With one thread and without a deputy, because interrupts are events, too.
 #[test]
 fn a_wait_for_readability_is_one_event() {
-    let builder = Runtime::builder().current_thread().max_blind(Duration::from_secs(3600));
+    let builder = Runtime::builder().current_thread().tuning(without_looks());
     let runtime = builder.build().unwrap();
     let rounds = 200;
     runtime.block_on(async {
@@ -477,7 +479,11 @@ fn the_deputy_sleeps_through_short_bursts() {
     if !is_child("cost::the_deputy_sleeps_through_short_bursts", ":") {
         return;
     }
-    let runtime = Runtime::builder().threads(2).max_blind(Duration::from_millis(20)).build().unwrap();
+    let runtime = Runtime::builder()
+        .threads(2)
+        .tuning(Tuning::default().max_blind(Duration::from_millis(20)))
+        .build()
+        .unwrap();
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     let echo = runtime.spawn(async move {
         let mut socket = Async::new(theirs).unwrap();

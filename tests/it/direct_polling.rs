@@ -7,20 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
-use std::time::Duration;
 
 use async_channel::bounded;
 use futures_lite::future;
 use paceline::{Executor, LocalExecutor, Runtime, block_on, spawn};
 
 use crate::given_time::RecvSoon;
-use crate::setups::{Ping, eventually, for_each_setup, pair};
+use crate::setups::{Ping, eventually, for_each_setup, pair, without_looks};
 
 /// Runs a future in a scene in which only their own thread empties slots and rings. (Before its first wait a
 /// free `block_on` is in no pool, and its tasks go through injectors; and a deputy lets other threads take
 /// the tasks of a thread without a core.)
 fn undisturbed<T>(future: impl Future<Output = T>) -> T {
-    let builder = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600));
+    let builder = Runtime::builder().threads(1).tuning(without_looks());
     builder.build().unwrap().block_on(future)
 }
 

@@ -11,11 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
-use paceline::{Async, Promotion, Runtime};
+use paceline::{Async, Promotion, Runtime, Tuning};
 
 use crate::given_time::RecvSoon;
 use crate::held_events::{self, read_a_byte, ready_at_once};
-use crate::setups::{Latch, OpenOnDrop, Ping, eventually, for_each_setup, waker_that, without_deputy};
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, eventually, for_each_setup, waker_that, without_deputy, without_looks,
+};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -111,7 +113,8 @@ fn descriptors_reused_inside_a_handler_get_no_event_of_the_old_ones() {
 fn events_that_a_blocked_thread_holds_are_stolen_and_counted() {
     for promotion in [Promotion::Adaptive, Promotion::Eager] {
         for portable in [false, true] {
-            let runtime = held_events::builder().promotion(promotion).portable(portable).build().unwrap();
+            let tuning = without_looks().promotion(promotion).portable(portable);
+            let runtime = held_events::builder().tuning(tuning).build().unwrap();
             held_events::block_beside(&runtime);
             assert!(runtime.metrics().events_stolen > 0, "{promotion:?}, portable: {portable}");
         }
@@ -131,7 +134,7 @@ fn a_worker_that_fires_its_own_events_hides_no_blocked_one() {
             std::hint::spin_loop();
         }
     };
-    let runtime = Runtime::builder().threads(2).max_blind(tick).build().unwrap();
+    let runtime = Runtime::builder().threads(2).tuning(Tuning::default().max_blind(tick)).build().unwrap();
     let (mut ours, mut theirs) = sockets(SOCKETS + 2);
     let of_guest = theirs.pop().unwrap();
     let (latch, fired) = (Latch::new(), Arc::new(AtomicUsize::new(0)));
@@ -345,8 +348,8 @@ fn a_duplicate_that_outlives_the_registration_gets_no_event() {
     const ROUNDS: u64 = 40;
     for portable in [false, true] {
         // Only this thread leads, and nothing interrupts it.
-        let runtime = Runtime::builder().current_thread().portable(portable);
-        let runtime = runtime.max_blind(Duration::from_secs(3600)).build().unwrap();
+        let tuning = without_looks().portable(portable);
+        let runtime = Runtime::builder().current_thread().tuning(tuning).build().unwrap();
         runtime.block_on(async {
             let [(mut closed_peer, closed), (mut peer, open)] = [(); 2].map(|()| UnixStream::pair().unwrap());
             let twin = closed.try_clone().unwrap();
@@ -392,8 +395,8 @@ fn wait_for(socket: &Arc<Async<UnixStream>>, by_future: bool) -> Wait {
 fn an_event_from_before_a_blind_wait_does_not_end_it() {
     for (portable, by_future) in [(false, false), (false, true), (true, false), (true, true)] {
         // Only this thread leads.
-        let runtime = Runtime::builder().current_thread().portable(portable);
-        let runtime = runtime.max_blind(Duration::from_secs(3600)).build().unwrap();
+        let tuning = without_looks().portable(portable);
+        let runtime = Runtime::builder().current_thread().tuning(tuning).build().unwrap();
         runtime.block_on(async {
             let [(first_peer, first), (second_peer, second)] = [(); 2].map(|()| UnixStream::pair().unwrap());
             let (first, second) = (Async::new(first).unwrap(), Arc::new(Async::new(second).unwrap()));

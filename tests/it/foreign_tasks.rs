@@ -15,9 +15,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Async, Executor, Handle, Runtime, Timer, block_on};
 
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, is_child};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::setups::{Latch, OpenOnDrop, SOON, eventually, for_each_setup, is_child, without_looks};
 
 /// Starts a foreign task on a runtime.
 fn start<T: Send + 'static>(on: &Handle, future: impl Future<Output = T> + Send + 'static) -> Task<T> {
@@ -70,7 +68,7 @@ fn tasks_run_wait_and_return_in_every_set_up() {
 /// see the next event while the first still runs the task, which then wakes itself at the end of its poll.
 #[test]
 fn a_task_that_an_event_wakes_is_polled_directly() {
-    let runtime = Runtime::builder().threads(1).max_threads(1).max_blind(HOUR).build().unwrap();
+    let runtime = Runtime::builder().threads(1).max_threads(1).tuning(without_looks()).build().unwrap();
     let (ours, theirs) = UnixStream::pair().unwrap();
     let task = start(&runtime.handle(), echo(theirs));
     // A task that finds its next byte there already needs no wake.
@@ -89,7 +87,7 @@ fn a_task_that_an_event_wakes_is_polled_directly() {
 /// Fails if a task that wakes itself goes into the slot: then it is polled again before the others.
 #[test]
 fn tasks_that_wake_themselves_take_turns() {
-    let runtime = Runtime::builder().threads(1).max_blind(HOUR).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(without_looks()).build().unwrap();
     let handle = runtime.handle();
     let order = Arc::new(Mutex::new(Vec::new()));
     let noted = order.clone();

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use futures_lite::{AsyncReadExt, future};
 use paceline::{Async, Builder, Runtime};
 
 use crate::given_time::RecvSoon;
-use crate::setups::{Latch, OpenOnDrop, sockets};
+use crate::setups::{Latch, OpenOnDrop, sockets, without_looks};
 
 /// Makes all of `sockets` ready in one batch: all workers are busy while the bytes arrive. Only without a
 /// deputy, which would add a worker.
@@ -47,7 +46,7 @@ pub async fn read_a_byte(socket: UnixStream, waits: Sender<()>) {
 
 /// Returns the settings of a runtime for [`block_beside`]: two workers, and a deputy that never looks.
 pub fn builder() -> Builder {
-    Runtime::builder().threads(2).max_threads(2).max_blind(Duration::from_secs(3600))
+    Runtime::builder().threads(2).max_threads(2).tuning(without_looks())
 }
 
 /// Makes many sockets ready in one batch, and blocks the handler that runs first until all others have run.

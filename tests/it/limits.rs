@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::AsyncReadExt;
-use paceline::{Async, Builder, Handle, IoSafe, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Handle, IoSafe, Runtime, Timer, block_on, spawn};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::given_time::RecvSoon;
@@ -88,7 +88,7 @@ fn builders_that_make_no_sense() {
         let cases = [
             (setup.builder().threads(0), "`threads` is 0"),
             (setup.builder().threads(3).max_threads(2), "`max_threads` is 2, fewer than the 3"),
-            (setup.builder().max_blind(Duration::ZERO), "`max_blind` is zero"),
+            (setup.builder().tuning(setup.tuning().max_blind(Duration::ZERO)), "`max_blind` is zero"),
         ];
         for (builder, words) in cases {
             let error = builder.build().expect_err("it makes no sense");
@@ -104,10 +104,9 @@ fn builders_that_make_no_sense() {
 #[test]
 fn times_without_end() {
     for_each_builder(|setup| {
-        let builders: [fn(Builder) -> Builder; 2] =
-            [|builder| builder.spin(Duration::MAX), |builder| builder.max_blind(Duration::MAX)];
-        for with in builders {
-            let runtime = with(setup.builder()).on_stall(|_| {}).build().unwrap();
+        let endless = [setup.tuning().spin(Duration::MAX), setup.tuning().max_blind(Duration::MAX)];
+        for tuning in endless {
+            let runtime = setup.builder().tuning(tuning).on_stall(|_| {}).build().unwrap();
             let mut ping = Ping::new(&runtime);
             for _ in 0..10 {
                 runtime.spawn(async { thread::sleep(Duration::from_millis(2)) }).detach();

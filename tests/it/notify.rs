@@ -22,7 +22,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Returns a builder for one worker without a deputy, so that sleeps and interrupts have one cause each.
 fn with_one_worker(setup: Setup) -> Builder {
-    setup.builder().threads(1).max_threads(1).max_blind(HOUR)
+    Setup { threads: 1, deputy: false, ..setup }.builder().max_threads(1)
 }
 
 /// Waits until the leader sleeps, after this number of timers was armed.
@@ -257,7 +257,8 @@ fn timers_of_less_than_a_millisecond_are_not_early_and_do_not_spin() {
 fn what_is_due_within_a_millisecond_is_waited_for() {
     const TIMERS: u64 = 30;
     for_each_builder(|setup| {
-        let runtime = with_one_worker(setup).spin(Duration::ZERO).build().unwrap();
+        let tuning = Setup { deputy: false, ..setup }.tuning().spin(Duration::ZERO);
+        let runtime = with_one_worker(setup).tuning(tuning).build().unwrap();
         let looks = || runtime.metrics().waits + runtime.metrics().empty_waits;
         let before = looks();
         runtime.block_on(runtime.spawn(async {

@@ -5,10 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
 
 use futures_lite::{AsyncRead, AsyncReadExt, future};
 use paceline::{Async, Promotion, Runtime, block_on};
+
+use crate::setups::without_looks;
 
 use crate::io::tcp_pair;
 
@@ -52,8 +53,8 @@ fn an_event_in_between_is_a_look() {
         }
     }
     // The other thread leads while this one polls. The deputy adds no third one, and the test waits outside.
-    let eager = Runtime::builder().threads(2).promotion(Promotion::Eager);
-    let runtime = eager.max_blind(Duration::from_secs(3600)).build().unwrap();
+    let eager = without_looks().promotion(Promotion::Eager);
+    let runtime = Runtime::builder().threads(2).tuning(eager).build().unwrap();
     let task = runtime.spawn(async {
         let (mut reader, writer) = tcp_pair().await.unwrap();
         let ((call, called), (_end, ended)) = (mpsc::channel(), mpsc::channel());

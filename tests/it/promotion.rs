@@ -14,7 +14,9 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt, future};
 use paceline::{Executor, Runtime, Timer, block_on};
 
 use crate::blocked_leader::soon;
-use crate::setups::{Latch, OpenOnDrop, Ping, Setup, eventually, for_setups, pair, without_deputy};
+use crate::setups::{
+    Latch, OpenOnDrop, Ping, Setup, eventually, for_setups, pair, without_deputy, without_looks,
+};
 
 type Guests = Vec<(Sender<()>, thread::JoinHandle<()>)>;
 
@@ -221,7 +223,7 @@ fn a_driver_that_only_ticks_reaches_the_slot() {
     let other = EXECUTOR.spawn(play(right.0, left.1));
     let mut run = pin!(EXECUTOR.run(pending::<()>()));
     // Without a deputy, which would move the task to the injector.
-    let runtime = Runtime::builder().threads(1).max_blind(Duration::from_secs(3600)).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(without_looks()).build().unwrap();
     runtime.block_on(async {
         // After one poll with a full share, one of the two tasks is in the slot, because the other one has
         // just woken it.

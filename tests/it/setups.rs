@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
-use paceline::{Async, Builder, Promotion, Runtime, Timer};
+use paceline::{Async, Builder, Promotion, Runtime, Timer, Tuning};
 
 #[cfg(unix)]
 #[path = "../../examples/testing/src/programs.rs"]
@@ -52,12 +52,12 @@ impl Setup {
     }
 
     pub fn builder(self) -> Builder {
-        let builder = Runtime::builder()
-            .threads(self.threads)
-            .promotion(self.promotion)
-            .portable(self.portable)
-            .thread_name("worker");
-        if self.deputy { builder } else { builder.max_blind(NEVER) }
+        Runtime::builder().threads(self.threads).tuning(self.tuning()).thread_name("worker")
+    }
+
+    pub fn tuning(self) -> Tuning {
+        let tuning = if self.deputy { Tuning::default() } else { without_looks() };
+        tuning.promotion(self.promotion).portable(self.portable)
     }
 
     pub fn build(self) -> Runtime {
@@ -71,6 +71,11 @@ impl fmt::Display for Setup {
         let deputy = if self.deputy { "" } else { ", no deputy" };
         write!(f, "{} threads, {:?}, {way}{deputy}", self.threads, self.promotion)
     }
+}
+
+/// Returns the settings with a deputy that never looks.
+pub fn without_looks() -> Tuning {
+    Tuning::default().max_blind(NEVER)
 }
 
 /// Four groups of three set-ups. Each group has each value of each part of a set-up, and together they are

@@ -101,7 +101,7 @@ fn tasks_of_the_current_thread_are_there_and_its_root_future_is_not() {
     assert_eq!(lines(&runtime.tasks().groups), [(line, 3)]);
     drop(tasks);
     runtime.block_on(async {
-        while runtime.tasks().len() > 0 {
+        while !runtime.tasks().is_empty() {
             yield_now().await;
         }
     });

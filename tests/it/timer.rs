@@ -169,8 +169,8 @@ fn a_source_does_not_wait_for_all_timers_that_are_due() {
 #[test]
 fn a_slack_without_end_is_a_second() {
     for portable in [false, true] {
-        let builder = paceline::Runtime::builder().threads(1).portable(portable);
-        let runtime = builder.timer_slack(Duration::MAX).build().unwrap();
+        let tuning = paceline::Tuning::default().portable(portable).timer_slack(Duration::MAX);
+        let runtime = paceline::Runtime::builder().threads(1).tuning(tuning).build().unwrap();
         let start = Instant::now();
         runtime.block_on(async {
             Timer::after(Duration::from_millis(1)).await;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::{StreamExt, future};
 use paceline::blocking::Job;
-use paceline::{Async, Promotion, Runtime, Timer, spawn};
+use paceline::{Async, Promotion, Runtime, Timer, Tuning, spawn};
 
 use crate::scene::{Dice, Scene, Tally, foreign, some_wait};
 
@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn build(dice: &mut Dice) -> Arc<Runtime> {
     let promotion = if dice.coin() { Promotion::Adaptive } else { Promotion::Eager };
     let threads = 1 + dice.roll(2) as usize;
-    let builder = Runtime::builder().threads(threads).promotion(promotion).portable(dice.coin());
+    let tuning = Tuning::default().promotion(promotion).portable(dice.coin());
+    let builder = Runtime::builder().threads(threads).tuning(tuning);
     Arc::new(builder.thread_name("second").build().unwrap())
 }
 

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::{AsyncReadExt, future};
-use paceline::{Async, Metrics, Promotion, Runtime, Timer, block_on, spawn};
+use paceline::{Async, Metrics, Promotion, Runtime, Timer, Tuning, block_on, spawn};
 
 use crate::server::Server;
 
@@ -65,7 +65,8 @@ pub struct Stage(pub Arc<[Home]>);
 impl Stage {
     pub fn build() -> Self {
         let home = |name, threads, promotion, portable, blocking| {
-            let builder = Runtime::builder().threads(threads).promotion(promotion).portable(portable);
+            let tuning = Tuning::default().promotion(promotion).portable(portable);
+            let builder = Runtime::builder().threads(threads).tuning(tuning);
             let builder = builder.thread_name(name).blocking_threads(blocking);
             let runtime = Arc::new(builder.build().unwrap());
             let server = Arc::new(Server::start(&runtime));

@@ -9,20 +9,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use futures_lite::future;
-use paceline::{Promotion, Runtime};
+use paceline::{Promotion, Runtime, Tuning};
 
 use super::Rounds;
 use super::events::Wire;
 
 /// Builds a runtime without time-dependent parts: no spin before sleep, and a deputy that looks once an hour.
 fn runtime(threads: usize, promotion: Promotion) -> Runtime {
-    Runtime::builder()
-        .threads(threads)
-        .promotion(promotion)
-        .spin(Duration::ZERO)
-        .max_blind(Duration::from_secs(3600))
-        .build()
-        .expect("a runtime starts")
+    let tuning = Tuning::default().promotion(promotion).spin(Duration::ZERO);
+    let tuning = tuning.max_blind(Duration::from_secs(3600));
+    Runtime::builder().threads(threads).tuning(tuning).build().expect("a runtime starts")
 }
 
 fn exchanges_on(runtime: &Runtime, rounds: Rounds) -> Duration {

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::paceline::{Async, Executor, Promotion, Runtime};
+use ::paceline::{Async, Executor, Promotion, Runtime, Tuning};
 
 use super::smol::converse;
 use super::{Sharing, accept_failed, listen};
@@ -27,9 +27,9 @@ pub(super) fn serve(port: u16, threads: usize, variant: Variant) -> io::Result<(
     let builder = Runtime::builder().threads(threads);
     let builder = match variant {
         Variant::Adaptive => builder,
-        Variant::Eager => builder.promotion(Promotion::Eager),
-        Variant::NoSpin => builder.spin(Duration::ZERO),
-        Variant::Portable => builder.portable(true),
+        Variant::Eager => builder.tuning(Tuning::default().promotion(Promotion::Eager)),
+        Variant::NoSpin => builder.tuning(Tuning::default().spin(Duration::ZERO)),
+        Variant::Portable => builder.tuning(Tuning::default().portable(true)),
         #[cfg(feature = "trace")]
         Variant::Recorded => builder,
     };

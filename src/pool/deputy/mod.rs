@@ -4,7 +4,7 @@
 //! By default, a leader gives leadership up without waking a follower, and promises to be back after one
 //! short poll. Threads make more promises of that kind; the README of the pool lists them, and how each is
 //! broken. While a thread of the pool is awake, the deputy looks once a tick
-//! ([`max_blind`](super::Policy::max_blind)), and `watch/decide.rs` decides what to do about what it finds.
+//! ([`max_blind`](super::Tuning::max_blind)), and `watch/decide.rs` decides what to do about what it finds.
 //! At the second of two looks the deputy knows that nothing has happened since the first, so a promise is
 //! broken for two ticks at most.
 //!

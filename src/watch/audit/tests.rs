@@ -7,7 +7,7 @@ use std::thread;
 use super::super::observe::MemberSeen;
 use super::*;
 use crate::probe::Doing;
-use crate::{Runtime, Task};
+use crate::{Runtime, Task, Tuning};
 
 /// Longer than any test.
 const NEVER: Duration = Duration::from_secs(3600);
@@ -30,7 +30,7 @@ fn block_a_worker(runtime: &Runtime) -> (mpsc::Sender<()>, Task<()>) {
 /// blocked at the last look count although they are back: then one worker more is started each time.
 #[test]
 fn workers_that_are_back_do_not_count_as_blocked() {
-    let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(Tuning::default().max_blind(NEVER)).build().unwrap();
     let (pool, crew) = (&runtime.pool, runtime.pool.crew().expect("a runtime has one"));
     assert!(act::add_worker(pool, false));
     let blocked = [(); 2].map(|()| block_a_worker(&runtime));
@@ -49,7 +49,7 @@ fn workers_that_are_back_do_not_count_as_blocked() {
 /// A thread that is gone has left an event in its share. Fails if that counts as one that will go on.
 #[test]
 fn an_event_that_a_thread_has_left_is_noticed_while_others_lead() {
-    let runtime = Runtime::builder().threads(1).max_blind(NEVER).build().unwrap();
+    let runtime = Runtime::builder().threads(1).tuning(Tuning::default().max_blind(NEVER)).build().unwrap();
     let pool = &runtime.pool;
     // Leadership is vacant meanwhile.
     let (end, task) = block_a_worker(&runtime);
@@ -93,7 +93,12 @@ fn a_thread_that_goes_on_without_help_is_not_stuck() {
 fn a_stall_is_not_said_to_be_longer_than_it_was() {
     let (reports, reported) = mpsc::channel();
     let hook = move |stall: &crate::Stall| reports.send(stall.blocked_for).unwrap();
-    let runtime = Runtime::builder().threads(1).max_blind(NEVER).on_stall(hook).build().unwrap();
+    let runtime = Runtime::builder()
+        .threads(1)
+        .tuning(Tuning::default().max_blind(NEVER))
+        .on_stall(hook)
+        .build()
+        .unwrap();
     let pool = &runtime.pool;
     let begun = Instant::now();
     thread::sleep(2 * STALL);
