@@ -33,7 +33,7 @@ fn decide() -> String {
 fn program(sim: &mut Sim) {
     sim.node("n1", || async {
         loop {
-            Timer::after(Duration::from_millis(sim::rng().unwrap().below(50))).await;
+            Timer::after(Duration::from_millis(sim::rng().below(50))).await;
             sim::note(decide());
         }
     });

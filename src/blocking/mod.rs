@@ -144,7 +144,9 @@ where
 }
 
 /// Sets how many threads the pool of the process may have from now on: that of the default instance, whatever
-/// runtime the caller is in.
+/// runtime the caller is in. The crate `blocking` has this function; a program that knows the number from the
+/// start sets [`Builder::blocking_threads`](crate::Builder::blocking_threads) and
+/// [installs](crate::Builder::install) the runtime, or sets `PACELINE_BLOCKING_THREADS`.
 ///
 /// Surplus threads end when they have no work.
 ///

@@ -108,7 +108,8 @@ mod tests {
     fn each_is_a_line() {
         let text = distinct().to_string();
         assert_eq!(text.lines().count(), all(&distinct()).len());
-        assert!(text.contains("\nspin_time         1.5\n"), "{text}");
+        let line = "\nspin_time               1.5  Time that threads stayed awake without work.\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

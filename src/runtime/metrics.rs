@@ -18,8 +18,8 @@ macro_rules! metrics {
         ///
         /// The polls are those of the runtime's workers and of every [`Executor`](crate::Executor) that runs
         /// in a `block_on` of the runtime. The numbers are read one after the other while the threads go on;
-        /// they are close, but not a snapshot. The [`Display`](fmt::Display) form has a line for each;
-        /// [`each`](Self::each) is for systems that collect metrics.
+        /// they are close, but not a snapshot. The [`Display`](fmt::Display) form has a line for each,
+        /// which says what it counts; [`each`](Self::each) is for systems that collect metrics.
         ///
         /// # Examples
         ///
@@ -224,8 +224,8 @@ impl Handle {
 }
 
 impl fmt::Display for Metrics {
-    /// Writes a line for each number; durations are in seconds.
+    /// Writes a line for each number, with what it counts; durations are in seconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.list().try_for_each(|Metric { name, value, .. }| writeln!(f, "{name:<17} {value}"))
+        self.list().try_for_each(|row| writeln!(f, "{:<17} {:>9}  {}", row.name, row.value, row.help))
     }
 }

@@ -121,16 +121,32 @@ use std::sync::Arc;
 
 use presence::current;
 
-/// Returns a generator of random numbers for the program in the simulation that runs on this thread; `None`
-/// if none does. Each call returns another one.
+/// Returns a generator of random numbers for the program in the simulation that runs on this thread, as
+/// [`Sim::rng`] does for the test around it. Each call returns another one.
 ///
 /// ```
 /// use paceline::sim::{self, Sim};
-/// let roll = |seed| Sim::new(seed).block_on(async { sim::rng().unwrap().below(1_000_000) });
+/// let roll = |seed| Sim::new(seed).block_on(async { sim::rng().below(1_000_000) });
 /// assert_eq!(roll(7), roll(7));
-/// assert!(sim::rng().is_none());
 /// ```
-pub fn rng() -> Option<Rng> {
+///
+/// # Panics
+///
+/// If no simulation runs on this thread. For code that also runs outside of simulations, see [`try_rng`].
+#[track_caller]
+pub fn rng() -> Rng {
+    try_rng().expect("`sim::rng`: no simulation runs on this thread; `sim::try_rng` returns `None` then")
+}
+
+/// Like [`rng`], but returns `None` if no simulation runs on this thread.
+///
+/// ```
+/// use paceline::sim::{self, Sim};
+/// let from_the_seed = || sim::try_rng().map(|mut rng| rng.below(1000));
+/// assert_eq!(from_the_seed(), None);
+/// assert!(Sim::new(7).block_on(async move { from_the_seed() }) < Some(1000));
+/// ```
+pub fn try_rng() -> Option<Rng> {
     current().map(|simulation| simulation.rng())
 }
 
@@ -153,19 +169,8 @@ pub fn note(text: impl Display) {
     }
 }
 
-/// Returns true with this probability, if a simulation runs on this thread, and its seed has made the
-/// caller's place a faulty one. The macro [`buggify!`](crate::buggify!) is the same, and works without the
-/// feature `sim`.
-///
-/// Each fault is an event with a text, as by [`note`].
-///
-/// # Panics
-///
-/// If the probability is not between 0 and 1.
-///
-/// ```
-/// assert!(!paceline::sim::buggify(1.0), "no simulation runs");
-/// ```
+/// Does what [`buggify!`](crate::buggify!) does with the feature `sim`. Programs use the macro.
+#[doc(hidden)]
 #[track_caller]
 pub fn buggify(probability: f64) -> bool {
     assert!((0.0..=1.0).contains(&probability), "{probability} is no probability");
@@ -180,8 +185,7 @@ pub fn buggify(probability: f64) -> bool {
 ///
 /// A seed makes about a quarter of the places in a program with this macro faulty. In these places, it is
 /// true with the given probability. So in some runs one thing often goes wrong and everything else works,
-/// which finds more than many faults at once. [`sim::buggify`](crate::sim::buggify) is the same as a
-/// function.
+/// which finds more than many faults at once. Each fault is an event with a text, as by [`sim::note`](crate::sim::note).
 ///
 /// # Panics
 ///

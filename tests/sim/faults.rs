@@ -58,7 +58,7 @@ fn a_place_without_faults_changes_nothing() {
             if is_there {
                 assert!(!buggify!(0.0));
             }
-            sim::note(sim::rng().unwrap().below(1000));
+            sim::note(sim::rng().below(1000));
         })
         .detach();
         sim.run_for(Duration::from_secs(1))

@@ -139,7 +139,7 @@ fn a_partition_heals() {
                 let stream = TcpStream::connect("server:7").await.unwrap();
                 for _ in 0..40 {
                     ask(&stream, b"ping").await.unwrap();
-                    times.lock().unwrap().push(sim::rng().map(|_| clock::now()));
+                    times.lock().unwrap().push(sim::try_rng().map(|_| clock::now()));
                     Timer::after(SECOND / 10).await;
                 }
             });

@@ -27,7 +27,7 @@ fn program(sim: &mut Sim) -> Report {
     sim.spawn(async move {
         while let Ok(number) = told.recv().await {
             sim::note(format_args!("got {number}"));
-            Timer::after(Duration::from_millis(sim::rng().unwrap().below(10))).await;
+            Timer::after(Duration::from_millis(sim::rng().below(10))).await;
         }
     })
     .detach();

@@ -25,7 +25,7 @@ macro_rules! select {
 
 /// Returns the number of the branch to poll first, of so many.
 pub fn first_branch(branches: u32) -> u32 {
-    match paceline::sim::rng() {
+    match paceline::sim::try_rng() {
         Some(mut rng) => rng.below(branches.into()) as u32,
         None => real::macros::support::thread_rng_n(branches),
     }

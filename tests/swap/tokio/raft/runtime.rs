@@ -69,7 +69,7 @@ impl AsyncRuntime for Seeded {
         if OF_THE_SYSTEM.get() {
             return Numbers(Rng::new(TokioRuntime::thread_rng().next_u64()));
         }
-        Numbers(sim::rng().expect("it runs in a simulation"))
+        Numbers(sim::rng())
     }
 
     fn oneshot<T: OptionalSend>() -> (Self::OneshotSender<T>, Self::OneshotReceiver<T>) {

@@ -83,7 +83,7 @@ impl Disk {
     }
 
     async fn write_within(&self, longest: Duration, write: impl FnOnce(&mut Files)) {
-        let micros = sim::rng().expect("it runs in a simulation").below(longest.as_micros() as u64);
+        let micros = sim::rng().below(longest.as_micros() as u64);
         tokio::time::sleep(Duration::from_micros(micros)).await;
         write(&mut self.read());
     }
