@@ -69,7 +69,8 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | Which task blocks its thread? | [`Builder::on_stall`], `PACELINE_REPORT=stalls` |
+//! | Which task blocks its thread? | `PACELINE_REPORT=stalls`, [`Builder::on_stall`], [`Handle::on_stall`] |
+//! | Does the program run on paceline? | `PACELINE_REPORT=start` |
 //! | What does each thread do? | [`Handle::threads`] |
 //! | Which tasks exist, and since when? | [`Handle::tasks`] |
 //! | Which tasks panic? | [`Builder::on_task_panic`], or a line on standard error for each spawn line |
@@ -83,14 +84,19 @@
 //! After a drain, [`DrainReport::cancelled_tasks`] has the tasks that were cancelled.
 //!
 //! With the environment variable `PACELINE_REPORT`, all runtimes of a program print reports on standard
-//! error, without a change in the program. Its value is a list of names, separated by commas. So far there is
-//! one name, `stalls`: each stall is printed as [`Builder::on_stall`] describes it, in addition to the
-//! program's own hooks:
+//! error, without a change in the program. Its value is a list of names, separated by commas:
+//!
+//! | name | what is printed |
+//! |---|---|
+//! | `start` | a line for each runtime that starts: the version, the number of workers, the features |
+//! | `stalls` | each stall as [`Builder::on_stall`] describes it, besides the hooks, and its length |
 //!
 //! ```text
-//! $ PACELINE_REPORT=stalls cargo run
+//! $ PACELINE_REPORT=start,stalls cargo run
+//! paceline: version 0.1.0 runs, with 2 workers; features: none
 //! paceline: the task spawned at src/main.rs:9:5 has blocked paceline-1 for 10.9ms (in read)
 //! paceline: the task spawned at src/main.rs:9:5 still blocks paceline-1, for 109ms so far (in read)
+//! paceline: the task spawned at src/main.rs:9:5 blocked paceline-1 for 251ms in all
 //! ```
 //!
 //! The variable is read when the first runtime is made. An unknown name is reported once. Other variables are
@@ -202,8 +208,9 @@
 //! | `fork` | detects that the process was forked | |
 //! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
 //! | `waking` | calls foreign wakers, hooks and destructors | |
-//! | `notice` | lines on standard error | |
+//! | `notice` | lines on standard error, and which of them the environment asks for | |
 //! | `rounded` | durations for people to read | |
+//! | `place` | lines of source and threads for people to read | |
 //! | `flight` | what each thread notes for the flight recorder, if there is one | |
 //! | `simulated` | the seam of simulations and of stopped clocks: what the layers tell them, and ask them | |
 //! | `stage` | how far a thread has got, as the thread notes it for observers | |
@@ -332,6 +339,7 @@ mod model;
 pub mod net;
 mod notice;
 mod observed;
+mod place;
 mod pool;
 pub mod prelude;
 mod probe;

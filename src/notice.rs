@@ -1,9 +1,14 @@
-//! Messages on standard error that are printed without a request.
+//! Messages on standard error: [`print`] and its like, and the [`ReportName`]s of the environment for
+//! reports.
+
+mod requests;
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process;
 use std::sync::Once;
+
+pub(crate) use requests::{ReportName, print_start};
 
 /// Prints a line that begins with "paceline: ", with one write. Ignores errors: if standard error is closed
 /// or full, `eprintln!` would panic.
@@ -11,6 +16,21 @@ use std::sync::Once;
 pub(crate) fn print(text: impl fmt::Display) {
     let line = format!("paceline: {text}\n");
     let _ = io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Prints a line as [`print`] does, but for which no one has asked: in a test of the standard library's
+/// harness it is captured with the other output of the test.
+#[cold]
+pub(crate) fn print_captured(text: impl fmt::Display) {
+    struct Whole(String);
+    impl fmt::Display for Whole {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            // A failure is kept from `eprint!`, which would panic.
+            let _ = f.write_str(&self.0);
+            Ok(())
+        }
+    }
+    eprint!("{}", Whole(format!("paceline: {text}\n")));
 }
 
 /// Returns what a call of the operating system returns that fails only if its descriptor is not what it was.

@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 use super::TaskGroup;
+use crate::place::SourceLine;
 use crate::sync::thread;
 
 /// How many groups of cancelled tasks the sentence names.
@@ -78,7 +79,7 @@ impl fmt::Display for StuckThread {
     /// Writes the thread's name and, if known, where the task that keeps it was spawned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name.as_deref().unwrap_or("(unnamed)"))?;
-        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {at})"))
+        self.spawned_at.map_or(Ok(()), |at| write!(f, " (spawned at {})", SourceLine(at)))
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn emit(stall: &Stall) {
         syscall = syscall.map(tracing::field::display),
         blocked_for.us = u64::try_from(stall.blocked_for.as_micros()).unwrap_or(u64::MAX),
         thread.name = stall.thread.as_deref(),
-        is_first = stall.is_first,
+        is_first = stall.is_first(),
         in_block_on = stall.in_block_on,
         loc.file = at.file(),
         loc.line = at.line(),

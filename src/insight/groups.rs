@@ -5,6 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use crate::place::SourceLine;
 use crate::rounded::Rounded;
 use crate::sync;
 
@@ -45,7 +46,8 @@ impl fmt::Display for TaskGroup {
     /// Writes the number of tasks if there are several, their spawn line, and the age of the oldest if it is
     /// known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spawned_at, number, oldest } = self;
+        let Self { number, oldest, .. } = self;
+        let spawned_at = SourceLine(self.spawned_at);
         match (*number, oldest.map(Rounded)) {
             (1, None) => write!(f, "spawned at {spawned_at}"),
             (1, Some(age)) => write!(f, "spawned at {spawned_at}, {age} old"),

@@ -8,7 +8,6 @@
 //! | [`panicked`] | tasks that panic |
 //! | [`groups`] | unfinished tasks by the line that spawned them |
 //! | [`drain_report`] | the end of a runtime, and what is stuck then |
-//! | [`requests`] | which reports the environment asks for |
 
 mod drain_report;
 #[cfg_attr(feature = "tracing", path = "event_on.rs")]
@@ -16,7 +15,6 @@ mod drain_report;
 pub(crate) mod event;
 mod groups;
 mod panicked;
-pub(crate) mod requests;
 mod stall;
 
 pub use drain_report::{DrainReport, StuckThread};
@@ -27,4 +25,4 @@ pub use stall::{Stall, StallKind};
 pub(crate) use drain_report::counted;
 pub(crate) use groups::Grouping;
 pub(crate) use panicked::Panics;
-pub(crate) use stall::{Reports, StallHook, StallNow, Stalls};
+pub(crate) use stall::{Part, Reports, StallHook, StallNow, Stalls};

@@ -16,6 +16,7 @@ use std::panic::Location;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::notice;
+use crate::place::SourceLine;
 use crate::sync::{Counter, thread};
 
 /// The lines that were told of, in the whole process. No hash set, because to make one in a simulation
@@ -42,7 +43,7 @@ pub struct TaskPanic {
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let thread = self.thread.as_deref().unwrap_or("a thread without a name");
-        write!(f, "the task spawned at {} panicked on {thread}", self.spawned_at)
+        write!(f, "the task spawned at {} panicked on {thread}", SourceLine(self.spawned_at))
     }
 }
 
@@ -78,10 +79,11 @@ impl Panics {
             return;
         }
         if may_print && TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(*spawned_at) {
-            notice::print(format_args!(
-                "the task spawned at {spawned_at} panicked. Code that awaits the task gets the panic; if the task is \
+            notice::print_captured(format_args!(
+                "the task spawned at {} panicked. Code that awaits the task gets the panic; if the task is \
                  detached, nothing does. Later panics of tasks from this line are only counted \
-                 (`Metrics::tasks_panicked`)"
+                 (`Metrics::tasks_panicked`)",
+                SourceLine(spawned_at)
             ));
         }
     }

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::place::{SourceLine, ThreadName};
 use crate::probe::{Doing, Syscall, Witness};
 use crate::rounded::Rounded;
 use crate::sync::{Counter, Flag, thread};
@@ -20,7 +21,8 @@ pub(crate) const STALL: Duration = Duration::from_millis(10);
 /// Its [`Display`](std::fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 has blocked
 /// paceline-1 for 10.9ms (in futex)", or "... has computed on paceline-1 for 12.0ms without a pause". Later
 /// reports of the same stall say "still": "the task spawned at src/main.rs:9:5 still blocks paceline-1, for
-/// 109ms so far (in futex)".
+/// 109ms so far (in futex)". A thread whose name has no number is named with that of the system:
+/// "tokio-rt-worker (4711)".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {
@@ -37,7 +39,21 @@ pub struct Stall {
     pub thread: Option<String>,
     /// The thread.
     pub thread_id: thread::ThreadId,
-    pub(crate) is_first: bool,
+    /// The number of the thread in the system, which panic messages, `top -H` and debuggers show, too. Known
+    /// on Linux only.
+    pub thread_os_id: Option<u32>,
+    pub(crate) part: Part,
+}
+
+/// Which part of a stall a report is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// It was found.
+    First,
+    /// It goes on.
+    Later,
+    /// It is over.
+    Last,
 }
 
 impl Stall {
@@ -64,7 +80,7 @@ impl Stall {
     /// # }
     /// ```
     pub fn is_first(&self) -> bool {
-        self.is_first
+        self.part == Part::First
     }
 }
 
@@ -135,18 +151,21 @@ impl std::fmt::Display for Stall {
     /// Writes which code has stalled which thread, how and for how long; "still" in later reports; and the
     /// system call, if it is known.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let thread = self.thread.as_deref().unwrap_or("a thread without a name");
+        let thread = ThreadName { name: self.thread.as_deref(), number: self.thread_os_id };
         let subject = if self.in_block_on { "future of the block_on" } else { "task spawned" };
         let lasted = Rounded(self.blocked_for);
-        write!(f, "the {subject} at {} ", self.spawned_at)?;
-        let (has, still, ends) = match self.kind {
-            StallKind::Blocked(_) => ("has blocked", "still blocks", ""),
-            StallKind::Computing => ("has computed on", "still computes on", " without a pause"),
-            StallKind::Unknown => ("has not let go of", "still does not let go of", ""),
+        write!(f, "the {subject} at {} ", SourceLine(self.spawned_at))?;
+        let (has, still, did, ends) = match self.kind {
+            StallKind::Blocked(_) => ("has blocked", "still blocks", "blocked", ""),
+            StallKind::Computing => {
+                ("has computed on", "still computes on", "computed on", " without a pause")
+            }
+            StallKind::Unknown => ("has not let go of", "still does not let go of", "did not let go of", ""),
         };
-        match self.is_first {
-            true => write!(f, "{has} {thread} for {lasted}{ends}")?,
-            false => write!(f, "{still} {thread}, for {lasted} so far{ends}")?,
+        match self.part {
+            Part::First => write!(f, "{has} {thread} for {lasted}{ends}")?,
+            Part::Later => write!(f, "{still} {thread}, for {lasted} so far{ends}")?,
+            Part::Last => return write!(f, "{did} {thread} for {lasted} in all"),
         }
         match self.kind {
             StallKind::Blocked(Some(call)) => write!(f, " (in {call})"),
@@ -237,26 +256,31 @@ mod tests {
 
     #[test]
     fn a_stall_is_a_sentence_with_a_rounded_time_and_the_second_report_says_still() {
+        use Part::{First, Last, Later};
         let spawned_at = Location::caller();
-        let stall = |kind, is_first| Stall {
+        let stall = |kind, part| Stall {
             spawned_at,
             in_block_on: false,
             kind,
             blocked_for: Duration::from_nanos(10_265_191),
             thread: Some("mine-1".into()),
             thread_id: thread::current().id(),
-            is_first,
+            thread_os_id: Some(1),
+            part,
         };
-        let is = |kind, is_first, text: &str| {
-            let stall: Stall = stall(kind, is_first);
+        let is = |kind, part, text: &str| {
+            let stall: Stall = stall(kind, part);
             assert_eq!(stall.to_string(), format!("the task spawned at {spawned_at} {text}"));
-            assert_eq!(stall.is_first(), is_first);
+            assert_eq!(stall.is_first(), part == First);
         };
-        is(StallKind::Blocked(None), true, "has blocked mine-1 for 10.3ms");
-        is(StallKind::Blocked(None), false, "still blocks mine-1, for 10.3ms so far");
-        is(StallKind::Computing, true, "has computed on mine-1 for 10.3ms without a pause");
-        is(StallKind::Computing, false, "still computes on mine-1, for 10.3ms so far without a pause");
-        is(StallKind::Unknown, true, "has not let go of mine-1 for 10.3ms");
-        is(StallKind::Unknown, false, "still does not let go of mine-1, for 10.3ms so far");
+        is(StallKind::Blocked(None), First, "has blocked mine-1 for 10.3ms");
+        is(StallKind::Blocked(None), Later, "still blocks mine-1, for 10.3ms so far");
+        is(StallKind::Computing, First, "has computed on mine-1 for 10.3ms without a pause");
+        is(StallKind::Computing, Later, "still computes on mine-1, for 10.3ms so far without a pause");
+        is(StallKind::Unknown, First, "has not let go of mine-1 for 10.3ms");
+        is(StallKind::Unknown, Later, "still does not let go of mine-1, for 10.3ms so far");
+        is(StallKind::Blocked(None), Last, "blocked mine-1 for 10.3ms in all");
+        is(StallKind::Computing, Last, "computed on mine-1 for 10.3ms in all");
+        is(StallKind::Unknown, Last, "did not let go of mine-1 for 10.3ms in all");
     }
 }

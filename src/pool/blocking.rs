@@ -29,7 +29,7 @@ impl Owner for Pool {
     }
 
     fn finishes_queue(&self) -> bool {
-        self.crew().is_some_and(|crew| crew.config.finishes_closures)
+        self.crew().is_some_and(|crew| crew.config.in_place_of_tokio)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::blocking_threads::LINGER;
 use crate::executor::{Run, StateRef};
 use crate::insight::{StallHook, TaskPanic};
 use crate::leadership::Rank;
+use crate::notice::{ReportName, print_start};
 use crate::probe::ThreadState;
 use crate::sync::{self, Condvar, Counter, Event, Flag, Mutex, thread};
 use crate::waking;
@@ -39,8 +40,9 @@ pub(crate) struct CrewConfig {
     /// The beginning of the names of threads that the program gives no name.
     pub(crate) name: String,
     pub(crate) thread_names: Option<ThreadNames>,
-    /// Whether closures that block and have not begun at the end are run instead of cancelled.
-    pub(crate) finishes_closures: bool,
+    /// Whether the runtime is in the place of one of tokio. Closures that block and have not begun at the end
+    /// are run then instead of cancelled.
+    pub(crate) in_place_of_tokio: bool,
     /// The size of the threads' stacks in bytes, if the program sets it.
     pub(crate) stack_size: Option<usize>,
     /// Called on each worker before its first task.
@@ -54,7 +56,7 @@ pub(crate) struct CrewConfig {
     /// Called with each panic of a task, on the thread that polled the task.
     pub(crate) on_task_panic: Option<PanicHook>,
     /// Called with each report of a stall, on a thread of its own.
-    pub(crate) on_stall: Option<StallHook>,
+    pub(crate) on_stall: Mutex<Vec<StallHook>>,
 }
 
 /// A runtime's threads.
@@ -193,7 +195,9 @@ impl Crew {
         while let Some(place) = self.reserve(self.config.threads) {
             self.clone().start_worker(pool, place).map_err(|error| self.short_of_threads(&error))?;
         }
-        self.complete.set(true);
+        if !self.complete.raise() && ReportName::Start.is_made() && !pool.reactor.is_simulated() {
+            print_start(self.config.threads, self.config.in_place_of_tokio);
+        }
         Ok(())
     }
 

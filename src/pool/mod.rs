@@ -39,8 +39,8 @@ use std::time::Duration;
 use crate::blocking_threads::Threads;
 use crate::executor::{PollCounters, StateRef};
 use crate::flight::Recording;
-use crate::insight::requests;
 use crate::leadership::{Leadership, WakeOrder};
+use crate::notice::ReportName;
 use crate::reactor::{Batch, ClockHeld, Reactor, WayChoice};
 use crate::simulated::Clock;
 use crate::sync::{self, AtomicUsize, Flag, Instant, Mutex};
@@ -139,7 +139,7 @@ impl Pool {
     /// made, for want of a descriptor for example.
     pub(crate) fn new(tuning: Tuning, watch: Watch) -> io::Result<Arc<Self>> {
         // A misspelled name is reported when the program starts, and not at the first stall.
-        requests::are_stalls_requested();
+        ReportName::Stalls.is_made();
         let (reactor, batch) = Reactor::new(tuning.way, tuning.spin, tuning.timer_slack)?;
         let switch = Switch::new()?;
         let pool = Arc::new_cyclic(|itself| Self {

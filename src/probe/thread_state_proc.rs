@@ -40,6 +40,11 @@ impl ThreadState {
         THIS_THREAD.with(|here| *here)
     }
 
+    /// Returns the number of the thread in the system, if the system tells.
+    pub(crate) fn number(self) -> Option<u32> {
+        u32::try_from(self.0).ok()
+    }
+
     /// Returns the processor time that the thread has used so far, up to this moment even while it runs.
     /// `None` if the system does not tell, or if the thread is gone. One cheap system call: some 0.3 us.
     pub(crate) fn processor_time(self) -> Option<Duration> {

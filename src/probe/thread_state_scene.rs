@@ -88,6 +88,11 @@ impl ThreadState {
         Self(thread::current().id())
     }
 
+    /// Returns none: the system does not tell.
+    pub(crate) fn number(self) -> Option<u32> {
+        None
+    }
+
     /// Returns the processor time that the thread has used so far, if the scenario has given it an activity.
     pub(crate) fn processor_time(self) -> Option<Duration> {
         let used = thread::usage(self.0).map(|(used, _)| used);

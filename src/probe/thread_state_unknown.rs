@@ -15,6 +15,11 @@ impl ThreadState {
     }
 
     /// Returns none: the system does not tell.
+    pub(crate) fn number(self) -> Option<u32> {
+        None
+    }
+
+    /// Returns none: the system does not tell.
     pub(crate) fn processor_time(self) -> Option<Duration> {
         None
     }

@@ -10,13 +10,13 @@ use super::{crew_of, or_panic, spawn_in};
 use crate::current::current_pool;
 use crate::end;
 use crate::executor::{StateRef, Task, boxed_if_large, spawn_in_vain};
-use crate::insight::DrainReport;
+use crate::insight::{DrainReport, Stall};
 use crate::observed::{SpawnMeta, TaskKind};
 use crate::pool::block_on::PoolSource;
 use crate::pool::serve::block_on_in;
 use crate::pool::{EnterGuard, Pool};
 use crate::simulated;
-use crate::sync::Instant;
+use crate::sync::{self, Instant};
 
 /// A reference to a runtime, for code that does not run on its threads. A handle is cheap to clone and does
 /// not keep the runtime alive.
@@ -97,6 +97,30 @@ impl Handle {
     /// ```
     pub fn all() -> Vec<Handle> {
         Pool::all().iter().map(Self::of).collect()
+    }
+
+    /// Adds a hook for stalls to a runtime that runs, as [`Builder::on_stall`](crate::Builder::on_stall) does
+    /// before. Each hook of a runtime is called with each report. This is for runtimes that other code has
+    /// built: the default instance, and those of a program that was moved from tokio without a change. Does
+    /// nothing once the runtime was dropped.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use paceline::Handle;
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// paceline::block_on(async {
+    ///     Handle::current().on_stall(move |stall| _ = tell.send(stall.to_string()));
+    /// });
+    /// let (end, ended) = mpsc::channel::<()>();
+    /// paceline::spawn(async move { drop(ended.recv()) }).detach();
+    /// println!("{}", told.recv().unwrap());
+    /// drop(end);
+    /// ```
+    pub fn on_stall(&self, hook: impl Fn(&Stall) + Send + Sync + 'static) {
+        if let Some(Ok(crew)) = self.pool().as_ref().map(crew_of) {
+            sync::lock(&crew.config.on_stall).push(Arc::new(hook));
+        }
     }
 
     /// Returns the pool, unless the runtime was dropped.

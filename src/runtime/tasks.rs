@@ -11,6 +11,7 @@ use super::Handle;
 use crate::executor::TaskSurvey;
 use crate::executor::{StateRef, TaskPoll};
 use crate::insight::{Grouping, TaskGroup, counted};
+use crate::place::SourceLine;
 use crate::pool::{Pool, Station};
 use crate::rounded::Rounded;
 
@@ -129,7 +130,7 @@ impl fmt::Display for TaskList {
         }
         for TaskGroup { spawned_at, number, oldest } in &self.groups {
             let age = oldest.map_or_else(|| "-".into(), |oldest| Rounded(oldest).to_string());
-            write!(f, "\n{number:>8} {age:>8}  {spawned_at}")?;
+            write!(f, "\n{number:>8} {age:>8}  {}", SourceLine(spawned_at))?;
         }
         if self.unpolled > 0 {
             write!(f, "\n{:>8} {:>8}  (not polled yet)", self.unpolled, "-")?;

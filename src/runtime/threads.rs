@@ -13,14 +13,16 @@ use std::time::Duration;
 use super::Handle;
 use crate::executor::Hosted;
 use crate::leadership::Seat;
+use crate::place::{SourceLine, ThreadName};
 use crate::pool::{Activity, Finding, Pool, Station};
-use crate::probe::Doing;
+use crate::probe::{Doing, ThreadState};
 use crate::sync::{self, Instant, thread};
 
 /// A thread of a runtime, and what it is doing: see [`Handle::threads`](crate::Handle::threads).
 ///
 /// Its [`Display`](fmt::Display) is a sentence: "paceline-1 leads", "paceline-3 (added) blocks for 12ms, in
-/// the task spawned at src/main.rs:9:5".
+/// the task spawned at src/main.rs:9:5". A name without a number is followed by that of the system:
+/// "tokio-rt-worker (4711) follows".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ThreadInfo {
@@ -28,6 +30,9 @@ pub struct ThreadInfo {
     pub name: Option<String>,
     /// The thread.
     pub id: thread::ThreadId,
+    /// The number of the thread in the system, which panic messages, `top -H` and debuggers show, too. Known
+    /// on Linux only.
+    pub os_id: Option<u32>,
     /// Why the thread is in the runtime.
     pub kind: ThreadKind,
     /// The current activity of the thread.
@@ -133,7 +138,7 @@ impl fmt::Display for ThreadInfo {
     /// Writes the name, the kind unless it is a worker, the role, and, if known, for how long and in which
     /// code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name.as_deref().unwrap_or("a thread without a name"))?;
+        write!(f, "{}", ThreadName { name: self.name.as_deref(), number: self.os_id })?;
         if self.kind != ThreadKind::Worker {
             write!(f, " ({})", self.kind)?;
         }
@@ -142,7 +147,7 @@ impl fmt::Display for ThreadInfo {
             write!(f, " for {lasts:.1?}")?;
         }
         let subject = if self.in_block_on { "future of the block_on" } else { "task spawned" };
-        self.spawned_at.map_or(Ok(()), |at| write!(f, ", in the {subject} at {at}"))
+        self.spawned_at.map_or(Ok(()), |at| write!(f, ", in the {subject} at {}", SourceLine(at)))
     }
 }
 
@@ -189,11 +194,11 @@ impl Handle {
 fn threads_of(pool: &Pool) -> Vec<ThreadInfo> {
     let workers = pool.crew().map_or(Vec::new(), |crew| crew.running());
     let hired = workers.len();
-    let mut threads: Vec<_> = workers.into_iter().map(|(thread, _)| (thread, Vec::new())).collect();
+    let mut threads: Vec<_> = workers.into_iter().map(|worker| (worker, Vec::new())).collect();
     for station in pool.stations() {
-        match threads.iter_mut().find(|(thread, _)| thread.id() == station.thread.id()) {
+        match threads.iter_mut().find(|((thread, _), _)| thread.id() == station.thread.id()) {
             Some((_, its)) => its.push(station),
-            None => threads.push((station.thread.clone(), vec![station])),
+            None => threads.push(((station.thread.clone(), station.state), vec![station])),
         }
     }
     let line = pool.leadership.waiting();
@@ -223,7 +228,7 @@ fn kind_of(its: &[Arc<Station>], is_hired: bool) -> ThreadKind {
 /// Returns what a thread is doing, while the threads in `line` wait for leadership. `its` are the stations of
 /// its `block_on`s, the innermost last. [`settle_leader`] corrects the role.
 fn look_at(
-    thread: &thread::Thread,
+    (thread, state): &(thread::Thread, ThreadState),
     kind: ThreadKind,
     its: &[Arc<Station>],
     line: &[sync::Arc<Seat>],
@@ -258,6 +263,7 @@ fn look_at(
     ThreadInfo {
         name: thread.name().map(Into::into),
         id: thread.id(),
+        os_id: state.number(),
         kind,
         role: if asks && matches!(role, Role::Blocks | Role::Starves) { Role::Processes } else { role },
         spawned_at: culprit.and_then(|culprit| culprit.place),
@@ -289,8 +295,8 @@ mod tests {
 
     fn seen(role: Role) -> ThreadInfo {
         let (name, id) = (Some("mine-1".into()), thread::current().id());
-        let (spawned_at, in_poll_for) = (Some(Location::caller()), None);
-        ThreadInfo { name, id, kind: ThreadKind::Worker, role, spawned_at, in_block_on: true, in_poll_for }
+        let (kind, spawned_at, in_poll_for) = (ThreadKind::Worker, Some(Location::caller()), None);
+        ThreadInfo { name, id, os_id: Some(1), kind, role, spawned_at, in_block_on: true, in_poll_for }
     }
 
     #[test]
@@ -321,7 +327,7 @@ mod tests {
             ..info
         };
         let text = format!(
-            "a thread without a name (caller) waits for a core for 12.0ms, in the future of the block_on at {place}"
+            "a thread without a name (1) (caller) waits for a core for 12.0ms, in the future of the block_on at {place}"
         );
         assert_eq!(info.to_string(), text);
     }

@@ -29,7 +29,7 @@ pub(super) fn act(pool: &Arc<Pool>, scene: &Scene, observer: &mut Observer, acti
             let syscall = || place.station.state.syscall();
             let due = record.reports.due(&pool.deputy.stalls, doing, &record.witness, syscall);
             let Some(due) = due else { continue };
-            if !report(pool, &place.station, culprit, &due) {
+            if !report(pool, place, culprit, &due) {
                 continue;
             }
             record.reports.note_made(&due);

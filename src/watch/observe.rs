@@ -119,6 +119,24 @@ pub(super) struct Place {
     pub(super) key: usize,
 }
 
+impl Place {
+    /// Returns a function that waits until the thread has left the spot in which it is stuck, and returns how
+    /// long it was there.
+    pub(super) fn end(&self) -> impl FnOnce() -> Duration + Send + use<> {
+        let (station, since, spot) = (self.station.clone(), self.since, self.spot);
+        let runner = self.runner.as_ref().map(|(runner, _)| runner.clone());
+        move || loop {
+            let lasted = since.elapsed();
+            let runner = runner.as_ref().filter(|_| spot.is_some_and(|(_, runner)| runner.is_some()));
+            if spot != Some(station.spot(runner.map(|runner| (runner, runner.poll.stage())))) {
+                return lasted;
+            }
+            // Std's in all modes: no model prints reports.
+            std::thread::sleep(lasted / 64);
+        }
+    }
+}
+
 /// What the observer remembers of a runner, or of a thread that hosts none, from look to look.
 #[derive(Debug)]
 pub(super) struct Known {

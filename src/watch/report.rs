@@ -1,22 +1,27 @@
 //! [`report`]: tells the program of a stall, on a thread of its own.
+//!
+//! That thread also says how long the stall was, if it prints the stall: the deputy would find the end only
+//! after a rest, and the thread that stalled pays nothing for it. A second thread looks for the end until it
+//! comes, each time after a 64th of the time so far, so the length is right to two percent.
 
 use std::sync::Arc;
 
-use crate::insight::{Stall, StallNow, event, requests};
-use crate::notice;
-use crate::pool::{Culprit, Pool, Station};
-use crate::sync::thread;
+use super::observe::Place;
+use crate::insight::{Part, Stall, StallNow, event};
+use crate::notice::{self, ReportName};
+use crate::pool::{Culprit, Pool};
+use crate::sync::{self, thread};
 use crate::waking;
 
-/// Makes a report if the place of `culprit` is known, and the runtime has a hook for stalls, a subscriber of
-/// `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does nothing, and returns
-/// true. A thread of its own does that, because the deputy runs no user code and does not wait for standard
-/// error. There is one report at a time: returns false if the last one is still in progress, or if no thread
-/// can be started. Then the caller has to try again.
-pub(super) fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due: &StallNow) -> bool {
-    let hook = pool.crew().and_then(|crew| crew.config.on_stall.clone());
-    let (is_printed, is_traced) = (requests::are_stalls_requested(), event::is_wanted());
-    let Some(spawned_at) = culprit.place.filter(|_| is_printed || is_traced || hook.is_some()) else {
+/// Makes a report of the thread at `place` if the place of `culprit` is known, and the runtime has hooks for
+/// stalls, a subscriber of `tracing` may want an event, or `PACELINE_REPORT` asks for reports; otherwise does
+/// nothing, and returns true. A thread of its own does that, because the deputy runs no user code and does
+/// not wait for standard error. There is one report at a time: returns false if the last one is still in
+/// progress, or if no thread can be started. Then the caller has to try again.
+pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &StallNow) -> bool {
+    let hooks = pool.crew().map_or(Vec::new(), |crew| sync::lock(&crew.config.on_stall).clone());
+    let (is_printed, is_traced) = (ReportName::Stalls.is_made(), event::is_wanted());
+    let Some(spawned_at) = culprit.place.filter(|_| is_printed || is_traced || !hooks.is_empty()) else {
         return true;
     };
     if pool.deputy.stalls.reporting.raise() {
@@ -24,17 +29,21 @@ pub(super) fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due:
     }
     // Dropped on the new thread; or here, if there is none.
     let reporting = Reporting(pool.clone());
-    let stall = Stall {
+    let station = &place.station;
+    let mut stall = Stall {
         spawned_at,
         in_block_on: culprit.is_root,
         kind: due.kind,
         blocked_for: due.lasted,
         thread: station.thread.name().map(Into::into),
         thread_id: station.thread.id(),
-        is_first: due.is_first,
+        thread_os_id: station.state.number(),
+        part: if due.is_first { Part::First } else { Part::Later },
     };
-    let started = thread::Builder::new().name("paceline-report".into()).spawn(move || {
-        if let Some(hook) = hook {
+    let end = (is_printed && due.is_first).then(|| place.end());
+    let started = named().spawn(move || {
+        let length = end.and_then(|end| named().spawn(end).ok());
+        for hook in hooks {
             // A hook that panics has said so by its panic message.
             waking::call(|| reporting.0.visit(|| hook(&stall)));
             waking::call(|| drop(hook));
@@ -47,8 +56,16 @@ pub(super) fn report(pool: &Arc<Pool>, station: &Station, culprit: Culprit, due:
         if is_printed {
             notice::print(&stall);
         }
+        if let Some(length) = length.and_then(|length| length.join().ok()) {
+            (stall.blocked_for, stall.part) = (length, Part::Last);
+            notice::print(&stall);
+        }
     });
     started.is_ok()
+}
+
+fn named() -> thread::Builder {
+    thread::Builder::new().name("paceline-report".into())
 }
 
 /// A report is being made, until this is dropped.

@@ -1,6 +1,6 @@
 //! The reports that `PACELINE_REPORT` makes every runtime print, without a line of code in the program.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::panic;
 use std::process::Stdio;
 use std::thread;
@@ -92,9 +92,56 @@ fn stalls_of_every_runtime_are_printed_if_the_environment_asks() {
     for place in &places {
         let first: Vec<_> = lines.iter().filter(|line| line.starts_with(place)).collect();
         assert!(first[0].contains(" has blocked "), "{lines:#?}");
-        assert!(first[1..].iter().all(|line| line.contains(" still blocks ")), "{lines:#?}");
+        assert!(
+            first[1..].iter().all(|line| line.contains(" still blocks ") || line.ends_with(" in all")),
+            "{lines:#?}"
+        );
     }
 
     let quiet = run(None, &["the hook: ", "default blocks", "executor blocks"]);
     assert!(!quiet.iter().any(|line| line.contains("paceline: ")), "{quiet:#?}");
+}
+
+/// Blocks a task for as long as the parent's first line does not come, and ends with standard input.
+fn program_with_one_stall() {
+    let latch = Latch::new();
+    let waits = latch.clone();
+    let runtime = Runtime::builder().threads(1).thread_name("own").build().unwrap();
+    let task = runtime.spawn(async move { waits.wait() });
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    latch.open();
+    runtime.block_on(task);
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+/// Fails if the last line has the time of the first report.
+#[test]
+fn the_start_of_a_runtime_and_the_length_of_a_stall_are_printed() {
+    const NAME: &str = "environment_reports::the_start_of_a_runtime_and_the_length_of_a_stall_are_printed";
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        return program_with_one_stall();
+    }
+    let mut command = child(NAME, ":");
+    command.env("PACELINE_REPORT", "start,stalls").stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let (mut stdin, mut lines) = (child.stdin.take(), Vec::<String>::new());
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        lines.push(line.unwrap());
+        let last = lines.last().unwrap();
+        if last.contains(" still blocks own-1, for ") {
+            stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        } else if last.contains(" blocked own-1 for ") && last.ends_with(" in all") {
+            stdin = None;
+        }
+    }
+    assert!(child.wait().unwrap().success() && stdin.is_none(), "{lines:#?}");
+    let start = format!("paceline: version {} runs, with 1 worker; features: ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(lines.iter().filter(|line| line.starts_with(&start)).count(), 1, "{lines:#?}");
+    let last = lines.iter().filter(|line| line.ends_with(" in all")).collect::<Vec<_>>();
+    assert_eq!(last.len(), 1, "{lines:#?}");
+    let length = last[0].split(" for ").nth(1).and_then(|rest| rest.strip_suffix(" in all")).unwrap();
+    let is_seconds = length.ends_with('s') && !length.ends_with("ms");
+    let value: f64 = length.trim_end_matches(['m', 's', 'i', 'n']).parse().unwrap();
+    // The task was let go after the second report.
+    assert!(is_seconds || length.ends_with("min") || value >= 100.0, "{length}");
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
@@ -479,6 +480,25 @@ fn the_hook_for_panics_replaces_the_line() {
     let (hooked, plain) = text.split_once("next").expect("it runs");
     assert!(hooked.contains("told: the task spawned at") && !hooked.contains("paceline: "), "{text}");
     assert!(plain.contains("paceline: the task spawned at") && !plain.contains("told: "), "{text}");
+}
+
+/// Fails if the line is written to standard error past the harness, which keeps what a test that passes
+/// prints.
+#[test]
+fn the_line_about_a_panic_is_captured_with_the_output_of_the_test() {
+    const NAME: &str = "panics::the_line_about_a_panic_is_captured_with_the_output_of_the_test";
+    if std::env::var("PACELINE_TEST_CHILD").is_ok_and(|name| name == NAME) {
+        let runtime = Runtime::builder().threads(1).build().unwrap();
+        let task = runtime.spawn(async { panic!("on purpose") });
+        assert!(catch_unwind(AssertUnwindSafe(|| runtime.block_on(task))).is_err());
+        return;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", NAME, "--show-output"]).env("PACELINE_TEST_CHILD", NAME).output();
+    let output = output.unwrap();
+    let [out, error] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{out}{error}");
+    assert!(out.contains("paceline: the task spawned at") && !error.contains("paceline: "), "{out}{error}");
 }
 
 /// A waker of another library's executor panics on the deputy's thread, which leads while no thread is in

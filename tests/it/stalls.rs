@@ -81,6 +81,26 @@ fn a_stall_of_a_block_on_names_its_call() {
     });
 }
 
+/// The hook is set while the runtime runs, beside that of its builder. Fails if one takes the other's place.
+#[test]
+fn hooks_of_the_builder_and_of_a_handle_are_told() {
+    let (tell, told) = mpsc::channel();
+    let hook = |name: &'static str| {
+        let tell = tell.clone();
+        move |stall: &paceline::Stall| {
+            // Only Linux tells.
+            assert_eq!(stall.thread_os_id.is_some(), cfg!(target_os = "linux"));
+            _ = tell.send(name);
+        }
+    };
+    let runtime = Runtime::builder().threads(1).on_stall(hook("builder")).build().unwrap();
+    runtime.handle().on_stall(hook("handle"));
+    let (end, ended) = mpsc::channel::<()>();
+    runtime.spawn(async move { _ = ended.recv() }).detach();
+    assert_eq!([told.recv_soon().unwrap(), told.recv_soon().unwrap()], ["builder", "handle"]);
+    drop(end);
+}
+
 /// A future that only waits is no stall, and neither is a future that works in small pieces. On a busy
 /// machine a poll may take long, so each report is compared with the longest poll. Fails if the time of a
 /// poll includes the wait after it, or an earlier poll.

@@ -180,7 +180,8 @@ fn a_relief_is_seen_as_that() {
     runtime.spawn(async move { end.wait() }).detach();
     let relief = |thread: &ThreadInfo| thread.kind == ThreadKind::Relief && thread.role == Role::Leads;
     let relief = find(&runtime, "a relief leads", relief);
-    assert_eq!(relief.to_string(), "paceline-relief (relief) leads");
+    let number = relief.os_id.map_or_else(String::new, |number| format!(" ({number})"));
+    assert_eq!(relief.to_string(), format!("paceline-relief{number} (relief) leads"));
 }
 
 /// The asking thread is in its task, or in its `block_on`.

@@ -27,8 +27,9 @@ fn lost(path: &Path) -> Vec<String> {
         None if is_code => "",
         None => line,
     });
-    // `src/main.rs` is a program of the reader in examples of output.
-    let named = prose.flat_map(names).filter(|name| *name != "src/main.rs");
+    // `src/main.rs` is a program of the reader in examples of output, beside this package.
+    let named =
+        prose.flat_map(names).filter(|name| *name != "src/main.rs" && !name.starts_with("axum-0.8.9/"));
     let is_lost = |name: &&str| !from.iter().any(|folder| folder.join(name).is_file());
     named.filter(is_lost).map(|name| format!("{}: {name}", path.display())).collect()
 }

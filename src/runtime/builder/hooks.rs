@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Builder;
 use crate::insight::{Stall, TaskPanic};
+use crate::sync;
 
 impl Builder {
     /// Sets a closure that returns the whole name of each thread, of workers and of threads for closures that
@@ -15,12 +16,12 @@ impl Builder {
         self
     }
 
-    /// Makes the end of the runtime leave closures that block to their threads, which run them, instead of
-    /// cancelling those that have not begun or come later. This is for the package that replaces tokio, whose
-    /// destructors of tasks may still spawn closures.
+    /// Says that the runtime is in the place of one of tokio, by the package that replaces it. The end of
+    /// such a runtime leaves closures that block to their threads, which run them, instead of cancelling
+    /// those that have not begun or come later: destructors of tasks may still spawn closures.
     #[doc(hidden)]
-    pub fn finish_closures(mut self) -> Self {
-        self.config.finishes_closures = true;
+    pub fn in_place_of_tokio(mut self) -> Self {
+        self.config.in_place_of_tokio = true;
         self
     }
 
@@ -181,9 +182,10 @@ impl Builder {
     ///
     /// The future of a `block_on` is watched like a task. The future of the free
     /// [`block_on`](crate::block_on()) is watched from its second poll on, because it is in no runtime
-    /// before. To watch the default instance, set the hook on the builder that is
-    /// [installed](Builder::install). To print the stalls of all runtimes of a program without a hook, set
-    /// `PACELINE_REPORT=stalls` in its environment, as described [here](crate#what-a-program-reports).
+    /// before. A hook for a runtime that other code has built, or for the default instance, is set by
+    /// [`Handle::on_stall`](crate::Handle::on_stall). To print the stalls of all runtimes of a program
+    /// without a hook, set `PACELINE_REPORT=stalls` in its environment, as described
+    /// [here](crate#what-a-program-reports).
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -205,8 +207,8 @@ impl Builder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn on_stall(mut self, hook: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.config.on_stall = Some(Arc::new(hook));
+    pub fn on_stall(self, hook: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        sync::lock(&self.config.on_stall).push(Arc::new(hook));
         self
     }
 }

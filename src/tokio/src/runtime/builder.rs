@@ -214,7 +214,7 @@ impl Builder {
             RuntimeFlavor::MultiThread => builder.threads(workers),
         };
         let names = self.names(workers);
-        let mut builder = builder.blocking_threads(self.max_blocking_threads).finish_closures();
+        let mut builder = builder.blocking_threads(self.max_blocking_threads).in_place_of_tokio();
         builder = builder.thread_names(move |_| names());
         if let Some(bytes) = self.stack_size {
             builder = builder.stack_size(bytes);

@@ -37,7 +37,7 @@ fn is_child(name: &str) -> bool {
 fn start(name: &str) -> (Child, impl Iterator<Item = String>) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", name, "--nocapture"]).env("PACELINE_TEST_CHILD", name);
-    child.env("PACELINE_REPORT", "stalls").env("RUST_BACKTRACE", "0");
+    child.env("PACELINE_REPORT", "start,stalls").env("RUST_BACKTRACE", "0");
     child.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -231,9 +231,13 @@ fn stalls_name_the_line_of_the_program() {
     }
     let (mut child, mut said) = start(NAME);
     let mut goes_on = child.stdin.take().unwrap();
+    let start = said.next().expect("the first runtime starts");
+    assert!(start.contains(" runs in the place of tokio, with 3 workers; features: "), "{start}");
     let (future, task) = ("the future of the block_on at", "the task spawned at");
     for (what, line) in [(future, first), (future, first + 1), (task, first + 2), (future, MAIN)] {
         let text = said.find(|text| text.contains(" has blocked ")).expect("it is reported");
+        // All workers have the same name.
+        assert!(what == future || text.contains(" has blocked tokio-rt-worker ("), "{text}");
         assert!(text.contains(what) && text.contains(&place(line)), "not {what} {}: {text}", place(line));
         goes_on.write_all(&[0]).unwrap();
     }
