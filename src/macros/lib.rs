@@ -153,9 +153,10 @@ pub fn test(options: TokenStream, function: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The seeds count from zero. The first one runs twice, and the test fails if the two runs differ, as
-/// `paceline::sim::check` does. A failure prints its seed, and the command that runs it again. That command
-/// sets `PACELINE_SEED`: with this variable, the test runs under that seed only. If the test needs features
-/// of its package, add them to the command.
+/// `paceline::sim::check` does. A seed that fails is run again with fewer faults, and explained on standard
+/// error, with the command that runs it again; see the chapter on simulations in the guide. That command sets
+/// `PACELINE_SEED`: with this variable, the test runs under that seed only. `PACELINE_SEEDS` is another
+/// number of seeds, or a range of them. If the test needs features of its package, add them to the command.
 ///
 /// | option | meaning |
 /// |---|---|

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use super::journal::Incident;
 use super::net::{HostId, Kernel, Packet, RuleId, Verdict};
 use super::network::{NetworkState, TEST};
 use super::nodes::{Main, NodeProgram};
@@ -107,6 +108,32 @@ impl Network {
         simulation.network(|network| call(&mut network.kernel, &hosts))
     }
 
+    /// Calls `call` for a fault of this kind, unless the run's plan leaves it out. Returns whether it did.
+    #[track_caller]
+    fn inject(
+        &self,
+        kind: &str,
+        names: &[&str],
+        text: String,
+        call: impl FnOnce(&mut Kernel, &[HostId]),
+    ) -> bool {
+        let simulation = self.simulation();
+        let hosts: Vec<_> = names.iter().map(|name| self.host(&simulation, name)).collect();
+        let happens = simulation.faults().happens(format_args!("{kind} {}", names.join(" ")));
+        if happens {
+            self.tell(hosts[0], text);
+            simulation.network(|network| call(&mut network.kernel, &hosts));
+        }
+        happens
+    }
+
+    /// Adds a fault, or its end, to the journal.
+    #[track_caller]
+    fn tell(&self, host: HostId, text: String) {
+        let simulation = self.simulation();
+        simulation.record(&mut simulation.state(), host, Incident::Fault(text));
+    }
+
     #[track_caller]
     fn host(&self, simulation: &Simulated, name: &str) -> HostId {
         let host = simulation.network(|network| network.kernel.host(name));
@@ -185,34 +212,50 @@ impl Network {
     /// socket gets an error.
     #[track_caller]
     pub fn partition(&self, a: &str, b: &str) {
-        self.on(&[a, b], |kernel, hosts| kernel.partition(hosts[0], hosts[1]));
+        let text = format!("and {b} are cut off from each other");
+        self.inject("partition", &[a, b], text, |kernel, hosts| kernel.partition(hosts[0], hosts[1]));
     }
 
     /// Drops all packets from one node to another until [`repair`](Self::repair), including those on their
     /// way.
     #[track_caller]
     pub fn partition_oneway(&self, from: &str, to: &str) {
-        self.on(&[from, to], |kernel, hosts| kernel.partition_oneway(hosts[0], hosts[1]));
+        let text = format!("reaches {to} no more");
+        self.inject("partition oneway", &[from, to], text, |kernel, hosts| {
+            kernel.partition_oneway(hosts[0], hosts[1]);
+        });
     }
 
     /// Ends a partition in both directions, also a one-way partition.
     #[track_caller]
     pub fn repair(&self, a: &str, b: &str) {
-        self.on(&[a, b], |kernel, hosts| kernel.repair(hosts[0], hosts[1]));
+        let (host, was_cut) = self.on(&[a, b], |kernel, hosts| {
+            let was_cut = kernel.is_cut(hosts[0], hosts[1]);
+            kernel.repair(hosts[0], hosts[1]);
+            (hosts[0], was_cut)
+        });
+        if was_cut {
+            self.tell(host, format!("and {b} reach each other again"));
+        }
     }
 
     /// Queues all packets that are sent between two nodes, in both directions, until
     /// [`release`](Self::release). Packets that are on their way still arrive.
     #[track_caller]
     pub fn hold(&self, a: &str, b: &str) {
-        self.on(&[a, b], |kernel, hosts| kernel.hold(hosts[0], hosts[1]));
+        let text = format!("and {b} have their packets held");
+        self.inject("hold", &[a, b], text, |kernel, hosts| kernel.hold(hosts[0], hosts[1]));
     }
 
     /// Ends a [`hold`](Self::hold), and delivers the queued packets at once, in the order in which they were
     /// sent.
     #[track_caller]
     pub fn release(&self, a: &str, b: &str) {
-        self.on(&[a, b], |kernel, hosts| kernel.release(hosts[0], hosts[1]));
+        let host = self.on(&[a, b], |kernel, hosts| {
+            kernel.release(hosts[0], hosts[1]);
+            hosts[0]
+        });
+        self.tell(host, format!("and {b} get the packets that were held"));
     }
 
     /// Stops a node. Its sockets vanish without a packet, and its tasks are cancelled before any other is
@@ -222,11 +265,11 @@ impl Network {
     #[track_caller]
     pub fn crash(&self, name: &str) {
         assert_ne!(name, TEST, "the host of the test itself cannot crash");
-        let host = self.on(&[name], |kernel, hosts| {
-            kernel.crash(hosts[0]);
-            hosts[0]
-        });
+        if !self.inject("crash", &[name], "crashes".into(), |kernel, hosts| kernel.crash(hosts[0])) {
+            return;
+        }
         let simulation = self.simulation();
+        let host = self.host(&simulation, name);
         simulation.network(NetworkState::report_lost);
         simulation.crash_tasks(host);
     }
@@ -240,6 +283,7 @@ impl Network {
             (hosts[0], was_up)
         });
         if !was_up {
+            self.tell(host, "starts again".into());
             let simulation = self.simulation();
             simulation.restart_tasks(host);
             simulation.start(host);
@@ -327,6 +371,7 @@ impl Network {
         let Some(offset) = system::offset_of(time, simulation.elapsed()) else {
             panic!("a wall clock cannot show {time:?}");
         };
+        self.tell(host, format!("has its wall clock set to {time:?}"));
         simulation.state().wall_offsets.insert(host, offset);
         simulation.show_time();
     }

@@ -10,8 +10,20 @@ use async_task::Runnable;
 
 use super::closures;
 use super::events::{SimEventKind, name, place};
+use super::journal::Incident;
 use super::simulation::{MOST_POLLS_AT_ONCE, SimState, Simulated};
 use crate::simulated::{BlockingPiece, ReadyTask, Simulation, SocketCalls};
+
+impl Simulated {
+    /// Adds an entry to the journal of a run whose trace is wanted.
+    #[inline]
+    fn trace(&self, state: &mut SimState, what: Incident) {
+        if state.journal.keeps_all {
+            let host = state.host();
+            self.record(state, host, what);
+        }
+    }
+}
 
 impl Simulation for Simulated {
     fn spawns(&self, number: u64, at: &'static Location<'static>) {
@@ -23,6 +35,7 @@ impl Simulation for Simulated {
             state.tasks.cancel_one(number);
         }
         (state.last, state.rested) = (number, None);
+        self.trace(&mut state, Incident::Spawned(task));
         self.add(state, SimEventKind::Spawned, task, place(at));
     }
 
@@ -37,6 +50,7 @@ impl Simulation for Simulated {
         }
         let (task, by) = (state.tasks.id(number), state.polled_id());
         if task != 0 {
+            self.trace(&mut state, Incident::Woken(task));
             self.add(state, SimEventKind::Woken, task, by.into());
         }
     }
@@ -60,11 +74,17 @@ impl Simulation for Simulated {
             );
             return Self::fail(state, text);
         }
+        self.trace(&mut state, Incident::PollBegins(task));
         self.add(state, SimEventKind::Polled, task, 0);
     }
 
     fn ends_poll(&self) {
         let mut state = self.state();
+        if thread::panicking() {
+            let (host, task) = (state.host(), state.polled_id());
+            self.record(&mut state, host, Incident::Panicked(task));
+        }
+        self.trace(&mut state, Incident::PollEnds);
         state.rested = state.polled.pop();
         // The task below may be on another node.
         if !state.wall_offsets.is_empty() {
@@ -76,6 +96,7 @@ impl Simulation for Simulated {
         let mut state = self.state();
         let task = state.tasks.remove(number)?;
         state.rested = None;
+        self.trace(&mut state, Incident::Ended(task.id));
         self.add(state, SimEventKind::Ended, task.id, 0);
         task.waker
     }
@@ -107,8 +128,18 @@ impl Simulation for Simulated {
     }
 
     fn picks(&self, ready: &VecDeque<ReadyTask>) -> usize {
-        let SimState { choices, tasks, is_over, .. } = &mut *self.state();
-        if *is_over { 0 } else { choices.pick(ready, tasks) }
+        let mut state = self.state();
+        let SimState { choices, tasks, is_over, .. } = &mut *state;
+        let at = if *is_over { 0 } else { choices.pick(ready, tasks) };
+        if at > 0 && choices.is_planned() {
+            let [chosen, first] = [at, 0].map(|at| tasks.get(ready[at].0).map(|task| (task.host, task.id)));
+            if let (Some((host, chosen)), Some((_, first))) = (chosen, first) {
+                let [chosen, first] = [chosen, first].map(|task| name(task, tasks.lines()));
+                let text = format!("{chosen} is polled before {first} which was ready before");
+                self.record(&mut state, host, Incident::Chosen(text));
+            }
+        }
+        at
     }
 
     fn note_outsider(&self, task: &Runnable) -> u64 {

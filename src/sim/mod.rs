@@ -70,7 +70,8 @@
 //! - [`check`] finds that its second run differs from the first.
 //!
 //! The message has the seed. If the thread panics for another reason while a [`Sim`] exists, the drop of the
-//! [`Sim`] prints the seed, and if the process aborts in a simulation, so does that (on Unix).
+//! [`Sim`] prints the seed, the faults so far, and what the nodes noted and sent; and if the process aborts
+//! in a simulation, that prints the seed (on Unix).
 
 #[cfg_attr(all(unix, not(miri)), path = "aborts_unix.rs")]
 #[cfg_attr(not(all(unix, not(miri))), path = "aborts_plain.rs")]
@@ -79,6 +80,7 @@ mod closures;
 mod control;
 mod events;
 mod hooks;
+mod journal;
 #[doc(hidden)]
 #[cfg_attr(
     not(all(any(target_os = "linux", target_os = "android"), target_pointer_width = "64")),
@@ -90,14 +92,17 @@ mod network;
 mod nodes;
 mod order;
 mod pieces;
+mod plan;
 mod presence;
 mod report;
 mod rng;
 mod seeds;
+mod shrink;
 #[expect(clippy::module_inception, reason = "named after its type, as the others are")]
 mod sim;
 mod simulation;
 mod sockets;
+mod story;
 mod system;
 mod tasks;
 mod trace_file;

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
+use super::journal::{Incident, JournalEntry, PacketEntry};
 use super::net::{Fate, Kernel, Packet, PacketBody, Settings, SocketId};
+use super::plan::Faults;
 use super::rng::Rng;
 use super::tasks::NumberHasher;
 #[cfg(unix)]
@@ -54,6 +56,7 @@ pub(super) struct OpenSocket {
 /// What happened to a packet.
 #[derive(Debug)]
 pub(super) struct PacketNote {
+    pub(super) entry: JournalEntry,
     pub(super) detail: u64,
     /// `None` unless the run is part of a check.
     pub(super) text: Option<String>,
@@ -61,13 +64,17 @@ pub(super) struct PacketNote {
 
 impl SimulatedNetwork {
     /// Makes a network with one host, the test's.
-    pub(super) fn new(mut random: Rng, keeps_texts: bool) -> Self {
+    pub(super) fn new(mut random: Rng, keeps_texts: bool, faults: Arc<Mutex<Faults>>) -> Self {
         let noted = Arc::<Mutex<Vec<PacketNote>>>::default();
         let mut kernel = Kernel::new(Settings::default(), move || random.next_u64());
         kernel.add_host(TEST);
         let notes = noted.clone();
-        kernel
-            .set_trace(move |_, fate, packet| locked(&notes).push(PacketNote::of(fate, packet, keeps_texts)));
+        kernel.set_trace(move |at, host, fate, packet| {
+            let what = Incident::Packet(PacketEntry::new(fate, packet));
+            let entry = JournalEntry { at, host, what };
+            locked(&notes).push(PacketNote::of(entry, fate, packet, keeps_texts));
+        });
+        kernel.set_loss_filter(move |from, to| locked(&faults).happens(format_args!("loss {from}>{to}")));
         let state = NetworkState {
             kernel,
             sockets: HashMap::default(),
@@ -85,6 +92,11 @@ impl SimulatedNetwork {
             Err(TryLockError::Poisoned(error)) => error.into_inner(),
             Ok(state) => state,
         }
+    }
+
+    /// Calls `call` with the kernel as it is.
+    pub(super) fn with_kernel<R>(&self, call: impl FnOnce(&Kernel) -> R) -> R {
+        call(&self.state().kernel)
     }
 
     /// Returns the number of the socket whose placeholder the descriptor is.
@@ -188,7 +200,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl PacketNote {
     /// Describes a packet, but not its content: a program may [note](super::note) what it receives.
-    fn of(fate: Fate, packet: &Packet, keeps_text: bool) -> Self {
+    fn of(entry: JournalEntry, fate: Fate, packet: &Packet, keeps_text: bool) -> Self {
         let size = |bytes: &[u8]| bytes.len() as u64;
         let (what, words) = match &packet.body {
             PacketBody::Tcp(segment) => {
@@ -221,7 +233,7 @@ impl PacketNote {
             let [.., bytes] = words;
             format!("a {what} of {bytes} bytes from {} to {} is {fate}", packet.from, packet.to)
         });
-        Self { detail, text }
+        Self { entry, detail, text }
     }
 }
 

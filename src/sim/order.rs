@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::plan::{MOST_NOTED, PlannedPicks};
 use super::rng::Rng;
 use super::tasks::SimTasks;
 use crate::simulated::ReadyTask;
@@ -46,16 +47,22 @@ pub(super) struct Choices {
     changes: Vec<(u64, u64)>,
     /// The priority of the last task that woke itself.
     lowest: u64,
+    /// The polls at which this order counts.
+    planned: PlannedPicks,
+    /// The polls at which it was not the task that was ready for longest.
+    pub(super) picked: Vec<u64>,
 }
 
 impl Choices {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, planned: PlannedPicks) -> Self {
         Self {
             order: Order::default(),
             rng: Rng::new(seed),
             polls: 0,
             changes: Vec::new(),
             lowest: CHANGED_PRIORITIES,
+            planned,
+            picked: Vec::new(),
         }
     }
 
@@ -85,6 +92,22 @@ impl Choices {
     /// Returns the position of the task to poll next. There is at least one.
     pub(super) fn pick(&mut self, ready: &VecDeque<ReadyTask>, tasks: &mut SimTasks) -> usize {
         self.polls += 1;
+        let at = self.choose(ready, tasks);
+        if at == 0 || !self.planned.has(self.polls) {
+            return 0;
+        }
+        if self.picked.len() < MOST_NOTED {
+            self.picked.push(self.polls);
+        }
+        at
+    }
+
+    /// Returns whether a plan has left out choices.
+    pub(super) fn is_planned(&self) -> bool {
+        self.planned != PlannedPicks::All
+    }
+
+    fn choose(&mut self, ready: &VecDeque<ReadyTask>, tasks: &mut SimTasks) -> usize {
         match self.order {
             Order::Fifo => 0,
             Order::Random => self.rng.below(ready.len() as u64) as usize,
@@ -124,7 +147,7 @@ mod tests {
 
     #[test]
     fn priorities_change_after_the_order_was_set_also_two_at_one_poll() {
-        let (mut choices, mut tasks) = (Choices::new(1), SimTasks::default());
+        let (mut choices, mut tasks) = (Choices::new(1, PlannedPicks::All), SimTasks::default());
         tasks.add(1, Location::caller(), HostId::FIRST, choices.first_priority());
         let (runnable, _task) = async_task::spawn(async {}, |_| {});
         let ready = VecDeque::from([(1, runnable)]);

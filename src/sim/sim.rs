@@ -1,5 +1,6 @@
 //! [`Sim`]: a simulation, as its test sees it.
 
+use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -11,12 +12,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::control::Network;
-use super::events::CheckRun;
+use super::events::{CheckRun, FirstRun};
 use super::order::Order;
 use super::presence::Presence;
 use super::report::Report;
 use super::rng::Rng;
-use super::simulation::Simulated;
+use super::simulation::{Conditions, Simulated};
+use super::story::Story;
+use super::trace_file;
 use super::way::SimulatedWay;
 use crate::executor::Task;
 use crate::io::Timer;
@@ -68,11 +71,11 @@ impl Sim {
     ///
     /// If the process has no descriptor left for the runtime.
     pub fn new(seed: u64) -> Self {
-        Self::begin(seed, CheckRun::No)
+        Self::begin(seed, &Conditions::default())
     }
 
-    fn begin(seed: u64, run: CheckRun) -> Self {
-        let simulation = Arc::new(Simulated::new(seed, run));
+    pub(super) fn begin(seed: u64, conditions: &Conditions) -> Self {
+        let simulation = Arc::new(Simulated::new(seed, conditions));
         let presence = Presence::begin(&simulation);
         let mut builder = Runtime::builder().current_thread().tuning(Tuning::default().spin(Duration::ZERO));
         builder.prepare = Some(leave_to_the_simulation);
@@ -354,7 +357,8 @@ impl Drop for Sim {
     fn drop(&mut self) {
         if thread::panicking() {
             // Fails if standard error is closed.
-            waking::call(|| eprintln!("a panic ends the simulation with seed {}", self.simulation.seed));
+            let (seed, story) = (self.simulation.seed, self.simulation.story());
+            waking::call(|| eprint!("a panic ends the simulation with seed {seed}\n{}", story.page));
         }
         let _presence = Presence::begin(&self.simulation);
         let failure = self.simulation.unreported().filter(|_| !thread::panicking());
@@ -403,32 +407,76 @@ fn leave_to_the_simulation(pool: &Pool) -> io::Result<()> {
 /// the destructors of the tasks that are left then do. Then the message has the seed, and the first event
 /// that differs: its time, what happened in either run, and the spawn lines of the tasks.
 #[track_caller]
-pub fn check(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Report {
-    let (report, recording) = on_new_thread(|| {
-        let mut first = Sim::begin(seed, CheckRun::First);
-        run(&mut first);
-        let report = first.report();
-        first.cancel_tasks();
-        (report, first.simulation.end().0.expect("the first run is recorded"))
-    });
-    let (outcome, failure) = on_new_thread(|| {
-        let mut second = Sim::begin(seed, CheckRun::Second(Arc::new(recording)));
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut second)));
-        second.cancel_tasks();
-        (outcome, second.simulation.end_reported())
-    });
-    match (outcome, failure) {
-        (Err(panic), Some(failure)) if panic.downcast_ref() == Some(&failure) => resume_unwind(panic),
-        (_, Some(failure)) => panic!("{failure}"),
-        (Err(panic), None) => resume_unwind(panic),
-        (Ok(()), None) => report,
-    }
+pub fn check(seed: u64, run: impl FnMut(&mut Sim) + Send) -> Report {
+    check_run(seed, run).unwrap_or_else(|failed| {
+        // Fails if standard error is closed.
+        waking::call(|| eprint!("the simulation with seed {seed} fails\n{}", failed.story.page));
+        let Failed { panic, is_printed, .. } = *failed;
+        match panic.downcast::<String>() {
+            Ok(text) if !is_printed => panic!("{text}"),
+            Ok(text) => resume_unwind(text),
+            Err(panic) => resume_unwind(panic),
+        }
+    })
+}
+
+/// Does what [`check`] does, and returns the run that has failed.
+pub(super) fn check_run(seed: u64, mut run: impl FnMut(&mut Sim) + Send) -> Result<Report, Box<Failed>> {
+    let conditions = |check| Conditions { check, ..Conditions::default() };
+    let (report, recording) = run_once(seed, &conditions(CheckRun::First), &mut run)?;
+    let recording = recording.expect("the first run is recorded");
+    run_once(seed, &conditions(CheckRun::Second(Arc::new(recording))), run)?;
+    Ok(report)
+}
+
+/// A run that has failed.
+pub(super) struct Failed {
+    pub(super) panic: Box<dyn Any + Send>,
+    /// Whether there was a panic, whose message was printed.
+    is_printed: bool,
+    pub(super) story: Story,
+    /// The names of its faults.
+    pub(super) faults: Vec<String>,
+    /// The polls at which its order did not choose the task that was ready for longest.
+    pub(super) picks: Vec<u64>,
+}
+
+/// Runs a simulation on a new thread. Returns its report, and the recording of the first run of a check.
+#[track_caller]
+pub(super) fn run_once(
+    seed: u64,
+    conditions: &Conditions,
+    run: impl FnOnce(&mut Sim) + Send,
+) -> Result<(Report, Option<FirstRun>), Box<Failed>> {
+    on_new_thread(|| {
+        let mut sim = Sim::begin(seed, conditions);
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut sim)));
+        let (report, story) = (sim.report(), outcome.is_err().then(|| sim.simulation.story()));
+        if let Some(path) = &conditions.trace {
+            trace_file::write(&sim.simulation, path);
+        }
+        sim.cancel_tasks();
+        let (recording, failure) = sim.simulation.end_reported();
+        let (panic, is_printed): (Box<dyn Any + Send>, _) = match (outcome, failure) {
+            (Ok(()), None) => {
+                drop(sim);
+                return Ok((report, recording));
+            }
+            (Err(panic), Some(failure)) if panic.downcast_ref() == Some(&failure) => (panic, true),
+            (_, Some(failure)) => (Box::new(failure), false),
+            (Err(panic), None) => (panic, true),
+        };
+        let story = story.unwrap_or_else(|| sim.simulation.story());
+        let faults = sim.simulation.faults().happened.clone();
+        let picks = sim.simulation.state().choices.picked.clone();
+        Err(Box::new(Failed { panic, is_printed, story, faults, picks }))
+    })
 }
 
 /// Calls `run` on a new thread of the same name, where all thread-locals, also the keys of the standard
 /// library's hash maps, have their first values. If `run` panics, so does this call.
 #[track_caller]
-pub(super) fn on_new_thread<R: Send>(run: impl FnOnce() -> R + Send) -> R {
+fn on_new_thread<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     let name = thread::current().name().unwrap_or("simulation").into();
     thread::scope(|scope| {
         let started = thread::Builder::new().name(name).spawn_scoped(scope, run);

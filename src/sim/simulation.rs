@@ -6,16 +6,19 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::events::{CheckRun, Difference, FirstRun, SimEvent, SimEventKind, SimEvents, name};
+use super::journal::{Incident, Journal, JournalEntry};
 use super::net::HostId;
 use super::network::{NetworkState, SimulatedNetwork};
 use super::nodes::Nodes;
 use super::order::{Choices, Order};
+use super::plan::{Faults, Plan};
 use super::report::Report;
 use super::rng::Rng;
 use super::system::{SystemValues, WallOffset};
@@ -45,6 +48,17 @@ pub(super) struct Simulated {
     pub(super) system: SystemValues,
     pub(super) network: SimulatedNetwork,
     pub(super) nodes: Nodes,
+    faults: Arc<Mutex<Faults>>,
+}
+
+/// How a simulation runs, beside its seed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conditions {
+    pub(super) check: CheckRun,
+    /// `None`: all faults happen.
+    pub(super) plan: Option<Arc<Plan>>,
+    /// The file for the trace, if it is wanted.
+    pub(super) trace: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -55,9 +69,10 @@ pub(super) struct SimState {
     /// For the program.
     pub(super) rng: Rng,
     /// For the faults that it injects.
-    pub(super) faults: Rng,
+    injected: Rng,
     pub(super) tasks: SimTasks,
     pub(super) events: SimEvents,
+    pub(super) journal: Journal,
     pub(super) polls: u64,
     /// The time of the last poll, and how many polls there were at that time.
     pub(super) at_once: (Duration, u64),
@@ -84,20 +99,24 @@ pub(super) struct SimState {
 }
 
 impl Simulated {
-    pub(super) fn new(seed: u64, run: CheckRun) -> Self {
+    pub(super) fn new(seed: u64, conditions: &Conditions) -> Self {
+        let Conditions { check, plan, trace } = conditions;
         let mut seeds = Rng::new(seed);
-        let is_check = !matches!(run, CheckRun::No);
+        let is_check = !matches!(check, CheckRun::No);
+        let picks = plan.as_ref().map(|plan| plan.picks.clone()).unwrap_or_default();
+        let faults = Arc::new(Mutex::new(Faults::new(plan.as_deref())));
         let state = SimState {
-            choices: Choices::new(seeds.next_u64()),
+            choices: Choices::new(seeds.next_u64(), picks),
             durations: Rng::new(seeds.next_u64()),
             rng: Rng::new(seeds.next_u64()),
-            faults: Rng::new(seeds.next_u64()),
+            injected: Rng::new(seeds.next_u64()),
             host: None,
             down: Vec::new(),
             wall_offsets: BTreeMap::new(),
             leaps: 0,
             tasks: SimTasks::default(),
-            events: SimEvents::new(run),
+            events: SimEvents::new(check.clone()),
+            journal: Journal::new(trace.is_some()),
             polls: 0,
             at_once: (Duration::ZERO, 0),
             last: 0,
@@ -115,8 +134,9 @@ impl Simulated {
             state: Mutex::new(state),
             locals: Mutex::default(),
             nodes: Nodes::default(),
-            network: SimulatedNetwork::new(Rng::new(seeds.next_u64()), is_check),
+            network: SimulatedNetwork::new(Rng::new(seeds.next_u64()), is_check, faults.clone()),
             system: SystemValues::new(seeds.next_u64()),
+            faults,
         }
     }
 
@@ -228,6 +248,9 @@ impl Simulated {
             if let Some(text) = packet.text {
                 state.events.keep_text(packet.detail, text);
             }
+            if !state.is_over {
+                state.journal.add(packet.entry);
+            }
             let task = state.polled_id();
             self.add(state, SimEventKind::Packet, task, packet.detail);
         })
@@ -235,8 +258,27 @@ impl Simulated {
 
     pub(super) fn note(&self, text: &str) {
         let mut state = self.state();
+        let host = state.host();
+        self.record(&mut state, host, Incident::Noted(text.into()));
+        self.add_text(state, text);
+    }
+
+    fn add_text(&self, mut state: MutexGuard<'_, SimState>, text: &str) {
         let (detail, task) = (state.events.hash_text(text), state.polled_id());
         self.add(state, SimEventKind::Noted, task, detail);
+    }
+
+    /// Adds an entry to the journal.
+    pub(super) fn record(&self, state: &mut SimState, host: HostId, what: Incident) {
+        if !state.is_over {
+            let at = self.elapsed();
+            state.journal.add(JournalEntry { at, host, what });
+        }
+    }
+
+    /// Returns the faults of this run.
+    pub(super) fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the program injects a fault in this place now. The seed makes a quarter of the places
@@ -250,10 +292,12 @@ impl Simulated {
         if !Rng::new(self.seed ^ state.events.hash_text(&fault)).chance(FAULTY_PLACES) {
             return false;
         }
-        let injects = state.faults.chance(probability);
-        drop(state);
+        let place = format_args!("buggify {file}:{}:{}", at.line(), at.column());
+        let injects = state.injected.chance(probability) && self.faults().happens(place);
         if injects {
-            self.note(&fault);
+            let host = state.host();
+            self.record(&mut state, host, Incident::Fault(format!("has {fault}")));
+            self.add_text(state, &fault);
         }
         injects
     }
@@ -364,10 +408,10 @@ impl Simulated {
     }
 
     /// [`end`](Self::end), for a caller that reports the failure.
-    pub(super) fn end_reported(&self) -> Option<String> {
-        let failure = self.end().1;
+    pub(super) fn end_reported(&self) -> (Option<FirstRun>, Option<String>) {
+        let end = self.end();
         self.state().is_reported = true;
-        failure
+        end
     }
 
     /// Ends the simulation. That is the last event, so two runs of a check that end at different times
@@ -418,7 +462,7 @@ mod tests {
     /// Fails if polls are not counted, or if a leap of the clock does not begin the count anew.
     #[test]
     fn tasks_that_wake_each_other_for_ever_are_an_error() {
-        let simulation = Simulated::new(7, CheckRun::No);
+        let simulation = Simulated::new(7, &Conditions::default());
         let (here, failure) = (Location::caller(), || simulation.failure(Waker::noop()));
         simulation.spawns(1, here);
         for (polls_so_far, since, fails) in [

@@ -106,6 +106,11 @@ impl SimTasks {
         all
     }
 
+    /// Returns the line that spawned a task; `None` for the simulation itself.
+    pub(super) fn line(&self, task: TaskId) -> Option<&'static Location<'static>> {
+        (task as usize).checked_sub(1).and_then(|at| self.lines.get(at)).copied()
+    }
+
     pub(super) fn lines(&self) -> &[&'static Location<'static>] {
         &self.lines
     }

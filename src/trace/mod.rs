@@ -37,7 +37,7 @@ mod dial9;
 mod dump;
 mod events;
 mod names;
-mod perfetto;
+pub(crate) mod perfetto;
 mod recorder;
 mod seats;
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]

@@ -9,14 +9,15 @@
 //! Wakes and promotions are events without a duration. The index of such a mark in the timeline is the number
 //! of the flow that begins there, which Perfetto draws as an arrow. A flow that has no end is not drawn.
 
-mod field;
+#[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "for the traces of simulations, too"))]
+pub(crate) mod field;
 mod protobuf;
-mod value;
+pub(crate) mod value;
 
 use std::time::Duration;
 use std::{env, io, process};
 
-use self::protobuf::Message;
+pub(crate) use self::protobuf::Message;
 use super::events::{Action, Trace};
 use super::names::{self, Label, Labels};
 use super::timeline::{Counts, Mark, Timeline, nanos, nanos_since_epoch};
@@ -328,7 +329,7 @@ impl<'t> PerfettoFile<'t> {
 }
 
 /// Returns an argument of an event.
-fn number(name: &str, value: u64) -> Message {
+pub(crate) fn number(name: &str, value: u64) -> Message {
     let argument = Message::new().text(field::ANNOTATION_NAME, name).uint(field::ANNOTATION_UINT, value);
     Message::new().message(field::ANNOTATION, argument)
 }

@@ -99,7 +99,7 @@ class Reader:
             event = packet.track_event
             check(event.track_uuid in self.tracks, f"the track {event.track_uuid} is not described")
             check(not event.name_iid or event.name_iid in names, f"the name {event.name_iid} is not written")
-            self.events.append((packet.timestamp, event, names.get(event.name_iid)))
+            self.events.append((packet.timestamp, event, event.name or names.get(event.name_iid)))
 
     def follow(self, at, event, name):
         track = self.tracks[event.track_uuid]

@@ -11,6 +11,7 @@ mod faults;
 mod net;
 mod orders;
 mod ours;
+mod planted;
 mod same;
 mod tasks;
 mod trace;
@@ -32,6 +33,9 @@ fn in_another_process(test: &str, variables: &[(&str, &str)]) -> Output {
 fn another_process(test: &str, capture: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("there is a binary"));
     command.args([test, "--exact", "--ignored", capture]);
-    command.env_remove("PACELINE_SEED").env_remove("PACELINE_TRACE").envs(variables.iter().copied());
+    for asked in ["SEED", "SEEDS", "TRACE", "JOBS", "KEEP_GOING", "TIME_LIMIT", "PLAN"] {
+        command.env_remove(format!("PACELINE_{asked}"));
+    }
+    command.envs(variables.iter().copied());
     command.output().expect("it starts")
 }

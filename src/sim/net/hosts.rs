@@ -72,6 +72,10 @@ impl Hosts {
         id
     }
 
+    pub(super) fn find(&self, address: IpAddr) -> Option<HostId> {
+        self.by_address.get(&address).copied()
+    }
+
     pub(super) fn get(&self, id: HostId) -> &HostState {
         &self.hosts[id.0 as usize]
     }

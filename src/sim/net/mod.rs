@@ -76,7 +76,8 @@ use sockets::Sockets;
 pub struct RuleId(u64);
 
 pub(crate) type Rule = Box<dyn FnMut(&Packet) -> Verdict + Send>;
-type PacketTrace = Box<dyn FnMut(Duration, Fate, &Packet) + Send>;
+type PacketTrace = Box<dyn FnMut(Duration, HostId, Fate, &Packet) + Send>;
+type LossFilter = Box<dyn FnMut(&str, &str) -> bool + Send>;
 
 /// The simulated network.
 pub(crate) struct Kernel {
@@ -90,6 +91,7 @@ pub(crate) struct Kernel {
     edges: Edges,
     rules: Vec<(RuleId, Rule)>,
     trace: Option<PacketTrace>,
+    may_lose: Option<LossFilter>,
     /// How many connections and rules have been made, for numbers of their own.
     made: u64,
     /// How many packets have been sent.
@@ -127,6 +129,7 @@ impl Kernel {
             edges: Edges::default(),
             rules: Vec::new(),
             trace: None,
+            may_lose: None,
             made: 0,
             sent: 0,
             outbox: Vec::new(),
@@ -247,6 +250,11 @@ impl Kernel {
         self.links.change(from, to, |link| link.is_cut = true);
     }
 
+    /// Returns whether packets between two hosts are dropped, in either direction.
+    pub(crate) fn is_cut(&self, a: HostId, b: HostId) -> bool {
+        self.links.is_cut(a, b) || self.links.is_cut(b, a)
+    }
+
     /// Ends a partition in both directions.
     pub(crate) fn repair(&mut self, a: HostId, b: HostId) {
         self.links.change(a, b, |link| link.is_cut = false);
@@ -306,9 +314,26 @@ impl Kernel {
         Some(self.rules.remove(at).1)
     }
 
-    /// Reports what happens to each packet from now on.
-    pub(crate) fn set_trace(&mut self, trace: impl FnMut(Duration, Fate, &Packet) + Send + 'static) {
+    /// Reports what happens to each packet from now on, and on which host.
+    pub(crate) fn set_trace(&mut self, trace: impl FnMut(Duration, HostId, Fate, &Packet) + Send + 'static) {
         self.trace = Some(Box::new(trace));
+    }
+
+    /// Asks, before a link or a rule loses a packet, whether it may. The arguments are the names of the
+    /// sender and of the receiver.
+    pub(crate) fn set_loss_filter(&mut self, may_lose: impl FnMut(&str, &str) -> bool + Send + 'static) {
+        self.may_lose = Some(Box::new(may_lose));
+    }
+
+    /// Returns the name of the host with an address; `None` also for a loopback address, which all hosts
+    /// have.
+    pub(crate) fn name_of(&self, address: IpAddr) -> Option<&str> {
+        self.hosts.find(address).map(|host| self.name(host))
+    }
+
+    /// Returns the name of a host.
+    pub(crate) fn name(&self, host: HostId) -> &str {
+        &self.hosts.get(host).name
     }
 
     /// Returns the next socket whose readiness may have changed, and its readiness. A socket without an event

@@ -9,26 +9,32 @@ use super::ids::HostId;
 use super::packet::{Fate, Packet, PacketBody, Unreachable, Verdict};
 
 impl Kernel {
-    pub(super) fn report(&mut self, fate: Fate, packet: &Packet) {
+    pub(super) fn report(&mut self, host: HostId, fate: Fate, packet: &Packet) {
         if let Some(trace) = &mut self.trace {
-            trace(self.now, fate, packet);
+            trace(self.now, host, fate, packet);
         }
+    }
+
+    /// Returns whether a packet that a link or a rule would lose is lost.
+    fn may_lose(&mut self, from: HostId, to: HostId) -> bool {
+        let [from, to] = [from, to].map(|host| self.hosts.get(host).name.as_str());
+        self.may_lose.as_mut().is_none_or(|may_lose| may_lose(from, to))
     }
 
     /// Sends a packet from a host. It arrives at `earliest` or later, if it is not delayed by a rule. Returns
     /// the time of the arrival if the packet is on its way.
     pub(super) fn transmit(&mut self, from: HostId, packet: Packet, earliest: Duration) -> Option<Duration> {
         self.sent += 1;
-        self.report(Fate::Sent, &packet);
+        self.report(from, Fate::Sent, &packet);
         let (to, arrival) = match self.hosts.route(from, packet.to.ip()) {
             Route::Local => (from, (self.now + self.settings.loopback_latency).max(earliest)),
             Route::Remote(to) => match self.judge(&packet) {
-                Verdict::Pass => return self.transmit_by_link(from, to, packet, earliest),
                 Verdict::Deliver(after) => (to, self.now.saturating_add(after)),
-                Verdict::Drop => return self.lose(&packet),
+                Verdict::Drop if self.may_lose(from, to) => return self.lose(from, &packet),
+                Verdict::Pass | Verdict::Drop => return self.transmit_by_link(from, to, packet, earliest),
             },
             Route::NoHost => return self.transmit_to_nowhere(from, &packet),
-            Route::NoNetwork => return self.lose(&packet),
+            Route::NoNetwork => return self.lose(from, &packet),
         };
         Some(self.launch(Flight { from, to, packet }, arrival))
     }
@@ -46,11 +52,13 @@ impl Kernel {
         earliest: Duration,
     ) -> Option<Duration> {
         let loss = self.links.loss(from, to);
-        if self.links.is_cut(from, to) || loss > 0.0 && chance((self.random)()) < loss {
-            return self.lose(&packet);
+        let is_lost = self.links.is_cut(from, to)
+            || loss > 0.0 && chance((self.random)()) < loss && self.may_lose(from, to);
+        if is_lost {
+            return self.lose(from, &packet);
         }
         if self.links.is_held(from, to) {
-            self.report(Fate::Held, &packet);
+            self.report(from, Fate::Held, &packet);
             self.links.hold(Flight { from, to, packet });
             return None;
         }
@@ -65,14 +73,14 @@ impl Kernel {
         arrival
     }
 
-    fn lose(&mut self, packet: &Packet) -> Option<Duration> {
-        self.report(Fate::Dropped, packet);
+    fn lose(&mut self, from: HostId, packet: &Packet) -> Option<Duration> {
+        self.report(from, Fate::Dropped, packet);
         None
     }
 
     /// Loses a packet for an address that no host has, and tells its sender after the time that ARP takes.
     fn transmit_to_nowhere(&mut self, from: HostId, packet: &Packet) -> Option<Duration> {
-        self.report(Fate::Dropped, packet);
+        self.report(from, Fate::Dropped, packet);
         let reason = match packet.body {
             PacketBody::Tcp(_) => Unreachable::TcpHost,
             PacketBody::Udp(_) => Unreachable::UdpHost,
@@ -88,12 +96,12 @@ impl Kernel {
     pub(super) fn arrive(&mut self, flight: Flight) {
         let Flight { from, to, packet } = flight;
         if !self.hosts.get(to).is_up || from != to && self.links.is_cut(from, to) {
-            return self.report(Fate::Dropped, &packet);
+            return self.report(to, Fate::Dropped, &packet);
         }
         if matches!(packet.body, PacketBody::Udp(_)) {
             return self.datagram_arrives(to, packet);
         }
-        self.report(Fate::Delivered, &packet);
+        self.report(to, Fate::Delivered, &packet);
         match packet.body {
             PacketBody::Tcp(segment) => self.segment_arrives(to, packet.to, packet.from, segment),
             PacketBody::Unreachable(reason) => self.error_arrives(to, packet.to, packet.from, reason),

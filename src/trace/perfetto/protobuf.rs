@@ -4,7 +4,7 @@ use crate::trace::varint;
 
 /// The fields of a message, encoded.
 #[derive(Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 /// How the value of a field is encoded.
 const WIRE_VARINT: u64 = 0;
@@ -12,45 +12,45 @@ const FIXED64: u64 = 1;
 const WIRE_BYTES: u64 = 2;
 
 impl Message {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub(super) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    pub(super) fn uint(mut self, field: u64, value: u64) -> Self {
+    pub(crate) fn uint(mut self, field: u64, value: u64) -> Self {
         self.key(field, WIRE_VARINT);
         varint::push(&mut self.0, value);
         self
     }
 
-    pub(super) fn fixed64(mut self, field: u64, value: u64) -> Self {
+    pub(crate) fn fixed64(mut self, field: u64, value: u64) -> Self {
         self.key(field, FIXED64);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    pub(super) fn text(mut self, field: u64, text: &str) -> Self {
+    pub(crate) fn text(mut self, field: u64, text: &str) -> Self {
         self.push_bytes(field, text.as_bytes());
         self
     }
 
-    pub(super) fn message(mut self, field: u64, message: Message) -> Self {
+    pub(crate) fn message(mut self, field: u64, message: Message) -> Self {
         self.push_bytes(field, &message.0);
         self
     }
 
     /// Adds the fields of another message to those of this one.
-    pub(super) fn with(mut self, fields: Message) -> Self {
+    pub(crate) fn with(mut self, fields: Message) -> Self {
         self.0.extend(fields.0);
         self
     }
 
     /// Adds a message as a field of this one. Unlike [`message`](Self::message), this works by reference, for
     /// a message that grows to the size of a file.
-    pub(super) fn push(&mut self, field: u64, message: &Message) {
+    pub(crate) fn push(&mut self, field: u64, message: &Message) {
         self.push_bytes(field, &message.0);
     }
 

@@ -186,7 +186,7 @@ impl Net {
     pub(super) fn trace_hash(&mut self) -> Arc<Mutex<DefaultHasher>> {
         let hash = Arc::new(Mutex::new(DefaultHasher::new()));
         let target = hash.clone();
-        self.set_trace(move |now, fate, packet| {
+        self.set_trace(move |now, _, fate, packet| {
             let mut hasher = target.lock().unwrap();
             (now, fate, packet.from, packet.to).hash(&mut *hasher);
             if let PacketBody::Tcp(segment) = &packet.body {

@@ -24,7 +24,7 @@ impl Kernel {
     pub(in super::super) fn datagram_arrives(&mut self, host: HostId, packet: Packet) {
         let limit = self.settings.datagram_buffer;
         let Some(id) = self.find_datagram_socket(host, packet.to, packet.from) else {
-            self.report(Fate::Delivered, &packet);
+            self.report(host, Fate::Delivered, &packet);
             let body = PacketBody::Unreachable(Unreachable::Port);
             let error = Packet { from: packet.to, to: packet.from, body };
             self.transmit(host, error, Duration::ZERO);
@@ -35,7 +35,7 @@ impl Kernel {
         let Ok(udp) = self.sockets.get_mut(id).and_then(|socket| socket.udp()) else { return };
         // As with Linux, the datagram that exceeds the limit is still accepted.
         let is_full = udp.queued >= limit || udp.is_read_closed;
-        self.report(if is_full { Fate::Dropped } else { Fate::Delivered }, &packet);
+        self.report(host, if is_full { Fate::Dropped } else { Fate::Delivered }, &packet);
         if is_full {
             return;
         }

@@ -1,0 +1,162 @@
+//! [`Journal`]: what has happened on the nodes of a simulation, for the reader of a failure.
+//!
+//! A run keeps its faults, and of what its nodes noted and sent as much as a page needs. A run whose trace is
+//! wanted keeps all, with the polls and wakes of its tasks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::net::{Fate, HostId, Packet, PacketBody};
+use super::tasks::TaskId;
+
+/// What a run keeps beside its faults, unless it keeps all.
+const KEPT: usize = 2_000;
+
+/// Upper bound of the faults that are kept.
+const MOST_FAULTS: usize = 1_000;
+
+/// Something that has happened.
+#[derive(Clone, Debug)]
+pub(super) struct JournalEntry {
+    pub(super) at: Duration,
+    /// The host on which it happened.
+    pub(super) host: HostId,
+    pub(super) what: Incident,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Incident {
+    Noted(String),
+    /// A crash, a partition, and so on, and the ends of these.
+    Fault(String),
+    Packet(PacketEntry),
+    /// The order of a plan did not choose the task that was ready for longest.
+    Chosen(String),
+    Panicked(TaskId),
+    Spawned(TaskId),
+    Woken(TaskId),
+    PollBegins(TaskId),
+    PollEnds,
+    Ended(TaskId),
+}
+
+/// What happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacketEntry {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) fate: Fate,
+    pub(super) kind: PacketKind,
+    /// Those of its content.
+    pub(super) bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PacketKind {
+    Connects,
+    /// The answer to a segment that connects.
+    Accepts,
+    Data,
+    /// A segment that only acknowledges.
+    Acknowledges,
+    Closes,
+    Resets,
+    Datagram,
+    Unreachable,
+}
+
+/// Lost packets from a host to another one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    pub(super) count: u64,
+    /// The times of the last three.
+    pub(super) last: VecDeque<Duration>,
+}
+
+/// What has happened so far.
+#[derive(Debug)]
+pub(super) struct Journal {
+    pub(super) keeps_all: bool,
+    pub(super) entries: VecDeque<JournalEntry>,
+    /// Also those that are not among the entries any more.
+    pub(super) faults: Vec<JournalEntry>,
+    pub(super) losses: BTreeMap<(IpAddr, IpAddr), Losses>,
+    /// The host of the last panic, and its time.
+    pub(super) panicked: Option<(HostId, Duration)>,
+}
+
+impl Journal {
+    pub(super) fn new(keeps_all: bool) -> Self {
+        Self {
+            keeps_all,
+            entries: VecDeque::new(),
+            faults: Vec::new(),
+            losses: BTreeMap::new(),
+            panicked: None,
+        }
+    }
+
+    pub(super) fn add(&mut self, entry: JournalEntry) {
+        match &entry.what {
+            Incident::Fault(_) if self.faults.len() < MOST_FAULTS => self.faults.push(entry.clone()),
+            Incident::Panicked(_) => self.panicked = Some((entry.host, entry.at)),
+            Incident::Packet(packet) => {
+                if packet.fate == Fate::Dropped {
+                    let ends = (packet.from.ip(), packet.to.ip());
+                    self.losses.entry(ends).or_default().add(entry.at);
+                }
+                if !self.keeps_all && !packet.is_told() {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if !self.keeps_all && self.entries.len() >= KEPT {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+    }
+}
+
+impl Losses {
+    fn add(&mut self, at: Duration) {
+        const LAST: usize = 3;
+        self.count += 1;
+        if self.last.len() >= LAST {
+            self.last.pop_front();
+        }
+        self.last.push_back(at);
+    }
+}
+
+impl PacketEntry {
+    pub(super) fn new(fate: Fate, packet: &Packet) -> Self {
+        let (kind, bytes) = match &packet.body {
+            PacketBody::Tcp(segment) => {
+                let kind = match segment {
+                    segment if segment.rst => PacketKind::Resets,
+                    segment if segment.syn && segment.ack.is_some() => PacketKind::Accepts,
+                    segment if segment.syn => PacketKind::Connects,
+                    segment if segment.fin => PacketKind::Closes,
+                    segment if segment.data.is_empty() => PacketKind::Acknowledges,
+                    _ => PacketKind::Data,
+                };
+                (kind, segment.data.len())
+            }
+            PacketBody::Udp(bytes) => (PacketKind::Datagram, bytes.len()),
+            PacketBody::Unreachable(_) => (PacketKind::Unreachable, 0),
+        };
+        Self { from: packet.from, to: packet.to, fate, kind, bytes }
+    }
+
+    /// Returns whether a page tells of it. It tells when a packet is sent, and when it is lost.
+    pub(super) fn is_told(&self) -> bool {
+        let is_answer = matches!(self.kind, PacketKind::Accepts | PacketKind::Acknowledges);
+        match self.fate {
+            Fate::Sent | Fate::Held => !is_answer,
+            Fate::Dropped => self.kind != PacketKind::Acknowledges,
+            Fate::Delivered => false,
+        }
+    }
+}

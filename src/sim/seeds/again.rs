@@ -1,0 +1,236 @@
+//! Runs a test again with one seed, in a process of its own, as the command does that a failure prints.
+//!
+//! What the program prints there is not seen, an abort ends that process alone, and what an earlier run has
+//! left in the process does not matter. The other process is the test binary itself, which is told by
+//! [`RESULT_VARIABLE`] where to write what comes out.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::panic::{self, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::plan::Plan;
+use super::super::sim::{Failed, Sim, run_once};
+use super::request::{PLAN_VARIABLE, RESULT_VARIABLE, SEED_VARIABLE, SeedRequest, TRACE_VARIABLE};
+use super::{Test, text_of};
+
+/// What the run of another process came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Again {
+    /// The message of the panic, and the line that panicked; `None` if the run has passed.
+    pub(super) panic: Option<(String, String)>,
+    pub(super) at: Duration,
+    pub(super) node: String,
+    pub(super) page: String,
+    pub(super) faults: Vec<String>,
+    pub(super) picks: Vec<u64>,
+}
+
+/// That of the file with the plan of the last run.
+pub(super) const PLAN_EXTENSION: &str = "plan";
+
+/// Separates the parts of a result.
+const SEPARATOR: char = '\0';
+
+impl Again {
+    pub(super) fn new(failed: &Failed, place: String) -> Self {
+        let Failed { panic, story, faults, picks, .. } = failed;
+        Self {
+            panic: Some((text_of(&**panic).to_owned(), place)),
+            at: story.at,
+            node: story.node.clone(),
+            page: story.page.clone(),
+            faults: faults.clone(),
+            picks: picks.clone(),
+        }
+    }
+
+    /// Returns whether a run fails as this one does. Numbers in the message may differ.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let of = |run: &Self| run.panic.as_ref().map(|(text, place)| (without_numbers(text), place.clone()));
+        of(self) == of(other)
+    }
+
+    fn to_text(&self) -> String {
+        let Self { panic, at, node, page, faults, picks } = self;
+        let Some((message, place)) = panic else { return String::new() };
+        let picks: Vec<_> = picks.iter().map(u64::to_string).collect();
+        let at = at.as_nanos().to_string();
+        let parts = [message, place, &at, node, page, &faults.join("\n"), &picks.join(" ")];
+        parts.map(|part| part.replace(SEPARATOR, " ")).join(&SEPARATOR.to_string())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::default());
+        }
+        let parts: Vec<&str> = text.split(SEPARATOR).collect();
+        let [message, place, at, node, page, faults, picks] = parts[..] else { return None };
+        Some(Self {
+            panic: Some((message.into(), place.into())),
+            at: Duration::from_nanos(at.parse().ok()?),
+            node: node.into(),
+            page: page.into(),
+            faults: faults.lines().map(str::to_owned).collect(),
+            picks: picks.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?,
+        })
+    }
+}
+
+fn without_numbers(text: &str) -> String {
+    let mut all = String::new();
+    for letter in text.chars().filter(|letter| *letter != '.') {
+        match letter.is_ascii_digit() {
+            true if all.ends_with('0') => {}
+            true => all.push('0'),
+            false => all.push(letter),
+        }
+    }
+    all
+}
+
+/// Runs a test with one seed in other processes.
+#[derive(Debug)]
+pub(super) struct Rerun<'a> {
+    pub(super) test: &'a Test<'a>,
+    pub(super) seed: u64,
+    program: PathBuf,
+    /// For files.
+    folder: PathBuf,
+}
+
+impl<'a> Rerun<'a> {
+    pub(super) fn new(test: &'a Test<'a>, seed: u64) -> io::Result<Self> {
+        if cfg!(miri) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let program = env::current_exe()?;
+        let folder = folder_of(&program);
+        fs::create_dir_all(&folder)?;
+        Ok(Self { test, seed, program, folder })
+    }
+
+    /// Returns the path of a file for this test and seed.
+    pub(super) fn file(&self, extension: &str) -> PathBuf {
+        self.folder.join(self.test.file_name(self.seed, extension))
+    }
+
+    /// Runs the test with these faults alone. Returns `None` if the process ends without a result, or takes
+    /// longer than `limit`.
+    pub(super) fn run(
+        &self,
+        plan: Option<&Plan>,
+        trace: Option<&Path>,
+        limit: Duration,
+    ) -> io::Result<Option<Again>> {
+        let (result, plan_file) = (self.file("result"), self.file(PLAN_EXTENSION));
+        let _ = fs::remove_file(&result);
+        let mut command = Command::new(&self.program);
+        command.args([self.test.path(), "--exact", "--include-ignored"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.env(SEED_VARIABLE, self.seed.to_string()).env(RESULT_VARIABLE, &result);
+        command.env_remove("PACELINE_SEEDS").env_remove(TRACE_VARIABLE).env_remove(PLAN_VARIABLE);
+        if let Some(plan) = plan {
+            fs::write(&plan_file, plan.to_string())?;
+            command.env(PLAN_VARIABLE, &plan_file);
+        }
+        if let Some(trace) = trace {
+            command.env(TRACE_VARIABLE, trace);
+        }
+        let child = command.spawn()?;
+        wait(child, limit)?;
+        let text = fs::read_to_string(&result).ok();
+        let _ = fs::remove_file(&result);
+        Ok(text.as_deref().and_then(Again::parse))
+    }
+}
+
+/// Returns the folder for files of a test program: `sim` in Cargo's folder for what it builds.
+fn folder_of(program: &Path) -> PathBuf {
+    // As `target/debug/deps/name-0123`.
+    let deps = program.parent().filter(|folder| folder.ends_with("deps"));
+    let target = deps.and_then(|deps| deps.parent()?.parent());
+    target.map_or_else(|| env::temp_dir().join("paceline-sim"), |target| target.join("sim"))
+}
+
+/// Waits for a process, and ends it after `limit`.
+fn wait(mut child: Child, limit: Duration) -> io::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(2);
+    let began = Instant::now();
+    while child.try_wait()?.is_none() {
+        if began.elapsed() > limit {
+            child.kill()?;
+            child.wait()?;
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Runs the test for the process that has started this one, and writes what comes out to `result`.
+pub(super) fn run_for_parent(request: &SeedRequest, result: &Path, test: impl Fn(&mut Sim) + Sync) {
+    static PLACE: Mutex<String> = Mutex::new(String::new());
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }));
+    let seed = request.last();
+    let mut conditions = request.conditions();
+    conditions.trace = request.trace.clone();
+    let (again, panic) = match run_once(seed, &conditions, &test) {
+        Ok(_) => (Again::default(), None),
+        Err(failed) => {
+            let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            (Again::new(&failed, place), Some(failed.panic))
+        }
+    };
+    if let Err(error) = fs::write(result, again.to_text()) {
+        panic!("{} cannot be written: {error}", result.display());
+    }
+    if let Some(panic) = panic {
+        resume_unwind(panic);
+    }
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn failed(message: &str) -> Again {
+        Again {
+            panic: Some((message.into(), "src/main.rs:1:2".into())),
+            at: Duration::from_millis(1500),
+            node: "shop".into(),
+            page: "  1.5  shop  crashes\n".into(),
+            faults: vec!["crash shop 1".into(), "loss a>b 2".into()],
+            picks: vec![3, 70],
+        }
+    }
+
+    #[test]
+    fn a_result_is_what_was_written() {
+        for again in [
+            Again::default(),
+            failed("order 12 is missing\nthere"),
+            Again { picks: Vec::new(), ..failed("") },
+        ] {
+            assert_eq!(Again::parse(&again.to_text()), Some(again));
+        }
+        assert_eq!(Again::parse("half a result"), None);
+    }
+
+    #[test]
+    fn a_failure_is_alike_if_only_its_numbers_differ() {
+        assert!(failed("order 12 took 1.5s").is_like(&failed("order 7 took 12s")));
+        assert!(!failed("order 12 is missing").is_like(&failed("order 12 is there twice")));
+        assert!(!failed("order 12 is missing").is_like(&Again::default()));
+        let elsewhere = Again { panic: Some(("order 12".into(), "src/main.rs:9:2".into())), ..failed("") };
+        assert!(!failed("order 12").is_like(&elsewhere));
+    }
+}

@@ -1,0 +1,169 @@
+//! What is printed of a seed that fails.
+//!
+//! The seed is run again in other processes, with fewer and fewer of its faults and of its choices among
+//! ready tasks, as long as it fails in the same way. So the page that is printed has little that does not
+//! matter.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use super::super::plan::{Plan, PlannedPicks};
+use super::super::shrink::shrink;
+use super::super::sim::Failed;
+use super::super::trace_file;
+use super::Test;
+use super::again::{Again, PLAN_EXTENSION, Rerun};
+use super::request::{PLAN_VARIABLE, SEED_VARIABLE, SeedRequest};
+
+/// For how long faults are left out.
+const TIME: Duration = Duration::from_secs(20);
+/// The least time for a run.
+const TIME_OF_A_RUN: Duration = Duration::from_secs(2);
+/// Upper bound of the lines of a panic's message.
+const MOST_LINES: usize = 6;
+
+/// Returns the explanation of a run that has failed.
+pub(super) fn explain(test: &Test<'_>, request: &SeedRequest, seed: u64, failed: &Failed) -> String {
+    let (shown, about, files) = match reduce(test, request, seed) {
+        Ok(reduced) => (reduced.run, reduced.about, reduced.files),
+        Err(why) => (Again::new(failed, String::new()), why, String::new()),
+    };
+    let (headline, command) = (headline(test, seed, &shown), command(test, seed));
+    format!("{headline}\n{about}\n\n{}\nTo run it again:\n\n    {command}\n{files}", shown.page)
+}
+
+fn headline(Test { name, .. }: &Test<'_>, seed: u64, run: &Again) -> String {
+    let (message, place) = run.panic.clone().unwrap_or_default();
+    let mut lines: Vec<_> = message.lines().take(MOST_LINES).collect();
+    if message.lines().count() > MOST_LINES {
+        lines.push("...");
+    }
+    let at = if place.is_empty() { String::new() } else { format!(" (at {place})") };
+    let (seconds, node, message) = (run.at.as_secs_f64(), &run.node, lines.join("\n"));
+    format!(
+        "{name} fails with seed {seed}, {seconds:.6} s after its start, on the node {node}: {message}{at}\n"
+    )
+}
+
+/// Returns the command that runs the seed alone.
+fn command(test: &Test<'_>, seed: u64) -> String {
+    let is_ignored = env::args().any(|argument| matches!(&*argument, "--ignored" | "--include-ignored"));
+    let ignored = if is_ignored { " --include-ignored" } else { "" };
+    format!("{SEED_VARIABLE}={seed} cargo test -p {} {} -- --exact{ignored}", test.package, test.path())
+}
+
+/// What a page shows in place of the whole run.
+struct Reduced {
+    run: Again,
+    /// Sentences about what was left out.
+    about: String,
+    /// Sentences about the files that the run has left.
+    files: String,
+}
+
+/// Leaves out faults, and then choices of the order. Returns the reason if the run cannot be repeated.
+fn reduce(test: &Test<'_>, request: &SeedRequest, seed: u64) -> Result<Reduced, String> {
+    let mut search = Search::begin(test, request, seed)?;
+    let all_faults = search.whole.faults.clone();
+    let faults = shrink(&all_faults, |part| search.fails(part.iter().cloned().collect(), PlannedPicks::All));
+    let faults: BTreeSet<_> = faults.into_iter().collect();
+    let all_picks = search.smallest.picks.clone();
+    let picks = shrink(&all_picks, |part| {
+        search.fails(faults.clone(), PlannedPicks::Only(part.iter().copied().collect()))
+    });
+    let about = search.about([all_faults.len(), faults.len()], [all_picks.len(), picks.len()]);
+    // If none can be left out, the list may not have all of them.
+    let picks = match picks.len() == all_picks.len() {
+        true => PlannedPicks::All,
+        false => PlannedPicks::Only(picks.into_iter().collect()),
+    };
+    let files = search.leave_files(&Plan { faults, picks }, request);
+    Ok(Reduced { run: search.smallest, about, files })
+}
+
+/// The search for a small run.
+struct Search<'a> {
+    runner: Rerun<'a>,
+    began: Instant,
+    limit: Duration,
+    /// The run with all faults.
+    whole: Again,
+    /// The last one that fails as the whole one does.
+    smallest: Again,
+    /// Whether the time was too short to leave out all that could be.
+    is_cut: bool,
+}
+
+impl<'a> Search<'a> {
+    fn begin(test: &'a Test<'a>, request: &SeedRequest, seed: u64) -> Result<Self, String> {
+        let not_again = |why: &str| format!("It was not run again to leave out faults: {why}.");
+        let runner = Rerun::new(test, seed).map_err(|error| not_again(&error.to_string()))?;
+        let began = Instant::now();
+        let whole = runner.run(request.plan.as_deref(), None, TIME);
+        let Some(whole) = whole.map_err(|error| not_again(&error.to_string()))? else {
+            return Err(not_again("the test program does not run this test if its path is the argument"));
+        };
+        if whole.panic.is_none() {
+            return Err(
+                "Run again in another process, the seed passes. So something decides that is not the \
+                        simulation's, perhaps a `static` that an earlier run has left changed."
+                    .into(),
+            );
+        }
+        let limit = (began.elapsed() * 5).max(TIME_OF_A_RUN);
+        Ok(Self { runner, began, limit, smallest: whole.clone(), whole, is_cut: false })
+    }
+
+    /// Returns whether the test fails with these faults alone as it does with all; `None` when the time is
+    /// over.
+    fn fails(&mut self, faults: BTreeSet<String>, picks: PlannedPicks) -> Option<bool> {
+        self.is_cut = self.began.elapsed() > TIME;
+        if self.is_cut {
+            return None;
+        }
+        let run = self.runner.run(Some(&Plan { faults, picks }), None, self.limit).ok()?;
+        let like = run.filter(|run| run.is_like(&self.whole));
+        Some(like.map(|run| self.smallest = run).is_some())
+    }
+
+    /// Tells how much was left out of `[all, left]` faults and choices.
+    fn about(&self, [faults, left]: [usize; 2], [choices, picks]: [usize; 2]) -> String {
+        let faults = match left {
+            _ if faults == 0 => "There are no faults in it".into(),
+            0 => format!("It needs none of its {faults} faults"),
+            left => format!("It needs {left} of its {faults} faults"),
+        };
+        let picks = match picks {
+            _ if choices == 0 => String::new(),
+            0 => ", and no other order of ready tasks than the first one first".into(),
+            picks => {
+                format!(", and {picks} of its {choices} choices of a task that was not ready for longest")
+            }
+        };
+        let cut = if self.is_cut {
+            format!(" The search for less has ended after {TIME:?}.")
+        } else {
+            String::new()
+        };
+        format!("{faults}{picks}. The rest is left out of the run that is shown here.{cut}")
+    }
+
+    /// Leaves the plan and the trace of the smallest run in files, and tells where.
+    fn leave_files(&self, plan: &Plan, request: &SeedRequest) -> String {
+        let trace = request.trace_file(self.runner.test, self.runner.seed);
+        let trace = trace.unwrap_or_else(|| self.runner.file(trace_file::EXTENSION));
+        // The file is made here, because the errors of the other process are not seen.
+        let made = File::create(&trace).and_then(|_| self.runner.run(Some(plan), Some(&trace), self.limit));
+        let told = match made {
+            Ok(_) => format!("The trace of that run is in {}, for https://ui.perfetto.dev.", trace.display()),
+            Err(error) => trace_file::error(&trace, &error),
+        };
+        let plan = self.runner.file(PLAN_EXTENSION);
+        format!(
+            "\nTo run what is shown here alone, put {PLAN_VARIABLE}={} before it.\n{told}\n",
+            plan.display()
+        )
+    }
+}

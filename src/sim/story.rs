@@ -1,0 +1,262 @@
+//! [`Story`]: a page about a run that has failed, made from its journal.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::journal::{Incident, JournalEntry, Losses, PacketEntry, PacketKind};
+use super::net::{Fate, HostId, Kernel};
+use super::network::TEST;
+use super::simulation::Simulated;
+
+/// Upper bound of the things that a page tells of, beside the faults.
+const SHOWN: usize = 30;
+/// Upper bound of the faults that a page lists.
+const SHOWN_FAULTS: usize = 10;
+/// Upper bound of the pairs of nodes whose lost packets a page lists.
+const SHOWN_PAIRS: usize = 4;
+/// Upper bound of the characters of a line.
+const WIDTH: usize = 160;
+
+/// When and where a run has failed, and what happened before.
+#[derive(Clone, Debug)]
+pub(super) struct Story {
+    pub(super) at: Duration,
+    pub(super) node: String,
+    /// Lines, each of which ends with a newline.
+    pub(super) page: String,
+}
+
+impl Simulated {
+    /// Tells what has happened so far.
+    pub(super) fn story(&self) -> Story {
+        let at = self.elapsed();
+        let state = self.state();
+        let journal = &state.journal;
+        self.network.with_kernel(|kernel| {
+            let teller =
+                Teller { kernel, width: kernel.names().iter().map(|name| name.len()).max().unwrap_or(0) };
+            let mut page = String::new();
+            teller.tell_faults(&mut page, &journal.faults, journal.losses.iter());
+            let told = told(&journal.entries, |task| match state.tasks.line(task) {
+                Some(line) => format!("the task spawned at {line} panics"),
+                None => "the test panics".into(),
+            });
+            teller.tell_rest(&mut page, told);
+            let failing = journal.panicked.filter(|(_, when)| *when == at);
+            Story { at, node: failing.map_or(TEST, |(host, _)| kernel.name(host)).to_owned(), page }
+        })
+    }
+}
+
+struct Teller<'a> {
+    kernel: &'a Kernel,
+    /// The length of the longest name of a node.
+    width: usize,
+}
+
+impl Teller<'_> {
+    fn tell_faults<'l>(
+        &self,
+        page: &mut String,
+        faults: &[JournalEntry],
+        losses: impl ExactSizeIterator<Item = (&'l (IpAddr, IpAddr), &'l Losses)>,
+    ) {
+        let pairs = losses.len();
+        if faults.is_empty() && pairs == 0 {
+            *page += "There were no faults.\n";
+            return;
+        }
+        *page += "Faults so far, with the virtual time in seconds:\n";
+        if let Some(earlier @ 1..) = faults.len().checked_sub(SHOWN_FAULTS) {
+            let _ = writeln!(page, "  ({earlier} earlier ones)");
+        }
+        for JournalEntry { at, host, what } in &faults[faults.len().saturating_sub(SHOWN_FAULTS)..] {
+            if let Incident::Fault(text) = what {
+                self.line(page, *at, *host, text);
+            }
+        }
+        losses.take(SHOWN_PAIRS).for_each(|(ends, lost)| self.tell_losses(page, *ends, lost));
+        if let Some(more @ 1..) = pairs.checked_sub(SHOWN_PAIRS) {
+            let _ = writeln!(page, "  (packets between {more} more pairs of nodes were lost)");
+        }
+    }
+
+    fn tell_losses(&self, page: &mut String, (from, to): (IpAddr, IpAddr), lost: &Losses) {
+        let [from, to] = [from, to].map(|end| name_of(self.kernel, end));
+        let times: Vec<_> = lost.last.iter().map(|at| format!("{:.6}", at.as_secs_f64())).collect();
+        let packets = if lost.count == 1 { "packet was" } else { "packets were" };
+        let earlier = if lost.count > times.len() as u64 { "..., " } else { "" };
+        let times = times.join(", ");
+        let _ = writeln!(page, "  {} {packets} lost from {from} to {to}: {earlier}{times}", lost.count);
+    }
+
+    /// Tells what nodes noted and sent: around the last faults, and at the end.
+    fn tell_rest(&self, page: &mut String, told: Vec<Told>) {
+        let is_fault: Vec<bool> = told.iter().map(|told| told.is_fault).collect();
+        let chosen = choose(&is_fault);
+        if !chosen.is_empty() {
+            let around = if is_fault.contains(&true) { " around the faults, and" } else { "" };
+            let _ = writeln!(*page, "What the nodes noted and sent{around} in the end:");
+        }
+        let mut next = 0;
+        for (at, told) in told.into_iter().enumerate().filter(|(at, _)| chosen.contains(at)) {
+            if at > next {
+                let _ = writeln!(*page, "  ({} more)", at - next);
+            }
+            next = at + 1;
+            self.line(page, told.at, told.host, &told.what.text(self.kernel));
+        }
+    }
+
+    /// Adds a line to a page.
+    fn line(&self, page: &mut String, at: Duration, host: HostId, what: &str) {
+        let what = what.replace('\n', "\\n");
+        let (at, node, width) = (at.as_secs_f64(), self.kernel.name(host), self.width);
+        let line = format!("  {at:>11.6}  {node:<width$}  {what}");
+        let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
+        *page += &line[..end];
+        *page += if end < line.len() { "...\n" } else { "\n" };
+    }
+}
+
+/// What a line tells.
+struct Told {
+    at: Duration,
+    host: HostId,
+    is_fault: bool,
+    what: What,
+}
+
+/// Returns which of the things are told, [`SHOWN`] at most: those around the last faults, and of the others
+/// the last ones.
+fn choose(is_fault: &[bool]) -> BTreeSet<usize> {
+    const FAULTS: usize = 2;
+    const BEFORE: usize = 6;
+    const AFTER: usize = 3;
+    let faults = (0..is_fault.len()).filter(|at| is_fault[*at]).rev().take(FAULTS);
+    let around = faults.flat_map(|at| at.saturating_sub(BEFORE)..=(at + AFTER).min(is_fault.len() - 1));
+    let mut chosen: BTreeSet<_> = around.collect();
+    for at in (0..is_fault.len()).rev() {
+        if chosen.len() >= SHOWN {
+            break;
+        }
+        chosen.insert(at);
+    }
+    chosen
+}
+
+enum What {
+    Text(String),
+    /// So many packets in a row of one kind, from one socket to another.
+    Packets {
+        first: PacketEntry,
+        sent: usize,
+        held: usize,
+        lost: usize,
+        bytes: usize,
+    },
+}
+
+/// Returns what the entries tell, one item for each line. `panics` returns the text about a task that panics.
+fn told(entries: &VecDeque<JournalEntry>, panics: impl Fn(u32) -> String) -> Vec<Told> {
+    let mut all = Vec::<Told>::new();
+    for JournalEntry { at, host, what } in entries {
+        let text = match what {
+            Incident::Noted(text) => format!("notes {text:?}"),
+            Incident::Fault(text) | Incident::Chosen(text) => text.clone(),
+            Incident::Panicked(task) => panics(*task),
+            Incident::Packet(packet) if packet.is_told() => {
+                if let Some(Told { what: What::Packets { first, sent, held, lost, bytes }, .. }) =
+                    all.last_mut()
+                {
+                    if (first.from, first.to, first.kind) == (packet.from, packet.to, packet.kind) {
+                        match packet.fate {
+                            Fate::Held => *held += 1,
+                            Fate::Dropped => *lost += 1,
+                            Fate::Sent | Fate::Delivered => {
+                                (*sent, *bytes) = (*sent + 1, *bytes + packet.bytes)
+                            }
+                        }
+                        continue;
+                    }
+                }
+                let [sent, lost] = [Fate::Sent, Fate::Dropped].map(|fate| usize::from(packet.fate == fate));
+                let what = What::Packets { first: *packet, sent, held: 0, lost, bytes: packet.bytes };
+                all.push(Told { at: *at, host: *host, is_fault: false, what });
+                continue;
+            }
+            _ => continue,
+        };
+        let is_fault = matches!(what, Incident::Fault(_) | Incident::Chosen(_));
+        all.push(Told { at: *at, host: *host, is_fault, what: What::Text(text) });
+    }
+    all
+}
+
+impl What {
+    fn text(self, kernel: &Kernel) -> String {
+        let (first, sent, held, lost, bytes) = match self {
+            What::Text(text) => return text,
+            What::Packets { first, sent, held, lost, bytes } => (first, sent, held, lost, bytes),
+        };
+        let place = |end: SocketAddr| format!("{}:{}", name_of(kernel, end.ip()), end.port());
+        let mut text = format!("-> {}: ", place(first.to));
+        text += &packet_text(first.kind, bytes);
+        if sent > 1 {
+            let _ = write!(text, " in {sent} packets");
+        }
+        if held > 0 {
+            text += ", held";
+        }
+        match lost {
+            0 => {}
+            lost if sent == 0 => {
+                // The packet was sent before, and is told of there. It is this host that does not get it.
+                text = format!("{lost} lost from {}: {}", place(first.from), &text[3..]);
+            }
+            lost if lost >= sent => text += ", lost",
+            lost => _ = write!(text, ", {lost} of them lost"),
+        }
+        text
+    }
+}
+
+/// Returns what a packet does, or several of a kind with so many bytes.
+pub(super) fn packet_text(kind: PacketKind, bytes: usize) -> String {
+    match kind {
+        PacketKind::Connects => "connects".into(),
+        PacketKind::Accepts => "accepts".into(),
+        PacketKind::Closes => "closes".into(),
+        PacketKind::Resets => "resets the connection".into(),
+        PacketKind::Acknowledges => "acknowledges".into(),
+        PacketKind::Unreachable => "is unreachable".into(),
+        PacketKind::Data if bytes == 1 => "1 byte".into(),
+        PacketKind::Data => format!("{bytes} bytes"),
+        PacketKind::Datagram => format!("datagram of {bytes} bytes"),
+    }
+}
+
+/// Returns the name of the host with that address.
+pub(super) fn name_of(kernel: &Kernel, address: IpAddr) -> String {
+    kernel.name_of(address).map_or_else(|| address.to_string(), str::to_owned)
+}
+
+#[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_around_the_last_faults_and_at_the_end() {
+        let told = |faults: &[usize], all| {
+            let is_fault: Vec<bool> = (0..all).map(|at| faults.contains(&at)).collect();
+            choose(&is_fault).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[], 0), []);
+        assert_eq!(told(&[], 100), (70..100).collect::<Vec<_>>());
+        assert_eq!(told(&[1], 10), (0..10).collect::<Vec<_>>());
+        assert_eq!(told(&[5, 20, 60], 100), (14..24).chain(54..64).chain(90..100).collect::<Vec<_>>());
+        assert_eq!(told(&[98], 100), (70..100).collect::<Vec<_>>());
+    }
+}
