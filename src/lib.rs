@@ -1,8 +1,8 @@
 //! An async executor whose worker threads take turns leading one reactor.
 //!
 //! The thread that finds an event also polls the task that waits for it. There is no I/O thread, no
-//! dispatcher, and no run queue between an event and its task. If a task blocks its thread, another thread
-//! takes over the reactor. The pattern is known as Leader/Followers; the README has a drawing.
+//! dispatcher, and as a rule no run queue between an event and its task. If a task blocks its thread, another
+//! thread takes over the reactor. The pattern is known as Leader/Followers; the README has a drawing.
 //!
 //! ```
 //! use paceline::net::{TcpListener, TcpStream};
@@ -26,21 +26,36 @@
 //! # }
 //! ```
 //!
-//! # Three ways to use it
+//! # What to use for what
 //!
-//! 1. **[`block_on`](block_on())** runs one future on the current thread, which waits for its own events. The
-//!    only other thread that is started is the deputy, which sleeps while that thread sleeps.
-//! 2. **[`spawn`]**, or a [`Runtime`] of your own, runs tasks on worker threads. Dropping a [`Task`] cancels
-//!    it; [`Task::detach`] lets it run on its own. Tasks use the sockets of [`net`].
-//! 3. **[`Executor`], [`LocalExecutor`], [`Async`] and [`Timer`]** replace the types of the same names of
-//!    `async-executor` and `async-io`, for programs that have their own threads, and for tasks that are not
-//!    `Send`.
+//! | to do | take |
+//! |---|---|
+//! | run one future, on this thread | [`block_on`](block_on()) |
+//! | run tasks on workers that the whole program shares | [`spawn`]; dropping its [`Task`] cancels the task |
+//! | choose the number of these workers, their names and hooks | [`Runtime::builder`], [`Builder::install`] |
+//! | have workers of your own, or two groups of them | a [`Runtime`] |
+//! | act on a runtime from another thread | its [`Handle`], which does not keep it alive |
+//! | run tasks on this thread only | a runtime of the [current thread](Builder::current_thread) |
+//! | run tasks that are not `Send` | [`LocalExecutor::run`] in a `block_on` |
+//! | run tasks that borrow, or on threads of your own | [`Executor::run`] in a `block_on` of each thread |
+//! | keep such an executor in a `static` | [`StaticExecutor`], [`StaticLocalExecutor`] |
+//! | use TCP, UDP and Unix sockets | [`net`], with the traits of [`prelude`] |
+//! | wait for any other descriptor | [`Async`] |
+//! | wait for a time, or no longer than that | [`Timer`], [`timeout`](timeout()) |
+//! | call code that blocks | [`unblock`], [`Unblock`] for streams, [`blocking::Job`] with a timeout |
+//! | share a state without a lock | [`Strand`] |
+//! | wait for Ctrl-C or another signal | `signal`, on Unix |
+//! | end a program well | [`Handle::drain`] |
+//!
+//! The [`recipes`] have the rest: channels, `select!`, framing, limits. `Executor`, `LocalExecutor`, `Task`,
+//! `Async`, `Timer` and what belongs to them have the names and the API of `async-executor` and `async-io`: a
+//! program on these changes only the name of the crate.
 //!
 //! # Which runtime a call acts on
 //!
 //! There is one default instance, which is made when it is first needed. Its workers start with the first
 //! [`spawn`], and it lasts until the process ends. To choose its settings, call [`Builder::install`] before
-//! anything uses it. At the end of a program, [`Handle::drain`] ends its tasks.
+//! anything uses it.
 //!
 //! The *current runtime* is that of the innermost `block_on`, task or [`enter`](Handle::enter) guard on this
 //! thread, or else the default instance. A runtime's hooks count as its own code, and so do the destructors
@@ -54,14 +69,9 @@
 //! | [`unblock`], [`blocking::Job::submit`] | the current runtime: each has threads for closures that block |
 //! | [`Handle::metrics`] | the given runtime |
 //!
-//! If the runtime of a timer ends before the timer fires, the timer is armed again in the current runtime of
-//! the next poll. The process has threads for closures that block, too, for calls outside of all runtimes.
-//!
-//! A source may be used from any thread and under any executor. Its events are found by the threads of its
-//! reactor, so to have a [`Runtime`] serve a socket, create the socket inside of [`Handle::block_on`] or of
-//! one of its tasks. A reactor in use may have no leader: because its tasks run under another library's
-//! `block_on`, because the only thread blocks, or because a wait outlives the `block_on` in which it began.
-//! The deputy notices that within two ticks and makes a thread lead.
+//! A source may be used from any thread and under any executor; its events are found by the threads of its
+//! reactor. So to have a [`Runtime`] serve a socket, create the socket inside of [`Handle::block_on`] or of
+//! one of its tasks.
 //!
 //! # What a program reports
 //!
@@ -80,8 +90,7 @@
 //! | How does a metrics system get that? | [`Metrics::each`], with names, units and kinds |
 //! | What did the threads do in the last seconds? | `trace::FlightRecorder`, with the feature `trace` |
 //! | Which runtimes exist? | [`Handle::all`] |
-//!
-//! After a drain, [`DrainReport::cancelled_tasks`] has the tasks that were cancelled.
+//! | What did a drain cancel? | [`DrainReport::cancelled_tasks`] |
 //!
 //! With the environment variable `PACELINE_REPORT`, all runtimes of a program print reports on standard
 //! error, without a change in the program. Its value is a list of names, separated by commas:
@@ -103,33 +112,9 @@
 //! `PACELINE_THREADS` ([`spawn`]) and `PACELINE_BLOCKING_THREADS` ([`blocking`]).
 //!
 //! With the feature `tracing`, each task, closure that blocks and `block_on` has a span, by the names that
-//! tokio uses (`runtime.spawn`, target `tokio::task`). So tokio-console shows them, with the line that
-//! spawned each, its polls and its wakes. Wakers are events of the target `runtime::waker`, stalls are
-//! warnings of the target `runtime::stall`. The subscriber has to be the global one, because tasks are polled
-//! and woken on any thread. A future that is spawned while no subscriber wants its span costs one test for
-//! each poll.
-//!
-//! # When a runtime ends
-//!
-//! | what | after [`Runtime::shutdown`] or [`drain`](Handle::drain) | after its drop |
-//! |---|---|---|
-//! | its tasks | are cancelled | are cancelled |
-//! | tasks that are spawned on it | are cancelled at once | are cancelled at once (by a [`Handle`]) |
-//! | closures that [block](blocking), not begun | are cancelled | are cancelled |
-//! | closures that [block](blocking), running | go on; the runtime does not wait for them | the same |
-//! | a source that was made in it | works, wherever it is awaited | returns errors |
-//! | a [`Timer`] that was polled in it | fires | fires: it is armed again where it is awaited |
-//!
-//! Awaiting a cancelled task panics with a message; its [`fallible`](Task::fallible) form returns `None`.
-//!
-//! # After a fork
-//!
-//! A runtime, the default instance included, belongs to the process that made it: its threads do not exist in
-//! a child. A child that waits in a `block_on`, spawns, or registers a source or a timer there is aborted
-//! with a message, also if the fork happened inside of a `block_on` or a task and the child comes back to it.
-//! The parent is not affected. A child may exit, replace its program (`exec`), drop what it inherited, and
-//! use a [`Runtime`] that it builds. It has no default instance if the parent had one; fork before there is
-//! one.
+//! tokio uses (`runtime.spawn`, target `tokio::task`), so tokio-console shows them. Wakers are events of the
+//! target `runtime::waker`, stalls are warnings of the target `runtime::stall`. The subscriber has to be the
+//! global one, because tasks are polled and woken on any thread.
 //!
 //! # Platforms
 //!
@@ -138,24 +123,11 @@
 //! | Linux, Android | epoll: one system call per wait; a source is registered once and never armed again |
 //! | others that `polling` supports | `polling`, one-shot: a system call arms each wait |
 //!
-//! The numbers of tests that `.ci/run emulated` runs on each platform, without those that an emulator
-//! disturbs:
-//!
-//! | system | processor | unit tests | tests of behaviour (`tests/it`) |
-//! |---|---|---|---|
-//! | Linux | x86_64 | all 212 | all 499, also over `poll(2)` |
-//! | Linux | i686 (32 bits) | all 204 | 157 |
-//! | Linux under qemu-user | aarch64 | 204 | 156 |
-//! | Linux under qemu-user | s390x (big-endian) | 202 | 76 |
-//! | Windows under Wine | x86_64 | all 188 | 212 |
-//! | macOS | x86_64 | compiles | - |
-//!
-//! The targets need atomics of 64 bits.
-//!
-//! If a sandbox forbids a system call that a runtime needs (`epoll_create1`, `eventfd2`, `timerfd_create`),
-//! the runtime cannot be made, which is an error.
-//!
-//! [`Tuning::portable`] selects the portable way on Linux. The minimum supported Rust version is 1.85.
+//! The targets need atomics of 64 bits. The tests run on Linux, parts of them on other processors under qemu
+//! and on Windows under Wine; for macOS the crate is only compiled. [`Tuning::portable`] selects the portable
+//! way on Linux. If a sandbox forbids a system call that a runtime needs (`epoll_create1`, `eventfd2`,
+//! `timerfd_create`), the runtime cannot be made, which is an error. The minimum supported Rust version is
+//! 1.85.
 //!
 //! # Features
 //!
@@ -172,146 +144,8 @@
 //! | `trace` | `paceline::trace`: a flight recorder of the threads, and dumps of what tasks wait for |
 //! | `tracing` | spans of tasks and events of their wakers and stalls, for subscribers of `tracing` |
 //!
-//! # Map of the source
-//!
-//! No module names a module above it in this table; a test checks that. Read `src/pool/block_on.rs` first.
-//!
-//! | module | what it is | knows |
-//! |---|---|---|
-//! | `compat` | adapters to other crates, most of them behind features | all below |
-//! | `macros` | `#[paceline::main]` and the other attributes: a package, as proc macros have to be | |
-//! | `tokio` | the stand-in for tokio: a package, which this one does not depend on | |
-//! | `net` | sockets that are addressed by name, cloned and split | `io`, and `blocking` for look-ups |
-//! | `signal` | [`ctrl_c`](signal::ctrl_c) and other signals, on Unix | `io` |
-//! | `sim` | programs that run under a seed, on one thread, behind a feature | all below |
-//! | `clock` | a clock that tests can stop, behind a feature | pools |
-//! | `trace` | the flight recorder, and dumps of tasks, behind a feature | all below |
-//! | `recipes` | recipes for common tasks: docs only | |
-//! | `prelude` | re-exported traits of `futures` | |
-//! | `strand` | [`Strand`]: operations on a state, one after the other; README | where to spawn a task |
-//! | `runtime` | [`Runtime`], [`Builder`], [`Metrics`], the free functions | all below |
-//! | `end` | the end of a runtime: drain and shutdown | pools |
-//! | `blocking` | [`unblock`], [`Unblock`], [`blocking::Job`]; README | pools, and the timers of `io` |
-//! | `io` | [`Async`], [`Timer`], [`timeout`](timeout()), sockets | the reactor of a pool, and `current` |
-//! | `current` | [`block_on`](block_on()), and the runtime that a call acts on | pools, and `watch` |
-//! | `watch` | what the deputy's thread does about stuck threads | pools, and what their threads do |
-//! | `pool` | a reactor, its threads, and their loop (`block_on`); README | reactor, executor, leadership |
-//! | `blocking_threads` | the threads for closures that block; their queue | the clock that a closure holds |
-//! | `executor` | tasks, runners, the direct slot | wakers, never the poller |
-//! | `reactor` | the poller, sources, readiness, timers | wakers, never tasks or roles |
-//! | `leadership` | the promotion protocol: which thread leads, or is woken; README | neither I/O nor tasks |
-//! | `line` | the threads that sleep until one is needed, and the rule for waking them; README | |
-//! | `spin` | whether a thread stays awake for a moment before it sleeps | its own memory |
-//! | `insight` | reports: plain data for people, and its text | `probe` |
-//! | `probe` | whether a thread blocks, computes, or waits for a core | threads, and no pool |
-//! | `ambient` | the context of foreign code on our threads: none, or tokio's, which is in `compat` | |
-//! | `fork` | detects that the process was forked | |
-//! | `observed` | the span and the wrapped waker of a task that a subscriber or a dump observes | |
-//! | `waking` | calls foreign wakers, hooks and destructors | |
-//! | `notice` | lines on standard error, and which of them the environment asks for | |
-//! | `rounded` | durations for people to read | |
-//! | `place` | lines of source and threads for people to read | |
-//! | `flight` | what each thread notes for the flight recorder, if there is one | |
-//! | `simulated` | the seam of simulations and of stopped clocks: what the layers tell them, and ask them | |
-//! | `stage` | how far a thread has got, as the thread notes it for observers | |
-//! | `sync` | atomics, locks, threads and the clock: of std, or of loom and shuttle in the models | |
-//!
-//! Deliberately absent: an I/O thread, a dispatcher, a poller per worker, a global queue that every task goes
-//! through.
-//!
-//! # The way of an event
-//!
-//! ```text
-//!            kernel
-//!              |  1 epoll_wait returns a batch                      reactor/sys/epoll.rs
-//!              v
-//!   LEADER   batch -- 2 the thread takes all events of it along     reactor/batch.rs
-//!              |      3 leadership is vacant from here on           leadership/leader.rs
-//!              v
-//!   PROCESSING: still the same thread, no other one was woken
-//!            share -- 4 it takes the next event; others steal half  reactor/share.rs
-//!              v
-//!            record - 5 the source's word: does a task wait?        reactor/readiness.rs
-//!              |      6 the waker is taken out, and called          reactor/record.rs
-//!              v
-//!            slot --- 7 the task goes into the runner's slot        executor/host.rs
-//!              |      8 the loop polls its future, a `run`          pool/block_on.rs
-//!              v      9 which takes the task out                    executor/turns.rs
-//!            task -- 10 and polls it: the task reads and writes     executor/task.rs
-//!              |     11 until the task has to wait again            reactor/source.rs
-//!              v
-//!   back to 4; without events FOLLOWER, and LEADER again if no other thread was faster
-//! ```
-//!
-//! From 4 to 11 an event enters 28 files, with eleven read-modify-writes and nine plain stores for observers.
-//! `line/README.md` names them, and the fences of the ways on which a thread wakes another one.
-//!
-//! # Words
-//!
-//! Each word that several files use in a sense of its own has one meaning.
-//!
-//! | word | meaning |
-//! |---|---|
-//! | leader | the one thread that may wait for events |
-//! | follower | a thread in a `block_on` of the pool that does not lead |
-//! | vacant | said of leadership that no thread has: the next thread that asks gets it |
-//! | role | what a thread does: it leads, it follows, or it processes an event or a task |
-//! | rank | the claim of a thread to lead: host before guest before relief |
-//! | host | the `block_on` in which a runner is polled; its thread polls the tasks that its events wake |
-//! | guest | a thread that only awaits its own future |
-//! | relief | a thread that only leads, while no other thread can |
-//! | seat | the place where one thread sleeps, with the tokens that wake it |
-//! | sleeper | a thread or a runner that is in a line, asleep or about to sleep |
-//! | line | the list of sleepers from which one is woken |
-//! | root | the future that a `block_on` awaits |
-//! | stay | one `block_on` in progress, on its thread's stack |
-//! | station | the same `block_on` as other threads see it, and its waker |
-//! | runner | one `Executor::run` in progress |
-//! | slot | the place for the one task that a runner polls next |
-//! | ring | a runner's local queue |
-//! | injector | the queue that all runners of an executor take from |
-//! | surplus | the tasks in rings and injectors, as opposed to those in slots |
-//! | stranger | a thread that polls a runner outside of every pool: in a foreign `block_on`, or in a ticker |
-//! | crew | a runtime's workers |
-//! | replacement | a worker that was added beyond the usual number |
-//! | standby | a worker that leads while the others compute, and takes no task from a queue |
-//! | extra | said of a worker beyond the usual number that takes tasks: all have computed for long |
-//! | source | a registered descriptor |
-//! | record | what the reactor keeps of a source |
-//! | count of a source | how many events have come in one direction; it wraps |
-//! | batch | the events that one wait has returned, and the timers that are due |
-//! | share | the events that one thread has taken along and not fired yet; others may steal them |
-//! | promise | something that a thread will do soon, and that others rely on |
-//! | deputy | the thread that notices when a promise is broken |
-//! | look | one round of the deputy: it observes, decides and acts |
-//! | tick | the time between two looks |
-//! | rest | a pause of the deputy that is longer than a tick, while threads are stuck for long |
-//! | quiet | said of a pool in which all threads sleep and no work waits: the deputy sleeps, too |
-//! | stage | how far a thread has got, as a word: two equal readings mean no progress |
-//! | witness | the deputy's record of a thread that makes no progress |
-//! | stuck | said of a thread without progress between two looks: it blocks, computes, or waits for a core |
-//! | stall | a poll that has blocked its thread, or computed, for ten milliseconds |
-//! | conductor | the thread that conducts the end of a runtime |
-//! | helper | the thread that drops what is left at the end of a runtime, beside the workers |
-//! | vigil | the wait of one thread until no more than a given number of tasks is left |
-//! | inside | said of the thread that may use a strand's state |
-//! | relay | the task that continues a strand's operations after a thread has done its share |
-//!
-//! # Invariants
-//!
-//! Comments and names of tests cite these by number. LF5 holds while a source or timer is registered.
-//!
-//! | | |
-//! |---|---|
-//! | LF1 | at most one thread waits on a poller |
-//! | LF2 | leadership is vacant before user code runs on the thread that had it |
-//! | LF3 | no user code (a future, a waker, or the drop of either) runs while leadership or a lock is held |
-//! | LF4 | one promotion wakes one follower at most, and no event wakes all of them |
-//! | LF5 | a thread leads, or will when it has fired its share, or the deputy notices within two ticks |
-//! | LF6 | an event is fired once: it reaches the registered waker, or is remembered as readiness |
-//! | LF7 | a task that can run is in one place: a slot, a ring, the injector, or a poll |
-//! | LF8 | "lead" and "your future was woken" are separate tokens of a sleeping thread |
-//! | LF9 | an idle process makes no system calls |
+//! The guide, in `docs/src` of the repository, has chapters on blocking, deadlines, simulations, and moving
+//! from tokio and smol; its page *Inside* has the map of the source.
 
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

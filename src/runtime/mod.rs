@@ -59,6 +59,28 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(100);
 /// that at most a tenth of a second. [`shutdown`](Runtime::shutdown) waits as long as you say, and dropping
 /// the runtime after that does not wait again.
 ///
+/// # When it ends
+///
+/// | what | after [`shutdown`](Runtime::shutdown) or [`drain`](Handle::drain) | after its drop |
+/// |---|---|---|
+/// | its tasks | are cancelled | are cancelled |
+/// | tasks that are spawned on it | are cancelled at once | are cancelled at once (by a [`Handle`]) |
+/// | closures that [block](crate::blocking), not begun | are cancelled | are cancelled |
+/// | closures that [block](crate::blocking), running | go on; the runtime does not wait for them | the same |
+/// | a source that was made in it | works, wherever it is awaited | returns errors |
+/// | a [`Timer`](crate::Timer) that was polled in it | fires | fires: it is armed again where it is awaited |
+///
+/// Awaiting a cancelled task panics with a message; its [`fallible`](Task::fallible) form returns `None`.
+///
+/// # After a fork
+///
+/// A runtime, the default instance included, belongs to the process that made it: its threads do not exist in
+/// a child. A child that waits in a `block_on`, spawns, or registers a source or a timer there is aborted
+/// with a message, also if the fork happened inside of a `block_on` or a task and the child comes back to it.
+/// The parent is not affected. A child may exit, replace its program (`exec`), drop what it inherited, and
+/// use a [`Runtime`] that it builds. It has no default instance if the parent had one; fork before there is
+/// one.
+///
 /// # Examples
 ///
 /// ```

@@ -143,7 +143,7 @@ pub fn rng() -> Rng {
     try_rng().expect("`sim::rng`: no simulation runs on this thread; `sim::try_rng` returns `None` then")
 }
 
-/// Like [`rng`], but returns `None` if no simulation runs on this thread.
+/// Like [`rng()`], but returns `None` if no simulation runs on this thread.
 ///
 /// ```
 /// use paceline::sim::{self, Sim};
@@ -190,7 +190,8 @@ pub fn buggify(probability: f64) -> bool {
 ///
 /// A seed makes about a quarter of the places in a program with this macro faulty. In these places, it is
 /// true with the given probability. So in some runs one thing often goes wrong and everything else works,
-/// which finds more than many faults at once. Each fault is an event with a text, as by [`sim::note`](crate::sim::note).
+/// which finds more than many faults at once. Each fault is an event with a text, as by
+/// [`sim::note`](crate::sim::note).
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
 //! Behaviour, seen from the outside.
 //!
 //! If a test guards a specific line of `src/`, its comment says what makes it fail when it is taken out. LF1
-//! to LF9 are the invariants of `src/lib.rs`. Loom models and unit tests stand beside the code; long stress
-//! is in `tests/soak`.
+//! to LF9 are the invariants of `docs/src/internals.md`. Loom models and unit tests stand beside the code;
+//! long stress is in `tests/soak`.
 //!
 //! | behaviour | modules |
 //! |---|---|

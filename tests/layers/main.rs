@@ -1,5 +1,5 @@
-//! No module names a module that stands above it in the map of `lib.rs`, and files do not name each other in
-//! circles. These tests read the source; none of them runs it.
+//! No module names a module that stands above it in the map of `docs/src/internals.md`, and files do not name
+//! each other in circles. These tests read the source; none of them runs it.
 #![cfg(unix)]
 #![allow(unreachable_pub)]
 
@@ -25,15 +25,17 @@ fn text(file: &str) -> Option<String> {
     fs::read_to_string(folder().join(file)).ok()
 }
 
+/// Returns a section of the guide's page on the source.
+fn section_of_internals(title: &str) -> String {
+    let page = fs::read_to_string(folder().join("../docs/src/internals.md")).unwrap();
+    let mut sections = page.split("\n## ");
+    sections.find(|section| section.starts_with(title)).expect("the page has the section").into()
+}
+
 /// The modules of the map, from the top.
 fn layers() -> Vec<String> {
-    let lib = text("lib.rs").unwrap();
-    let (_, map) = lib.split_once("# Map of the source").expect("lib.rs has a map");
-    let rows = map
-        .lines()
-        .skip(1)
-        .take_while(|line| line.starts_with("//!"))
-        .filter_map(|line| line.strip_prefix("//! | `"));
+    let map = section_of_internals("Map of the source");
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| row.split('`').next().unwrap().into()).collect()
 }
 

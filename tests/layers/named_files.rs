@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::folder;
+use super::{folder, section_of_internals};
 
 /// Returns the names of files in a text: `a/b.rs`, `README.md`.
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -52,13 +52,11 @@ fn files_that_are_named_exist() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The drawing in `lib.rs` names the file of each step.
+/// The drawing in `docs/src/internals.md` names the file of each step.
 #[test]
 fn the_way_of_an_event_names_the_files_on_it() {
-    let lib = fs::read_to_string(folder().join("lib.rs")).unwrap();
-    let (_, way) = lib.split_once("# The way of an event").expect("lib.rs draws it");
-    let (way, _) = way.split_once("//! # ").expect("something follows");
-    let files: Vec<_> = names(way).collect();
+    let way = section_of_internals("The way of an event");
+    let files: Vec<_> = names(&way).collect();
     assert!((8..=14).contains(&files.len()), "{files:?}");
     let missing: Vec<_> = files.iter().filter(|file| !folder().join(file).is_file()).collect();
     assert!(missing.is_empty(), "{missing:?}");
