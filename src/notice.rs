@@ -1,4 +1,4 @@
-//! Messages on standard error: [`print`] and its like, and the [`ReportName`]s of the environment for
+//! Messages on standard error: [`print()`] and its like, and the [`ReportName`]s of the environment for
 //! reports.
 
 mod requests;
@@ -18,7 +18,7 @@ pub(crate) fn print(text: impl fmt::Display) {
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Prints a line as [`print`] does, but for which no one has asked: in a test of the standard library's
+/// Prints a line as [`print()`] does, but for which no one has asked: in a test of the standard library's
 /// harness it is captured with the other output of the test.
 #[cold]
 pub(crate) fn print_captured(text: impl fmt::Display) {
