@@ -41,7 +41,7 @@ impl Test<'_> {
     }
 }
 
-/// Runs `test` under the seeds 0 to `seeds` - 1, or as the [environment](request) asks. The first of them
+/// Runs `test` under the seeds 0 to `seeds` - 1, or as the environment asks. The first of them
 /// runs [twice](super::check). Each run is on a new thread. `name` is the path of the test, with its crate,
 /// in `package`.
 ///

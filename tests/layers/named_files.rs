@@ -27,9 +27,10 @@ fn lost(path: &Path) -> Vec<String> {
         None if is_code => "",
         None => line,
     });
-    // `src/main.rs` is a program of the reader in examples of output, beside this package.
+    // Examples of output name programs of the reader, and packages.
+    let readers = ["src/main.rs", "tests/shop.rs"];
     let named =
-        prose.flat_map(names).filter(|name| *name != "src/main.rs" && !name.starts_with("axum-0.8.9/"));
+        prose.flat_map(names).filter(|name| !readers.contains(name) && !name.starts_with("axum-0.8.9/"));
     let is_lost = |name: &&str| !from.iter().any(|folder| folder.join(name).is_file());
     named.filter(is_lost).map(|name| format!("{}: {name}", path.display())).collect()
 }
