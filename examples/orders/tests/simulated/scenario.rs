@@ -1,0 +1,147 @@
+//! Three nodes: a shop, its warehouse, and two customers. A partition, and a crash of the shop or the
+//! warehouse, come while the customers order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fs};
+
+use orders::client::Client;
+use orders::warehouse::{self, Shelves};
+use orders::{Config, Order, Plant, serve};
+use paceline::sim::{Rng, Sim};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::notes;
+
+const ITEMS: [&str; 2] = ["tea", "rice"];
+const STOCK: u32 = 1000;
+/// Of each of the two customers.
+const ORDERS: u64 = 6;
+
+/// Runs the three nodes, and checks what the shop has promised.
+pub(crate) fn run(sim: &mut Sim, plant: Plant) {
+    let _notes = notes::of_events();
+    let folder = Folder::new();
+    let shelves = Shelves::default();
+    nodes(sim, &folder.0, &shelves, plant);
+    faults(sim);
+    let (ours, theirs) = (sim.rng(), sim.rng());
+    let customers = sim.client("customers", async move {
+        // More attempts than the faults last.
+        let shop = Client::new("http://shop", 100);
+        let mut customers = JoinSet::new();
+        customers.spawn(customer(shop.clone(), 0, ours));
+        customers.spawn(customer(shop.clone(), ORDERS, theirs));
+        let acknowledged = customers.join_all().await.concat();
+        check(&shop, &shelves, &acknowledged).await;
+    });
+    sim.block_on(timeout(Duration::from_secs(300), customers)).expect("the customers come to an end");
+}
+
+fn nodes(sim: &mut Sim, folder: &Path, shelves: &Shelves, plant: Plant) {
+    let folder = folder.to_owned();
+    sim.node("shop", move || {
+        let config = Config {
+            folder: folder.clone(),
+            stock: ITEMS.map(|item| (item.to_owned(), STOCK)).into(),
+            warehouse: "http://warehouse".to_owned(),
+            plant,
+        };
+        async {
+            let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+            serve(listener, config, std::future::pending()).await.unwrap();
+        }
+    });
+    // What is on its shelves survives a crash.
+    let shelves = shelves.clone();
+    sim.node("warehouse", move || {
+        let routes = warehouse::routes(shelves.clone());
+        async {
+            let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+            axum::serve(listener, routes).await.unwrap();
+        }
+    });
+}
+
+/// Of 200 packets one is lost. One partition takes 2 s. Each of the servers crashes once, and starts again.
+fn faults(sim: &mut Sim) {
+    let mut rng = sim.rng();
+    let mut within = move |least, most| Duration::from_millis(least + rng.below(most - least));
+    let network = sim.network();
+    network.set_loss(0.005);
+    network.set_latency(Duration::from_millis(1)..=Duration::from_millis(3));
+
+    let begin = within(0, 2000);
+    let customers_side = within(0, 2) < Duration::from_millis(1);
+    let other = if customers_side { "customers" } else { "warehouse" };
+    let cuts = network.clone();
+    sim.at(begin, move || cuts.partition("shop", other));
+    let repairs = network.clone();
+    sim.at(begin + Duration::from_secs(2), move || repairs.repair("shop", other));
+
+    for node in ["shop", "warehouse"] {
+        let (begin, length) = (within(100, 2100), within(200, 1000));
+        let crashes = network.clone();
+        sim.at(begin, move || crashes.crash(node));
+        let restarts = network.clone();
+        sim.at(begin + length, move || restarts.restart(node));
+    }
+}
+
+/// Orders now and then, and returns what the shop has acknowledged.
+async fn customer(shop: Client, first: u64, mut rng: Rng) -> Vec<Order> {
+    let mut acknowledged = Vec::new();
+    for id in first..first + ORDERS {
+        sleep(Duration::from_millis(rng.below(400))).await;
+        let item = ITEMS[rng.below(2) as usize].to_owned();
+        let order = Order { id, item, quantity: 1 + rng.below(3) as u32 };
+        let status = shop.post("/orders", &order).await.expect("a shop is away for some seconds at most");
+        assert!(status.is_success(), "order {id} is refused: {status}");
+        acknowledged.push(order);
+    }
+    acknowledged
+}
+
+/// What the shop has acknowledged is stored, is taken from the stock once, and arrives at the warehouse.
+async fn check(shop: &Client, shelves: &Shelves, acknowledged: &[Order]) {
+    let mut sold = BTreeMap::new();
+    for order in acknowledged {
+        let stored: Option<Order> = shop.get(&format!("/orders/{}", order.id)).await.unwrap();
+        assert!(stored.is_some(), "order {} was acknowledged, and is not in the shop", order.id);
+        *sold.entry(&order.item).or_insert(0) += order.quantity;
+    }
+    for (item, sold) in sold {
+        let left: u32 = shop.get(&format!("/stock/{item}")).await.unwrap().expect("it is known");
+        assert!(left == STOCK - sold, "{left} {item} are left of {STOCK}, and {sold} were sold");
+    }
+    let mut missing = acknowledged.iter().map(|order| order.id).filter(|&id| !shelves.has(id));
+    // Longer than all retries.
+    for _ in 0..30 {
+        if missing.clone().next().is_none() {
+            return;
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    if let Some(id) = missing.next() {
+        panic!("order {id} was acknowledged, and is not at the warehouse after 30 s");
+    }
+}
+
+/// The disk of the shop.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let thread = std::thread::current().id();
+        Self(env::temp_dir().join(format!("orders-{}-{thread:?}", std::process::id())))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
