@@ -106,9 +106,6 @@ impl Journal {
                     let ends = (packet.from.ip(), packet.to.ip());
                     self.losses.entry(ends).or_default().add(entry.at);
                 }
-                if !self.keeps_all && !packet.is_told() {
-                    return;
-                }
             }
             _ => {}
         }
@@ -155,7 +152,7 @@ impl PacketEntry {
         let is_answer = matches!(self.kind, PacketKind::Accepts | PacketKind::Acknowledges);
         match self.fate {
             Fate::Sent | Fate::Held => !is_answer,
-            Fate::Dropped => self.kind != PacketKind::Acknowledges,
+            Fate::Dropped => true,
             Fate::Delivered => false,
         }
     }

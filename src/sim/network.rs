@@ -56,7 +56,8 @@ pub(super) struct OpenSocket {
 /// What happened to a packet.
 #[derive(Debug)]
 pub(super) struct PacketNote {
-    pub(super) entry: JournalEntry,
+    /// `None` if the journal does not tell of it.
+    pub(super) entry: Option<JournalEntry>,
     pub(super) detail: u64,
     /// `None` unless the run is part of a check.
     pub(super) text: Option<String>,
@@ -64,14 +65,20 @@ pub(super) struct PacketNote {
 
 impl SimulatedNetwork {
     /// Makes a network with one host, the test's.
-    pub(super) fn new(mut random: Rng, keeps_texts: bool, faults: Arc<Mutex<Faults>>) -> Self {
+    pub(super) fn new(
+        mut random: Rng,
+        keeps_texts: bool,
+        tells_all: bool,
+        faults: Arc<Mutex<Faults>>,
+    ) -> Self {
         let noted = Arc::<Mutex<Vec<PacketNote>>>::default();
         let mut kernel = Kernel::new(Settings::default(), move || random.next_u64());
         kernel.add_host(TEST);
         let notes = noted.clone();
         kernel.set_trace(move |at, host, fate, packet| {
-            let what = Incident::Packet(PacketEntry::new(fate, packet));
-            let entry = JournalEntry { at, host, what };
+            let packet_entry = PacketEntry::new(fate, packet);
+            let is_told = tells_all || packet_entry.is_told();
+            let entry = is_told.then_some(JournalEntry { at, host, what: Incident::Packet(packet_entry) });
             locked(&notes).push(PacketNote::of(entry, fate, packet, keeps_texts));
         });
         kernel.set_loss_filter(move |from, to| locked(&faults).happens(format_args!("loss {from}>{to}")));
@@ -200,7 +207,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl PacketNote {
     /// Describes a packet, but not its content: a program may [note](super::note) what it receives.
-    fn of(entry: JournalEntry, fate: Fate, packet: &Packet, keeps_text: bool) -> Self {
+    fn of(entry: Option<JournalEntry>, fate: Fate, packet: &Packet, keeps_text: bool) -> Self {
         let size = |bytes: &[u8]| bytes.len() as u64;
         let (what, words) = match &packet.body {
             PacketBody::Tcp(segment) => {

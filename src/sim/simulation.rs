@@ -134,7 +134,12 @@ impl Simulated {
             state: Mutex::new(state),
             locals: Mutex::default(),
             nodes: Nodes::default(),
-            network: SimulatedNetwork::new(Rng::new(seeds.next_u64()), is_check, faults.clone()),
+            network: SimulatedNetwork::new(
+                Rng::new(seeds.next_u64()),
+                is_check,
+                trace.is_some(),
+                faults.clone(),
+            ),
             system: SystemValues::new(seeds.next_u64()),
             faults,
         }
@@ -248,8 +253,8 @@ impl Simulated {
             if let Some(text) = packet.text {
                 state.events.keep_text(packet.detail, text);
             }
-            if !state.is_over {
-                state.journal.add(packet.entry);
+            if let Some(entry) = packet.entry.filter(|_| !state.is_over) {
+                state.journal.add(entry);
             }
             let task = state.polled_id();
             self.add(state, SimEventKind::Packet, task, packet.detail);

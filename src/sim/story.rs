@@ -174,7 +174,10 @@ fn told(entries: &VecDeque<JournalEntry>, panics: impl Fn(u32) -> String) -> Vec
                     if (first.from, first.to, first.kind) == (packet.from, packet.to, packet.kind) {
                         match packet.fate {
                             Fate::Held => *held += 1,
-                            Fate::Dropped => *lost += 1,
+                            Fate::Dropped => {
+                                *lost += 1;
+                                *bytes += if *sent == 0 { packet.bytes } else { 0 };
+                            }
                             Fate::Sent | Fate::Delivered => {
                                 (*sent, *bytes) = (*sent + 1, *bytes + packet.bytes)
                             }
@@ -202,22 +205,23 @@ impl What {
             What::Packets { first, sent, held, lost, bytes } => (first, sent, held, lost, bytes),
         };
         let place = |end: SocketAddr| format!("{}:{}", name_of(kernel, end.ip()), end.port());
-        let mut text = format!("-> {}: ", place(first.to));
+        // A packet that is lost on arrival was told of when it was sent.
+        let mut text = match sent {
+            0 => format!("<- {}: ", place(first.from)),
+            _ => format!("-> {}: ", place(first.to)),
+        };
         text += &packet_text(first.kind, bytes);
-        if sent > 1 {
-            let _ = write!(text, " in {sent} packets");
+        let all = sent.max(lost);
+        if all > 1 {
+            let _ = write!(text, " in {all} packets");
         }
         if held > 0 {
             text += ", held";
         }
-        match lost {
-            0 => {}
-            lost if sent == 0 => {
-                // The packet was sent before, and is told of there. It is this host that does not get it.
-                text = format!("{lost} lost from {}: {}", place(first.from), &text[3..]);
-            }
-            lost if lost >= sent => text += ", lost",
-            lost => _ = write!(text, ", {lost} of them lost"),
+        if lost == all {
+            text += ", lost";
+        } else if lost > 0 {
+            let _ = write!(text, ", {lost} of them lost");
         }
         text
     }
@@ -245,7 +249,48 @@ pub(super) fn name_of(kernel: &Kernel, address: IpAddr) -> String {
 
 #[cfg(all(test, not(any(paceline_loom, paceline_shuttle))))]
 mod tests {
+    use super::super::net::Settings;
     use super::*;
+
+    /// Returns the lines about packets between two hosts.
+    fn told_of(packets: &[(bool, Fate, PacketKind, usize)]) -> Vec<String> {
+        let mut kernel = Kernel::new(Settings::default(), || 0);
+        let hosts = ["client", "shop"].map(|name| kernel.add_host(name));
+        let ends = [(0, 9), (1, 80)].map(|(at, port)| SocketAddr::new(kernel.addresses(hosts[at])[0], port));
+        let entry = |(is_answer, fate, kind, bytes): &(bool, Fate, PacketKind, usize)| {
+            let [from, to] = if *is_answer { [ends[1], ends[0]] } else { ends };
+            let packet = PacketEntry { from, to, fate: *fate, kind: *kind, bytes: *bytes };
+            JournalEntry { at: Duration::ZERO, host: hosts[0], what: Incident::Packet(packet) }
+        };
+        let told = told(&packets.iter().map(entry).collect(), |_| String::new());
+        told.into_iter().map(|told| told.what.text(&kernel)).collect()
+    }
+
+    #[test]
+    fn packets_of_a_kind_in_a_row_are_one_line_and_acknowledgements_none() {
+        use Fate::{Delivered, Dropped, Held, Sent};
+        use PacketKind::{Accepts, Acknowledges, Connects, Data, Datagram};
+        let lines = told_of(&[
+            (false, Sent, Connects, 0),
+            (true, Sent, Accepts, 0),
+            (false, Sent, Acknowledges, 0),
+            (false, Sent, Data, 1000),
+            (true, Sent, Acknowledges, 0),
+            (false, Sent, Data, 234),
+            (false, Delivered, Data, 234),
+            (true, Sent, Data, 1),
+            (true, Dropped, Data, 1),
+        ]);
+        assert_eq!(
+            lines,
+            ["-> shop:80: connects", "-> shop:80: 1234 bytes in 2 packets", "-> client:9: 1 byte, lost"]
+        );
+
+        let lines = told_of(&[(false, Sent, Data, 5), (false, Held, Data, 5), (true, Dropped, Datagram, 7)]);
+        assert_eq!(lines, ["-> shop:80: 5 bytes, held", "<- shop:80: datagram of 7 bytes, lost"]);
+        let lines = told_of(&[(false, Sent, Data, 5), (false, Sent, Data, 5), (false, Dropped, Data, 5)]);
+        assert_eq!(lines, ["-> shop:80: 10 bytes in 2 packets, 1 of them lost"]);
+    }
 
     #[test]
     fn what_is_told_is_around_the_last_faults_and_at_the_end() {
