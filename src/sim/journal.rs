@@ -101,11 +101,9 @@ impl Journal {
         match &entry.what {
             Incident::Fault(_) if self.faults.len() < MOST_FAULTS => self.faults.push(entry.clone()),
             Incident::Panicked(_) => self.panicked = Some((entry.host, entry.at)),
-            Incident::Packet(packet) => {
-                if packet.fate == Fate::Dropped {
-                    let ends = (packet.from.ip(), packet.to.ip());
-                    self.losses.entry(ends).or_default().add(entry.at);
-                }
+            Incident::Packet(packet) if packet.fate == Fate::Dropped => {
+                let ends = (packet.from.ip(), packet.to.ip());
+                self.losses.entry(ends).or_default().add(entry.at);
             }
             _ => {}
         }
