@@ -8,6 +8,7 @@
 //! |---|---|
 //! | run a closure, and await its result | [`unblock`](unblock()) |
 //! | read, write or iterate over blocking sources: files, standard input, pipes of children | [`Unblock`] |
+//! | use files that belong to the node in a simulation | [`fs`] in place of [`std::fs`] |
 //! | run a closure with a deadline, and continue without it | [`Job`] |
 //!
 //! Each [`Runtime`](crate::Runtime) has a pool of such threads, and the process has one for all other
@@ -56,6 +57,10 @@ pub use handle::JobHandle;
 pub use job::Job;
 pub use token::CancelToken;
 pub use unblock::Unblock;
+
+#[doc(hidden)]
+pub use crate::simulated::for_tokio as sync_fs;
+pub use crate::simulated::fs;
 
 use std::future::Future;
 use std::io;

@@ -135,7 +135,7 @@ impl Network {
     }
 
     #[track_caller]
-    fn host(&self, simulation: &Simulated, name: &str) -> HostId {
+    pub(super) fn host(&self, simulation: &Simulated, name: &str) -> HostId {
         let host = simulation.network(|network| network.kernel.host(name));
         host.unwrap_or_else(|| {
             let names = simulation.network(|network| network.kernel.names().join(", "));
@@ -271,6 +271,7 @@ impl Network {
         let simulation = self.simulation();
         let host = self.host(&simulation, name);
         simulation.network(NetworkState::report_lost);
+        simulation.crash_files(host, name);
         simulation.crash_tasks(host);
     }
 

@@ -27,6 +27,8 @@ pub(super) enum SimEventKind {
     Ended,
     /// The task noted a text.
     Noted,
+    /// A file was changed while the task was polled.
+    File,
     /// Something happened to a packet of the network, while the task was polled.
     Packet,
 }
@@ -191,6 +193,10 @@ impl SimEvent {
             SimEventKind::Packet => {
                 let text = texts.get(&detail).map_or("something happens to a packet", |text| text);
                 format!("at {at:?}, while {task} is polled, {text}")
+            }
+            SimEventKind::File => {
+                let text = texts.get(&detail).map_or("changes a file", |text| text);
+                format!("at {at:?}, while {task} is polled: {text}")
             }
             SimEventKind::Noted => {
                 let text = texts.get(&detail).map_or("", |text| text);

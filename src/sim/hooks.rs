@@ -12,6 +12,7 @@ use super::closures;
 use super::events::{SimEventKind, name, place};
 use super::journal::Incident;
 use super::simulation::{MOST_POLLS_AT_ONCE, SimState, Simulated};
+use crate::simulated::files::FileCalls;
 use crate::simulated::{BlockingPiece, ReadyTask, Simulation, SocketCalls};
 
 impl Simulated {
@@ -122,7 +123,11 @@ impl Simulation for Simulated {
     fn cancels(&self, (number, task): ReadyTask) {
         let host = self.state().tasks.get(number).map(|task| task.host);
         match host {
-            Some(host) => self.on_host(host, || drop(task)),
+            Some(host) => {
+                self.state().cancels = true;
+                self.on_host(host, || drop(task));
+                self.state().cancels = false;
+            }
             None => drop(task),
         }
     }
@@ -182,6 +187,10 @@ impl Simulation for Simulated {
     }
 
     fn sockets(&self) -> &dyn SocketCalls {
+        self
+    }
+
+    fn files(&self) -> &dyn FileCalls {
         self
     }
 

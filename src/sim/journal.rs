@@ -28,6 +28,8 @@ pub(super) struct JournalEntry {
 #[derive(Clone, Debug)]
 pub(super) enum Incident {
     Noted(String),
+    /// A change of a file.
+    File(String),
     /// A crash, a partition, and so on, and the ends of these.
     Fault(String),
     Packet(PacketEntry),

@@ -59,6 +59,11 @@
 //! Packets take time, and may be lost; TCP sends them again. What happens to a packet is an event, as a poll
 //! is. The network exists on Linux and Android. Elsewhere, to make a socket is an error, too.
 //!
+//! # Files
+//!
+//! Each node has files of its own, which survive a crash of the node, except for what was not synced. The
+//! functions of [`blocking::fs`](crate::blocking::fs) act on them; see [`Files`].
+//!
 //! # What is an error
 //!
 //! A simulation fails, and [`Sim::run_for`] or [`Sim::block_on`] panics with the reason, if
@@ -79,6 +84,7 @@ mod aborts;
 mod closures;
 mod control;
 mod events;
+mod files;
 mod hooks;
 mod journal;
 #[doc(hidden)]
@@ -111,6 +117,7 @@ mod way;
 #[doc(hidden)]
 pub use crate::simulated::{SystemClocks, system_clocks};
 pub use control::Network;
+pub use files::Files;
 pub use net::{Packet, PacketBody, RuleId, Segment, Unreachable, Verdict};
 pub use order::Order;
 pub use report::Report;

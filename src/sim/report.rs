@@ -23,7 +23,8 @@ pub struct Report {
     pub seed: u64,
     /// A hash of all events: two runs with the same hash have done the same things in the same order.
     pub hash: u64,
-    /// Spawns, wakes, polls and ends of tasks, texts that were [noted](super::note), and packets.
+    /// Spawns, wakes, polls and ends of tasks, texts that were [noted](super::note), packets, and changes of
+    /// files.
     pub events: u64,
     /// Polls of tasks.
     pub polls: u64,

@@ -37,10 +37,15 @@ impl Rng {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Returns a number from 0 on, below 1.
+    pub(super) fn fraction(&mut self) -> f64 {
+        const MANTISSA: u32 = 53;
+        (self.next_u64() >> (u64::BITS - MANTISSA)) as f64 / (1u64 << MANTISSA) as f64
+    }
+
     /// Returns true with this probability: never for 0, and always for 1.
     pub fn chance(&mut self, probability: f64) -> bool {
-        const MANTISSA: u32 = 53;
-        ((self.next_u64() >> (u64::BITS - MANTISSA)) as f64) < probability * (1u64 << MANTISSA) as f64
+        self.fraction() < probability
     }
 }
 

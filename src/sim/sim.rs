@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::control::Network;
 use super::events::{CheckRun, FirstRun};
+use super::files::Files;
 use super::order::Order;
 use super::presence::Presence;
 use super::report::Report;
@@ -225,6 +226,12 @@ impl Sim {
     /// Returns a handle to the network: for latency, loss, partitions and crashes. It keeps nothing alive.
     pub fn network(&self) -> Network {
         Network(Arc::downgrade(&self.simulation))
+    }
+
+    /// Returns a handle to the files of the nodes: for what a crash leaves of them, for full disks, and for
+    /// inspection. It keeps nothing alive.
+    pub fn files(&self) -> Files {
+        Files(Arc::downgrade(&self.simulation))
     }
 
     /// Calls `event` in a task of its own, so long after the start of the simulation; or, if that is over, as

@@ -13,6 +13,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::events::{CheckRun, Difference, FirstRun, SimEvent, SimEventKind, SimEvents, name};
+use super::files::SimulatedFiles;
 use super::journal::{Incident, Journal, JournalEntry};
 use super::net::HostId;
 use super::network::{NetworkState, SimulatedNetwork};
@@ -49,6 +50,7 @@ pub(super) struct Simulated {
     pub(super) network: SimulatedNetwork,
     pub(super) nodes: Nodes,
     faults: Arc<Mutex<Faults>>,
+    pub(super) files: SimulatedFiles,
 }
 
 /// How a simulation runs, beside its seed.
@@ -88,6 +90,8 @@ pub(super) struct SimState {
     /// The waker of the future that drives the simulation.
     pub(super) driver: Option<Waker>,
     pub(super) is_over: bool,
+    /// Whether a task of a crashed node is being dropped.
+    pub(super) cancels: bool,
     /// The host of the tasks that are spawned now, instead of that of the task that spawns them.
     pub(super) host: Option<HostId>,
     /// Leaps of the clock since the last poll.
@@ -126,6 +130,7 @@ impl Simulated {
             is_reported: false,
             driver: None,
             is_over: false,
+            cancels: false,
         };
         Self {
             seed,
@@ -142,6 +147,7 @@ impl Simulated {
             ),
             system: SystemValues::new(seeds.next_u64()),
             faults,
+            files: SimulatedFiles::new(Rng::new(seeds.next_u64())),
         }
     }
 

@@ -165,7 +165,7 @@ fn told(entries: &VecDeque<JournalEntry>, panics: impl Fn(u32) -> String) -> Vec
     for JournalEntry { at, host, what } in entries {
         let text = match what {
             Incident::Noted(text) => format!("notes {text:?}"),
-            Incident::Fault(text) | Incident::Chosen(text) => text.clone(),
+            Incident::File(text) | Incident::Fault(text) | Incident::Chosen(text) => text.clone(),
             Incident::Panicked(task) => panics(*task),
             Incident::Packet(packet) if packet.is_told() => {
                 if let Some(Told { what: What::Packets { first, sent, held, lost, bytes }, .. }) =

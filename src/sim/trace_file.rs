@@ -133,7 +133,7 @@ impl TraceFile<'_> {
     fn draw(&mut self, flow: u64, entry: &JournalEntry, at: u64) {
         let node = self.track(Of::Node(entry.host));
         match &entry.what {
-            Incident::Noted(text) | Incident::Fault(text) | Incident::Chosen(text) => {
+            Incident::Noted(text) | Incident::File(text) | Incident::Fault(text) | Incident::Chosen(text) => {
                 self.instant(node, at, text, Message::new())
             }
             Incident::Panicked(task) => self.instant(node, at, "panics", number("task", (*task).into())),

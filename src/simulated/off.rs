@@ -4,6 +4,22 @@
 pub(crate) mod clock;
 pub mod sockets;
 
+/// Files, which are always real.
+pub use std::fs;
+
+/// For the package that replaces tokio: `std::fs`, and what that lacks.
+pub mod for_tokio {
+    pub use std::fs::*;
+    #[cfg(unix)]
+    pub use std::os::unix::fs::symlink;
+
+    /// Returns the file.
+    #[allow(clippy::missing_errors_doc, reason = "there is no error")]
+    pub const fn into_real(file: File) -> Result<File, File> {
+        Ok(file)
+    }
+}
+
 pub(crate) use clock::{Clock, ClockHold, Clocked};
 pub(crate) use sockets::*;
 

@@ -20,13 +20,17 @@ use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) mod clock;
+pub(crate) mod files;
+pub mod fs;
 pub mod sockets;
 
 pub(crate) use clock::{Clock, ClockHold, Clocked};
+pub use fs::for_tokio;
 pub(crate) use sockets::*;
 
 use async_task::Runnable;
 use concurrent_queue::{ConcurrentQueue, PopError, PushError};
+use files::FileCalls;
 
 /// A simulation, as the layers of its runtime see it. All calls but [`note_outsider`] come from the
 /// simulation's own thread.
@@ -60,6 +64,8 @@ pub(crate) trait Simulation: Send + Sync {
     fn elapsed(&self) -> Duration;
     /// Returns the network.
     fn sockets(&self) -> &dyn SocketCalls;
+    /// Returns the files.
+    fn files(&self) -> &dyn FileCalls;
     /// Returns 64 random bits, in place of the operating system's.
     #[allow(dead_code, reason = "as for `with_system`")]
     fn random(&self) -> u64;
@@ -194,6 +200,12 @@ pub(crate) fn with_sockets<R>(call: impl FnOnce(&dyn SocketCalls) -> R) -> Optio
     let is_supported = cfg!(any(target_os = "linux", target_os = "android"));
     // Not by the pointer: a rule of the network is code of the program.
     if is_supported { current().map(|simulation| call(simulation.sockets())) } else { None }
+}
+
+/// Calls `call` with the simulation that this thread is in, if there is one. It may be one of its calls for
+/// files.
+pub(crate) fn with_simulation<R>(call: impl FnOnce(&Arc<dyn Simulation>) -> R) -> Option<R> {
+    if is_running() { current().as_ref().map(call) } else { None }
 }
 
 /// Calls `call` with the socket that a descriptor stands for, if this thread is in a simulation and the

@@ -8,6 +8,7 @@ mod attribute;
 mod blocking;
 mod errors;
 mod faults;
+mod files;
 mod net;
 mod orders;
 mod ours;

@@ -4,7 +4,7 @@ use std::io;
 
 macro_rules! errnos {
     ($($name:ident = $number:literal, $kind:ident;)*) => {
-        /// An error of a socket call.
+        /// An error of a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(i32)]
         pub(crate) enum Errno {
@@ -23,12 +23,21 @@ macro_rules! errnos {
 
 // Numbers of Linux on all architectures but Alpha, MIPS, PA-RISC and SPARC.
 errnos! {
+    NotPermitted = 1, PermissionDenied;
     NoEntry = 2, NotFound;
+    Io = 5, Other;
     BadDescriptor = 9, Other;
     WouldBlock = 11, WouldBlock;
     AccessDenied = 13, PermissionDenied;
+    Exists = 17, AlreadyExists;
+    NotDirectory = 20, NotADirectory;
+    IsDirectory = 21, IsADirectory;
     Invalid = 22, InvalidInput;
+    TooLarge = 27, FileTooLarge;
+    NoSpace = 28, StorageFull;
     BrokenPipe = 32, BrokenPipe;
+    NotEmpty = 39, DirectoryNotEmpty;
+    TooManyLinks = 40, Other;
     DestinationRequired = 89, InvalidInput;
     MessageTooLong = 90, InvalidInput;
     WrongProtocolType = 91, InvalidInput;

@@ -140,8 +140,8 @@ fn closures_that_block_run_on_the_simulation_s_thread() {
             assert_eq!(tokio::spawn(async { block_in_place(|| 5) }).await.unwrap(), 5);
             let panic = spawn_blocking(|| panic!("in a closure")).await.unwrap_err();
             assert!(panic.is_panic());
-            let text = tokio::fs::read_to_string("Cargo.toml").await.unwrap();
-            assert!(text.contains("[package]"));
+            // The real file is not in the simulation.
+            assert!(!tokio::fs::try_exists("Cargo.toml").await.unwrap());
         });
     });
 }
@@ -369,4 +369,67 @@ fn a_socket_that_was_only_bound_is_closed() {
         assert_eq!(TcpSocket::from_std_stream(next.into()).local_addr().unwrap().port(), 0);
         TcpListener::bind(addr).await.unwrap();
     });
+}
+
+/// The files of a node, which a crash leaves as of the last sync.
+#[test]
+fn files_are_those_of_the_node() {
+    use std::io::SeekFrom;
+    use tokio::fs::{self, File, OpenOptions};
+    use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+
+    for seed in 0..20 {
+        let mut sim = Sim::new(seed);
+        let files = sim.files();
+        files.set_survival(0.0..=0.0);
+        sim.node("server", || async {
+            if fs::try_exists("/data/log").await.unwrap() {
+                return;
+            }
+            fs::create_dir_all("/data").await.unwrap();
+            let mut file =
+                OpenOptions::new().read(true).append(true).create(true).open("/data/log").await.unwrap();
+            file.write_all(b"one two ").await.unwrap();
+            file.sync_all().await.unwrap();
+            for folder in ["/", "/data"] {
+                File::open(folder).await.unwrap().sync_all().await.unwrap();
+            }
+            file.write_all(b"three").await.unwrap();
+            file.seek(SeekFrom::Start(4)).await.unwrap();
+            let mut rest = String::new();
+            file.read_to_string(&mut rest).await.unwrap();
+            assert_eq!(rest, "two three");
+            fs::rename("/data/log", "/data/renamed").await.unwrap();
+            fs::symlink("renamed", "/data/link").await.unwrap();
+            assert_eq!(fs::read("/data/link").await.unwrap(), b"one two three");
+            assert!(file.try_into_std().is_err());
+            sim::note("done");
+        });
+        sim.run_for(Duration::from_secs(30));
+        let network = sim.network();
+        network.crash("server");
+        network.restart("server");
+        let client = sim.client("client", async { fs::read("/data/log").await });
+        assert_eq!(sim.block_on(client).unwrap_err().kind(), ErrorKind::NotFound);
+        let seen = files.on("server", || paceline::blocking::fs::read_to_string("/data/log"));
+        assert_eq!(seen.unwrap(), "one two ");
+        assert_eq!(sim.report().panics, 0);
+    }
+}
+
+/// A file that was opened outside of the simulation stays a real one in it.
+#[test]
+fn a_real_file_stays_real() {
+    use std::io::Read;
+
+    let real = std::fs::File::open("Cargo.toml").unwrap();
+    let options = std::fs::OpenOptions::new();
+    let text = Sim::new(7).block_on(async {
+        let error = tokio::fs::OpenOptions::from(options).open("/a").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let mut text = String::new();
+        let mut file = tokio::fs::File::from_std(real).into_std().await;
+        file.read_to_string(&mut text).map(|_| text)
+    });
+    assert!(text.unwrap().contains("[package]"));
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::blocking;
+use super::{blocking, sync_fs};
 
 #[derive(Debug, Default)]
 pub struct DirBuilder {
@@ -30,7 +30,7 @@ impl DirBuilder {
 
     pub async fn create(&self, path: impl AsRef<Path>) -> io::Result<()> {
         let path = path.as_ref().to_owned();
-        let mut builder = std::fs::DirBuilder::new();
+        let mut builder = sync_fs::DirBuilder::new();
         builder.recursive(self.recursive);
         #[cfg(unix)]
         if let Some(mode) = self.mode {

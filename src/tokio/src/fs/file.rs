@@ -3,7 +3,7 @@
 //! result.
 
 use std::fmt;
-use std::fs::{File as StdFile, Metadata, Permissions};
+use std::fs::File as StdFile;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::path::Path;
@@ -15,13 +15,14 @@ use std::time::SystemTime;
 use real::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 use real::sync::Mutex;
 
+use super::sync_fs::{self, File as SyncFile, Metadata, Permissions};
 use super::{FileTimes, OpenOptions, blocking, failed};
 use crate::context;
 use crate::io::buf::{Buf, MAX_BUF_SIZE};
 use crate::task::JoinHandle;
 
 pub struct File {
-    std: Arc<StdFile>,
+    std: Arc<SyncFile>,
     inner: Mutex<Inner>,
     max_buf_size: usize,
 }
@@ -63,6 +64,10 @@ impl File {
     }
 
     pub fn from_std(std: StdFile) -> File {
+        Self::of(std.into())
+    }
+
+    pub(super) fn of(std: SyncFile) -> File {
         let inner = Inner { buf: Buf::default(), under_way: None, write_error: None, position: 0 };
         File { std: Arc::new(std), inner: Mutex::new(inner), max_buf_size: MAX_BUF_SIZE }
     }
@@ -70,7 +75,7 @@ impl File {
     /// Makes a call of the standard library on another thread.
     async fn call<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&StdFile) -> io::Result<T> + Send + 'static,
+        call: impl FnOnce(&SyncFile) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let std = self.std.clone();
         blocking(move || call(&std)).await
@@ -79,13 +84,13 @@ impl File {
     pub async fn sync_all(&self) -> io::Result<()> {
         let mut inner = self.inner.lock().await;
         inner.settle().await;
-        self.call(StdFile::sync_all).await
+        self.call(SyncFile::sync_all).await
     }
 
     pub async fn sync_data(&self) -> io::Result<()> {
         let mut inner = self.inner.lock().await;
         inner.settle().await;
-        self.call(StdFile::sync_data).await
+        self.call(SyncFile::sync_data).await
     }
 
     pub async fn set_len(&self, size: u64) -> io::Result<()> {
@@ -104,25 +109,27 @@ impl File {
     }
 
     pub async fn metadata(&self) -> io::Result<Metadata> {
-        self.call(StdFile::metadata).await
+        self.call(SyncFile::metadata).await
     }
 
     pub async fn try_clone(&self) -> io::Result<File> {
         self.inner.lock().await.settle().await;
-        let mut file = File::from_std(self.call(StdFile::try_clone).await?);
+        let mut file = File::of(self.call(SyncFile::try_clone).await?);
         file.set_max_buf_size(self.max_buf_size);
         Ok(file)
     }
 
     pub async fn into_std(mut self) -> StdFile {
         self.inner.get_mut().settle().await;
-        Arc::try_unwrap(self.std).expect("Arc::try_unwrap failed")
+        let file = Arc::try_unwrap(self.std).expect("Arc::try_unwrap failed");
+        sync_fs::into_real(file)
+            .expect("a file of a simulation is no `std::fs::File`: use the methods of `tokio::fs::File`")
     }
 
     #[allow(clippy::result_large_err, reason = "that is its signature")]
     pub fn try_into_std(mut self) -> Result<StdFile, Self> {
         match Arc::try_unwrap(self.std) {
-            Ok(file) => Ok(file),
+            Ok(file) => sync_fs::into_real(file).map_err(Self::of),
             Err(std) => {
                 self.std = std;
                 Err(self)
@@ -180,7 +187,7 @@ impl File {
 }
 
 /// Moves the file's position back to the caller's, which has not fetched all bytes that were read.
-fn back_to_caller(mut file: &StdFile, back: usize) -> io::Result<()> {
+fn back_to_caller(mut file: &SyncFile, back: usize) -> io::Result<()> {
     if back == 0 { Ok(()) } else { file.seek_relative(-(back as i64)) }
 }
 

@@ -1,4 +1,5 @@
-//! Files and folders. Their calls block, so the runtime's blocking threads make them.
+//! Files and folders. Their calls block, so the runtime's blocking threads make them. `sync_fs` is
+//! `std::fs`, or with the feature `sim` one whose calls act on the files of the node in a simulation.
 
 mod dir_builder;
 mod file;
@@ -6,7 +7,6 @@ mod file_times;
 mod open_options;
 mod read_dir;
 
-use std::fs::{Metadata, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,9 @@ pub use file::File;
 pub use file_times::FileTimes;
 pub use open_options::OpenOptions;
 pub use read_dir::{DirEntry, ReadDir, read_dir};
+
+use paceline::blocking::sync_fs;
+use sync_fs::{Metadata, Permissions};
 
 use crate::context;
 
@@ -35,7 +38,7 @@ macro_rules! functions {
             blocking(move || functions!(@call $name $($call)?)($($path),+ $(, $arg)?)).await
         }
     )+};
-    (@call $name:ident) => { std::fs::$name };
+    (@call $name:ident) => { sync_fs::$name };
     (@call $name:ident $call:path) => { $call };
 }
 
@@ -55,12 +58,12 @@ functions! {
     rename(from, to) -> ();
     set_permissions(path; perm: Permissions) -> ();
     symlink_metadata(path) -> Metadata;
-    try_exists(path) -> bool = std::fs::exists;
+    try_exists(path) -> bool = sync_fs::exists;
 }
 
 #[cfg(unix)]
 functions! {
-    symlink(original, link) -> () = std::os::unix::fs::symlink;
+    symlink(original, link) -> () = sync_fs::symlink;
 }
 
 #[cfg(windows)]
@@ -71,5 +74,5 @@ functions! {
 
 pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
     let (path, contents) = (path.as_ref().to_owned(), contents.as_ref().to_owned());
-    blocking(move || std::fs::write(path, contents)).await
+    blocking(move || sync_fs::write(path, contents)).await
 }

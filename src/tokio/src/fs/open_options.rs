@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use super::{File, blocking};
+use super::{File, blocking, sync_fs};
 
 #[derive(Clone, Debug)]
-pub struct OpenOptions(std::fs::OpenOptions);
+pub struct OpenOptions(sync_fs::OpenOptions);
 
 macro_rules! options {
     ($($name:ident: $ty:ty),+ $(,)?) => {$(
@@ -19,14 +19,14 @@ macro_rules! options {
 
 impl OpenOptions {
     pub fn new() -> Self {
-        Self(std::fs::OpenOptions::new())
+        Self(sync_fs::OpenOptions::new())
     }
 
     options!(read: bool, write: bool, append: bool, truncate: bool, create: bool, create_new: bool);
 
     pub async fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let (path, options) = (path.as_ref().to_owned(), self.0.clone());
-        blocking(move || options.open(path)).await.map(File::from_std)
+        blocking(move || options.open(path)).await.map(File::of)
     }
 }
 
@@ -50,7 +50,7 @@ mod windows {
 
 impl From<std::fs::OpenOptions> for OpenOptions {
     fn from(options: std::fs::OpenOptions) -> Self {
-        Self(options)
+        Self(options.into())
     }
 }
 

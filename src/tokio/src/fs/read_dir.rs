@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::{FileType, Metadata};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::blocking;
+use super::sync_fs::{self, FileType, Metadata};
 use crate::context;
 use crate::task::JoinHandle;
 
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 32;
 
 pub async fn read_dir(path: impl AsRef<Path>) -> io::Result<ReadDir> {
     let path = path.as_ref().to_owned();
-    blocking(move || Ok(ReadDir(State::Here(Entries::of(std::fs::read_dir(path)?))))).await
+    blocking(move || Ok(ReadDir(State::Here(Entries::of(sync_fs::read_dir(path)?))))).await
 }
 
 #[derive(Debug)]
@@ -37,12 +37,12 @@ enum State {
 #[derive(Debug)]
 struct Entries {
     fetched: VecDeque<io::Result<DirEntry>>,
-    rest: std::fs::ReadDir,
+    rest: sync_fs::ReadDir,
     is_at_end: bool,
 }
 
 impl Entries {
-    fn of(rest: std::fs::ReadDir) -> Self {
+    fn of(rest: sync_fs::ReadDir) -> Self {
         Self { fetched: VecDeque::with_capacity(AT_ONCE), rest, is_at_end: false }.fetch()
     }
 
@@ -95,11 +95,11 @@ impl ReadDir {
 pub struct DirEntry {
     /// Costs no further call if the system returns it with the name.
     file_type: Option<FileType>,
-    std: Arc<std::fs::DirEntry>,
+    std: Arc<sync_fs::DirEntry>,
 }
 
 impl DirEntry {
-    fn of(std: std::fs::DirEntry) -> Self {
+    fn of(std: sync_fs::DirEntry) -> Self {
         Self { file_type: std.file_type().ok(), std: Arc::new(std) }
     }
 

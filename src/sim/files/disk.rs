@@ -1,0 +1,311 @@
+//! [`Disk`]: the file system of one node.
+//!
+//! Directory entries have a live and a durable version. Each call that changes entries adds one
+//! [`EntryChange`] to a list, and a sync of a directory applies those that touch it to the durable version. A
+//! rename to another directory is one change of both, so it is never half durable.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::handle::FileHandle;
+use super::inode::{Content, Directory, FileContent, Ino, Inode, LostChanges, MOST_PENDING};
+use crate::sim::net::Errno;
+
+/// Returns whether a part of what is not synced survives a crash.
+pub(super) type Survives<'a> = dyn FnMut(&dyn Display) -> bool + 'a;
+
+pub(super) type Result<T> = std::result::Result<T, Errno>;
+
+pub(super) const ROOT_INODE: Ino = 1;
+const DIRECTORY_MODE: u32 = 0o755;
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) inodes: BTreeMap<Ino, Inode>,
+    next: Ino,
+    /// The changes of entries that are not synced, the oldest first.
+    pub(super) pending: VecDeque<EntryChange>,
+    pub(super) open: BTreeMap<u64, FileHandle>,
+    /// The bytes of all files that programs can see.
+    pub(super) used: u64,
+    pub(super) capacity: u64,
+    /// The probability that a read, a write or a sync fails.
+    pub(super) errors: f64,
+}
+
+/// A change of directory entries that is durable as a whole, or not at all.
+#[derive(Debug)]
+pub(super) struct EntryChange {
+    pub(super) edits: Vec<EntryEdit>,
+    /// What it did, for the text of a crash.
+    text: String,
+}
+
+/// The entry of that name in a directory leads to that inode now, or to none.
+#[derive(Debug)]
+pub(super) struct EntryEdit {
+    pub(super) directory: Ino,
+    pub(super) name: OsString,
+    pub(super) to: Option<Ino>,
+}
+
+impl Disk {
+    /// Makes a file system with an empty directory `/tmp`.
+    pub(super) fn new(now: Duration) -> Self {
+        let mut disk = Self {
+            inodes: BTreeMap::new(),
+            next: ROOT_INODE,
+            pending: VecDeque::new(),
+            open: BTreeMap::new(),
+            used: 0,
+            capacity: u64::MAX,
+            errors: 0.0,
+        };
+        let root = disk.add(Self::directory(ROOT_INODE), DIRECTORY_MODE, now, "/".into());
+        debug_assert_eq!(root, ROOT_INODE);
+        let temporary = disk.add(Self::directory(ROOT_INODE), 0o777, now, "/tmp".into());
+        disk.edit(
+            "create /tmp".into(),
+            vec![EntryEdit { directory: ROOT_INODE, name: "tmp".into(), to: Some(temporary) }],
+            now,
+        );
+        disk.sync_entries(ROOT_INODE);
+        disk
+    }
+
+    pub(super) fn directory(parent: Ino) -> Content {
+        Content::Directory(Directory { live: BTreeMap::new(), durable: BTreeMap::new(), parent })
+    }
+
+    /// Adds an inode, which no entry leads to yet.
+    pub(super) fn add(&mut self, content: Content, mode: u32, now: Duration, path: PathBuf) -> Ino {
+        let ino = self.next;
+        self.next += 1;
+        self.inodes.insert(ino, Inode::new(content, mode, now, path));
+        ino
+    }
+
+    pub(super) fn inode(&self, ino: Ino) -> &Inode {
+        self.inodes.get(&ino).expect("a reference keeps its inode")
+    }
+
+    pub(super) fn inode_mut(&mut self, ino: Ino) -> &mut Inode {
+        self.inodes.get_mut(&ino).expect("a reference keeps its inode")
+    }
+
+    pub(super) fn directory_at(&self, ino: Ino) -> Result<&Directory> {
+        match &self.inode(ino).content {
+            Content::Directory(directory) => Ok(directory),
+            _ => Err(Errno::NotDirectory),
+        }
+    }
+
+    pub(super) fn directory_at_mut(&mut self, ino: Ino) -> Option<&mut Directory> {
+        match &mut self.inode_mut(ino).content {
+            Content::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    pub(super) fn file_at_mut(&mut self, ino: Ino) -> Result<&mut FileContent> {
+        match &mut self.inode_mut(ino).content {
+            Content::File(file) => Ok(file),
+            Content::Directory(_) => Err(Errno::IsDirectory),
+            Content::Symlink(_) => Err(Errno::Invalid),
+        }
+    }
+
+    pub(super) fn keep(&mut self, ino: Ino) {
+        self.inode_mut(ino).references += 1;
+    }
+
+    /// Takes a reference away. Frees the inode if that was the last one.
+    pub(super) fn release(&mut self, ino: Ino) {
+        let inode = self.inode_mut(ino);
+        inode.references -= 1;
+        if inode.references == 0 && ino != ROOT_INODE {
+            self.inodes.remove(&ino);
+        }
+    }
+
+    /// Takes a reference of an entry or of an open file away. If programs cannot see the inode any more, its
+    /// room is free. What is durable may come back by a crash.
+    pub(super) fn leave(&mut self, ino: Ino) {
+        let inode = self.inode_mut(ino);
+        if inode.links == 0 && inode.opens == 0 {
+            if let Content::File(file) = &mut inode.content {
+                let freed = std::mem::take(&mut file.live).len() as u64;
+                self.used -= freed;
+            }
+        }
+        self.release(ino);
+    }
+
+    /// Changes entries as programs see them.
+    pub(super) fn edit(&mut self, text: String, edits: Vec<EntryEdit>, now: Duration) {
+        for EntryEdit { directory, name, to } in &edits {
+            self.keep(*directory);
+            if let Some(ino) = *to {
+                // Once for the entry, and once for the change itself.
+                let inode = self.inode_mut(ino);
+                inode.references += 2;
+                inode.links += 1;
+            }
+            let parent = *directory;
+            let Some(entries) = self.directory_at_mut(parent) else { continue };
+            let before = match to {
+                Some(ino) => entries.live.insert(name.clone(), *ino),
+                None => entries.live.remove(name),
+            };
+            self.inode_mut(parent).attributes.modified = now;
+            if let Some(before) = before {
+                self.inode_mut(before).links -= 1;
+                self.leave(before);
+            }
+            if let Some(moved) = to.and_then(|ino| self.directory_at_mut(ino)) {
+                moved.parent = parent;
+            }
+        }
+        self.pending.push_back(EntryChange { edits, text });
+        if self.pending.len() > MOST_PENDING {
+            if let Some(oldest) = self.pending.pop_front() {
+                self.settle(oldest);
+            }
+        }
+    }
+
+    /// Makes the entries of a directory durable, with all changes that touch it, and with the earlier ones
+    /// of entries that these touch elsewhere.
+    pub(super) fn sync_entries(&mut self, directory: Ino) {
+        let mut needed: Vec<(Ino, OsString)> = Vec::new();
+        let mut is_synced = vec![false; self.pending.len()];
+        for (change, is_synced) in self.pending.iter().zip(&mut is_synced).rev() {
+            let is_needed = |edit: &EntryEdit| {
+                edit.directory == directory
+                    || needed.iter().any(|(ino, name)| *ino == edit.directory && *name == edit.name)
+            };
+            if change.edits.iter().any(is_needed) {
+                *is_synced = true;
+                let elsewhere = change.edits.iter().filter(|edit| edit.directory != directory);
+                needed.extend(elsewhere.map(|edit| (edit.directory, edit.name.clone())));
+            }
+        }
+        let mut is_synced = is_synced.into_iter();
+        let (synced, left): (VecDeque<_>, _) =
+            std::mem::take(&mut self.pending).into_iter().partition(|_| is_synced.next() == Some(true));
+        self.pending = left;
+        synced.into_iter().for_each(|change| self.settle(change));
+    }
+
+    /// Makes a change of entries durable.
+    fn settle(&mut self, change: EntryChange) {
+        for EntryEdit { directory, name, to } in change.edits {
+            let Some(entries) = self.directory_at_mut(directory) else { continue };
+            // The change's own reference to the inode becomes that of the durable entry.
+            let before = match to {
+                Some(ino) => entries.durable.insert(name, ino),
+                None => entries.durable.remove(&name),
+            };
+            if let Some(before) = before {
+                self.release(before);
+            }
+            self.release(directory);
+        }
+    }
+
+    /// Makes everything durable.
+    pub(super) fn sync_all(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            self.settle(change);
+        }
+        for inode in self.inodes.values_mut() {
+            inode.durable_attributes = inode.attributes;
+            if let Content::File(file) = &mut inode.content {
+                file.sync();
+            }
+        }
+    }
+
+    /// Loses what was not synced, but for those parts for which `survives` returns true, and closes all
+    /// files. Of the changes of entries, the first ones survive, up to one that does not: file systems with
+    /// a journal keep their order. Returns texts of what was lost.
+    pub(super) fn crash(&mut self, sector: usize, survives: &mut Survives<'_>) -> Vec<String> {
+        self.open.clear();
+        let mut lost = Vec::new();
+        let mut changes = std::mem::take(&mut self.pending).into_iter();
+        for change in changes.by_ref() {
+            if survives(&change.text) {
+                self.settle(change);
+            } else {
+                lost.push(change.text);
+                break;
+            }
+        }
+        lost.extend(changes.map(|change| change.text));
+        for inode in self.inodes.values_mut() {
+            inode.attributes = inode.durable_attributes;
+            match &mut inode.content {
+                Content::File(file) => {
+                    let path = inode.path.display();
+                    let changes = file.crash(sector, &mut || survives(&path));
+                    lost.extend(text_of(&inode.path, changes));
+                }
+                Content::Directory(directory) => directory.live.clone_from(&directory.durable),
+                Content::Symlink(_) => {}
+            }
+        }
+        self.recount();
+        lost
+    }
+
+    /// Counts all references anew, and frees the inodes that no entry leads to.
+    fn recount(&mut self) {
+        for inode in self.inodes.values_mut() {
+            (inode.links, inode.opens, inode.references) = (0, 0, 0);
+        }
+        let mut reached = vec![ROOT_INODE];
+        while let Some(directory) = reached.pop() {
+            let Ok(entries) = self.directory_at(directory) else { continue };
+            for ino in entries.live.values().copied().collect::<Vec<_>>() {
+                let inode = self.inode_mut(ino);
+                inode.links += 1;
+                // The entry is live and durable.
+                inode.references += 2;
+                if let Some(child) = self.directory_at_mut(ino) {
+                    child.parent = directory;
+                    reached.push(ino);
+                }
+            }
+        }
+        self.inodes.retain(|ino, inode| inode.references > 0 || *ino == ROOT_INODE);
+        let len = |inode: &Inode| match &inode.content {
+            Content::File(file) => file.live.len() as u64,
+            _ => 0,
+        };
+        self.used = self.inodes.values().map(len).sum();
+    }
+
+    /// Returns the path of an entry of a directory.
+    pub(super) fn path_of(&self, mut directory: Ino, name: &OsStr) -> PathBuf {
+        let mut names = vec![name.to_owned()];
+        while directory != ROOT_INODE {
+            let Ok(entries) = self.directory_at(directory) else { break };
+            let parent = entries.parent;
+            let Ok(above) = self.directory_at(parent) else { break };
+            // A directory that was removed has no name.
+            let Some((name, _)) = above.live.iter().find(|(_, ino)| **ino == directory) else { break };
+            names.push(name.clone());
+            directory = parent;
+        }
+        names.into_iter().rev().fold(PathBuf::from("/"), |path, name| path.join(name))
+    }
+}
+
+fn text_of(path: &Path, LostChanges { lost, torn }: LostChanges) -> Option<String> {
+    let parts = [(lost, "lost"), (torn, "torn")].into_iter().filter(|(number, _)| *number > 0);
+    let parts: Vec<_> = parts.map(|(number, what)| format!("{number} {what}")).collect();
+    (!parts.is_empty()).then(|| format!("changes of {}: {}", path.display(), parts.join(", ")))
+}

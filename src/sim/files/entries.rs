@@ -1,0 +1,136 @@
+//! The calls of a [`Disk`] that change directory entries. Errors are those of Linux.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::disk::{Disk, EntryEdit, ROOT_INODE, Result};
+use super::inode::{Content, Ino};
+use crate::sim::net::Errno;
+use crate::simulated::files::FileStatus;
+
+impl Disk {
+    /// Adds an inode with a name.
+    pub(super) fn create(
+        &mut self,
+        (directory, name): (Ino, OsString),
+        content: Content,
+        mode: u32,
+        now: Duration,
+    ) -> Result<Ino> {
+        self.directory_at(directory)?;
+        let path = self.path_of(directory, &name);
+        let text = format!("create {}", path.display());
+        let ino = self.add(content, mode, now, path);
+        self.edit(text, vec![EntryEdit { directory, name, to: Some(ino) }], now);
+        Ok(ino)
+    }
+
+    pub(super) fn create_dir(&mut self, path: &Path, mode: u32, now: Duration) -> Result<()> {
+        let place = self.walk(path, false)?.free()?;
+        let content = Self::directory(place.0);
+        self.create(place, content, mode, now).map(drop)
+    }
+
+    pub(super) fn symlink(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
+        let place = self.walk(link, false)?.free()?;
+        self.create(place, Content::Symlink(original.to_owned()), 0o777, now).map(drop)
+    }
+
+    pub(super) fn hard_link(&mut self, original: &Path, link: &Path, now: Duration) -> Result<()> {
+        let ino = self.walk(original, false)?.found()?;
+        if self.inode(ino).is_directory() {
+            return Err(Errno::NotPermitted);
+        }
+        let (directory, name) = self.walk(link, false)?.free()?;
+        let text = format!("link {}", link.display());
+        self.edit(text, vec![EntryEdit { directory, name, to: Some(ino) }], now);
+        Ok(())
+    }
+
+    pub(super) fn remove_file(&mut self, path: &Path, now: Duration) -> Result<()> {
+        let place = self.walk(path, false)?;
+        if self.inode(place.found()?).is_directory() {
+            return Err(Errno::IsDirectory);
+        }
+        let edit = EntryEdit { directory: place.directory, name: place.name, to: None };
+        self.edit(format!("remove {}", path.display()), vec![edit], now);
+        Ok(())
+    }
+
+    pub(super) fn remove_dir(&mut self, path: &Path, now: Duration) -> Result<()> {
+        let place = self.walk(path, false)?;
+        if !self.directory_at(place.found()?)?.live.is_empty() {
+            return Err(Errno::NotEmpty);
+        }
+        if place.name.is_empty() {
+            return Err(Errno::Invalid);
+        }
+        let edit = EntryEdit { directory: place.directory, name: place.name, to: None };
+        self.edit(format!("remove {}", path.display()), vec![edit], now);
+        Ok(())
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path, now: Duration) -> Result<()> {
+        let (source, target) = (self.walk(from, false)?, self.walk(to, false)?);
+        let ino = source.found()?;
+        if target.ino == Some(ino) {
+            return Ok(());
+        }
+        if source.name.is_empty() || target.name.is_empty() || self.is_inside(target.directory, ino) {
+            return Err(Errno::Invalid);
+        }
+        if let Some(replaced) = target.ino {
+            match (self.inode(ino).is_directory(), self.directory_at(replaced)) {
+                (true, Ok(entries)) if !entries.live.is_empty() => return Err(Errno::NotEmpty),
+                (true, Err(error)) => return Err(error),
+                (false, Ok(_)) => return Err(Errno::IsDirectory),
+                _ => {}
+            }
+        }
+        self.inode_mut(ino).path = to.to_owned();
+        let edits = vec![
+            EntryEdit { directory: target.directory, name: target.name, to: Some(ino) },
+            EntryEdit { directory: source.directory, name: source.name, to: None },
+        ];
+        self.edit(format!("rename {} to {}", from.display(), to.display()), edits, now);
+        Ok(())
+    }
+
+    /// Returns whether the directory is `above`, or inside of it.
+    fn is_inside(&self, mut directory: Ino, above: Ino) -> bool {
+        while directory != above {
+            match self.directory_at(directory) {
+                Ok(entries) if directory != ROOT_INODE => directory = entries.parent,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    pub(super) fn read_link(&self, path: &Path) -> Result<PathBuf> {
+        match &self.inode(self.walk(path, false)?.found()?).content {
+            Content::Symlink(target) => Ok(target.clone()),
+            _ => Err(Errno::Invalid),
+        }
+    }
+
+    pub(super) fn read_dir(&self, path: &Path) -> Result<Vec<(OsString, FileStatus)>> {
+        let entries = self.directory_at(self.walk(path, true)?.found()?)?;
+        Ok(entries.live.iter().map(|(name, ino)| (name.clone(), self.inode(*ino).status(*ino))).collect())
+    }
+
+    pub(super) fn canonicalize(&self, path: &Path) -> Result<PathBuf> {
+        let place = self.walk(path, true)?;
+        let ino = place.found()?;
+        if ino == ROOT_INODE {
+            return Ok("/".into());
+        }
+        if place.name.is_empty() {
+            let above = &self.directory_at(place.directory)?.live;
+            let name = above.iter().find(|(_, other)| **other == ino).map(|(name, _)| name.clone());
+            return Ok(self.path_of(place.directory, &name.ok_or(Errno::NoEntry)?));
+        }
+        Ok(self.path_of(place.directory, &place.name))
+    }
+}
