@@ -141,7 +141,7 @@
 //! | `test-clock` | `paceline::clock`, `Builder::start_paused`: a clock that tests can stop |
 //! | `tokio-io` | tokio's I/O traits for the streams of [`net`], and `paceline::tokio_io` for others |
 //! | `tokio` | `paceline::tokio_context`: tokio's context on all threads, for crates that need its runtime |
-//! | `trace` | `paceline::trace`: a flight recorder of the threads, and dumps of what tasks wait for |
+//! | `trace` | `paceline::trace`: a flight recorder, dumps of waits; stalls name the line that blocks |
 //! | `tracing` | spans of tasks and events of their wakers and stalls, for subscribers of `tracing` |
 //!
 //! The guide, in `docs/src` of the repository, has chapters on blocking, deadlines, simulations, and moving
@@ -190,6 +190,9 @@ pub mod sim;
 #[cfg_attr(not(feature = "sim"), path = "simulated/off.rs")]
 mod simulated;
 mod spin;
+#[cfg_attr(feature = "trace", path = "trace/stack/mod.rs")]
+#[cfg_attr(not(feature = "trace"), path = "trace/stack_off.rs")]
+mod stack;
 mod stage;
 mod strand;
 mod sync;

@@ -16,8 +16,10 @@ mod idle_threads;
 mod setups;
 
 use std::backtrace::Backtrace;
+use std::ffi::c_void;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -82,18 +84,24 @@ fn has_lines() -> bool {
     Backtrace::force_capture().to_string().contains("tests/dump.rs:")
 }
 
-/// Checks that the first line of the task's only wait is this line of this function.
+/// Checks that the task's only wait is at this line of this function, and for this.
 #[track_caller]
-fn waits_at(task: &TaskDump, line: u32, function: &str) {
+fn waits_at(task: &TaskDump, line: u32, function: &str, what: &str) {
     assert_eq!(task.waits.len(), 1, "{task}");
-    let text = task.waits[0].to_string();
-    if has_lines() {
-        let first = text.lines().next().unwrap();
-        assert!(first.contains(&format!("tests/dump.rs:{line}:")), "{text}");
-        assert!(!text.contains("registry") && !text.contains("at src/"), "{text}");
+    let text = task.to_string();
+    let (_, wait) = text.split_once("\n  has waited ").expect("it is on a line of its own");
+    // What is called has a name in each build.
+    assert!(wait.contains(&format!(" for {what}")), "{text}");
+    let place = task.waits[0].to_string();
+    let is_there = if has_lines() {
+        place.starts_with(&format!("at tests/dump.rs:{line}:"))
     } else {
-        assert!(text.contains(function), "{text}");
-    }
+        place.contains(function)
+    };
+    assert!(is_there && wait.ends_with(&format!(", {place}")), "{text}");
+    // The whole stack, on request.
+    let stack = format!("{:#}", task.waits[0]);
+    assert!(stack.lines().count() > 5 && stack.contains("shim::clone"), "{stack}");
 }
 
 const LOCK: u32 = line!() + 2;
@@ -131,12 +139,12 @@ fn a_dump_names_the_lines_that_wait_for_a_lock_a_socket_and_a_timer() {
         assert_eq!((task.spawned_at.line(), task.wakers), (at, Some(1)), "{task}");
         assert!(task.number.is_some() && task.age >= task.since_poll && task.since_poll.is_some());
     }
-    waits_at(&dump.tasks[0], LOCK, "takes_the_lock");
-    waits_at(&dump.tasks[1], READ, "reads_the_socket");
-    waits_at(&dump.tasks[2], SLEEP, "sleeps");
+    waits_at(&dump.tasks[0], LOCK, "takes_the_lock", "async_lock::mutex::Lock");
+    waits_at(&dump.tasks[1], READ, "reads_the_socket", "a socket");
+    waits_at(&dump.tasks[2], SLEEP, "sleeps", "a timer that is due in 60.0min");
     let text = dump.to_string();
-    assert!(text.starts_with("3 tasks\ntask ") && text.contains("waits for"), "{text}");
-    assert!(text.contains("(1 waker)"), "{text}");
+    assert_eq!((text.starts_with("3 tasks\ntask spawned at "), text.lines().count()), (true, 7), "{text}");
+    assert!(format!("{dump:#}").contains(", 1 waker\n"), "{dump:#}");
     drop(held);
 }
 
@@ -163,8 +171,8 @@ fn a_dump_of_a_deadlock_names_both_lines() {
     runtime.spawn(first_then_second(first.clone(), second.clone(), both.clone())).detach();
     runtime.spawn(second_then_first(first, second, both)).detach();
     let dump = dump_when(&runtime, all_wait(2));
-    waits_at(&dump.tasks[0], FIRST, "first_then_second");
-    waits_at(&dump.tasks[1], SECOND, "second_then_first");
+    waits_at(&dump.tasks[0], FIRST, "first_then_second", "async_lock::mutex::Lock");
+    waits_at(&dump.tasks[1], SECOND, "second_then_first", "async_lock::mutex::Lock");
 }
 
 const SECOND_READ: u32 = line!() + 3;
@@ -189,7 +197,7 @@ fn a_dump_names_the_line_of_the_last_wait() {
     runtime.block_on(other.write_all(b"x")).unwrap();
     let has_moved = |dump: &Dump| all_wait(1)(dump) && dump.tasks[0].waits[0].to_string() != first;
     if has_lines() {
-        waits_at(&dump_when(&runtime, has_moved).tasks[0], SECOND_READ, "reads_twice");
+        waits_at(&dump_when(&runtime, has_moved).tasks[0], SECOND_READ, "reads_twice", "a socket");
     }
 }
 
@@ -252,7 +260,7 @@ fn tasks_of_strands_and_local_executors_are_in_the_dump_once() {
         }
     }));
     for task in &dump.tasks {
-        waits_at(task, SLEEP, "sleeps");
+        waits_at(task, SLEEP, "sleeps", "a timer that is due in 60.0min");
     }
     assert_eq!(dump.unpolled, 0);
     drop((turn, stays));
@@ -269,6 +277,9 @@ fn tasks_that_are_spawned_while_waits_are_off_are_listed_without_them() {
     assert_eq!((task.number, task.wakers, task.waits.len()), (None, None, 0));
     assert_eq!((task.spawned_at.line(), dump.unpolled, dump.is_partial), (line, 0, false));
     assert!(task.age.is_some() && task.since_poll.is_none());
+    // The timer knows for which task it is.
+    assert_eq!(task.timers.len(), 1);
+    assert!(task.to_string().ends_with(" old, waits for a timer that is due in 60.0min"), "{task}");
     drop(runtime);
 }
 
@@ -306,7 +317,9 @@ fn a_dump_names_a_wait_that_lasts_beside_one_that_is_renewed() {
     let _recording = Recording::begin(true);
     let runtime = runtime();
     let (_sender, receiver) = async_channel::bounded(1);
-    let task = runtime.spawn(futures_lite::future::or(waits_for_a_message(receiver), ticks_for_ever()));
+    // In an `async` block, so that the task is of this crate also if no lines are known.
+    let waits = async { futures_lite::future::or(waits_for_a_message(receiver), ticks_for_ever()).await };
+    let task = runtime.spawn(waits);
     std::thread::sleep(Duration::from_millis(100));
     let dump = dump_when(&runtime, all_wait(1));
     assert_eq!(count(&dump, MESSAGE, "waits_for_a_message"), 1, "{dump}");
@@ -333,4 +346,57 @@ fn a_wait_that_was_not_recorded_hides_earlier_ones() {
     sender.try_send(()).unwrap();
     dump_when(&runtime, |dump| dump.tasks.iter().all(|task| task.waits.is_empty()));
     drop(recording);
+}
+
+const BLOCK: u32 = line!() + 2;
+fn blocks_its_thread(ended: &mpsc::Receiver<()>) {
+    assert!(ended.recv().is_err());
+}
+
+/// The task is spawned at one line, and blocks at another one.
+#[test]
+fn a_stall_names_the_line_that_blocks() {
+    let (tell, told) = mpsc::channel();
+    let hook = move |stall: &paceline::Stall| _ = tell.send((stall.blocked_at(), stall.to_string()));
+    let runtime = Runtime::builder().threads(1).on_stall(hook).build().unwrap();
+    let (end, ended) = mpsc::channel();
+    let task = runtime.spawn(async move { blocks_its_thread(&ended) });
+    let (line, text) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(line.is_some(), cfg!(all(target_os = "linux", target_arch = "x86_64")), "{text}");
+    if let Some(line) = line {
+        let is_there = if has_lines() {
+            line.starts_with(&format!("at tests/dump.rs:{BLOCK}:"))
+        } else {
+            line.contains("blocks_its_thread")
+        };
+        assert!(is_there && text.ends_with(&format!(", in futex called {line}")), "{text}");
+    }
+    drop(end);
+    runtime.block_on(task);
+}
+
+/// Fails if a clone takes the lock under which symbols are looked up: then tasks wait while a dump is
+/// displayed.
+#[test]
+fn tasks_go_on_while_symbols_are_looked_up() {
+    let _recording = Recording::begin(true);
+    let runtime = runtime();
+    let clones = Arc::new(AtomicUsize::new(0));
+    let counted = clones.clone();
+    let task = runtime.spawn(poll_fn(move |cx| -> Poll<()> {
+        drop(cx.waker().clone());
+        counted.fetch_add(1, Relaxed);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }));
+    let mut has_symbol = false;
+    let here = (tasks_go_on_while_symbols_are_looked_up as fn() as *mut c_void).wrapping_byte_add(1);
+    // The lock is held while the closure is called.
+    backtrace::resolve(here, |_| {
+        has_symbol = true;
+        let before = clones.load(Relaxed);
+        eventually("wakers are cloned", || clones.load(Relaxed) > before + 1);
+    });
+    assert!(has_symbol);
+    drop(task);
 }

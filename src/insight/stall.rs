@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::place::{SourceLine, ThreadName};
 use crate::probe::{Doing, Syscall, Witness};
 use crate::rounded::Rounded;
+use crate::stack::Stack;
 use crate::sync::{Counter, Flag, thread};
 
 /// How long a task must have blocked its thread, or computed, before it is reported.
@@ -21,8 +22,9 @@ pub(crate) const STALL: Duration = Duration::from_millis(10);
 /// Its [`Display`](std::fmt::Display) is a sentence: "the task spawned at src/main.rs:9:5 has blocked
 /// paceline-1 for 10.9ms (in futex)", or "... has computed on paceline-1 for 12.0ms without a pause". Later
 /// reports of the same stall say "still": "the task spawned at src/main.rs:9:5 still blocks paceline-1, for
-/// 109ms so far (in futex)". A thread whose name has no number is named with that of the system:
-/// "tokio-rt-worker (4711)".
+/// 109ms so far (in futex)". If the line is known that blocks, it ends with that: "..., in futex called at
+/// src/main.rs:12:20 (main::get)": see [`blocked_at`](Self::blocked_at). A thread whose name has no
+/// number is named with that of the system: "tokio-rt-worker (4711)".
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stall {
@@ -43,6 +45,7 @@ pub struct Stall {
     /// on Linux only.
     pub thread_os_id: Option<u32>,
     pub(crate) part: Part,
+    pub(crate) stack: Option<Stack>,
 }
 
 /// Which part of a stall a report is about.
@@ -81,6 +84,36 @@ impl Stall {
     /// ```
     pub fn is_first(&self) -> bool {
         self.part == Part::First
+    }
+
+    /// Returns where the thread blocks: the innermost function of the program on its stack, as "at
+    /// src/main.rs:9:5 (main::serve)". Functions of packages from a registry, of the standard library and of
+    /// runtimes are left out, unless there is no other.
+    ///
+    /// `None` without the feature `trace`, for a task that computes, if the thread has woken up meanwhile,
+    /// and on systems other than Linux on x86-64. Lines are known if the program is built with debug
+    /// information. The first call in a process loads that, which takes a tenth of a second, in a large debug
+    /// build more.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let (tell, told) = mpsc::channel();
+    /// let runtime = paceline::Runtime::builder()
+    ///     .threads(1)
+    ///     .on_stall(move |stall| _ = tell.send(stall.blocked_at()))
+    ///     .build()?;
+    /// let (end, ended) = mpsc::channel::<()>();
+    /// let task = runtime.spawn(async move { drop(ended.recv()) });
+    /// println!("{:?}", told.recv().unwrap());
+    /// drop(end);
+    /// runtime.block_on(task);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn blocked_at(&self) -> Option<String> {
+        self.stack.as_ref()?.line()
     }
 }
 
@@ -167,9 +200,10 @@ impl std::fmt::Display for Stall {
             Part::Later => write!(f, "{still} {thread}, for {lasted} so far{ends}")?,
             Part::Last => return write!(f, "{did} {thread} for {lasted} in all"),
         }
-        match self.kind {
-            StallKind::Blocked(Some(call)) => write!(f, " (in {call})"),
-            _ => Ok(()),
+        match (self.kind, self.blocked_at()) {
+            (StallKind::Blocked(Some(call)), Some(line)) => write!(f, ", in {call} called {line}"),
+            (StallKind::Blocked(Some(call)), None) => write!(f, " (in {call})"),
+            (_, line) => line.map_or(Ok(()), |line| write!(f, ", {line}")),
         }
     }
 }
@@ -267,6 +301,7 @@ mod tests {
             thread_id: thread::current().id(),
             thread_os_id: Some(1),
             part,
+            stack: None,
         };
         let is = |kind, part, text: &str| {
             let stall: Stall = stall(kind, part);

@@ -27,7 +27,7 @@ impl OwnedFacts {
         match *self {}
     }
 
-    pub(super) fn begin_poll(&self, _: usize) -> PollFacts<'_> {
+    pub(super) fn begin_poll(&self, _: usize, _: usize) -> PollFacts<'_> {
         match *self {}
     }
 }

@@ -5,7 +5,6 @@
 //! [waits](set_waits) are recorded, each clone in a poll of the same task takes a backtrace. The addresses in
 //! it are resolved when a dump is displayed.
 
-use std::backtrace::Backtrace;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::mem;
@@ -19,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::kind::TaskKind;
 use super::meta::SpawnMeta;
+use crate::stack::Stack;
 
 /// Whether tasks that are spawned now get facts, and clones take backtraces.
 static ARE_WAITS_ON: AtomicBool = AtomicBool::new(false);
@@ -30,8 +30,8 @@ static ALL_FACTS: Mutex<BTreeMap<usize, Arc<TaskFacts>>> = Mutex::new(BTreeMap::
 const MOST_WAITS: usize = 8;
 
 thread_local! {
-    /// The facts of the task that this thread polls, or null.
-    static POLLED: Cell<*const TaskFacts> = const { Cell::new(ptr::null()) };
+    /// The facts of the task that this thread polls, or null; and an address on the stack above the poll.
+    static POLLED: Cell<(*const TaskFacts, usize)> = const { Cell::new((ptr::null(), 0)) };
 }
 
 /// What a dump says of a task. Other threads read it at any time: the values are close, but not a snapshot.
@@ -55,7 +55,7 @@ pub(crate) struct TaskFacts {
     wakers: AtomicUsize,
     /// The stacks of the clones since the task had no waker: the first ones and the last ones, if there were
     /// many.
-    waits: Mutex<Vec<Arc<Backtrace>>>,
+    waits: Mutex<Vec<Stack>>,
 }
 
 /// The facts as the task has them. Dropping it takes them off the list.
@@ -69,7 +69,7 @@ pub(super) struct SharedFacts(Arc<TaskFacts>);
 /// A poll of the task, until this is dropped.
 pub(super) struct PollFacts<'a> {
     facts: &'a TaskFacts,
-    below: *const TaskFacts,
+    below: (*const TaskFacts, usize),
 }
 
 /// Sets whether tasks that are spawned from now on get facts, and whether clones take backtraces.
@@ -125,13 +125,13 @@ impl OwnedFacts {
         SharedFacts(self.0.clone())
     }
 
-    /// Begins a poll of the task whose own waker points to `task`.
-    pub(super) fn begin_poll(&self, task: usize) -> PollFacts<'_> {
+    /// Begins a poll of the task whose own waker points to `task`. The stack of the poll is below `outer`.
+    pub(super) fn begin_poll(&self, task: usize, outer: usize) -> PollFacts<'_> {
         let facts = &*self.0;
         facts.task.store(task, Ordering::Relaxed);
         facts.is_woken.store(false, Ordering::Relaxed);
         facts.runs.store(true, Ordering::Relaxed);
-        let below = POLLED.try_with(|polled| polled.replace(facts)).unwrap_or(ptr::null());
+        let below = POLLED.try_with(|polled| polled.replace((facts, outer))).unwrap_or((ptr::null(), 0));
         PollFacts { facts, below }
     }
 }
@@ -157,8 +157,9 @@ impl SharedFacts {
     pub(super) fn note_clone(&self) {
         let facts = &*self.0;
         let is_only = facts.wakers.fetch_add(1, Ordering::Relaxed) == 0;
-        if POLLED.try_with(|polled| ptr::eq(polled.get(), facts)).unwrap_or(false) {
-            facts.add_wait(are_waits_on().then(|| Arc::new(Backtrace::force_capture())), is_only);
+        let (polled, outer) = POLLED.try_with(Cell::get).unwrap_or((ptr::null(), 0));
+        if ptr::eq(polled, facts) {
+            facts.add_wait(are_waits_on().then(|| Stack::here(outer)), is_only);
         }
     }
 
@@ -201,7 +202,7 @@ impl TaskFacts {
 
     /// Adds the stack of a clone. If the waker `is_only`, the earlier waits are over. Without a stack, it is
     /// not known any more where the task waits.
-    fn add_wait(&self, stack: Option<Arc<Backtrace>>, is_only: bool) {
+    fn add_wait(&self, stack: Option<Stack>, is_only: bool) {
         let mut waits = lock(&self.waits);
         let stale = if is_only || stack.is_none() {
             mem::take(&mut *waits)
@@ -218,7 +219,7 @@ impl TaskFacts {
     /// Returns the stack of the last clone if there is one waker. Otherwise returns those of the clones since
     /// the task had no waker, the first ones and the last ones if there were many: which of these wakers
     /// still exist is not known.
-    pub(crate) fn waits(&self) -> Vec<Arc<Backtrace>> {
+    pub(crate) fn waits(&self) -> Vec<Stack> {
         let (waits, wakers) = (lock(&self.waits), self.wakers());
         let ended = if wakers > 1 { 0 } else { waits.len().saturating_sub(1) };
         waits[ended..].to_vec()

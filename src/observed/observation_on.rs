@@ -4,9 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use super::facts::{OwnedFacts, PollFacts};
 use super::meta::SpawnMeta;
@@ -109,7 +110,7 @@ impl Observation {
     /// Polls a future with `poll`: inside of its span and with a waker that counts, if it is observed.
     #[inline]
     fn poll<R>(&mut self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<R>) -> Poll<R> {
-        let observed = self.0.as_mut().map(|observed| observed.begin_poll(cx.waker()));
+        let observed = self.0.as_mut().map(|observed| observed.begin_poll(cx));
         let waker = observed.as_ref().map_or(cx.waker(), |polled| &polled.waker);
         poll(&mut Context::from_waker(waker))
     }
@@ -144,7 +145,9 @@ impl Observed {
     /// Begins a poll. The future gets the same waker as before, if a clone of that still exists and stands
     /// for the same `waker`.
     #[cold]
-    fn begin_poll(&mut self, waker: &Waker) -> ObservedPoll<'_> {
+    fn begin_poll(&mut self, cx: &Context<'_>) -> ObservedPoll<'_> {
+        // The context is on the stack of the function that polls.
+        let (waker, outer) = (cx.waker(), ptr::from_ref(cx).addr());
         let Self { span, facts, shim } = self;
         let shim = shim.upgrade().filter(|shim| shim.stands_for(waker)).unwrap_or_else(|| {
             let id = span.as_ref().and_then(TaskSpan::id);
@@ -154,7 +157,7 @@ impl Observed {
         });
         ObservedPoll {
             _entered: span.as_ref().and_then(TaskSpan::enter),
-            _facts: facts.as_ref().map(|facts| facts.begin_poll(unwrapped(waker).data().addr())),
+            _facts: facts.as_ref().map(|facts| facts.begin_poll(unwrapped(waker).data().addr(), outer)),
             waker: ShimWaker::new(shim),
         }
     }

@@ -353,6 +353,12 @@ impl Reactor {
         self.timers.armed()
     }
 
+    /// Returns when each armed timer is due, and the address that the waker of its task points to.
+    #[cfg(feature = "trace")]
+    pub(crate) fn waiting_timers(&self) -> Vec<(Option<crate::sync::Instant>, usize)> {
+        self.timers.waiting()
+    }
+
     /// Returns whether a timer is armed or due, or a task waits for a source, or has waited for one and given
     /// up. Reads the word of each source.
     pub(crate) fn is_awaited(&self) -> bool {

@@ -26,6 +26,7 @@ use std::time::Duration;
 use super::Reactor;
 use super::here::here;
 use super::wheel::{Due, Wheel};
+use crate::observed::unwrapped;
 use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -175,6 +176,14 @@ impl Timers {
         drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));
+    }
+
+    /// Returns when each armed timer is due, and the address that the waker of its task points to.
+    #[cfg(feature = "trace")]
+    pub(super) fn waiting(&self) -> Vec<(Option<Instant>, usize)> {
+        let wheel = sync::lock(&self.wheel);
+        let waits = |(at, waker)| (self.instant(at), unwrapped(waker).data().addr());
+        wheel.iter().flat_map(Wheel::armed_ones).map(waits).collect()
     }
 
     /// Ends the timers, because no thread will lead here any more: wakes all waiting tasks, which arm their

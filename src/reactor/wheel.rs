@@ -88,6 +88,12 @@ impl<T> Wheel<T> {
         self.entries.into_iter().filter_map(|entry| entry.value)
     }
 
+    /// Returns the deadlines and values of all entries that are not due yet, in no order.
+    #[cfg(feature = "trace")]
+    pub(super) fn armed_ones(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.entries.iter().filter_map(|entry| Some((entry.deadline, entry.value.as_ref()?)))
+    }
+
     /// Arms a new entry and returns its id. If its deadline has passed, the entry is due at the next
     /// [`advance`](Self::advance). Panics if there are 2^32 entries.
     #[inline]

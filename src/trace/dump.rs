@@ -5,31 +5,39 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
-use super::waits::TaskWait;
+use super::waits::{TaskWait, timer};
 use crate::executor::TaskSurvey;
+use crate::insight::counted;
 use crate::observed::{self, TaskFacts};
+use crate::place::SourceLine;
 use crate::pool::Pool;
 use crate::rounded::Rounded;
 use crate::runtime::Handle;
-use crate::sync;
+use crate::sync::{self, Instant};
 
-/// Tasks of one line whose waits are displayed. The others are only listed: to find the lines of a wait takes
-/// some tens of microseconds.
+/// Tasks of one line whose waits are displayed. The others are only listed.
 const DISPLAYED: usize = 50;
 
 /// The unfinished tasks of a runtime, one by one: see [`Handle::dump`].
 ///
-/// Its [`Display`](fmt::Display) form is a list. Below a task are the lines at which it waits, the innermost
-/// first:
+/// Its [`Display`](fmt::Display) form is a list, with a line for each place at which a task waits: what for,
+/// as far as that is known, and the innermost function of the program there. For a task that waits for
+/// several things at once, the others begin with "or":
 ///
 /// ```text
 /// 3 tasks
-/// task 7, spawned at src/main.rs:9:5: waits for 12.3s (1 waker), 12.4s old
-///   at src/main.rs:12:20 (main::serve::{{closure}})
-///   at src/main.rs:9:40 (main::main::{{closure}})
-/// task 8, spawned at src/main.rs:30:9: ready for 1.2ms, 3.0s old
+/// task spawned at src/main.rs:9:5, 12.4s old
+///   has waited 1.4s for a timer that is due in 49.9s, at src/main.rs:12:20 (main::serve)
+///   or for tokio::sync::oneshot::Receiver<T>, at src/main.rs:14:26 (main::jobs)
+/// task spawned at src/main.rs:30:9, 3.0s old, ready for 1.2ms
 /// 1 task was not polled yet
 /// ```
+///
+/// With `{:#}`, all functions on the stack of each wait follow, and the number of the task and of its wakers.
+///
+/// The first display in a process loads the debug information of the program, which takes a tenth of a second
+/// or, in a large debug build, more. Tasks go on meanwhile, except on the thread that displays: so do that on
+/// a thread of your own, or in [`unblock`](crate::unblock()).
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Dump {
@@ -62,6 +70,8 @@ pub struct TaskDump {
     pub age: Option<Duration>,
     /// How long ago the last poll ended. `None` before that, and for a task without a number.
     pub since_poll: Option<Duration>,
+    /// When the timers are due that will wake the task, the next one first.
+    pub timers: Vec<Duration>,
     /// The number of wakers of the task that exist. A task that waits and has none will never be woken.
     pub wakers: Option<usize>,
     /// Where the task waits: the place at which its waker was cloned. If the task has several wakers, these
@@ -107,15 +117,17 @@ impl Addressed {
 impl Dump {
     fn of(pool: &Pool) -> Self {
         let facts = observed::all_facts();
+        let timers = TaskTimers::of(pool);
         let mut dump = Self::default();
         for executor in pool.survey().into_iter().map(Addressed::new) {
             let known: HashSet<usize> =
                 facts.iter().filter(|facts| executor.owns(facts)).map(|facts| facts.task()).collect();
             let before = dump.tasks.len();
-            dump.tasks
-                .extend(facts.iter().filter(|facts| executor.owns(facts)).map(|facts| TaskDump::of(facts)));
+            dump.tasks.extend(
+                facts.iter().filter(|facts| executor.owns(facts)).map(|facts| TaskDump::of(facts, &timers)),
+            );
             let with_facts = dump.tasks.len() - before;
-            dump.add_others(executor.survey, &known, with_facts);
+            dump.add_others(executor.survey, &known, with_facts, &timers);
         }
         dump.tasks.sort_by_key(|task| (task.number.is_none(), task.number));
         dump
@@ -123,7 +135,13 @@ impl Dump {
 
     /// Adds the tasks that have no facts. `known` are the addresses of the others, and `with_facts` is their
     /// number.
-    fn add_others(&mut self, survey: TaskSurvey, known: &HashSet<usize>, with_facts: usize) {
+    fn add_others(
+        &mut self,
+        survey: TaskSurvey,
+        known: &HashSet<usize>,
+        with_facts: usize,
+        timers: &TaskTimers,
+    ) {
         let (now, before) = (sync::coarse_millis(), self.tasks.len());
         let mut in_first_poll = survey.polled;
         for (address, task) in survey.listed {
@@ -132,7 +150,8 @@ impl Dump {
             polled.map(|at| in_first_poll.remove(at));
             if !known.contains(&address) {
                 let age = Duration::from_millis(now.saturating_sub(task.since));
-                self.tasks.push(TaskDump::without_facts(task.spawned_at, state, Some(age)));
+                let task = TaskDump::without_facts(task.spawned_at, state, Some(age));
+                self.tasks.push(TaskDump { timers: timers.of_task(address), ..task });
             }
         }
         let Some(unfinished) = survey.unfinished else {
@@ -150,7 +169,7 @@ impl Dump {
 }
 
 impl TaskDump {
-    fn of(facts: &TaskFacts) -> Self {
+    fn of(facts: &TaskFacts, timers: &TaskTimers) -> Self {
         let since_poll = facts.since_poll();
         let state = match since_poll {
             _ if facts.is_running() => TaskState::Runs,
@@ -165,6 +184,7 @@ impl TaskDump {
             state,
             age: Some(facts.age()),
             since_poll,
+            timers: timers.of_task(facts.task()),
             wakers: Some(facts.wakers()),
             waits: facts.waits().into_iter().map(TaskWait::new).collect(),
         }
@@ -182,36 +202,86 @@ impl TaskDump {
             state,
             age,
             since_poll: None,
+            timers: Vec::new(),
             wakers: None,
             waits: Vec::new(),
         }
     }
 
-    /// Writes the task, and at which lines it waits if that is asked for.
+    /// Writes the task, and where it waits if that is asked for.
     fn write(&self, f: &mut fmt::Formatter<'_>, with_waits: bool) -> fmt::Result {
         f.write_str("task")?;
-        if let Some(number) = self.number {
+        if let Some(number) = self.number.filter(|_| f.alternate()) {
             write!(f, " {number}")?;
         }
         if let Some(name) = &self.name {
             write!(f, " {name:?}")?;
         }
-        write!(f, ", spawned at {}: {}", self.spawned_at, self.state)?;
-        if let Some(since) = self.since_poll.filter(|_| self.state != TaskState::Runs) {
-            write!(f, " for {}", Rounded(since))?;
-        }
-        match self.wakers {
-            Some(1) => f.write_str(" (1 waker)")?,
-            Some(wakers) if self.state == TaskState::Waits => write!(f, " ({wakers} wakers)")?,
-            _ => {}
-        }
+        write!(f, " spawned at {}", SourceLine(self.spawned_at))?;
         if let Some(age) = self.age {
             write!(f, ", {} old", Rounded(age))?;
         }
-        // In a loop, a task waits at the same place again.
+        if let Some(wakers) = self.wakers.filter(|_| f.alternate()) {
+            write!(f, ", {}", counted(wakers, "no waker", "waker", "wakers"))?;
+        }
+        if self.state == TaskState::Waits {
+            return self.write_waits(f, with_waits);
+        }
+        write!(f, ", {}", self.state)?;
+        match self.since_poll.filter(|_| self.state == TaskState::Ready) {
+            Some(since) => write!(f, " for {}", Rounded(since)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes for how long the task has waited; if `with_waits`, also what for and where.
+    fn write_waits(&self, f: &mut fmt::Formatter<'_>, with_waits: bool) -> fmt::Result {
+        let since =
+            self.since_poll.map_or_else(|| "waits".into(), |since| format!("has waited {}", Rounded(since)));
+        if self.wakers == Some(0) {
+            return write!(f, ", {since}, and no waker of it exists: nothing will wake it");
+        }
+        let waits: Vec<_> = self.waits.iter().filter(|_| with_waits).collect();
+        let mut lines: Vec<_> = waits.iter().map(|wait| wait.line(&self.timers)).collect();
+        // First what the program itself waits for.
+        lines.sort_by_key(|(is_of_program, _)| !is_of_program);
         let mut written = HashSet::new();
-        let waits = self.waits.iter().filter(|_| with_waits).map(TaskWait::to_string);
-        waits.filter(|wait| written.insert(wait.clone())).try_for_each(|wait| write!(f, "\n{wait}"))
+        lines.retain(|(_, line)| written.insert(line.clone()));
+        if lines.is_empty() {
+            let timer =
+                if self.timers.is_empty() { String::new() } else { format!(" for {}", timer(&self.timers)) };
+            write!(f, ", {since}{timer}")?;
+        }
+        for (number, (_, line)) in lines.iter().enumerate() {
+            let begin = if number == 0 { &since } else { "or" };
+            write!(f, "\n  {begin} {line}")?;
+        }
+        if f.alternate() {
+            // In a loop, a task waits at the same place again.
+            let mut written = HashSet::new();
+            let mut stacks = waits.iter().filter(|wait| written.insert(**wait));
+            stacks.try_for_each(|wait| write!(f, "\n  the stack of a wait:{wait:#}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The timers that are armed, by the addresses of the tasks that they wake.
+struct TaskTimers(HashMap<usize, Vec<Duration>>);
+
+impl TaskTimers {
+    fn of(pool: &Pool) -> Self {
+        let (now, mut timers) = (Instant::now(), HashMap::<_, Vec<_>>::new());
+        for (due, task) in pool.reactor.waiting_timers() {
+            let due = due.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
+            timers.entry(task).or_default().push(due);
+        }
+        timers.values_mut().for_each(|timers| timers.sort_unstable());
+        Self(timers)
+    }
+
+    fn of_task(&self, address: usize) -> Vec<Duration> {
+        self.0.get(&address).cloned().unwrap_or_default()
     }
 }
 
@@ -232,14 +302,14 @@ impl fmt::Display for TaskDump {
     }
 }
 
-/// Returns the number with the noun, which has an `s` if there is not one.
-fn counted(number: usize) -> String {
-    if number == 1 { "1 task".into() } else { format!("{number} tasks") }
+/// Returns the number of tasks, as text.
+fn tasks(number: usize) -> String {
+    counted(number, "0 tasks", "task", "tasks")
 }
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&counted(self.tasks.len() + self.unpolled))?;
+        f.write_str(&tasks(self.tasks.len() + self.unpolled))?;
         if self.is_partial {
             f.write_str(", and those of a `StaticExecutor`, which are not tracked")?;
         }
@@ -253,7 +323,7 @@ impl fmt::Display for Dump {
         }
         let hidden: usize = displayed.values().map(|number| number.saturating_sub(DISPLAYED)).sum();
         if hidden > 0 {
-            let hidden = counted(hidden);
+            let hidden = tasks(hidden);
             write!(f, "\nwhere {hidden} more wait is not shown: {DISPLAYED} of the same line are")?;
         }
         match self.unpolled {
@@ -271,8 +341,8 @@ impl Handle {
     ///
     /// The same tasks are included as in [`tasks`](Handle::tasks), and the same holds for the moment: this
     /// may be called at any time and from any thread, also while all workers block. A call takes about a
-    /// microsecond for each task; to display the lines of a wait takes some tens of microseconds.
-    /// The list is empty once the runtime was dropped.
+    /// microsecond for each task and each timer; to [display](Dump) the lines takes longer. The list is empty
+    /// once the runtime was dropped.
     ///
     /// ```
     /// use std::time::Duration;

@@ -20,6 +20,8 @@
 //! # }
 //! ```
 //!
+//! With the feature, a [`Stall`](crate::Stall) also names the line that blocks.
+//!
 //! # What it costs
 //!
 //! Without the feature `trace` nothing. With the feature and without a recorder, a poll of a task costs some

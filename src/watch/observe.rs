@@ -120,19 +120,13 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Returns a function that waits until the thread has left the spot in which it is stuck, and returns how
-    /// long it was there.
-    pub(super) fn end(&self) -> impl FnOnce() -> Duration + Send + use<> {
-        let (station, since, spot) = (self.station.clone(), self.since, self.spot);
+    /// Returns a function that says whether the thread is still in the spot in which it is stuck.
+    pub(super) fn stays(&self) -> impl Fn() -> bool + Send + Clone + use<> {
+        let (station, spot) = (self.station.clone(), self.spot);
         let runner = self.runner.as_ref().map(|(runner, _)| runner.clone());
-        move || loop {
-            let lasted = since.elapsed();
+        move || {
             let runner = runner.as_ref().filter(|_| spot.is_some_and(|(_, runner)| runner.is_some()));
-            if spot != Some(station.spot(runner.map(|runner| (runner, runner.poll.stage())))) {
-                return lasted;
-            }
-            // Std's in all modes: no model prints reports.
-            std::thread::sleep(lasted / 64);
+            spot == Some(station.spot(runner.map(|runner| (runner, runner.poll.stage()))))
         }
     }
 }

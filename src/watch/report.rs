@@ -5,12 +5,14 @@
 //! comes, each time after a 64th of the time so far, so the length is right to two percent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::observe::Place;
-use crate::insight::{Part, Stall, StallNow, event};
+use crate::insight::{Part, Stall, StallKind, StallNow, event};
 use crate::notice::{self, ReportName};
 use crate::pool::{Culprit, Pool};
-use crate::sync::{self, thread};
+use crate::stack::Stack;
+use crate::sync::{self, Instant, thread};
 use crate::waking;
 
 /// Makes a report of the thread at `place` if the place of `culprit` is known, and the runtime has hooks for
@@ -39,10 +41,15 @@ pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &St
         thread_id: station.thread.id(),
         thread_os_id: station.state.number(),
         part: if due.is_first { Part::First } else { Part::Later },
+        stack: None,
     };
-    let end = (is_printed && due.is_first).then(|| place.end());
+    let (stays, since) = (place.stays(), place.since);
     let started = named().spawn(move || {
-        let length = end.and_then(|end| named().spawn(end).ok());
+        if matches!(stall.kind, StallKind::Blocked(_)) {
+            stall.stack = Stack::of_blocked(stall.thread_os_id, &stays);
+        }
+        let is_watched = is_printed && stall.is_first();
+        let length = is_watched.then(|| named().spawn(move || length(since, stays)).ok()).flatten();
         for hook in hooks {
             // A hook that panics has said so by its panic message.
             waking::call(|| reporting.0.visit(|| hook(&stall)));
@@ -62,6 +69,18 @@ pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &St
         }
     });
     started.is_ok()
+}
+
+/// Waits while a thread `stays` where it has been `since` then, and returns for how long that was.
+fn length(since: Instant, stays: impl Fn() -> bool) -> Duration {
+    loop {
+        let lasted = since.elapsed();
+        if !stays() {
+            return lasted;
+        }
+        // Std's in all modes: no model prints reports.
+        std::thread::sleep(lasted / 64);
+    }
 }
 
 fn named() -> thread::Builder {

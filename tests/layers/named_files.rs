@@ -27,10 +27,11 @@ fn lost(path: &Path) -> Vec<String> {
         None if is_code => "",
         None => line,
     });
-    // Examples of output name programs of the reader, and packages.
+    // Examples of output name programs of the reader, and packages: `axum-0.8.9/..`.
     let readers = ["src/main.rs", "tests/shop.rs"];
-    let named =
-        prose.flat_map(names).filter(|name| !readers.contains(name) && !name.starts_with("axum-0.8.9/"));
+    let ends_with_version = |folder: &str| folder.ends_with(|last: char| last.is_ascii_digit());
+    let is_elsewhere = |name: &str| name.split_once('/').is_some_and(|(folder, _)| ends_with_version(folder));
+    let named = prose.flat_map(names).filter(|name| !readers.contains(name) && !is_elsewhere(name));
     let is_lost = |name: &&str| !from.iter().any(|folder| folder.join(name).is_file());
     named.filter(is_lost).map(|name| format!("{}: {name}", path.display())).collect()
 }
