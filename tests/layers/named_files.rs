@@ -29,8 +29,9 @@ fn lost(path: &Path) -> Vec<String> {
     });
     // Examples of output name programs of the reader, and packages: `axum-0.8.9/..`.
     let readers = ["src/main.rs", "tests/shop.rs"];
-    let ends_with_version = |folder: &str| folder.ends_with(|last: char| last.is_ascii_digit());
-    let is_elsewhere = |name: &str| name.split_once('/').is_some_and(|(folder, _)| ends_with_version(folder));
+    let is_of_reader =
+        |folder: &str| folder == "shop" || folder.ends_with(|last: char| last.is_ascii_digit());
+    let is_elsewhere = |name: &str| name.split_once('/').is_some_and(|(folder, _)| is_of_reader(folder));
     let named = prose.flat_map(names).filter(|name| !readers.contains(name) && !is_elsewhere(name));
     let is_lost = |name: &&str| !from.iter().any(|folder| folder.join(name).is_file());
     named.filter(is_lost).map(|name| format!("{}: {name}", path.display())).collect()
