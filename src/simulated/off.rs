@@ -12,6 +12,8 @@ pub mod for_tokio {
     pub use std::fs::*;
     #[cfg(unix)]
     pub use std::os::unix::fs::symlink;
+    #[cfg(windows)]
+    pub use std::os::windows::fs::{symlink_dir, symlink_file};
 
     /// Returns the file.
     #[allow(clippy::missing_errors_doc, reason = "there is no error")]

@@ -193,8 +193,14 @@ fn disks_are_full_or_broken() {
     let mut file = OpenOptions::new().read(true).write(true).open("/b").unwrap();
     let errors =
         [file.write(b"6").unwrap_err(), file.read(&mut [0]).unwrap_err(), file.sync_all().unwrap_err()];
-    assert!(errors.iter().all(|error| error.raw_os_error() == Some(5)), "{errors:?}");
+    if cfg!(target_os = "linux") {
+        assert!(errors.iter().all(|error| error.raw_os_error() == Some(5)), "{errors:?}");
+    }
     files.set_errors("test", 0.0);
+    files.set_corruption("test", 1.0);
+    let wrong = fs::read("/b").unwrap();
+    assert_eq!((wrong.len(), (wrong[0] ^ b'5').count_ones()), (1, 1));
+    files.set_corruption("test", 0.0);
     assert_eq!(fs::read("/b").unwrap(), b"5");
 }
 

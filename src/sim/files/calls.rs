@@ -79,15 +79,22 @@ impl Simulated {
         file: FileNumber,
         call: impl FnOnce(&mut Disk, Duration) -> Result<T>,
     ) -> io::Result<(HostId, T)> {
-        let may_fail = self.files.fails(file.0);
-        let (host, ()) = self.on_file(file, |_, _| Ok(()))?;
-        let name = || self.network.with_kernel(|kernel| kernel.name(host).to_owned());
-        if may_fail && self.faults().happens(format_args!("disk error {}", name())) {
-            let mut state = self.state();
-            self.record(&mut state, host, Incident::Fault("has an error of its disk".into()));
+        let error = self.files.goes_wrong(file.0, |disk| disk.errors);
+        if error.is_some() && self.inject(file, "has an error of its disk")? {
             return Err(Errno::Io.into());
         }
         self.on_file(file, call)
+    }
+
+    /// Returns whether the disk with an open file has a fault, unless the run's plan leaves it out.
+    fn inject(&self, file: FileNumber, what: &str) -> io::Result<bool> {
+        let (host, ()) = self.on_file(file, |_, _| Ok(()))?;
+        let name = self.network.with_kernel(|kernel| kernel.name(host).to_owned());
+        let happens = self.faults().happens(format_args!("{name} {what}"));
+        if happens {
+            self.record(&mut self.state(), host, Incident::Fault(what.into()));
+        }
+        Ok(happens)
     }
 
     /// Adds what was done to a file to the events.
@@ -130,7 +137,14 @@ impl FileCalls for Simulated {
     }
 
     fn read(&self, file: FileNumber, buffer: &mut [u8], at: Option<u64>) -> io::Result<usize> {
-        self.transfer(file, |disk, _| disk.read(file.0, buffer, at)).map(|(_, len)| len)
+        let (_, len) = self.transfer(file, |disk, _| disk.read(file.0, buffer, at))?;
+        let wrong = self.files.goes_wrong(file.0, |disk| disk.corruption).filter(|_| len > 0);
+        if let Some(wrong) = wrong {
+            if self.inject(file, "reads a wrong bit")? {
+                buffer[wrong as usize % len] ^= 1 << (wrong >> 61);
+            }
+        }
+        Ok(len)
     }
 
     fn write(&self, file: FileNumber, bytes: &[u8], at: Option<u64>) -> io::Result<usize> {

@@ -153,6 +153,18 @@ impl Files {
         self.with_disk(name, |disk| disk.capacity = bytes);
     }
 
+    /// Sets with which probability a read of the node returns one bit wrong, without an error. What is stored
+    /// stays as it is. The default is 0.
+    ///
+    /// # Panics
+    ///
+    /// If that is no probability.
+    #[track_caller]
+    pub fn set_corruption(&self, name: &str, probability: f64) {
+        assert!((0.0..=1.0).contains(&probability), "{probability} is no probability");
+        self.with_disk(name, |disk| disk.corruption = probability);
+    }
+
     /// Sets with which probability a read, a write or a sync of the node fails, with the error that a broken
     /// disk has (`EIO`). A sync that fails makes nothing durable. The default is 0.
     ///

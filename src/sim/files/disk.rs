@@ -34,6 +34,8 @@ pub(super) struct Disk {
     pub(super) capacity: u64,
     /// The probability that a read, a write or a sync fails.
     pub(super) errors: f64,
+    /// The probability that a read returns a wrong bit.
+    pub(super) corruption: f64,
 }
 
 /// A change of directory entries that is durable as a whole, or not at all.
@@ -63,6 +65,7 @@ impl Disk {
             used: 0,
             capacity: u64::MAX,
             errors: 0.0,
+            corruption: 0.0,
         };
         let root = disk.add(Self::directory(ROOT_INODE), DIRECTORY_MODE, now, "/".into());
         debug_assert_eq!(root, ROOT_INODE);

@@ -87,11 +87,12 @@ impl SimulatedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether a call for an open file fails.
-    fn fails(&self, file: u64) -> bool {
+    /// Draws whether something goes wrong for an open file, by a probability of its disk. Returns a random
+    /// number if so.
+    fn goes_wrong(&self, file: u64, probability: impl FnOnce(&Disk) -> f64) -> Option<u64> {
         let FilesState { disks, hosts, random, .. } = &mut *self.state();
-        let errors = hosts.get(&file).and_then(|host| disks.get(host)).map_or(0.0, |disk| disk.errors);
-        errors > 0.0 && random.chance(errors)
+        let probability = probability(disks.get(hosts.get(&file)?)?);
+        (probability > 0.0 && random.chance(probability)).then(|| random.next_u64())
     }
 
     /// Loses what was not synced on a host. Returns texts of what was lost.

@@ -206,4 +206,18 @@ pub mod for_tokio {
         let (original, link) = (original.as_ref(), link.as_ref());
         here_or(|files| files.symlink(original, link), || std::os::unix::fs::symlink(original, link))
     }
+
+    /// As [`std::os::windows::fs::symlink_dir`].
+    #[cfg(windows)]
+    pub fn symlink_dir<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> io::Result<()> {
+        let (original, link) = (original.as_ref(), link.as_ref());
+        here_or(|files| files.symlink(original, link), || std::os::windows::fs::symlink_dir(original, link))
+    }
+
+    /// As [`std::os::windows::fs::symlink_file`].
+    #[cfg(windows)]
+    pub fn symlink_file<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> io::Result<()> {
+        let (original, link) = (original.as_ref(), link.as_ref());
+        here_or(|files| files.symlink(original, link), || std::os::windows::fs::symlink_file(original, link))
+    }
 }

@@ -68,8 +68,8 @@ functions! {
 
 #[cfg(windows)]
 functions! {
-    symlink_dir(original, link) -> () = std::os::windows::fs::symlink_dir;
-    symlink_file(original, link) -> () = std::os::windows::fs::symlink_file;
+    symlink_dir(original, link) -> () = sync_fs::symlink_dir;
+    symlink_file(original, link) -> () = sync_fs::symlink_file;
 }
 
 pub async fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Result<()> {
