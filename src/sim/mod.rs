@@ -162,6 +162,24 @@ pub fn try_rng() -> Option<Rng> {
     current().map(|simulation| simulation.rng())
 }
 
+/// Returns the name of the node on which the present task runs: `test` for a task of the test, and for the test
+/// itself; `None` if no simulation runs on this thread. For example, the lines of a log may begin with it.
+///
+/// # Panics
+///
+/// In a [rule](Network::add_rule) of the network.
+///
+/// ```
+/// use paceline::sim::{self, Sim};
+/// let mut sim = Sim::new(7);
+/// let name = sim.client("shop", async { sim::node() });
+/// assert_eq!(sim.block_on(name).as_deref(), Some("shop"));
+/// assert_eq!(sim::node().as_deref(), Some("test"));
+/// ```
+pub fn node() -> Option<String> {
+    current().map(|simulation| simulation.node())
+}
+
 /// Adds a text to the events of the simulation that runs on this thread: so [`check`] compares what a program
 /// computes, and not only which tasks are polled when. Does nothing if no simulation runs.
 ///

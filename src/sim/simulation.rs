@@ -225,6 +225,12 @@ impl Simulated {
         self.state().host()
     }
 
+    /// Returns the name of the host on which the present task runs.
+    pub(super) fn node(&self) -> String {
+        let host = self.host();
+        self.network.with_kernel(|kernel| kernel.name(host).to_owned())
+    }
+
     /// Calls `call`. The tasks that it spawns run on this host.
     pub(super) fn on_host<R>(&self, host: HostId, call: impl FnOnce() -> R) -> R {
         let before = self.state().host.replace(host);
