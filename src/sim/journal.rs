@@ -73,7 +73,7 @@ pub(super) enum PacketKind {
 pub(super) struct Losses {
     pub(super) count: u64,
     /// The times of the last three.
-    pub(super) last: VecDeque<Duration>,
+    pub(super) last: Vec<Duration>,
 }
 
 /// What has happened so far.
@@ -117,13 +117,25 @@ impl Journal {
 }
 
 impl Losses {
+    /// How many times are kept.
+    const LAST: usize = 3;
+
     fn add(&mut self, at: Duration) {
-        const LAST: usize = 3;
         self.count += 1;
-        if self.last.len() >= LAST {
-            self.last.pop_front();
-        }
-        self.last.push_back(at);
+        self.last.push(at);
+        self.keep_last();
+    }
+
+    pub(super) fn add_all(&mut self, other: &Self) {
+        self.count += other.count;
+        self.last.extend(&other.last);
+        self.last.sort_unstable();
+        self.keep_last();
+    }
+
+    fn keep_last(&mut self) {
+        let from = self.last.len().saturating_sub(Self::LAST);
+        self.last.drain(..from);
     }
 }
 

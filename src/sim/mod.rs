@@ -162,8 +162,9 @@ pub fn try_rng() -> Option<Rng> {
     current().map(|simulation| simulation.rng())
 }
 
-/// Returns the name of the node on which the present task runs: `test` for a task of the test, and for the test
-/// itself; `None` if no simulation runs on this thread. For example, the lines of a log may begin with it.
+/// Returns the name of the node on which the present task runs: `test` for a task of the test, and for the
+/// test itself; `None` if no simulation runs on this thread. For example, the lines of a log may begin with
+/// it.
 ///
 /// # Panics
 ///

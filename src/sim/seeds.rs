@@ -4,7 +4,6 @@ mod again;
 mod explain;
 mod request;
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -127,10 +126,4 @@ impl SeedRequest {
     fn conditions(&self) -> Conditions {
         Conditions { plan: self.plan.clone(), ..Conditions::default() }
     }
-}
-
-/// Returns the message of a panic.
-fn text_of(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }

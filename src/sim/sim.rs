@@ -364,7 +364,7 @@ impl Drop for Sim {
     fn drop(&mut self) {
         if thread::panicking() {
             // Fails if standard error is closed.
-            let (seed, story) = (self.simulation.seed, self.simulation.story());
+            let (seed, story) = (self.simulation.seed, self.simulation.story(""));
             waking::call(|| eprint!("a panic ends the simulation with seed {seed}\n{}", story.page));
         }
         let _presence = Presence::begin(&self.simulation);
@@ -458,7 +458,8 @@ pub(super) fn run_once(
     on_new_thread(|| {
         let mut sim = Sim::begin(seed, conditions);
         let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut sim)));
-        let (report, story) = (sim.report(), outcome.is_err().then(|| sim.simulation.story()));
+        let report = sim.report();
+        let story = outcome.as_ref().err().map(|panic| sim.simulation.story(text_of(&**panic)));
         if let Some(path) = &conditions.trace {
             trace_file::write(&sim.simulation, path);
         }
@@ -473,11 +474,17 @@ pub(super) fn run_once(
             (_, Some(failure)) => (Box::new(failure), false),
             (Err(panic), None) => (panic, true),
         };
-        let story = story.unwrap_or_else(|| sim.simulation.story());
+        let story = story.unwrap_or_else(|| sim.simulation.story(text_of(&*panic)));
         let faults = sim.simulation.faults().happened.clone();
         let picks = sim.simulation.state().choices.picked.clone();
         Err(Box::new(Failed { panic, is_printed, story, faults, picks }))
     })
+}
+
+/// Returns the message of a panic.
+pub(super) fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }
 
 /// Calls `run` on a new thread of the same name, where all thread-locals, also the keys of the standard

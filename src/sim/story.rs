@@ -1,6 +1,6 @@
 //! [`Story`]: a page about a run that has failed, made from its journal.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::net::{Fate, HostId, Kernel};
 use super::network::TEST;
 use super::simulation::Simulated;
 
-/// Upper bound of the things that a page tells of, beside the faults.
-const SHOWN: usize = 30;
+/// Upper bound of the lines about what has happened: with the others, a page has 60.
+const SHOWN: usize = 42;
 /// Upper bound of the faults that a page lists.
 const SHOWN_FAULTS: usize = 10;
 /// Upper bound of the pairs of nodes whose lost packets a page lists.
@@ -29,8 +29,8 @@ pub(super) struct Story {
 }
 
 impl Simulated {
-    /// Tells what has happened so far.
-    pub(super) fn story(&self) -> Story {
+    /// Tells what has happened before the failure with this message.
+    pub(super) fn story(&self, message: &str) -> Story {
         let at = self.elapsed();
         let state = self.state();
         let journal = &state.journal;
@@ -38,12 +38,12 @@ impl Simulated {
             let teller =
                 Teller { kernel, width: kernel.names().iter().map(|name| name.len()).max().unwrap_or(0) };
             let mut page = String::new();
-            teller.tell_faults(&mut page, &journal.faults, journal.losses.iter());
+            teller.tell_faults(&mut page, &journal.faults, &journal.losses);
             let told = told(&journal.entries, |task| match state.tasks.line(task) {
                 Some(line) => format!("the task spawned at {line} panics"),
                 None => "the test panics".into(),
             });
-            teller.tell_rest(&mut page, told);
+            teller.tell_rest(&mut page, told, &numbers(message));
             let failing = journal.panicked.filter(|(_, when)| *when == at);
             Story { at, node: failing.map_or(TEST, |(host, _)| kernel.name(host)).to_owned(), page }
         })
@@ -57,13 +57,19 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn tell_faults<'l>(
+    fn tell_faults(
         &self,
         page: &mut String,
         faults: &[JournalEntry],
-        losses: impl ExactSizeIterator<Item = (&'l (IpAddr, IpAddr), &'l Losses)>,
+        losses: &BTreeMap<(IpAddr, IpAddr), Losses>,
     ) {
-        let pairs = losses.len();
+        // A node has several addresses.
+        let mut by_name = BTreeMap::<_, Losses>::new();
+        for ((from, to), lost) in losses {
+            let names = (name_of(self.kernel, *from), name_of(self.kernel, *to));
+            by_name.entry(names).or_default().add_all(lost);
+        }
+        let pairs = by_name.len();
         if faults.is_empty() && pairs == 0 {
             *page += "There were no faults.\n";
             return;
@@ -74,51 +80,48 @@ impl Teller<'_> {
         }
         for JournalEntry { at, host, what } in &faults[faults.len().saturating_sub(SHOWN_FAULTS)..] {
             if let Incident::Fault(text) = what {
-                self.line(page, *at, *host, text);
+                self.line(page, *at, *host, text, true);
             }
         }
-        losses.take(SHOWN_PAIRS).for_each(|(ends, lost)| self.tell_losses(page, *ends, lost));
+        by_name.iter().take(SHOWN_PAIRS).for_each(|(names, lost)| tell_losses(page, names, lost));
         if let Some(more @ 1..) = pairs.checked_sub(SHOWN_PAIRS) {
             let _ = writeln!(page, "  (packets between {more} more pairs of nodes were lost)");
         }
     }
 
-    fn tell_losses(&self, page: &mut String, (from, to): (IpAddr, IpAddr), lost: &Losses) {
-        let [from, to] = [from, to].map(|end| name_of(self.kernel, end));
-        let times: Vec<_> = lost.last.iter().map(|at| format!("{:.6}", at.as_secs_f64())).collect();
-        let packets = if lost.count == 1 { "packet was" } else { "packets were" };
-        let earlier = if lost.count > times.len() as u64 { "..., " } else { "" };
-        let times = times.join(", ");
-        let _ = writeln!(page, "  {} {packets} lost from {from} to {to}: {earlier}{times}", lost.count);
-    }
-
-    /// Tells what nodes noted and sent: around the last faults, and at the end.
-    fn tell_rest(&self, page: &mut String, told: Vec<Told>) {
-        let is_fault: Vec<bool> = told.iter().map(|told| told.is_fault).collect();
-        let chosen = choose(&is_fault);
+    /// Tells what nodes noted and sent. Lines before which others are left out begin with two dots.
+    fn tell_rest(&self, page: &mut String, told: Vec<Told>, numbers: &BTreeSet<String>) {
+        let weights: Vec<Weight> = told.iter().map(|told| told.weight(numbers)).collect();
+        let chosen = choose(&weights, SHOWN.saturating_sub(page.lines().count()));
         if !chosen.is_empty() {
-            let around = if is_fault.contains(&true) { " around the faults, and" } else { "" };
-            let _ = writeln!(*page, "What the nodes noted and sent{around} in the end:");
+            *page += "What the nodes noted and sent (two dots: more was left out before):\n";
         }
         let mut next = 0;
         for (at, told) in told.into_iter().enumerate().filter(|(at, _)| chosen.contains(at)) {
-            if at > next {
-                let _ = writeln!(*page, "  ({} more)", at - next);
-            }
+            let is_next = at == next;
             next = at + 1;
-            self.line(page, told.at, told.host, &told.what.text(self.kernel));
+            self.line(page, told.at, told.host, &told.what.text(self.kernel), is_next);
         }
     }
 
     /// Adds a line to a page.
-    fn line(&self, page: &mut String, at: Duration, host: HostId, what: &str) {
+    fn line(&self, page: &mut String, at: Duration, host: HostId, what: &str, is_next: bool) {
         let what = what.replace('\n', "\\n");
         let (at, node, width) = (at.as_secs_f64(), self.kernel.name(host), self.width);
-        let line = format!("  {at:>11.6}  {node:<width$}  {what}");
+        let begin = if is_next { "  " } else { ".." };
+        let line = format!("{begin}{at:>11.6}  {node:<width$}  {what}");
         let end = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
         *page += &line[..end];
         *page += if end < line.len() { "...\n" } else { "\n" };
     }
+}
+
+fn tell_losses(page: &mut String, (from, to): &(String, String), lost: &Losses) {
+    let times: Vec<_> = lost.last.iter().map(|at| format!("{:.6}", at.as_secs_f64())).collect();
+    let packets = if lost.count == 1 { "packet was" } else { "packets were" };
+    let earlier = if lost.count > times.len() as u64 { "..., " } else { "" };
+    let times = times.join(", ");
+    let _ = writeln!(page, "  {} {packets} lost from {from} to {to}: {earlier}{times}", lost.count);
 }
 
 /// What a line tells.
@@ -129,17 +132,47 @@ struct Told {
     what: What,
 }
 
-/// Returns which of the things are told, [`SHOWN`] at most: those around the last faults, and of the others
-/// the last ones.
-fn choose(is_fault: &[bool]) -> BTreeSet<usize> {
+/// How much something tells of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Weight {
+    Fault,
+    /// A note with a number that the message of the failure has, too.
+    Named,
+    Noted,
+    Sent,
+}
+
+impl Told {
+    fn weight(&self, of_message: &BTreeSet<String>) -> Weight {
+        match &self.what {
+            _ if self.is_fault => Weight::Fault,
+            What::Packets { .. } => Weight::Sent,
+            What::Text(text) if numbers(text).is_disjoint(of_message) => Weight::Noted,
+            What::Text(_) => Weight::Named,
+        }
+    }
+}
+
+/// Returns the numbers in a text, and words with digits.
+fn numbers(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| word.contains(|letter: char| letter.is_ascii_digit())).map(str::to_owned).collect()
+}
+
+/// Returns which of the things are told, so many at most: those around the last faults, the last notes that
+/// the message of the failure points to, then the last ones of the other notes, and then of the rest.
+fn choose(weights: &[Weight], most: usize) -> BTreeSet<usize> {
     const FAULTS: usize = 2;
     const BEFORE: usize = 6;
     const AFTER: usize = 3;
-    let faults = (0..is_fault.len()).filter(|at| is_fault[*at]).rev().take(FAULTS);
-    let around = faults.flat_map(|at| at.saturating_sub(BEFORE)..=(at + AFTER).min(is_fault.len() - 1));
-    let mut chosen: BTreeSet<_> = around.collect();
-    for at in (0..is_fault.len()).rev() {
-        if chosen.len() >= SHOWN {
+    const NAMED: usize = 10;
+    let last = |weight| (0..weights.len()).rev().filter(move |at| weights[*at] == weight);
+    let around = |at: usize| at.saturating_sub(BEFORE)..(at + AFTER + 1).min(weights.len());
+    let mut chosen: BTreeSet<_> = last(Weight::Fault).take(FAULTS).flat_map(around).collect();
+    chosen.extend(last(Weight::Named).take(NAMED));
+    let rest = [Weight::Noted, Weight::Named, Weight::Fault, Weight::Sent].into_iter().flat_map(last);
+    for at in rest {
+        if chosen.len() >= most {
             break;
         }
         chosen.insert(at);
@@ -293,15 +326,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_around_the_last_faults_and_at_the_end() {
-        let told = |faults: &[usize], all| {
-            let is_fault: Vec<bool> = (0..all).map(|at| faults.contains(&at)).collect();
-            choose(&is_fault).into_iter().collect::<Vec<_>>()
+    fn what_is_told_is_around_the_last_faults_and_what_the_message_points_to_before_other_notes() {
+        let told = |all: usize, marked: &[(usize, Weight)]| {
+            let mut weights = vec![Weight::Sent; all];
+            marked.iter().for_each(|(at, weight)| weights[*at] = *weight);
+            choose(&weights, 30).into_iter().collect::<Vec<_>>()
         };
-        assert_eq!(told(&[], 0), []);
-        assert_eq!(told(&[], 100), (70..100).collect::<Vec<_>>());
-        assert_eq!(told(&[1], 10), (0..10).collect::<Vec<_>>());
-        assert_eq!(told(&[5, 20, 60], 100), (14..24).chain(54..64).chain(90..100).collect::<Vec<_>>());
-        assert_eq!(told(&[98], 100), (70..100).collect::<Vec<_>>());
+        let faults = [5, 20, 60].map(|at| (at, Weight::Fault));
+        assert_eq!(told(0, &[]), []);
+        assert_eq!(told(100, &[]), (70..100).collect::<Vec<_>>());
+        assert_eq!(told(10, &[(1, Weight::Fault)]), (0..10).collect::<Vec<_>>());
+        let around: Vec<_> = (14..24).chain(54..64).collect();
+        assert_eq!(told(100, &faults), [&[5], &around[..], &(91..100).collect::<Vec<_>>()].concat());
+        let marked = [&faults[..], &[(30, Weight::Named), (31, Weight::Noted)]].concat();
+        let last = (93..100).collect::<Vec<_>>();
+        assert_eq!(told(100, &marked), [&[5], &around[..10], &[30, 31], &around[10..], &last].concat());
+        let notes: Vec<_> = (0..50).map(|at| (at, Weight::Noted)).collect();
+        assert_eq!(
+            told(100, &[&notes[..], &[(3, Weight::Named)]].concat()),
+            [&[3], &(21..50).collect::<Vec<_>>()[..]].concat()
+        );
+    }
+
+    #[test]
+    fn a_number_of_the_message_points_to_notes_that_have_it_as_a_word() {
+        let of_message = numbers("order 9 is missing in n1, 9 times");
+        assert_eq!(of_message.iter().map(String::as_str).collect::<Vec<_>>(), ["9", "n1"]);
+        let is_named = |text: &str| !numbers(text).is_disjoint(&of_message);
+        assert!(is_named("stored orders=[2, 9]") && !is_named("order 19") && !is_named("order"));
     }
 }

@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::plan::Plan;
-use super::super::sim::{Failed, Sim, run_once};
+use super::super::sim::{Failed, Sim, run_once, text_of};
+use super::Test;
 use super::request::{PLAN_VARIABLE, RESULT_VARIABLE, SEED_VARIABLE, SeedRequest, TRACE_VARIABLE};
-use super::{Test, text_of};
 
 /// What the run of another process came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
