@@ -165,11 +165,11 @@ fn choose(weights: &[Weight], most: usize) -> BTreeSet<usize> {
     const FAULTS: usize = 2;
     const BEFORE: usize = 6;
     const AFTER: usize = 3;
-    const NAMED: usize = 10;
+    const POINTED_TO: usize = 10;
     let last = |weight| (0..weights.len()).rev().filter(move |at| weights[*at] == weight);
     let around = |at: usize| at.saturating_sub(BEFORE)..(at + AFTER + 1).min(weights.len());
     let mut chosen: BTreeSet<_> = last(Weight::Fault).take(FAULTS).flat_map(around).collect();
-    chosen.extend(last(Weight::Named).take(NAMED));
+    chosen.extend(last(Weight::Named).take(POINTED_TO));
     let rest = [Weight::Noted, Weight::Named, Weight::Fault, Weight::Sent].into_iter().flat_map(last);
     for at in rest {
         if chosen.len() >= most {
