@@ -11,9 +11,9 @@ use crate::simulated::files::{FileCalls, FileNumber, FileTarget, StatusChange};
 use crate::simulated::{Simulation, is_current};
 
 /// As [`std::fs::File`]; a file of the present node if a simulation runs where it is opened.
-pub struct File(pub(super) FileKind);
+pub struct File(pub(super) Opened);
 
-pub(super) enum FileKind {
+pub(super) enum Opened {
     Real(StdFile),
     /// Shared by clones, which have one cursor.
     Simulated(Arc<SimulatedFile>),
@@ -56,8 +56,8 @@ impl File {
     /// for an open directory, its entries do.
     pub fn sync_all(&self) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.sync_all(),
-            FileKind::Simulated(file) => file.call(|files, number| files.sync(number, true)),
+            Opened::Real(file) => file.sync_all(),
+            Opened::Simulated(file) => file.call(|files, number| files.sync(number, true)),
         }
     }
 
@@ -65,24 +65,24 @@ impl File {
     /// permissions.
     pub fn sync_data(&self) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.sync_data(),
-            FileKind::Simulated(file) => file.call(|files, number| files.sync(number, false)),
+            Opened::Real(file) => file.sync_data(),
+            Opened::Simulated(file) => file.call(|files, number| files.sync(number, false)),
         }
     }
 
     /// As [`std::fs::File::set_len`].
     pub fn set_len(&self, size: u64) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.set_len(size),
-            FileKind::Simulated(file) => file.call(|files, number| files.set_len(number, size)),
+            Opened::Real(file) => file.set_len(size),
+            Opened::Simulated(file) => file.call(|files, number| files.set_len(number, size)),
         }
     }
 
     /// As [`std::fs::File::metadata`]. In a simulation, as [`metadata`](super::metadata()).
     pub fn metadata(&self) -> io::Result<Metadata> {
         match &self.0 {
-            FileKind::Real(file) => file.metadata(),
-            FileKind::Simulated(file) => {
+            Opened::Real(file) => file.metadata(),
+            Opened::Simulated(file) => {
                 metadata::of(&file.call(|files, number| files.status(FileTarget::Open(number)))?)
             }
         }
@@ -91,16 +91,16 @@ impl File {
     /// As [`std::fs::File::try_clone`].
     pub fn try_clone(&self) -> io::Result<File> {
         Ok(File(match &self.0 {
-            FileKind::Real(file) => FileKind::Real(file.try_clone()?),
-            FileKind::Simulated(file) => FileKind::Simulated(file.clone()),
+            Opened::Real(file) => Opened::Real(file.try_clone()?),
+            Opened::Simulated(file) => Opened::Simulated(file.clone()),
         }))
     }
 
     /// As [`std::fs::File::set_permissions`]. A simulation keeps them, and does not check them.
     pub fn set_permissions(&self, perm: Permissions) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.set_permissions(perm),
-            FileKind::Simulated(file) => {
+            Opened::Real(file) => file.set_permissions(perm),
+            Opened::Simulated(file) => {
                 file.change(StatusChange { mode: Some(mode_of(&perm)), ..StatusChange::default() })
             }
         }
@@ -109,16 +109,16 @@ impl File {
     /// As [`std::fs::File::set_times`].
     pub fn set_times(&self, times: FileTimes) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.set_times(times),
-            FileKind::Simulated(file) => file.change(metadata::times_of(times)?),
+            Opened::Real(file) => file.set_times(times),
+            Opened::Simulated(file) => file.change(metadata::times_of(times)?),
         }
     }
 
     /// As [`std::fs::File::set_modified`].
     pub fn set_modified(&self, time: SystemTime) -> io::Result<()> {
         match &self.0 {
-            FileKind::Real(file) => file.set_modified(time),
-            FileKind::Simulated(file) => {
+            Opened::Real(file) => file.set_modified(time),
+            Opened::Simulated(file) => {
                 let modified = time.duration_since(SystemTime::UNIX_EPOCH).map_err(io::Error::other)?;
                 file.change(StatusChange { modified: Some(modified), ..StatusChange::default() })
             }
@@ -127,15 +127,15 @@ impl File {
 
     fn read_here(&self, buf: &mut [u8], at: Option<u64>) -> io::Result<usize> {
         match &self.0 {
-            FileKind::Real(file) => real_read(file, buf, at),
-            FileKind::Simulated(file) => file.call(|files, number| files.read(number, buf, at)),
+            Opened::Real(file) => real_read(file, buf, at),
+            Opened::Simulated(file) => file.call(|files, number| files.read(number, buf, at)),
         }
     }
 
     fn write_here(&self, buf: &[u8], at: Option<u64>) -> io::Result<usize> {
         match &self.0 {
-            FileKind::Real(file) => real_write(file, buf, at),
-            FileKind::Simulated(file) => file.call(|files, number| files.write(number, buf, at)),
+            Opened::Real(file) => real_write(file, buf, at),
+            Opened::Simulated(file) => file.call(|files, number| files.write(number, buf, at)),
         }
     }
 }
@@ -185,8 +185,8 @@ impl Write for &File {
 impl Seek for &File {
     fn seek(&mut self, pos: SeekFrom) -> io::Result<u64> {
         match &self.0 {
-            FileKind::Real(file) => (&*file).seek(pos),
-            FileKind::Simulated(file) => file.call(|files, number| files.seek(number, pos)),
+            Opened::Real(file) => (&*file).seek(pos),
+            Opened::Simulated(file) => file.call(|files, number| files.seek(number, pos)),
         }
     }
 }
@@ -215,23 +215,23 @@ impl Seek for File {
 
 impl From<StdFile> for File {
     fn from(file: StdFile) -> Self {
-        Self(FileKind::Real(file))
+        Self(Opened::Real(file))
     }
 }
 
 /// Returns the real file, or the simulated one as the error.
 pub(super) fn into_real(file: File) -> Result<StdFile, File> {
     match file.0 {
-        FileKind::Real(file) => Ok(file),
-        simulated @ FileKind::Simulated(_) => Err(File(simulated)),
+        Opened::Real(file) => Ok(file),
+        simulated @ Opened::Simulated(_) => Err(File(simulated)),
     }
 }
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            FileKind::Real(file) => file.fmt(f),
-            FileKind::Simulated(file) => f.debug_struct("File").field("simulated", &file.number.0).finish(),
+            Opened::Real(file) => file.fmt(f),
+            Opened::Simulated(file) => f.debug_struct("File").field("simulated", &file.number.0).finish(),
         }
     }
 }
@@ -242,7 +242,7 @@ mod unix {
     use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
     use std::os::unix::fs::FileExt;
 
-    use super::{File, FileKind, StdFile};
+    use super::{File, Opened, StdFile};
 
     impl FileExt for File {
         fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -261,8 +261,8 @@ mod unix {
         #[track_caller]
         fn as_fd(&self) -> BorrowedFd<'_> {
             match &self.0 {
-                FileKind::Real(file) => file.as_fd(),
-                FileKind::Simulated(_) => panic!(
+                Opened::Real(file) => file.as_fd(),
+                Opened::Simulated(_) => panic!(
                     "a file of a simulation has no descriptor: use its methods, or open a real file by `std::fs`"
                 ),
             }
@@ -299,7 +299,7 @@ mod windows {
         AsHandle, AsRawHandle, BorrowedHandle, FromRawHandle, OwnedHandle, RawHandle,
     };
 
-    use super::{File, FileKind, StdFile};
+    use super::{File, Opened, StdFile};
 
     impl AsHandle for File {
         /// # Panics
@@ -308,8 +308,8 @@ mod windows {
         #[track_caller]
         fn as_handle(&self) -> BorrowedHandle<'_> {
             match &self.0 {
-                FileKind::Real(file) => file.as_handle(),
-                FileKind::Simulated(_) => panic!(
+                Opened::Real(file) => file.as_handle(),
+                Opened::Simulated(_) => panic!(
                     "a file of a simulation has no handle: use its methods, or open a real file by `std::fs`"
                 ),
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::file::{File, FileKind, SimulatedFile};
+use super::file::{File, Opened, SimulatedFile};
 use super::unsupported;
 use crate::simulated::files::OpenFlags;
 use crate::simulated::with_simulation;
@@ -49,7 +49,7 @@ impl OpenOptions {
                 return Err(unsupported(refused));
             }
             let number = simulation.files().open(path, self.flags)?;
-            Ok(File(FileKind::Simulated(Arc::new(SimulatedFile::new(simulation, number)))))
+            Ok(File(Opened::Simulated(Arc::new(SimulatedFile::new(simulation, number)))))
         });
         simulated.unwrap_or_else(|| self.real.open(path).map(File::from))
     }
