@@ -26,7 +26,6 @@ use std::time::Duration;
 use super::Reactor;
 use super::here::here;
 use super::wheel::{Due, Wheel};
-use crate::observed::unwrapped;
 use crate::sync::{self, AtomicU64, AtomicUsize, Instant, Mutex, Ordering};
 use crate::waking;
 
@@ -182,7 +181,7 @@ impl Timers {
     #[cfg(feature = "trace")]
     pub(super) fn waiting(&self) -> Vec<(Option<Instant>, usize)> {
         let wheel = sync::lock(&self.wheel);
-        let waits = |(at, waker)| (self.instant(at), unwrapped(waker).data().addr());
+        let waits = |(at, waker)| (self.instant(at), crate::observed::unwrapped(waker).data().addr());
         wheel.iter().flat_map(Wheel::armed_ones).map(waits).collect()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::observed;
 use crate::rounded::Rounded;
-use crate::stack::{Kind, Site, Stack};
+use crate::stack::{Site, Stack, WaitKind};
 
 /// Turns on or off the recording of the places at which tasks wait, for
 /// [`Handle::dump`](crate::Handle::dump): for all runtimes of the process, and for the tasks that are
@@ -54,10 +54,10 @@ impl TaskWait {
         let within =
             |what: &str| callee.as_ref().map_or_else(|| what.into(), |callee| format!("{what}, in {callee}"));
         let what = match kind {
-            Some(Kind::Timer) => timer(timers),
-            Some(Kind::Socket) => within("a socket"),
-            Some(Kind::Closure) => "a closure that blocks".into(),
-            Some(Kind::Task) => "another task".into(),
+            Some(WaitKind::Timer) => timer(timers),
+            Some(WaitKind::Socket) => within("a socket"),
+            Some(WaitKind::Closure) => "a closure that blocks".into(),
+            Some(WaitKind::Task) => "another task".into(),
             None => callee.unwrap_or_else(|| "a wake-up by other code".into()),
         };
         (is_of_program, format!("for {what}, {frame}"))

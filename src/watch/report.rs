@@ -4,7 +4,7 @@
 //! after a rest, and the thread that stalled pays nothing for it. A second thread looks for the end until it
 //! comes, each time after a 64th of the time so far, so the length is right to two percent.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::observe::Place;
@@ -48,8 +48,12 @@ pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &St
         if matches!(stall.kind, StallKind::Blocked(_)) {
             stall.stack = Stack::of_blocked(stall.thread_os_id, &stays);
         }
-        let is_watched = is_printed && stall.is_first();
-        let length = is_watched.then(|| named().spawn(move || length(since, stays)).ok()).flatten();
+        let watched = (is_printed && stall.is_first()).then(|| {
+            // Std's in all modes, as in `length`. Without a thread, the sender is dropped.
+            let (tell, told) = mpsc::channel();
+            _ = named().spawn(move || _ = tell.send(length(since, stays)));
+            told
+        });
         for hook in hooks {
             // A hook that panics has said so by its panic message.
             waking::call(|| reporting.0.visit(|| hook(&stall)));
@@ -63,7 +67,7 @@ pub(super) fn report(pool: &Arc<Pool>, place: &Place, culprit: Culprit, due: &St
         if is_printed {
             notice::print(&stall);
         }
-        if let Some(length) = length.and_then(|length| length.join().ok()) {
+        if let Some(length) = watched.and_then(|told| told.recv().ok()) {
             (stall.blocked_for, stall.part) = (length, Part::Last);
             notice::print(&stall);
         }
@@ -78,7 +82,7 @@ fn length(since: Instant, stays: impl Fn() -> bool) -> Duration {
         if !stays() {
             return lasted;
         }
-        // Std's in all modes: no model prints reports.
+        // No model prints reports.
         std::thread::sleep(lasted / 64);
     }
 }

@@ -12,7 +12,7 @@ mod symbols;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use symbols::{Frame, Kind, Site};
+pub(crate) use symbols::{Frame, Site, WaitKind};
 
 /// The most calls of a stack that are stored.
 const MOST_CALLS: usize = 256;

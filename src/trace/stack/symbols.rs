@@ -26,12 +26,12 @@ pub(crate) struct Site {
     /// library.
     pub(crate) callee: Option<String>,
     /// What is waited for, as far as functions of a runtime tell.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<WaitKind>,
 }
 
 /// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WaitKind {
     Timer,
     Socket,
     Closure,
@@ -39,12 +39,12 @@ pub(crate) enum Kind {
 }
 
 /// Functions that tell what is waited for, by the beginning of their paths.
-const KINDS: [(&str, Kind); 5] = [
-    ("paceline::reactor::timers", Kind::Timer),
-    ("paceline::reactor::source", Kind::Socket),
-    ("tokio::runtime::blocking", Kind::Closure),
-    ("paceline::blocking", Kind::Closure),
-    ("async_task::task", Kind::Task),
+const KINDS: [(&str, WaitKind); 5] = [
+    ("paceline::reactor::timers", WaitKind::Timer),
+    ("paceline::reactor::source", WaitKind::Socket),
+    ("tokio::runtime::blocking", WaitKind::Closure),
+    ("paceline::blocking", WaitKind::Closure),
+    ("async_task::task", WaitKind::Task),
 ];
 
 /// Crates that are no part of the program, in a build without lines. The names of some closures and of
@@ -120,7 +120,7 @@ impl Frame {
         !self.is_of_library() && !self.place.as_ref().is_some_and(is_foreign)
     }
 
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<WaitKind> {
         KINDS.iter().find(|(begin, _)| self.short_name().starts_with(begin)).map(|(_, kind)| *kind)
     }
 }
@@ -184,7 +184,7 @@ impl Site {
 
     /// Returns the site of the program with this function, which has called the `callees`, the innermost
     /// first.
-    fn at(frame: Frame, callees: Vec<String>, kind: Option<Kind>) -> Self {
+    fn at(frame: Frame, callees: Vec<String>, kind: Option<WaitKind>) -> Self {
         // A closure that a macro of a package makes has the file of the package, and a path of the program.
         let own = root(frame.short_name());
         let callee = callees.into_iter().rev().find(|name| root(name) != own);
@@ -247,7 +247,7 @@ mod tests {
         let found = site(&frames).unwrap();
         let text = "at hyper-util-0.1.21/src/rt/tokio.rs:12:20 (hyper_util::rt::tokio::TokioIo<T>)";
         assert_eq!((found.frame.to_string().as_str(), found.is_of_program), (text, false));
-        assert_eq!((found.kind, found.callee), (Some(Kind::Socket), None));
+        assert_eq!((found.kind, found.callee), (Some(WaitKind::Socket), None));
         assert_eq!(site(&[("", ""), ("core::x", "")]), None);
     }
 
