@@ -30,8 +30,8 @@
 //! ```
 //!
 //! `select!` of `futures` has arms, like tokio's. Its futures have to be fused: a [`Timer`](crate::Timer) is,
-//! others are fused with `fuse` and pinned with `pin!`. A future that lives outside of a loop keeps its
-//! progress from one iteration to the next.
+//! and has no `fuse`; others are fused with `fuse` and pinned with `pin!`. A future that lives outside of a
+//! loop keeps its progress from one iteration to the next.
 //!
 //! ```
 //! use std::pin::pin;
@@ -53,6 +53,62 @@
 //!     }
 //! }
 //! println!("{count} ticks until the work was done");
+//! # });
+//! ```
+//!
+//! # Wait for many tasks
+//!
+//! `FuturesUnordered` of `futures` is what tokio calls a `JoinSet`: it returns outputs as tasks finish.
+//! Dropping it cancels the others.
+//!
+//! ```
+//! use futures::StreamExt;
+//! use futures::stream::FuturesUnordered;
+//! use paceline::{block_on, spawn};
+//!
+//! # block_on(async {
+//! let mut tasks: FuturesUnordered<_> = (0..10).map(|number| spawn(async move { number * number })).collect();
+//! let mut sum = 0;
+//! while let Some(square) = tasks.next().await {
+//!     sum += square;
+//! }
+//! assert_eq!(sum, 285);
+//! # });
+//! ```
+//!
+//! To give a task a result that is made elsewhere, use `futures::channel::oneshot`.
+//!
+//! # Tick, and miss ticks
+//!
+//! If the work after a tick takes longer than the period, [`Timer::interval`](crate::Timer::interval) returns
+//! the ticks that were missed one after the other, without a wait: tokio calls that `Burst`. To have a whole
+//! period between work and work (`Delay`), set a timer again. To leave the missed ticks out (`Skip`), take
+//! those that are due before you wait.
+//!
+//! ```
+//! use std::time::Duration;
+//! use futures::{FutureExt, StreamExt};
+//! use paceline::{Timer, block_on};
+//!
+//! # use std::time::Instant;
+//! # fn work() { std::thread::sleep(Duration::from_millis(25)); }
+//! # block_on(async {
+//! let period = Duration::from_millis(10);
+//! let mut delayed = Timer::after(period);
+//! for _ in 0..2 {
+//!     (&mut delayed).await;
+//!     work();
+//!     delayed.set_after(period);
+//! }
+//!
+//! let mut ticks = Timer::interval(period);
+//! for _ in 0..2 {
+//!     ticks.next().await;
+//!     work();
+//!     # let worked = Instant::now();
+//!     while ticks.next().now_or_never().is_some() {}
+//!     # assert!(ticks.next().await.unwrap() > worked);
+//! }
 //! # });
 //! ```
 //!
@@ -117,7 +173,8 @@
 //!
 //! | tokio | here |
 //! |---|---|
-//! | `sync::mpsc`, `oneshot` | `async-channel`: many senders, many receivers |
+//! | `sync::mpsc` | `async-channel`: many senders, many receivers |
+//! | `sync::oneshot` | `futures::channel::oneshot`, or tokio's own |
 //! | `sync::broadcast` | `async-broadcast` |
 //! | `sync::watch` | `async-watch`, or tokio's own |
 //! | `sync::Notify` | `event_listener::Event` |

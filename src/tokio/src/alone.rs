@@ -17,8 +17,8 @@ const HAS_SOCKETS: bool = {
 
 const _: () = assert!(
     !HAS_SOCKETS,
-    "another crate of this program uses the real tokio. Cargo.toml needs two lines, with the same git and tag, or the same path: \
-     `tokio = {{ git = \"..\", tag = \"..\", features = [..] }}` in [dependencies] (of each member of a workspace), and \
+    "another crate of this program uses the real tokio. All lines of Cargo.toml that name tokio need the same git and tag, or the same path: \
+     `tokio = {{ git = \"..\", tag = \"..\", features = [..] }}` in [dependencies] and its siblings (of each member of a workspace), and \
      `tokio = {{ git = \"..\", tag = \"..\" }}` in [patch.crates-io]. Then run `cargo update tokio`; `cargo tree -i tokio@1.54` \
      lists the crates. The feature `beside-tokio` of this package allows both."
 );
