@@ -31,6 +31,9 @@ mod sleeper;
 mod slot;
 mod state;
 mod statics;
+#[cfg(feature = "trace")]
+#[path = "../trace/survey.rs"]
+mod survey;
 mod task;
 mod tasks;
 mod turns;
@@ -48,11 +51,11 @@ pub(crate) use foreign::schedule;
 pub(crate) use host::{
     Host, HostGuard, Hosted, Runners, Surroundings, here, is_awaited_on_top, place, wake_root_on_top,
 };
-#[cfg(feature = "trace")]
-pub(crate) use listing::TaskSurvey;
 pub(crate) use run::Run;
 pub(crate) use runner::{Caught, PollCounters, Runner, TaskPoll};
 pub(crate) use state::{Notices, State, StateRef};
+#[cfg(feature = "trace")]
+pub(crate) use survey::TaskSurvey;
 pub(crate) use task::{LARGE, boxed_if_large, spawn, spawn_in_vain};
 
 use std::fmt;

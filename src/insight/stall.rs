@@ -158,24 +158,13 @@ pub enum StallKind {
 }
 
 impl StallKind {
-    /// Returns the kind as a number, for the flight recorder.
+    /// Returns the kind as a number, for the flight recorder (`trace/recorder.rs`).
     pub(crate) fn code(self) -> u64 {
         match self {
             StallKind::Blocked(Some(call)) => u64::from(call.number()) << 2,
             StallKind::Blocked(None) => 1,
             StallKind::Computing => 2,
             StallKind::Unknown => 3,
-        }
-    }
-
-    /// Returns the kind for which [`code`](Self::code) has returned this number.
-    #[cfg(feature = "trace")]
-    pub(crate) fn from_code(code: u64) -> Self {
-        match code {
-            1 => StallKind::Blocked(None),
-            2 => StallKind::Computing,
-            3 => StallKind::Unknown,
-            call => StallKind::Blocked(Some(Syscall::new((call >> 2) as u32))),
         }
     }
 }

@@ -14,6 +14,9 @@
 //! | [`slumber`] | whether the leader sleeps, so that other threads know whether to ring |
 //! | [`sys`] | epoll, or `polling`'s portable interface |
 
+#[cfg(feature = "trace")]
+#[path = "../trace/armed_timers.rs"]
+mod armed_timers;
 mod batch;
 mod here;
 pub(crate) mod marks;
@@ -351,12 +354,6 @@ impl Reactor {
     /// Returns the number of armed timers.
     pub(crate) fn timers(&self) -> usize {
         self.timers.armed()
-    }
-
-    /// Returns when each armed timer is due, and the address that the waker of its task points to.
-    #[cfg(feature = "trace")]
-    pub(crate) fn waiting_timers(&self) -> Vec<(Option<crate::sync::Instant>, usize)> {
-        self.timers.waiting()
     }
 
     /// Returns whether a timer is armed or due, or a task waits for a source, or has waited for one and given

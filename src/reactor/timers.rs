@@ -47,7 +47,7 @@ pub(super) struct Timers {
     /// Timers that are due and wait in the batch; written by the leader.
     due: AtomicUsize,
     /// `None` once the reactor is closed. While there is a wheel, its timers will be woken.
-    wheel: Mutex<Option<Wheel<Waker>>>,
+    pub(super) wheel: Mutex<Option<Wheel<Waker>>>,
 }
 
 impl Timers {
@@ -175,14 +175,6 @@ impl Timers {
         drop(locked);
         self.set_due(due.len());
         due.sort_unstable_by_key(|timer| Reverse(timer.rank));
-    }
-
-    /// Returns when each armed timer is due, and the address that the waker of its task points to.
-    #[cfg(feature = "trace")]
-    pub(super) fn waiting(&self) -> Vec<(Option<Instant>, usize)> {
-        let wheel = sync::lock(&self.wheel);
-        let waits = |(at, waker)| (self.instant(at), crate::observed::unwrapped(waker).data().addr());
-        wheel.iter().flat_map(Wheel::armed_ones).map(waits).collect()
     }
 
     /// Ends the timers, because no thread will lead here any more: wakes all waiting tasks, which arm their

@@ -28,8 +28,8 @@ const FIRED: u16 = u16::MAX;
 const SCAN: usize = 64;
 
 #[derive(Debug)]
-struct WheelEntry<T> {
-    deadline: u64,
+pub(super) struct WheelEntry<T> {
+    pub(super) deadline: u64,
     /// The next entry of its bucket's list, or of the list of free entries; or [`NIL`].
     next: u32,
     /// The previous entry of its bucket's list, or [`NIL`].
@@ -39,7 +39,7 @@ struct WheelEntry<T> {
     /// The level and bucket of the list that the entry is on, as one number; or [`FIRED`].
     bucket_of: u16,
     /// `Some` while the entry is armed.
-    value: Option<T>,
+    pub(super) value: Option<T>,
 }
 
 /// An entry that is due.
@@ -56,7 +56,7 @@ pub(super) struct Due<T> {
 pub(super) struct Wheel<T> {
     /// The time up to which entries were collected.
     now: u64,
-    entries: Vec<WheelEntry<T>>,
+    pub(super) entries: Vec<WheelEntry<T>>,
     /// The first of the removed entries, which form a list; or [`NIL`].
     free: u32,
     /// The number of entries that are not due yet.
@@ -86,12 +86,6 @@ impl<T> Wheel<T> {
     /// Returns the values of all entries that are not due yet, in no order.
     pub(super) fn into_values(self) -> impl Iterator<Item = T> {
         self.entries.into_iter().filter_map(|entry| entry.value)
-    }
-
-    /// Returns the deadlines and values of all entries that are not due yet, in no order.
-    #[cfg(feature = "trace")]
-    pub(super) fn armed_ones(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.entries.iter().filter_map(|entry| Some((entry.deadline, entry.value.as_ref()?)))
     }
 
     /// Arms a new entry and returns its id. If its deadline has passed, the entry is due at the next

@@ -184,25 +184,6 @@ impl Metrics {
     pub fn each(&self, visit: impl FnMut(Metric)) {
         self.list().for_each(visit);
     }
-
-    /// The share of polls that were direct, from 0 to 1; 1 before the first poll.
-    ///
-    /// ```
-    /// assert_eq!(paceline::Metrics::default().direct_share(), 1.0);
-    /// ```
-    pub fn direct_share(&self) -> f64 {
-        let all = self.polls_direct + self.polls_surplus + self.polls_stolen;
-        if all == 0 { 1.0 } else { self.polls_direct as f64 / all as f64 }
-    }
-
-    /// Events per wait that reported any; 0 before the first one.
-    ///
-    /// ```
-    /// assert_eq!(paceline::Metrics::default().events_per_wait(), 0.0);
-    /// ```
-    pub fn events_per_wait(&self) -> f64 {
-        if self.waits == 0 { 0.0 } else { self.events as f64 / self.waits as f64 }
-    }
 }
 
 impl Handle {

@@ -7,8 +7,6 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::Handle;
-#[cfg(feature = "trace")]
-use crate::executor::TaskSurvey;
 use crate::executor::{StateRef, TaskPoll};
 use crate::insight::{Grouping, TaskGroup, counted};
 use crate::place::SourceLine;
@@ -188,15 +186,9 @@ impl Handle {
 type PolledTask = (usize, &'static Location<'static>);
 
 impl Pool {
-    /// Returns what is known of each unfinished task, by executor.
-    #[cfg(feature = "trace")]
-    pub(crate) fn survey(&self) -> Vec<TaskSurvey> {
-        self.executors().into_iter().map(|(state, polled)| state.survey(polled)).collect()
-    }
-
     /// Returns the executors of the crew and of this pool's `block_on`s, with the tasks that are polled
     /// there.
-    fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
+    pub(crate) fn executors(&self) -> Vec<(StateRef, Vec<PolledTask>)> {
         let mut executors: Vec<_> =
             self.crew().map(|crew| (crew.state().clone(), Vec::new())).into_iter().collect();
         self.stations().iter().for_each(|station| add_hosted(station, &mut executors));

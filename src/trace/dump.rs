@@ -119,7 +119,8 @@ impl Dump {
         let facts = observed::all_facts();
         let timers = TaskTimers::of(pool);
         let mut dump = Self::default();
-        for executor in pool.survey().into_iter().map(Addressed::new) {
+        for (state, polled) in pool.executors() {
+            let executor = Addressed::new(state.survey(polled));
             let known: HashSet<usize> =
                 facts.iter().filter(|facts| executor.owns(facts)).map(|facts| facts.task()).collect();
             let before = dump.tasks.len();
@@ -272,7 +273,7 @@ struct TaskTimers(HashMap<usize, Vec<Duration>>);
 impl TaskTimers {
     fn of(pool: &Pool) -> Self {
         let (now, mut timers) = (Instant::now(), HashMap::<_, Vec<_>>::new());
-        for (due, task) in pool.reactor.waiting_timers() {
+        for (due, task) in pool.reactor.armed_timers() {
             let due = due.map_or(Duration::MAX, |due| due.saturating_duration_since(now));
             timers.entry(task).or_default().push(due);
         }

@@ -10,6 +10,7 @@ use super::events::{Action, ThreadTrace, Trace, TraceEvent};
 use crate::flight::{Note, RoleNow, Store};
 use crate::insight::StallKind;
 use crate::pool::Pool;
+use crate::probe::Syscall;
 use crate::runtime::{Handle, Role, Runtime};
 
 /// The settings of a flight recorder, which records what the threads of a runtime do and keeps the recent
@@ -210,7 +211,7 @@ fn events(notes: &[(u64, Note)], places: &HashMap<u64, usize>) -> Vec<TraceEvent
                 Action::Stalls {
                     thread: places.get(&thread).copied(),
                     spawned_at,
-                    kind: StallKind::from_code(kind),
+                    kind: stall_kind(kind),
                     lasted: Duration::from_nanos(lasted),
                 }
             }
@@ -237,5 +238,15 @@ impl Drop for Recorder {
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
+
+/// Returns the kind for which [`StallKind::code`] has returned this number.
+fn stall_kind(code: u64) -> StallKind {
+    match code {
+        1 => StallKind::Blocked(None),
+        2 => StallKind::Computing,
+        3 => StallKind::Unknown,
+        call => StallKind::Blocked(Some(Syscall::new((call >> 2) as u32))),
     }
 }

@@ -386,7 +386,10 @@ impl Reader<'_> {
         let own = if self.owns_folder { folder.clone() } else { format!("{stem}/") };
         self.found.push((format!("{own}{name}/mod.rs"), child.clone(), true));
         self.found.push((format!("{own}{name}.rs"), child.clone(), false));
-        self.found.extend(paths.iter().map(|path| (format!("{folder}{path}"), child.clone(), true)));
+        // From the folder of the crate, whose modules have folders right below it.
+        let file =
+            |path: &String| path.strip_prefix("../").map_or_else(|| format!("{folder}{path}"), Into::into);
+        self.found.extend(paths.iter().map(|path| (file(path), child.clone(), true)));
     }
 }
 
