@@ -84,7 +84,7 @@ pub(super) struct Journal {
     /// Also those that are not among the entries any more.
     pub(super) faults: Vec<JournalEntry>,
     pub(super) losses: BTreeMap<(IpAddr, IpAddr), Losses>,
-    /// The host of the last panic, and its time.
+    /// The host of the first panic at the time of the last one, and that time.
     pub(super) panicked: Option<(HostId, Duration)>,
 }
 
@@ -102,7 +102,10 @@ impl Journal {
     pub(super) fn add(&mut self, entry: JournalEntry) {
         match &entry.what {
             Incident::Fault(_) if self.faults.len() < MOST_FAULTS => self.faults.push(entry.clone()),
-            Incident::Panicked(_) => self.panicked = Some((entry.host, entry.at)),
+            // A panic of a task that another one awaits is the other one's, too, at the same time.
+            Incident::Panicked(_) if self.panicked.is_none_or(|(_, at)| at < entry.at) => {
+                self.panicked = Some((entry.host, entry.at));
+            }
             Incident::Packet(packet) if packet.fate == Fate::Dropped => {
                 let ends = (packet.from.ip(), packet.to.ip());
                 self.losses.entry(ends).or_default().add(entry.at);

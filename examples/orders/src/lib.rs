@@ -3,7 +3,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `POST /orders` with an [`Order`] | 201; 200 if placed before; 404; 409 if too few are left |
-//! | `GET /orders/{id}` | the order, or 404 |
+//! | `GET /orders`, `GET /orders/{id}` | all orders; the order, or 404 |
 //! | `GET /stock/{item}` | how many are left, or 404 |
 //!
 //! Nothing here knows of paceline: all names are tokio's.
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -93,7 +93,7 @@ pub async fn serve(
     }
 
     let routes = Router::new()
-        .route("/orders", post(place))
+        .route("/orders", get(orders).post(place))
         .route("/orders/{id}", get(order))
         .route("/stock/{item}", get(left))
         .with_state(Shop { store, stored });
@@ -146,6 +146,10 @@ impl Shop {
             }
         }
     }
+}
+
+async fn orders(State(shop): State<Shop>) -> Json<Vec<Order>> {
+    Json(shop.store.orders())
 }
 
 async fn order(State(shop): State<Shop>, Path(id): Path<u64>) -> Result<Json<Order>, StatusCode> {

@@ -103,6 +103,10 @@ impl Store {
         self.books().orders.get(&id).cloned()
     }
 
+    pub fn orders(&self) -> Vec<Order> {
+        self.books().orders.values().cloned().collect()
+    }
+
     pub fn unshipped(&self) -> Vec<Order> {
         let books = self.books();
         books.orders.values().filter(|order| !books.shipped.contains(&order.id)).cloned().collect()

@@ -1,8 +1,8 @@
 //! Three nodes: a shop, its warehouse, and two customers. A partition, and a crash of the shop or the
 //! warehouse, come while the customers order.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, fs};
 
@@ -28,15 +28,17 @@ pub(crate) fn run(sim: &mut Sim, plant: Plant) {
     let shelves = Shelves::default();
     nodes(sim, &folder.0, &shelves, plant);
     faults(sim);
-    let (ours, theirs) = (sim.rng(), sim.rng());
+    let rngs = [sim.rng(), sim.rng()];
     let customers = sim.client("customers", async move {
         // More attempts than the faults last.
         let shop = Client::new("http://shop", 100);
+        let promises = Promises { shop, acknowledged: Arc::default() };
         let mut customers = JoinSet::new();
-        customers.spawn(customer(shop.clone(), 0, ours));
-        customers.spawn(customer(shop.clone(), ORDERS, theirs));
-        let acknowledged = customers.join_all().await.concat();
-        check(&shop, &shelves, &acknowledged).await;
+        for (first, rng) in [100, 200].into_iter().zip(rngs) {
+            customers.spawn(customer(promises.clone(), first, rng));
+        }
+        customers.join_all().await;
+        promises.check_all(&shelves).await;
     });
     sim.block_on(timeout(Duration::from_secs(300), customers)).expect("the customers come to an end");
 }
@@ -91,42 +93,67 @@ fn faults(sim: &mut Sim) {
     }
 }
 
-/// Orders now and then, and returns what the shop has acknowledged.
-async fn customer(shop: Client, first: u64, mut rng: Rng) -> Vec<Order> {
-    let mut acknowledged = Vec::new();
+/// Orders now and then, and looks whether the shop still knows.
+async fn customer(promises: Promises, first: u64, mut rng: Rng) {
     for id in first..first + ORDERS {
         sleep(Duration::from_millis(rng.below(400))).await;
-        let item = ITEMS[rng.below(2) as usize].to_owned();
-        let order = Order { id, item, quantity: 1 + rng.below(3) as u32 };
-        let status = shop.post("/orders", &order).await.expect("a shop is away for some seconds at most");
+        let item = ITEMS[rng.below(2) as usize];
+        let order = Order { id, item: item.to_owned(), quantity: 1 + rng.below(3) as u32 };
+        let status = promises.shop.post("/orders", &order).await.expect("the shop is away for seconds only");
         assert!(status.is_success(), "order {id} is refused: {status}");
-        acknowledged.push(order);
+        promises.acknowledged.lock().unwrap().push(order);
+        promises.check_orders().await;
+        promises.check_stock(item).await;
     }
-    acknowledged
 }
 
 /// What the shop has acknowledged is stored, is taken from the stock once, and arrives at the warehouse.
-async fn check(shop: &Client, shelves: &Shelves, acknowledged: &[Order]) {
-    let mut sold = BTreeMap::new();
-    for order in acknowledged {
-        let stored: Option<Order> = shop.get(&format!("/orders/{}", order.id)).await.unwrap();
-        assert!(stored.is_some(), "order {} was acknowledged, and is not in the shop", order.id);
-        *sold.entry(&order.item).or_insert(0) += order.quantity;
-    }
-    for (item, sold) in sold {
-        let left: u32 = shop.get(&format!("/stock/{item}")).await.unwrap().expect("it is known");
-        assert!(left == STOCK - sold, "{left} {item} are left of {STOCK}, and {sold} were sold");
-    }
-    let mut missing = acknowledged.iter().map(|order| order.id).filter(|&id| !shelves.has(id));
-    // Longer than all retries.
-    for _ in 0..30 {
-        if missing.clone().next().is_none() {
-            return;
+#[derive(Clone)]
+struct Promises {
+    shop: Client,
+    acknowledged: Arc<Mutex<Vec<Order>>>,
+}
+
+impl Promises {
+    async fn check_orders(&self) {
+        let acknowledged = self.all();
+        let stored: Vec<Order> = self.shop.get("/orders").await.unwrap().expect("there is a list");
+        for order in acknowledged {
+            assert!(stored.contains(&order), "order {} was acknowledged, and is not in the shop", order.id);
         }
-        sleep(Duration::from_secs(1)).await;
     }
-    if let Some(id) = missing.next() {
-        panic!("order {id} was acknowledged, and is not at the warehouse after 30 s");
+
+    /// Returns how many are left, and how many were sold before the question. Orders in progress may have been
+    /// taken from the stock already.
+    async fn check_stock(&self, item: &str) -> (u32, u32) {
+        let sold = self.all().iter().filter(|order| order.item == item).map(|order| order.quantity).sum();
+        let left: u32 = self.shop.get(&format!("/stock/{item}")).await.unwrap().expect("it is known");
+        assert!(left + sold <= STOCK, "{left} {item} are left of {STOCK}, and {sold} were sold");
+        (left, sold)
+    }
+
+    /// When no order is in progress.
+    async fn check_all(&self, shelves: &Shelves) {
+        self.check_orders().await;
+        for item in ITEMS {
+            let (left, sold) = self.check_stock(item).await;
+            assert!(left + sold == STOCK, "{left} {item} are left of {STOCK}, and only {sold} were sold");
+        }
+        let all = self.all();
+        let missing = || all.iter().find(|order| !shelves.has(order.id));
+        // Longer than all retries.
+        for _ in 0..30 {
+            if missing().is_some() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        }
+        if let Some(Order { id, .. }) = missing() {
+            panic!("order {id} was acknowledged, and is not at the warehouse after 30 s");
+        }
+    }
+
+    fn all(&self) -> Vec<Order> {
+        self.acknowledged.lock().unwrap().clone()
     }
 }
 
