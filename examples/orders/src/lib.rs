@@ -58,7 +58,7 @@ pub enum Plant {
 }
 
 pub struct Config {
-    /// The folder of the journal.
+    /// The folder of the journal, which must be there.
     pub folder: PathBuf,
     /// What there is of each item before the first order.
     pub stock: Vec<(String, u32)>,

@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().init();
     let mut args = env::args().skip(1);
     let listener = TcpListener::bind(args.next().as_deref().unwrap_or("127.0.0.1:3000")).await?;
-    let folder = args.next().unwrap_or_else(|| "orders-journal".to_owned()).into();
+    let folder = args.next().unwrap_or_else(|| ".".to_owned()).into();
     let warehouse = match args.next() {
         Some(url) => url,
         None => {

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::path::Path;
+use std::sync::{Arc, MutexGuard};
 
 use serde::{Deserialize, Serialize};
-use tokio::fs::{self, File, OpenOptions};
+use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Mutex;
 use tracing::info;
 
 use crate::{Config, Order, Plant};
@@ -38,9 +40,9 @@ struct Books {
 }
 
 pub struct Store {
-    books: Mutex<Books>,
+    books: std::sync::Mutex<Books>,
     /// One order at a time, from the look at the stock to its change.
-    turn: tokio::sync::Mutex<()>,
+    turn: Mutex<()>,
     journal: Arc<Journal>,
     plant: Plant,
 }
@@ -48,7 +50,7 @@ pub struct Store {
 impl Store {
     /// Reads the journal, or begins one.
     pub async fn open(config: &Config) -> io::Result<Self> {
-        let (journal, entries) = Journal::open(config).await?;
+        let (journal, entries) = Journal::open(&config.folder).await?;
         let mut books = Books { left: config.stock.iter().cloned().collect(), ..Books::default() };
         for entry in entries {
             match entry {
@@ -62,8 +64,8 @@ impl Store {
             }
         }
         info!(orders = books.orders.len(), shipped = books.shipped.len(), "the journal is read");
-        let turn = tokio::sync::Mutex::new(());
-        Ok(Self { books: Mutex::new(books), turn, journal: Arc::new(journal), plant: config.plant })
+        let books = std::sync::Mutex::new(books);
+        Ok(Self { books, turn: Mutex::new(()), journal: Arc::new(journal), plant: config.plant })
     }
 
     /// Takes the order from the stock, and stores it.
@@ -77,10 +79,12 @@ impl Store {
         }
         let Some(left) = self.left(&order.item) else { return Ok(Placed::UnknownItem) };
         let Some(left) = left.checked_sub(order.quantity) else { return Ok(Placed::TooFewLeft) };
-        let append = self.journal.clone().append(Entry::Placed(order.clone()));
+        self.journal.write(&Entry::Placed(order.clone())).await?;
+        let (journal, id) = (self.journal.clone(), order.id);
+        let sync = async move { journal.sync().await.inspect(|()| info!(order = id, "stored")) };
         match self.plant {
-            Plant::EarlyAck => drop(tokio::spawn(append)),
-            _ => append.await?,
+            Plant::EarlyAck => drop(tokio::spawn(sync)),
+            _ => sync.await?,
         }
         let mut books = self.books();
         books.left.insert(order.item.clone(), left);
@@ -90,7 +94,8 @@ impl Store {
 
     /// Notes that the warehouse has these orders.
     pub async fn shipped(&self, ids: &[u64]) -> io::Result<()> {
-        self.journal.clone().append(Entry::Shipped(ids.to_vec())).await?;
+        self.journal.write(&Entry::Shipped(ids.to_vec())).await?;
+        self.journal.sync().await?;
         self.books().shipped.extend(ids);
         Ok(())
     }
@@ -118,35 +123,50 @@ impl Store {
 }
 
 /// A file with an [`Entry`] in each line. `None` after an error: what is in the file then is not known.
-struct Journal(tokio::sync::Mutex<Option<File>>);
+struct Journal(Mutex<Option<File>>);
 
 impl Journal {
-    async fn open(config: &Config) -> io::Result<(Self, Vec<Entry>)> {
-        fs::create_dir_all(&config.folder).await?;
-        let path = config.folder.join("journal");
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).await?;
+    async fn open(folder: &Path) -> io::Result<(Self, Vec<Entry>)> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).append(true).create(true).open(folder.join("journal")).await?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).await?;
-        // A crash may have left a part of the last line, whose order was not acknowledged.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        // What was not synced before a crash may be torn, and is lost: nothing after it was synced, either.
+        let (mut entries, mut whole) = (Vec::new(), 0);
+        for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+            let Ok(entry) = serde_json::from_slice(line) else { break };
+            entries.push(entry);
+            whole += line.len();
+        }
         file.set_len(whole as u64).await?;
-        let entries =
-            serde_json::Deserializer::from_slice(&text[..whole]).into_iter().collect::<Result<_, _>>()?;
-        Ok((Self(tokio::sync::Mutex::new(Some(file))), entries))
+        file.sync_all().await?;
+        // The name of a new file is in its folder.
+        File::open(folder).await?.sync_all().await?;
+        Ok((Self(Mutex::new(Some(file))), entries))
     }
 
-    /// Returns when the entry is on the disk.
-    async fn append(self: Arc<Self>, entry: Entry) -> io::Result<()> {
-        let mut line = serde_json::to_vec(&entry)?;
+    /// Writes the entry, which a crash may still lose.
+    async fn write(&self, entry: &Entry) -> io::Result<()> {
+        let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let mut journal = self.0.lock().await;
-        let mut file = journal.take().ok_or_else(|| io::Error::other("the journal is broken"))?;
+        let mut file = journal.take().ok_or_else(broken)?;
         file.write_all(&line).await?;
-        file.sync_data().await?;
+        file.flush().await?;
         *journal = Some(file);
-        if let Entry::Placed(order) = entry {
-            info!(order = order.id, "stored");
-        }
         Ok(())
     }
+
+    /// Returns when all that was written is on the disk.
+    async fn sync(&self) -> io::Result<()> {
+        let mut journal = self.0.lock().await;
+        let file = journal.take().ok_or_else(broken)?;
+        file.sync_data().await?;
+        *journal = Some(file);
+        Ok(())
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("the journal is broken since an earlier error")
 }

@@ -30,6 +30,7 @@ struct Shop {
 impl Shop {
     async fn open(name: &str) -> Self {
         let folder = env::temp_dir().join(format!("orders-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let shelves = Shelves::default();
         let warehouse = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = Config {

@@ -1,10 +1,8 @@
 //! Three nodes: a shop, its warehouse, and two customers. A partition, and a crash of the shop or the
 //! warehouse, come while the customers order.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{env, fs};
 
 use orders::client::Client;
 use orders::warehouse::{self, Shelves};
@@ -24,9 +22,8 @@ const ORDERS: u64 = 6;
 /// Runs the three nodes, and checks what the shop has promised.
 pub(crate) fn run(sim: &mut Sim, plant: Plant) {
     let _notes = notes::of_events();
-    let folder = Folder::new();
     let shelves = Shelves::default();
-    nodes(sim, &folder.0, &shelves, plant);
+    nodes(sim, &shelves, plant);
     faults(sim);
     let rngs = [sim.rng(), sim.rng()];
     let customers = sim.client("customers", async move {
@@ -43,11 +40,10 @@ pub(crate) fn run(sim: &mut Sim, plant: Plant) {
     sim.block_on(timeout(Duration::from_secs(300), customers)).expect("the customers come to an end");
 }
 
-fn nodes(sim: &mut Sim, folder: &Path, shelves: &Shelves, plant: Plant) {
-    let folder = folder.to_owned();
+fn nodes(sim: &mut Sim, shelves: &Shelves, plant: Plant) {
     sim.node("shop", move || {
         let config = Config {
-            folder: folder.clone(),
+            folder: "/".into(),
             stock: ITEMS.map(|item| (item.to_owned(), STOCK)).into(),
             warehouse: "http://warehouse".to_owned(),
             plant,
@@ -123,8 +119,8 @@ impl Promises {
         }
     }
 
-    /// Returns how many are left, and how many were sold before the question. Orders in progress may have been
-    /// taken from the stock already.
+    /// Returns how many are left, and how many were sold before the question. Orders in progress may have
+    /// been taken from the stock already.
     async fn check_stock(&self, item: &str) -> (u32, u32) {
         let sold = self.all().iter().filter(|order| order.item == item).map(|order| order.quantity).sum();
         let left: u32 = self.shop.get(&format!("/stock/{item}")).await.unwrap().expect("it is known");
@@ -154,21 +150,5 @@ impl Promises {
 
     fn all(&self) -> Vec<Order> {
         self.acknowledged.lock().unwrap().clone()
-    }
-}
-
-/// The disk of the shop.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let thread = std::thread::current().id();
-        Self(env::temp_dir().join(format!("orders-{}-{thread:?}", std::process::id())))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
