@@ -6,7 +6,7 @@
 //! (`executor/vigil.rs`), or the last closure that [blocks](crate::blocking), or until the deadline: so it
 //! needs neither a worker nor the reactor.
 //!
-//! 1. *Closed*: new tasks are cancelled at once.
+//! 1. *Closed*: new tasks from outside are cancelled at once.
 //! 2. *The wait*: until no task is left but those that wait for this very report, and no closure that
 //!    blocks; or until the deadline.
 //! 3. *The cancel*: the workers stop after the polls they are in, and drop all tasks that no thread polls. If

@@ -45,8 +45,8 @@
 //! from the queues, or a *standby*, which only leads and polls the tasks that its own events wake; of these
 //! it puts back the ones that are known to compute.
 //!
-//! - *Workers that block* do not count. Each taker is replaced, so that T other takers are *able*: they run,
-//!   or would run if they had a core and a task.
+//! - *Workers that block* do not count. If no thread leads, or if tasks wait and all takers are stuck, takers
+//!   are added until T of them are *able*: they run, or would run if they had a core and a task.
 //! - *Workers that wait for a core* are able. Another thread would only compete for the same core.
 //! - *Workers that compute* are able, too. But while all T takers compute no thread would lead, so a standby
 //!   does. A task that was quick so far may occupy it with a long poll; then a second standby leads.
