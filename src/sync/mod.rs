@@ -4,7 +4,7 @@
 //! | mode | what runs in it | what is behind the door |
 //! |---|---|---|
 //! | std | the crate | std, and nothing else |
-//! | loom | models of one protocol each, up to two preemptions | loom, with threads that park on its `Notify` |
+//! | loom | models of one protocol each, up to two preemptions | loom; its threads park on a `Notify` |
 //! | shuttle | scenarios of the whole pool, in random schedules | shuttle, and a virtual clock |
 //! | shuttle, in a simulation | the whole pool, in the order of virtual time | shuttle, and virtual cores |
 //!
