@@ -6,16 +6,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::handle::FileHandle;
 use super::inode::{Content, Directory, FileContent, Ino, Inode, LostChanges, MOST_PENDING};
 use crate::sim::net::Errno;
-
-/// Returns whether a part of what is not synced survives a crash.
-pub(super) type Survives<'a> = dyn FnMut(&dyn Display) -> bool + 'a;
 
 pub(super) type Result<T> = std::result::Result<T, Errno>;
 
@@ -235,12 +231,12 @@ impl Disk {
     /// Loses what was not synced, but for those parts for which `survives` returns true, and closes all
     /// files. Of the changes of entries, the first ones survive, up to one that does not: file systems with
     /// a journal keep their order. Returns texts of what was lost.
-    pub(super) fn crash(&mut self, sector: usize, survives: &mut Survives<'_>) -> Vec<String> {
+    pub(super) fn crash(&mut self, sector: usize, survives: &mut dyn FnMut() -> bool) -> Vec<String> {
         self.open.clear();
         let mut lost = Vec::new();
         let mut changes = std::mem::take(&mut self.pending).into_iter();
         for change in changes.by_ref() {
-            if survives(&change.text) {
+            if survives() {
                 self.settle(change);
             } else {
                 lost.push(change.text);
@@ -252,8 +248,7 @@ impl Disk {
             inode.attributes = inode.durable_attributes;
             match &mut inode.content {
                 Content::File(file) => {
-                    let path = inode.path.display();
-                    let changes = file.crash(sector, &mut || survives(&path));
+                    let changes = file.crash(sector, survives);
                     lost.extend(text_of(&inode.path, changes));
                 }
                 Content::Directory(directory) => directory.live.clone_from(&directory.durable),

@@ -41,7 +41,6 @@ mod paths;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -97,16 +96,16 @@ impl SimulatedFiles {
 
     /// Loses what was not synced on a host. Returns texts of what was lost.
     ///
-    /// A part is lost if the random numbers say so, and `may_lose` returns true for it.
-    fn crash(&self, host: HostId, may_lose: impl Fn(&dyn Display) -> bool) -> Vec<String> {
+    /// A part is lost if the random numbers say so, and `may_lose` returns true.
+    fn crash(&self, host: HostId, may_lose: impl Fn() -> bool) -> Vec<String> {
         let FilesState { disks, hosts, random, survival, sector, .. } = &mut *self.state();
         hosts.retain(|_, of| *of != host);
         let Some(disk) = disks.get_mut(&host) else { return Vec::new() };
         let (least, most) = (*survival.start(), *survival.end());
         let mut drawn = None;
-        let mut survives = |part: &dyn Display| {
+        let mut survives = || {
             let probability = *drawn.get_or_insert_with(|| least + (most - least) * random.fraction());
-            random.chance(probability) || !may_lose(part)
+            random.chance(probability) || !may_lose()
         };
         disk.crash(*sector, &mut survives)
     }

@@ -62,7 +62,7 @@ impl Scene {
     }
 
     fn crash(&mut self, survives: bool) -> Vec<String> {
-        self.disk.crash(4, &mut |_| survives)
+        self.disk.crash(4, &mut || survives)
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
@@ -125,7 +125,7 @@ fn a_write_is_torn_between_sectors() {
         let file = scene.open("/a");
         scene.disk.write(file, b"abcdefgh", Some(2), NOW).unwrap();
         let mut rng = Rng::new(seed);
-        let lost = scene.disk.crash(4, &mut |_| rng.chance(0.5));
+        let lost = scene.disk.crash(4, &mut || rng.chance(0.5));
         let content = String::from_utf8(scene.read("/a").unwrap()).unwrap();
         seen.insert(content.replace('\0', "."), lost.join(""));
     }
@@ -178,7 +178,7 @@ fn a_replacement_is_seen_as_a_whole() {
         scene.sync("/new");
         scene.rename("/new", "/state");
         let mut left = survivors;
-        scene.disk.crash(1, &mut |_| {
+        scene.disk.crash(1, &mut || {
             left -= 1;
             left >= 0
         });
@@ -276,7 +276,7 @@ fn inodes_are_kept_as_long_as_something_leads_to_them() {
                     disk.sync(at, false)
                 }
                 _ if rng.chance(0.1) => {
-                    disk.crash(2, &mut |_| rng.chance(0.7));
+                    disk.crash(2, &mut || rng.chance(0.7));
                     Ok(())
                 }
                 _ => disk.open(number, one, OpenFlags { read: true, ..OpenFlags::default() }, NOW).map(drop),

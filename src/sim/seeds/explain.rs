@@ -67,6 +67,11 @@ struct Reduced {
 fn reduce(test: &Test<'_>, request: &SeedRequest, seed: u64) -> Result<Reduced, String> {
     let mut search = Search::begin(test, request, seed)?;
     let all_faults = search.whole.faults.clone();
+    if search.fails(all_faults.iter().cloned().collect(), PlannedPicks::All) == Some(false) {
+        return Err("It was not run with fewer faults: in another process, those of these names do not make it fail in \
+                    the same way."
+            .into());
+    }
     let faults = shrink(&all_faults, |part| search.fails(part.iter().cloned().collect(), PlannedPicks::All));
     let faults: BTreeSet<_> = faults.into_iter().collect();
     let all_picks = search.smallest.picks.clone();
