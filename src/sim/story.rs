@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
+use std::iter;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ impl Simulated {
                 Some(line) => format!("the task spawned at {line} panics"),
                 None => "the test panics".into(),
             });
-            teller.tell_rest(&mut page, told, &numbers(message));
+            teller.tell_rest(&mut page, told, &numbered(message));
             let failing = journal.panicked.filter(|(_, when)| *when == at);
             Story { at, node: failing.map_or(TEST, |(host, _)| kernel.name(host)).to_owned(), page }
         })
@@ -90,8 +91,8 @@ impl Teller<'_> {
     }
 
     /// Tells what nodes noted and sent. Lines before which others are left out begin with two dots.
-    fn tell_rest(&self, page: &mut String, told: Vec<Told>, numbers: &BTreeSet<String>) {
-        let weights: Vec<Weight> = told.iter().map(|told| told.weight(numbers)).collect();
+    fn tell_rest(&self, page: &mut String, told: Vec<Told>, subjects: &[(&str, &str)]) {
+        let weights: Vec<Weight> = told.iter().map(|told| told.weight(subjects)).collect();
         let chosen = choose(&weights, SHOWN.saturating_sub(page.lines().count()));
         if !chosen.is_empty() {
             *page += "What the nodes noted and sent (two dots: more was left out before):\n";
@@ -136,27 +137,42 @@ struct Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
     Fault,
-    /// A note with a number that the message of the failure has, too.
+    /// A note about what the message of the failure is about.
     Named,
     Noted,
     Sent,
 }
 
 impl Told {
-    fn weight(&self, of_message: &BTreeSet<String>) -> Weight {
+    fn weight(&self, subjects: &[(&str, &str)]) -> Weight {
         match &self.what {
             _ if self.is_fault => Weight::Fault,
             What::Packets { .. } => Weight::Sent,
-            What::Text(text) if numbers(text).is_disjoint(of_message) => Weight::Noted,
-            What::Text(_) => Weight::Named,
+            What::Text(text) if has_one_of(text, subjects) => Weight::Named,
+            What::Text(_) => Weight::Noted,
         }
     }
 }
 
-/// Returns the numbers in a text, and words with digits.
-fn numbers(text: &str) -> BTreeSet<String> {
-    let words = text.split(|letter: char| !letter.is_alphanumeric());
-    words.filter(|word| word.contains(|letter: char| letter.is_ascii_digit())).map(str::to_owned).collect()
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Returns the numbers in a text, each with the word before it: what the message of a failure is about, such
+/// as an order 9.
+fn numbered(text: &str) -> Vec<(&str, &str)> {
+    let is_number = |word: &str| word.starts_with(|first: char| first.is_ascii_digit());
+    let before = iter::once("").chain(words(text));
+    before.zip(words(text)).filter(|(before, word)| is_number(word) && !is_number(before)).collect()
+}
+
+/// Returns whether a text has one of these numbers, and its word or one that begins with it: "order=9" or
+/// "orders=[2, 9]".
+fn has_one_of(text: &str, subjects: &[(&str, &str)]) -> bool {
+    let has = |(before, number): &(&str, &str)| {
+        words(text).any(|word| word == *number) && words(text).any(|word| word.starts_with(before))
+    };
+    subjects.iter().any(has)
 }
 
 /// Returns which of the things are told, so many at most: those around the last faults, the last notes that
@@ -197,7 +213,7 @@ fn told(entries: &VecDeque<JournalEntry>, panics: impl Fn(u32) -> String) -> Vec
     let mut all = Vec::<Told>::new();
     for JournalEntry { at, host, what } in entries {
         let text = match what {
-            Incident::Noted(text) => format!("notes {text:?}"),
+            Incident::Noted(text) => format!("notes: {text}"),
             Incident::File(text) | Incident::Fault(text) | Incident::Chosen(text) => text.clone(),
             Incident::Panicked(task) => panics(*task),
             Incident::Packet(packet) if packet.is_told() => {
@@ -349,10 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_the_message_points_to_notes_that_have_it_as_a_word() {
-        let of_message = numbers("order 9 is missing in n1, 9 times");
-        assert_eq!(of_message.iter().map(String::as_str).collect::<Vec<_>>(), ["9", "n1"]);
-        let is_named = |text: &str| !numbers(text).is_disjoint(&of_message);
-        assert!(is_named("stored orders=[2, 9]") && !is_named("order 19") && !is_named("order"));
+    fn a_note_is_about_a_failure_if_it_has_a_number_of_the_message_and_the_word_before() {
+        let subjects = numbered("order 9 is missing in n1, 13 of 14 were sold");
+        assert_eq!(subjects, [("order", "9"), ("n1", "13"), ("of", "14")]);
+        assert!(has_one_of("stored orders=[2, 9]", &subjects) && has_one_of("order=9", &subjects));
+        assert!(!has_one_of("order=19", &subjects) && !has_one_of("item=9", &subjects));
+        assert!(!has_one_of("left=14", &subjects) && has_one_of("left 989", &numbered("989 are left")));
     }
 }

@@ -176,13 +176,13 @@ fn explained(test: &str, variables: &[(&str, &str)]) -> (String, String) {
 fn a_page_shows_the_faults_that_matter_and_what_was_around_them() {
     let (text, seed) = explained("acknowledges_early", &[]);
     let order = text.split_once(" on the node test: order ").expect(&text).1.split(' ').next().unwrap();
-    assert!(text.contains("It needs 1 of its "), "{text}");
+    assert!(text.contains("This run has 1 of the seed's "), "{text}");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let crashes: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].ends_with("shop    crashes")).collect();
     // In the list of faults, and among what happened.
     let [_, crash] = crashes[..] else { panic!("{crashes:?} {text}") };
-    let acknowledged = format!("notes \"acknowledges order {order}\"");
-    let stored = format!("notes \"stores order {order}\"");
+    let acknowledged = format!("notes: acknowledges order {order}");
+    let stored = format!("notes: stores order {order}");
     assert!(lines[crash - 6..crash].iter().any(|line| line.ends_with(&acknowledged)), "{text}");
     assert!(!text.contains(&stored), "{text}");
 
@@ -202,7 +202,7 @@ fn a_page_shows_the_faults_that_matter_and_what_was_around_them() {
     let page =
         |text: &str| text.split_once("Faults so far").unwrap().1.split_once("To run").unwrap().0.to_owned();
     assert_eq!(page(&again), page(&text));
-    assert!(again.contains("It needs 1 of its 1 faults"), "{again}");
+    assert!(again.contains("This run has all faults of the seed"), "{again}");
 }
 
 /// Fails if choices of the order that do not matter are left, or if the one that does is not told of.
@@ -210,7 +210,7 @@ fn a_page_shows_the_faults_that_matter_and_what_was_around_them() {
 fn a_page_shows_the_choices_of_a_task_that_matter() {
     let (text, _) = explained("needs_an_order", &[]);
     assert!(
-        text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(", and 1 of its "),
+        text.starts_with(|first: char| first.is_ascii_digit()) && text.contains(" At 1 of its polls ("),
         "{text}"
     );
     let choice = "spawned at tests/sim/planted.rs:";
@@ -224,8 +224,8 @@ fn a_page_shows_the_choices_of_a_task_that_matter() {
 #[test]
 fn a_page_without_faults_shows_what_happened_last() {
     let (text, _) = explained("loses_an_update", &[]);
-    assert!(text.contains("There are no faults in it") && text.contains("There were no faults."), "{text}");
-    assert_eq!(text.matches("notes \"order ").count(), 12, "{text}");
+    assert!(text.contains("This seed has no faults.") && text.contains("There were no faults."), "{text}");
+    assert_eq!(text.matches("notes: order ").count(), 12, "{text}");
     assert!(text.contains("  left: ") && text.contains("six orders of ten"), "{text}");
 }
 

@@ -136,23 +136,26 @@ impl<'a> Search<'a> {
     /// Tells how much was left out of `[all, left]` faults and choices.
     fn about(&self, [faults, left]: [usize; 2], [choices, picks]: [usize; 2]) -> String {
         let faults = match left {
-            _ if faults == 0 => "There are no faults in it".into(),
-            0 => format!("It needs none of its {faults} faults"),
-            left => format!("It needs {left} of its {faults} faults"),
+            _ if faults == 0 => "This seed has no faults.".into(),
+            0 => format!("This run has none of the seed's {faults} faults, and fails in the same way."),
+            left if left == faults => {
+                "This run has all faults of the seed; with fewer it fails in no way or another.".into()
+            }
+            left => format!("This run has {left} of the seed's {faults} faults, and fails in the same way."),
         };
         let picks = match picks {
             _ if choices == 0 => String::new(),
-            0 => ", and no other order of ready tasks than the first one first".into(),
-            picks => {
-                format!(", and {picks} of its {choices} choices of a task that was not ready for longest")
-            }
+            0 => " Its ready tasks are polled first in, first out.".into(),
+            picks => format!(
+                " At {picks} of its polls (before, at {choices}), another task is polled than the one that was ready for \
+                 longest."
+            ),
         };
-        let cut = if self.is_cut {
-            format!(" The search for less has ended after {TIME:?}.")
-        } else {
-            String::new()
+        let cut = match self.is_cut {
+            true => format!(" Perhaps fewer are enough: the search was over after {TIME:?}."),
+            false => String::new(),
         };
-        format!("{faults}{picks}. The rest is left out of the run that is shown here.{cut}")
+        format!("{faults}{picks}{cut}")
     }
 
     /// Leaves the plan and the trace of the smallest run in files, and tells where.
