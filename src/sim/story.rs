@@ -148,7 +148,7 @@ impl Told {
         match &self.what {
             _ if self.is_fault => Weight::Fault,
             What::Packets { .. } => Weight::Sent,
-            What::Text(text) if has_one_of(text, subjects) => Weight::Named,
+            What::Text(text) if mentions(text, subjects) => Weight::Named,
             What::Text(_) => Weight::Noted,
         }
     }
@@ -168,7 +168,7 @@ fn numbered(text: &str) -> Vec<(&str, &str)> {
 
 /// Returns whether a text has one of these numbers, and its word or one that begins with it: "order=9" or
 /// "orders=[2, 9]".
-fn has_one_of(text: &str, subjects: &[(&str, &str)]) -> bool {
+fn mentions(text: &str, subjects: &[(&str, &str)]) -> bool {
     let has = |(before, number): &(&str, &str)| {
         words(text).any(|word| word == *number) && words(text).any(|word| word.starts_with(before))
     };
@@ -365,11 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_about_a_failure_if_it_has_a_number_of_the_message_and_the_word_before() {
+    fn a_note_mentions_a_failure_if_it_has_a_number_of_the_message_and_the_word_before() {
         let subjects = numbered("order 9 is missing in n1, 13 of 14 were sold");
         assert_eq!(subjects, [("order", "9"), ("n1", "13"), ("of", "14")]);
-        assert!(has_one_of("stored orders=[2, 9]", &subjects) && has_one_of("order=9", &subjects));
-        assert!(!has_one_of("order=19", &subjects) && !has_one_of("item=9", &subjects));
-        assert!(!has_one_of("left=14", &subjects) && has_one_of("left 989", &numbered("989 are left")));
+        assert!(mentions("stored orders=[2, 9]", &subjects) && mentions("order=9", &subjects));
+        assert!(!mentions("order=19", &subjects) && !mentions("item=9", &subjects));
+        assert!(!mentions("left=14", &subjects) && mentions("left 989", &numbered("989 are left")));
     }
 }
