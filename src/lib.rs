@@ -46,6 +46,7 @@
 //! | share a state without a lock | [`Strand`] |
 //! | wait for Ctrl-C or another signal | `signal`, on Unix |
 //! | end a program well | [`Handle::drain`] |
+//! | test with a clock that stands still, or under a seed | the features `test-clock` and `sim` |
 //!
 //! The [`recipes`] have the rest: channels, `select!`, framing, limits. `Executor`, `LocalExecutor`, `Task`,
 //! `Async`, `Timer` and what belongs to them have the names and the API of `async-executor` and `async-io`: a
