@@ -48,7 +48,11 @@ fn config() -> Arc<Config> {
 }
 
 /// One life of a node.
-async fn node(node: u64, disk: Disk, content: Arc<Mutex<Content>>, record: Arc<Record>) {
+async fn node(node: u64, bug: Bug, content: Arc<Mutex<Content>>, record: Arc<Record>) {
+    let disk = match Disk::new(bug) {
+        Ok(disk) => disk,
+        Err(error) => return record.fails(format!("n{node} does not start: {error}")),
+    };
     let machine = Machine::new(node, disk.clone(), content, record.clone());
     let peers = Peers { node, record: record.clone() };
     let raft: Raft<Types> = match Raft::new(node, config(), peers, Log(disk), machine).await {
@@ -153,10 +157,10 @@ pub fn run(sim: &mut Sim, bug: Bug) -> Done {
     let record = Arc::new(Record::default());
     let mut contents = Contents::new();
     for number in NODES {
-        let (disk, content) = (Disk::new(bug), Arc::<Mutex<Content>>::default());
+        let content = Arc::<Mutex<Content>>::default();
         contents.insert(number, content.clone());
         let record = record.clone();
-        sim.node(&format!("n{number}"), move || node(number, disk.clone(), content.clone(), record.clone()));
+        sim.node(&format!("n{number}"), move || node(number, bug, content.clone(), record.clone()));
     }
     let network = sim.network();
     network.set_latency(millis(1)..=millis(20));

@@ -1,4 +1,4 @@
-//! A cluster of openraft in simulations of paceline: three nodes with a store in memory, RPCs over the TCP of
+//! A cluster of openraft in simulations of paceline: three nodes with a store in simulated files, RPCs over the TCP of
 //! the simulated network, partitions and crashes at times that the seed decides, and checks of what Raft
 //! promises.
 

@@ -1,8 +1,11 @@
-//! A store in memory: a [`Disk`] that outlives the crash of its node, a log on it, and a state machine.
+//! A store in the files of the simulation: a [`Disk`], a log on it, and a state machine.
+//!
+//! Each document is a file of its own, which a new version replaces as a whole: it is written beside the old one, synced,
+//! renamed, and the folder is synced. A crash may happen between any two of these calls.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io::Cursor;
+use std::io::{Cursor, ErrorKind, Write};
 use std::ops::RangeBounds;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -12,7 +15,9 @@ use openraft::{
     AnyError, BasicNode, Entry, EntryPayload, LogId, LogState, OptionalSend, RaftLogReader,
     RaftSnapshotBuilder, Snapshot, SnapshotMeta, StorageError, StorageIOError, StoredMembership, Vote,
 };
+use paceline::blocking::fs::{self, File};
 use paceline::sim;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Record;
@@ -27,6 +32,8 @@ pub enum Bug {
     Vote,
     /// The last vote is not on the disk, and a restart reads the one before.
     OlderVote,
+    /// A vote is written and not synced, nor its name.
+    UnsyncedVote,
     /// After a restart, the state machine says that it has applied one entry more than its snapshot has.
     Applied,
     /// A purge takes one entry more than it should.
@@ -35,26 +42,62 @@ pub enum Bug {
     EarlyPurge,
 }
 
-/// The stored state of a node. A crash takes nothing from it but a write that was not finished.
-#[derive(Clone, Debug, Default)]
+/// The stored state of a node: what its files had at the start of its life, and what it has written since.
+#[derive(Clone, Debug)]
 pub struct Disk {
     bug: Bug,
     files: Arc<Mutex<Files>>,
+    /// Taken by a write of the document.
+    writes: Arc<[tokio::sync::Mutex<()>; 4]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Document {
+    Votes,
+    Log,
+    Committed,
+    Snapshot,
 }
 
 #[derive(Debug, Default)]
 struct Files {
-    vote: Option<Vote<u64>>,
-    /// The vote before, for [`Bug::OlderVote`].
-    older_vote: Option<Vote<u64>>,
-    log: BTreeMap<u64, Entry<Types>>,
-    purged: Option<LogId<u64>>,
+    votes: Votes,
+    log: Entries,
     committed: Option<LogId<u64>>,
     snapshot: Option<(Meta, Vec<u8>)>,
 }
 
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Votes {
+    last: Option<Vote<u64>>,
+    /// The vote before, for [`Bug::OlderVote`].
+    older: Option<Vote<u64>>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Entries {
+    entries: BTreeMap<u64, Entry<Types>>,
+    purged: Option<LogId<u64>>,
+}
+
 type Meta = SnapshotMeta<u64, BasicNode>;
 type Stored<T> = Result<T, StorageError<u64>>;
+
+const FOLDER: &str = "/raft";
+
+impl Document {
+    fn path(self) -> String {
+        format!("{FOLDER}/{self:?}.json")
+    }
+
+    fn read<T: Default + DeserializeOwned>(self) -> Result<T, String> {
+        match fs::read(self.path()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(T::default()),
+            bytes => serde_json::from_slice(&bytes.expect("a file can be read"))
+                .map_err(|error| format!("{} is torn: {error}", self.path())),
+        }
+    }
+}
 
 impl Files {
     /// The last entry in the snapshot.
@@ -64,29 +107,66 @@ impl Files {
 }
 
 impl Disk {
-    pub fn new(bug: Bug) -> Self {
-        Self { bug, files: Arc::default() }
+    /// Reads the files. Returns the reason if one of them is not complete.
+    pub fn new(bug: Bug) -> Result<Self, String> {
+        if !fs::exists(FOLDER).unwrap() {
+            fs::create_dir(FOLDER).unwrap();
+            sync("/");
+        }
+        let files = Files {
+            votes: Document::Votes.read()?,
+            log: Document::Log.read()?,
+            committed: Document::Committed.read()?,
+            snapshot: Document::Snapshot.read()?,
+        };
+        Ok(Self { bug, files: Arc::new(Mutex::new(files)), writes: Arc::default() })
     }
 
     fn read(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap()
     }
 
-    /// Writes, which takes a time, and is done at the end of it.
-    async fn write(&self, write: impl FnOnce(&mut Files)) {
-        self.write_within(Duration::from_millis(3), write).await;
+    /// Changes a document and writes it, which takes a time, and is done at the end of it.
+    async fn write<T: Clone + Serialize>(
+        &self,
+        document: Document,
+        of: fn(&mut Files) -> &mut T,
+        change: impl FnOnce(&mut T),
+    ) {
+        let _written = self.writes[document as usize].lock().await;
+        let mut next = of(&mut self.read()).clone();
+        change(&mut next);
+        self.replace(document, &serde_json::to_vec(&next).expect("a document is JSON")).await;
+        *of(&mut self.read()) = next;
     }
 
-    /// Writes a snapshot, which takes longer.
-    async fn write_snapshot(&self, write: impl FnOnce(&mut Files)) {
-        self.write_within(Duration::from_millis(50), write).await;
+    async fn replace(&self, document: Document, content: &[u8]) {
+        // A snapshot takes longer.
+        let longest = if matches!(document, Document::Snapshot) { 50_000 } else { 3_000 };
+        let pause = || {
+            let micros = sim::rng().below(longest / 3);
+            tokio::time::sleep(Duration::from_micros(micros))
+        };
+        let syncs = self.bug != Bug::UnsyncedVote || !matches!(document, Document::Votes);
+        let (path, new) = (document.path(), format!("{}.new", document.path()));
+        let mut file = File::create(&new).unwrap();
+        file.write_all(content).unwrap();
+        pause().await;
+        if syncs {
+            file.sync_all().unwrap();
+        }
+        pause().await;
+        fs::rename(new, path).unwrap();
+        pause().await;
+        if syncs {
+            sync(FOLDER);
+        }
     }
+}
 
-    async fn write_within(&self, longest: Duration, write: impl FnOnce(&mut Files)) {
-        let micros = sim::rng().below(longest.as_micros() as u64);
-        tokio::time::sleep(Duration::from_micros(micros)).await;
-        write(&mut self.read());
-    }
+/// Makes the entries of a folder durable.
+fn sync(folder: &str) {
+    File::open(folder).unwrap().sync_all().unwrap();
 }
 
 /// The log, and the vote beside it.
@@ -98,7 +178,7 @@ impl RaftLogReader<Types> for Log {
         &mut self,
         range: R,
     ) -> Stored<Vec<Entry<Types>>> {
-        Ok(self.0.read().log.range(range).map(|(_, entry)| entry.clone()).collect())
+        Ok(self.0.read().log.entries.range(range).map(|(_, entry)| entry.clone()).collect())
     }
 }
 
@@ -107,8 +187,8 @@ impl RaftLogStorage<Types> for Log {
 
     async fn get_log_state(&mut self) -> Stored<LogState<Types>> {
         let files = self.0.read();
-        let last = files.log.last_key_value().map(|(_, entry)| entry.log_id);
-        Ok(LogState { last_purged_log_id: files.purged, last_log_id: last.or(files.purged) })
+        let last = files.log.entries.last_key_value().map(|(_, entry)| entry.log_id);
+        Ok(LogState { last_purged_log_id: files.log.purged, last_log_id: last.or(files.log.purged) })
     }
 
     async fn get_log_reader(&mut self) -> Self {
@@ -116,22 +196,24 @@ impl RaftLogStorage<Types> for Log {
     }
 
     async fn save_vote(&mut self, vote: &Vote<u64>) -> Stored<()> {
-        self.0.write(|files| files.older_vote = files.vote.replace(*vote)).await;
+        self.0
+            .write(Document::Votes, |files| &mut files.votes, |votes| votes.older = votes.last.replace(*vote))
+            .await;
         Ok(())
     }
 
     async fn read_vote(&mut self) -> Stored<Option<Vote<u64>>> {
         let mut files = self.0.read();
         match self.0.bug {
-            Bug::Vote => files.vote = None,
-            Bug::OlderVote => files.vote = files.older_vote,
+            Bug::Vote => files.votes.last = None,
+            Bug::OlderVote => files.votes.last = files.votes.older,
             _ => {}
         }
-        Ok(files.vote)
+        Ok(files.votes.last)
     }
 
     async fn save_committed(&mut self, committed: Option<LogId<u64>>) -> Stored<()> {
-        self.0.write(|files| files.committed = committed).await;
+        self.0.write(Document::Committed, |files| &mut files.committed, |stored| *stored = committed).await;
         Ok(())
     }
 
@@ -145,13 +227,14 @@ impl RaftLogStorage<Types> for Log {
         I::IntoIter: OptionalSend,
     {
         let entries: Vec<_> = entries.into_iter().map(|entry| (entry.log_id.index, entry)).collect();
-        self.0.write(|files| files.log.extend(entries)).await;
+        self.0.write(Document::Log, |files| &mut files.log, |log| log.entries.extend(entries)).await;
         flushed.log_io_completed(Ok(()));
         Ok(())
     }
 
     async fn truncate(&mut self, from: LogId<u64>) -> Stored<()> {
-        self.0.write(|files| drop(files.log.split_off(&from.index))).await;
+        let truncate = |log: &mut Entries| drop(log.entries.split_off(&from.index));
+        self.0.write(Document::Log, |files| &mut files.log, truncate).await;
         Ok(())
     }
 
@@ -162,12 +245,11 @@ impl RaftLogStorage<Types> for Log {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let first = last.index + 1 + u64::from(self.0.bug == Bug::Purge);
-        self.0
-            .write(|files| {
-                files.purged = Some(last);
-                files.log = files.log.split_off(&first);
-            })
-            .await;
+        let purge = |log: &mut Entries| {
+            log.purged = Some(last);
+            log.entries = log.entries.split_off(&first);
+        };
+        self.0.write(Document::Log, |files| &mut files.log, purge).await;
         Ok(())
     }
 }
@@ -196,7 +278,9 @@ impl Machine {
         let snapshot = disk.read().snapshot.as_ref().map(|(_, bytes)| bytes.clone());
         let mut read = snapshot.map_or_else(Content::default, |bytes| parse(&bytes));
         if disk.bug == Bug::Applied {
-            let next = read.applied.and_then(|last| disk.read().log.get(&(last.index + 1)).map(|e| e.log_id));
+            let next = read
+                .applied
+                .and_then(|last| disk.read().log.entries.get(&(last.index + 1)).map(|e| e.log_id));
             read.applied = next.or(read.applied);
         }
         *content.lock().unwrap() = read;
@@ -217,14 +301,14 @@ impl RaftSnapshotBuilder<Types> for Machine {
             last_membership: content.membership,
             snapshot_id: format!("n{} {:?}", self.node, content.applied),
         };
-        self.disk
-            .write_snapshot(|files| {
-                // A newer one may have been installed meanwhile.
-                if meta.last_log_id >= files.snapshot_end() {
-                    files.snapshot = Some((meta.clone(), bytes.clone()));
-                }
-            })
-            .await;
+        let stored = (meta.clone(), bytes.clone());
+        let keep = |snapshot: &mut Option<(Meta, Vec<u8>)>| {
+            // A newer one may have been installed meanwhile.
+            if stored.0.last_log_id >= snapshot.as_ref().and_then(|(meta, _)| meta.last_log_id) {
+                *snapshot = Some(stored);
+            }
+        };
+        self.disk.write(Document::Snapshot, |files| &mut files.snapshot, keep).await;
         Ok(Snapshot { meta, snapshot: Box::new(Cursor::new(bytes)) })
     }
 }
@@ -280,7 +364,8 @@ impl RaftStateMachine<Types> for Machine {
         if content.applied != meta.last_log_id {
             self.record.fails(format!("n{} installs {:?} as {meta}", self.node, content.applied));
         }
-        self.disk.write_snapshot(|files| files.snapshot = Some((meta.clone(), bytes))).await;
+        let stored = Some((meta.clone(), bytes));
+        self.disk.write(Document::Snapshot, |files| &mut files.snapshot, |snapshot| *snapshot = stored).await;
         *self.content.lock().unwrap() = content;
         Ok(())
     }
