@@ -1,6 +1,6 @@
-//! A cluster of openraft in simulations of paceline: three nodes with a store in simulated files, RPCs over the TCP of
-//! the simulated network, partitions and crashes at times that the seed decides, and checks of what Raft
-//! promises.
+//! A cluster of openraft in simulations of paceline: three nodes with a store in simulated files, RPCs over
+//! the TCP of the simulated network, partitions and crashes at times that the seed decides, and checks of
+//! what Raft promises.
 
 pub mod cluster;
 pub mod record;

@@ -1,7 +1,7 @@
 //! A store in the files of the simulation: a [`Disk`], a log on it, and a state machine.
 //!
-//! Each document is a file of its own, which a new version replaces as a whole: it is written beside the old one, synced,
-//! renamed, and the folder is synced. A crash may happen between any two of these calls.
+//! Each document is a file of its own, which a new version replaces as a whole: it is written beside the
+//! old one, synced, renamed, and the folder is synced. A crash may happen between any two of these calls.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
