@@ -38,13 +38,14 @@ pub(crate) enum WaitKind {
     Task,
 }
 
-/// Functions that tell what is waited for, by the beginning of their paths.
-const KINDS: [(&str, WaitKind); 5] = [
-    ("paceline::reactor::timers", WaitKind::Timer),
-    ("paceline::reactor::source", WaitKind::Socket),
-    ("tokio::runtime::blocking", WaitKind::Closure),
-    ("paceline::blocking", WaitKind::Closure),
-    ("async_task::task", WaitKind::Task),
+/// Functions that tell what is waited for, by the beginnings of their paths and the ends of their files: in a
+/// build with lines only, inlined functions have no path.
+const KINDS: [(&str, &str, WaitKind); 5] = [
+    ("paceline::reactor::timers", "/reactor/timers.rs", WaitKind::Timer),
+    ("paceline::reactor::source", "/reactor/source.rs", WaitKind::Socket),
+    ("tokio::runtime::blocking", "/tokio/src/runtime/blocking.rs", WaitKind::Closure),
+    ("paceline::blocking", "/src/blocking/mod.rs", WaitKind::Closure),
+    ("async_task::task", "/async-task-4.7.1/src/task.rs", WaitKind::Task),
 ];
 
 /// Crates that are no part of the program, in a build without lines. The names of some closures and of
@@ -101,10 +102,23 @@ impl Frame {
         implemented[..end].trim_start_matches('&').trim_start_matches("mut ")
     }
 
+    /// Returns whether the name is a path, and not the short name of an inlined function without debug
+    /// information of its own.
+    fn has_path(&self) -> bool {
+        self.short_name().split('<').next().is_some_and(|path| path.contains("::"))
+    }
+
     /// Returns whether the path says what is called in which package.
     fn is_telling(&self) -> bool {
         let name = self.short_name();
-        name.contains("::") && !LIBRARIES[..SILENT].iter().any(|library| name.starts_with(library))
+        self.has_path() && !LIBRARIES[..SILENT].iter().any(|library| name.starts_with(library))
+    }
+
+    /// Returns whether the file is one of a package in a registry.
+    fn is_of_package(&self) -> bool {
+        let of_std = ["core/", "std/", "alloc/"];
+        let file = self.place.as_ref().and_then(|(file, ..)| own_path(file));
+        file.is_some_and(|file| !of_std.iter().any(|std| file.starts_with(std))) && !self.is_of_library()
     }
 
     fn is_of_library(&self) -> bool {
@@ -121,7 +135,10 @@ impl Frame {
     }
 
     fn kind(&self) -> Option<WaitKind> {
-        KINDS.iter().find(|(begin, _)| self.short_name().starts_with(begin)).map(|(_, kind)| *kind)
+        let file = self.place.as_ref().map(|(file, ..)| file.replace('\\', "/")).unwrap_or_default();
+        let is_it =
+            |(path, end, _): &&(&str, &str, _)| self.short_name().starts_with(path) || file.ends_with(end);
+        KINDS.iter().find(is_it).map(|(.., kind)| *kind)
     }
 }
 
@@ -138,7 +155,7 @@ impl fmt::Display for Frame {
             write!(f, ":{column}")?;
         }
         // Without complete debug information some names are short, and say nothing.
-        if name.contains("::") { write!(f, " ({name})") } else { Ok(()) }
+        if self.has_path() { write!(f, " ({name})") } else { Ok(()) }
     }
 }
 
@@ -158,17 +175,12 @@ impl Site {
                 return Some(Self::at(frame, callees, kind));
             }
             kind = kind.or(frame.kind());
-            if !frame.is_telling() {
-                continue;
-            }
-            let is_of_package = |(file, ..): &(String, u32, u32)| own_path(file).is_some();
-            let has_package = !frame.is_of_library() && frame.place.as_ref().is_some_and(is_of_package);
-            if has_package && of_package.is_none() {
+            if frame.is_of_package() && of_package.is_none() {
                 of_package = Some(frame.clone());
             }
-            if is_of_program {
+            if is_of_program && frame.is_telling() {
                 without_line.push(frame);
-            } else {
+            } else if frame.is_telling() {
                 callees.push(frame.short_name().to_string());
             }
         }
