@@ -68,7 +68,7 @@ impl Client {
 }
 
 /// Returns the innermost cause, which says most.
-fn reason(error: &dyn std::error::Error) -> String {
+pub fn reason(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), reason)
 }
 

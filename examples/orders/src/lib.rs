@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-use client::Client;
+use client::{Client, reason};
 use store::{Placed, Store};
 
 /// Attempts to reach the warehouse before an order is left for the next start.
@@ -114,7 +114,7 @@ async fn ship(parcel: Vec<Order>, warehouse: Client, store: Arc<Store>) {
             Ok(()) => info!(orders = ?ids, "shipped"),
             Err(error) => error!(orders = ?ids, %error, "not noted as shipped"),
         },
-        Err(error) => error!(orders = ?ids, %error, "not shipped"),
+        Err(error) => error!(orders = ?ids, error = reason(&error), "not shipped"),
     }
 }
 
